@@ -1,0 +1,44 @@
+//! One value as it comes out of a packed leaf: bytes lent from the leaf, or a native integer whose decimal
+//! text is the value. Callers that only forward it never build the text of an integer they do not send.
+
+/// A string value, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    Bytes(&'a [u8]),
+    Int(i64),
+}
+
+impl<'a> Item<'a> {
+    /// `value` as it is stored: an integer if its text is the canonical text of an `i64`.
+    pub fn classify(value: &'a [u8]) -> Item<'a> {
+        match crate::text::parse_i64(value) {
+            Some(n) => Item::Int(n),
+            None => Item::Bytes(value),
+        }
+    }
+
+    /// The length of the text in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Item::Bytes(b) => b.len(),
+            Item::Int(n) => crate::text::i64_len(*n),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The text, written into `scratch` where it is an integer.
+    pub fn text<'s>(&'s self, scratch: &'s mut crate::text::I64Text) -> &'s [u8] {
+        match self {
+            Item::Bytes(b) => b,
+            Item::Int(n) => scratch.format(*n),
+        }
+    }
+
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let mut scratch = crate::text::I64Text::new();
+        out.extend_from_slice(self.text(&mut scratch));
+    }
+}

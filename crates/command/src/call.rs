@@ -1,0 +1,50 @@
+//! What a data command is given.
+use crate::Error;
+use base::Millis;
+use base::random::Random;
+use resp::{Args, Reply};
+use store::{Garbage, Key, Keyspace, Settings, View};
+
+/// A command on keys: their shards are locked.
+pub struct Call<'c, 'k> {
+    pub view: &'c mut View<'k>,
+    pub args: Args<'k>,
+    pub reply: &'c mut Reply,
+    keys: &'c [Key<'k>],
+}
+
+impl<'c, 'k> Call<'c, 'k> {
+    pub fn new(
+        view: &'c mut View<'k>,
+        args: Args<'k>,
+        keys: &'c [Key<'k>],
+        reply: &'c mut Reply,
+    ) -> Call<'c, 'k> {
+        Call { view, args, reply, keys }
+    }
+
+    /// Key `index` in the order in which the key specs name them.
+    pub fn key(&self, index: usize) -> Key<'k> {
+        self.keys[index]
+    }
+
+    pub fn keys(&self) -> &'c [Key<'k>] {
+        self.keys
+    }
+}
+
+/// A command on the whole keyspace.
+pub struct WholeCall<'c> {
+    pub keyspace: &'c Keyspace,
+    pub db: u16,
+    pub now: Millis,
+    pub settings: &'c Settings,
+    pub args: Args<'c>,
+    pub reply: &'c mut Reply,
+    pub random: &'c mut Random,
+    /// What is to be freed in the background.
+    pub garbage: &'c mut Vec<Garbage>,
+}
+
+/// What a handler returns: the reply is written, or this error is to be.
+pub type Done = Result<(), Error>;

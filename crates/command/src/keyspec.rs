@@ -1,0 +1,134 @@
+//! Where a command's keys are among its arguments: what sharding, ACL, cluster routing and COMMAND GETKEYS read.
+//! Three forms cover Redis's own; a command that none fits is `MOVABLEKEYS` with a function of its own.
+use resp::Args;
+
+/// What the command does with the keys (COMMAND INFO's key-spec flags).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access(u16);
+
+impl Access {
+    pub const RO: Access = Access(1);
+    pub const RW: Access = Access(1 << 1);
+    pub const OW: Access = Access(1 << 2);
+    pub const RM: Access = Access(1 << 3);
+    pub const ACCESS: Access = Access(1 << 4);
+    pub const UPDATE: Access = Access(1 << 5);
+    pub const INSERT: Access = Access(1 << 6);
+    pub const DELETE: Access = Access(1 << 7);
+    pub const NOT_KEY: Access = Access(1 << 8);
+    pub const INCOMPLETE: Access = Access(1 << 9);
+    pub const VARIABLE_FLAGS: Access = Access(1 << 10);
+
+    /// Names as COMMAND INFO sends them, in its order.
+    pub const NAMES: &[(Access, &'static str)] = &[
+        (Access::RO, "RO"),
+        (Access::RW, "RW"),
+        (Access::OW, "OW"),
+        (Access::RM, "RM"),
+        (Access::ACCESS, "access"),
+        (Access::UPDATE, "update"),
+        (Access::INSERT, "insert"),
+        (Access::DELETE, "delete"),
+        (Access::NOT_KEY, "not_key"),
+        (Access::INCOMPLETE, "incomplete"),
+        (Access::VARIABLE_FLAGS, "variable_flags"),
+    ];
+
+    pub const fn or(self, other: Access) -> Access {
+        Access(self.0 | other.0)
+    }
+    pub const fn has(self, other: Access) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Where the search begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    Index(usize),
+    /// The argument after this word, looked for from `start` on (negative: from the end, backwards).
+    Keyword {
+        word: &'static str,
+        start: i32,
+    },
+}
+
+/// Which arguments from there are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// Up to `last` (relative to the beginning; negative: from the last argument), every `step`; `limit` as in Redis:
+    /// 0 and 1 no limit, n: only the first n-th part of the rest.
+    Range { last: i32, step: usize, limit: usize },
+    /// A count stands at `index`, the first key at `first`, both relative to the beginning.
+    Count { index: usize, first: usize, step: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct KeySpec {
+    pub begin: Begin,
+    pub find: Find,
+    pub access: Access,
+    pub notes: &'static str,
+}
+
+impl KeySpec {
+    /// One key at `index`.
+    pub const fn one(index: usize, access: Access) -> KeySpec {
+        KeySpec::range(index, 0, 1, access)
+    }
+    /// Keys from `index` up to `last` (see [`Find::Range`]), every `step`.
+    pub const fn range(index: usize, last: i32, step: usize, access: Access) -> KeySpec {
+        KeySpec { begin: Begin::Index(index), find: Find::Range { last, step, limit: 0 }, access, notes: "" }
+    }
+    /// A count at `index`, the keys after it.
+    pub const fn count(index: usize, access: Access) -> KeySpec {
+        KeySpec {
+            begin: Begin::Index(index),
+            find: Find::Count { index: 0, first: 1, step: 1 },
+            access,
+            notes: "",
+        }
+    }
+
+    /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that are no
+    /// numbers, give none: the command itself reports those.
+    pub fn extract(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
+        let Some(first) = self.begin_at(args) else { return };
+        match self.find {
+            Find::Range { last, step, limit } => {
+                let end = match (last, limit) {
+                    (n, _) if n >= 0 => first + n as usize,
+                    (n, 0 | 1) => match args.len().checked_sub(n.unsigned_abs() as usize) {
+                        Some(end) => end,
+                        None => return,
+                    },
+                    (_, limit) => first + (args.len() - first) / limit - 1,
+                };
+                positions.extend((first..=end.min(args.len() - 1)).step_by(step).map(|p| p as u32));
+            }
+            Find::Count { index, first: offset, step } => {
+                let Some(count) = args.get(first + index).and_then(base::text::parse_i64) else { return };
+                let start = first + offset;
+                let room = args.len().saturating_sub(start).div_ceil(step) as i64;
+                if count > 0 && count <= room {
+                    positions.extend((0..count as usize).map(|i| (start + i * step) as u32));
+                }
+            }
+        }
+    }
+
+    fn begin_at(&self, args: &Args<'_>) -> Option<usize> {
+        match self.begin {
+            Begin::Index(i) => (i < args.len()).then_some(i),
+            Begin::Keyword { word, start } => {
+                let matches = |i: &usize| args.at(*i).eq_ignore_ascii_case(word.as_bytes());
+                let found = if start >= 0 {
+                    (start as usize..args.len()).find(matches)
+                } else {
+                    (1..=args.len().checked_sub(start.unsigned_abs() as usize)?).rev().find(matches)
+                };
+                found.map(|i| i + 1).filter(|i| *i < args.len())
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The command table's types and every data command. A command is a `const` value beside the function it names; its
+//! family's table lists it. No session, socket or lock in sight: a command sees its view of the keyspace, its arguments
+//! and its reply.
+mod call;
+mod error;
+mod flags;
+mod keyspec;
+mod table;
+
+pub mod keys;
+pub mod list;
+pub mod string;
+
+pub use call::{Call, WholeCall};
+pub use error::Error;
+pub use flags::{Acl, Flags, Group};
+pub use keyspec::{Access, KeySpec};
+pub use table::{Arg, ArgKind, Arity, Command, DataRun, Doc, Done, Scope, checked};
+
+/// The tables of all data families; the server adds its own.
+pub const FAMILIES: &[&[&Command<DataRun>]] = &[string::COMMANDS, list::COMMANDS, keys::COMMANDS];

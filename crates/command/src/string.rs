@@ -1,0 +1,4 @@
+//! Stub.
+use crate::Command;
+
+pub const COMMANDS: &[&Command] = crate::checked(&[]);

@@ -1,0 +1,225 @@
+//! One command, one value: name, arity, flags, key specs, argument grammar, documentation, handler.
+use crate::{Acl, Call, Flags, Group, KeySpec, WholeCall};
+
+pub use crate::call::Done;
+
+/// How many arguments, the name included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    Exactly(u8),
+    AtLeast(u8),
+}
+
+impl Arity {
+    pub const fn accepts(self, count: usize) -> bool {
+        match self {
+            Arity::Exactly(n) => count == n as usize,
+            Arity::AtLeast(n) => count >= n as usize,
+        }
+    }
+    /// COMMAND INFO's number: negative for "at least".
+    pub const fn number(self) -> i64 {
+        match self {
+            Arity::Exactly(n) => n as i64,
+            Arity::AtLeast(n) => -(n as i64),
+        }
+    }
+}
+
+/// One row of a table. `R` is what runs it: data commands and the server's differ in what they see.
+pub struct Command<R: 'static = DataRun> {
+    /// Upper case. A subcommand's is the word after its container's ("ENCODING" under "OBJECT").
+    pub name: &'static str,
+    pub arity: Arity,
+    pub flags: Flags,
+    /// Explicit ACL categories; those that the flags imply are added.
+    pub acl: Acl,
+    pub keys: &'static [KeySpec],
+    pub doc: Doc,
+    pub subcommands: &'static [&'static Command<R>],
+    pub run: R,
+}
+
+/// How a data command runs.
+#[derive(Clone, Copy)]
+pub enum DataRun {
+    /// On its keys, their shards locked.
+    Keys(fn(&mut Call<'_, '_>) -> Done),
+    /// On the whole keyspace.
+    Whole(Scope, fn(&mut WholeCall<'_>) -> Done),
+    /// Not at all: it only holds subcommands.
+    Container,
+}
+
+/// What else may run meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Anything: the command locks one shard at a time (SCAN).
+    Shared,
+    /// Nothing: every worker's lock is taken (FLUSHALL, KEYS).
+    Exclusive,
+}
+
+/// What COMMAND DOCS and the reference in docs/ say. Build it with `..Doc::NEW`.
+pub struct Doc {
+    pub group: Group,
+    pub since: &'static str,
+    pub summary: &'static str,
+    pub complexity: &'static str,
+    pub args: &'static [Arg],
+    /// (version, what changed)
+    pub history: &'static [(&'static str, &'static str)],
+    /// COMMAND INFO's tips ("nondeterministic_output", "request_policy:all_shards").
+    pub tips: &'static [&'static str],
+    pub deprecated: Option<Deprecated>,
+}
+
+impl Doc {
+    pub const NEW: Doc = Doc {
+        group: Group::Generic,
+        since: "",
+        summary: "",
+        complexity: "",
+        args: &[],
+        history: &[],
+        tips: &[],
+        deprecated: None,
+    };
+}
+
+#[derive(Clone, Copy)]
+pub struct Deprecated {
+    pub since: &'static str,
+    pub replaced_by: &'static str,
+}
+
+/// COMMAND DOCS's argument types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgKind {
+    /// The index of its key spec.
+    Key(u8),
+    String,
+    Integer,
+    Double,
+    Pattern,
+    UnixTime,
+    PureToken,
+    OneOf,
+    Block,
+}
+
+/// One argument of the grammar.
+pub struct Arg {
+    pub name: &'static str,
+    pub kind: ArgKind,
+    /// The word before it, or itself for a pure token.
+    pub token: Option<&'static str>,
+    pub optional: bool,
+    pub multiple: bool,
+    /// The token is repeated with each value.
+    pub multiple_token: bool,
+    pub since: Option<&'static str>,
+    /// Of a one-of or a block.
+    pub args: &'static [Arg],
+}
+
+impl Arg {
+    const fn new(name: &'static str, kind: ArgKind) -> Arg {
+        Arg {
+            name,
+            kind,
+            token: None,
+            optional: false,
+            multiple: false,
+            multiple_token: false,
+            since: None,
+            args: &[],
+        }
+    }
+    pub const fn key(name: &'static str, spec: u8) -> Arg {
+        Arg::new(name, ArgKind::Key(spec))
+    }
+    pub const fn str(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::String)
+    }
+    pub const fn int(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Integer)
+    }
+    pub const fn double(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Double)
+    }
+    pub const fn pattern(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Pattern)
+    }
+    pub const fn unix_time(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::UnixTime)
+    }
+    pub const fn word(name: &'static str, token: &'static str) -> Arg {
+        Arg::new(name, ArgKind::PureToken).after(token)
+    }
+    pub const fn one_of(name: &'static str, args: &'static [Arg]) -> Arg {
+        let mut arg = Arg::new(name, ArgKind::OneOf);
+        arg.args = args;
+        arg
+    }
+    pub const fn block(name: &'static str, args: &'static [Arg]) -> Arg {
+        let mut arg = Arg::new(name, ArgKind::Block);
+        arg.args = args;
+        arg
+    }
+    pub const fn after(mut self, token: &'static str) -> Arg {
+        self.token = Some(token);
+        self
+    }
+    pub const fn optional(mut self) -> Arg {
+        self.optional = true;
+        self
+    }
+    pub const fn many(mut self) -> Arg {
+        self.multiple = true;
+        self
+    }
+    pub const fn many_with_token(mut self) -> Arg {
+        self.multiple = true;
+        self.multiple_token = true;
+        self
+    }
+    pub const fn since(mut self, version: &'static str) -> Arg {
+        self.since = Some(version);
+        self
+    }
+}
+
+/// Passes a family's table through, if it can be right: a wrong row does not build.
+pub const fn checked<R>(table: &'static [&'static Command<R>]) -> &'static [&'static Command<R>] {
+    let mut i = 0;
+    while i < table.len() {
+        check(table[i]);
+        i += 1;
+    }
+    table
+}
+
+const fn check<R>(command: &Command<R>) {
+    let name = command.name.as_bytes();
+    assert!(!name.is_empty(), "a command needs a name");
+    let mut i = 0;
+    while i < name.len() {
+        assert!(!name[i].is_ascii_lowercase(), "names are upper case");
+        i += 1;
+    }
+    assert!(!command.doc.summary.is_empty() && !command.doc.since.is_empty(), "a command is documented");
+    assert!(
+        !(command.flags.has(Flags::WRITE) && command.flags.has(Flags::READONLY)),
+        "a command either writes or only reads"
+    );
+    let minimum = match command.arity {
+        Arity::Exactly(n) | Arity::AtLeast(n) => n,
+    };
+    assert!(minimum >= 1, "the name is an argument");
+    let mut i = 0;
+    while i < command.subcommands.len() {
+        check(command.subcommands[i]);
+        i += 1;
+    }
+}

@@ -1,0 +1,136 @@
+//! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring). Knows nothing of what the bytes
+//! mean. One engine belongs to one thread.
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One connection of one engine. Never reused while an event for it may still come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId {
+    pub index: u32,
+    pub generation: u32,
+}
+
+/// The other side of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    Tcp { peer: SocketAddr, local: SocketAddr },
+    Unix { path: PathBuf },
+}
+
+/// An accepted socket on its way from the worker that accepted it to the one that will serve it.
+pub struct Accepted {
+    pub fd: std::os::fd::OwnedFd,
+    pub peer: Peer,
+}
+
+/// A bound, listening socket; shared by the engines of all workers.
+pub struct Listener {}
+
+/// How accepted sockets are set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SocketOptions {
+    /// `tcp-keepalive` in seconds, 0 = off. TCP_NODELAY is always set.
+    pub keepalive_s: u32,
+}
+
+#[allow(unused_variables)]
+impl Listener {
+    /// `backlog` as `tcp-backlog`. IPv6 sockets are v6-only.
+    pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
+        todo!()
+    }
+    /// Replaces a stale socket file; `mode` as `unixsocketperm`. Unlinked on drop.
+    pub fn unix(path: &std::path::Path, mode: Option<u32>, backlog: u32) -> io::Result<Listener> {
+        todo!()
+    }
+    pub fn local_addr(&self) -> Peer {
+        todo!()
+    }
+}
+
+pub enum Event {
+    /// Nobody serves it yet: pass it to `Engine::adopt` of some worker, or drop it to close.
+    Accepted(Accepted),
+    /// Bytes (or the end) wait for `receive`.
+    Readable(ConnId),
+    /// All that was queued by `send` has left, after it could not leave at once.
+    Drained(ConnId),
+    /// The connection failed or was closed by `close`; its id is dead after this.
+    Gone(ConnId),
+    /// `Waker::wake` was called at least once since the last poll.
+    Woken,
+}
+
+pub enum Received {
+    /// This many bytes were appended.
+    Bytes(usize),
+    /// Nothing waits now.
+    Empty,
+    /// The peer has shut down its side; it may still read.
+    End,
+    Failed(io::Error),
+}
+
+/// Wakes one engine's `poll` from any thread.
+#[derive(Clone)]
+pub struct Waker(#[allow(dead_code)] Arc<std::os::fd::OwnedFd>);
+
+impl Waker {
+    pub fn wake(&self) {
+        todo!()
+    }
+}
+
+/// What a worker drives.
+pub trait Engine: Send {
+    /// Accepts from this listener (shared with other engines) from the next poll on.
+    fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()>;
+    /// Stops accepting, on all listeners.
+    fn stop_listening(&mut self);
+    fn waker(&self) -> Waker;
+    /// Takes over a socket.
+    fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId>;
+    /// Submits what is queued, waits at most `timeout` (None: until something happens), appends what happened.
+    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()>;
+    /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the engine raises
+    /// `Readable` again at the next poll if so.
+    fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received;
+    /// Sends or queues all of `data` and leaves it empty (perhaps another, recycled buffer).
+    fn send(&mut self, id: ConnId, data: &mut Vec<u8>);
+    /// Bytes queued and not yet taken by the kernel.
+    fn unsent_bytes(&self, id: ConnId) -> usize;
+    /// No `Readable` for this connection until `resume`: the client does not read what we send.
+    fn pause(&mut self, id: ConnId);
+    fn resume(&mut self, id: ConnId);
+    /// Closes: after what is queued has left, or at once. `Gone` follows.
+    fn close(&mut self, id: ConnId, when: CloseWhen);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseWhen {
+    Flushed,
+    Now,
+}
+
+/// `io-engine`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    Auto,
+    Epoll,
+    Uring,
+}
+
+/// The engine that was made, its name ("epoll", "io_uring"), and, for `Auto`, why io_uring was refused.
+pub struct Opened {
+    pub engine: Box<dyn Engine>,
+    pub name: &'static str,
+    pub refused: Option<io::Error>,
+}
+
+pub fn open(kind: EngineKind) -> io::Result<Opened> {
+    let _ = kind;
+    todo!()
+}

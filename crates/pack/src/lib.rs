@@ -1,0 +1,5 @@
+//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Two faces: [`map::Map`], ordered by
+//! hash, and [`seq::Seq`], ordered by rank. Knows no keys, expiry or commands.
+pub mod map;
+pub mod seq;
+pub mod stats;

@@ -1,0 +1,42 @@
+//! The arguments of one request, lent from the buffer they were parsed in. Nothing is allocated per argument.
+
+/// One argument's place in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub start: u32,
+    pub len: u32,
+}
+
+/// The arguments of one request, the command's name first. Never empty.
+#[derive(Clone, Copy)]
+pub struct Args<'a> {
+    buffer: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Args<'a> {
+    pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Args<'a> {
+        Args { buffer, spans }
+    }
+
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Argument `index`; the name is 0. Panics beyond the last.
+    pub fn at(&self, index: usize) -> &'a [u8] {
+        let s = self.spans[index];
+        &self.buffer[s.start as usize..][..s.len as usize]
+    }
+
+    pub fn get(&self, index: usize) -> Option<&'a [u8]> {
+        (index < self.spans.len()).then(|| self.at(index))
+    }
+
+    /// The arguments from `index` on.
+    pub fn iter_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let this = *self;
+        this.spans[index..].iter().map(move |s| &this.buffer[s.start as usize..][..s.len as usize])
+    }
+}

@@ -1,0 +1,21 @@
+//! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
+use pack::seq::{Codec, Fill, Limits};
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub list: Limits,
+    pub proto_max_bulk_len_bytes: u64,
+    pub lazyfree_user_del: bool,
+    pub lazyfree_user_flush: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            list: Limits { fill: Fill::Bytes(8192), depth: 0, codec: Codec::Lzf },
+            proto_max_bulk_len_bytes: 512 << 20,
+            lazyfree_user_del: false,
+            lazyfree_user_flush: false,
+        }
+    }
+}

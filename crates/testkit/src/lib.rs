@@ -1,0 +1,1 @@
+//! In-process servers, a simulated clock, transcripts.

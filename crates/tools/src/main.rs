@@ -1,0 +1,2 @@
+//! `sardine`: the server.
+fn main() {}

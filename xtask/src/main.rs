@@ -1,0 +1,2 @@
+//! test, tidy, docs, bench: the only scripts there are.
+fn main() {}
