@@ -14,7 +14,7 @@ pub mod string;
 pub use call::{Call, WholeCall};
 pub use error::Error;
 pub use flags::{Acl, Flags, Group};
-pub use keyspec::{Access, KeySpec};
+pub use keyspec::{Access, Begin, Find, KeySpec};
 pub use table::{Arg, ArgKind, Arity, Command, DataRun, Doc, Done, Scope, checked};
 
 /// The tables of all data families; the server adds its own.

@@ -1,10 +1,26 @@
 //! The server around the data: workers, sessions, dispatch, the registry, and the mechanisms with their commands.
+//!
+//! `start` binds and starts the workers; a `worker` reads, parses and answers; `dispatch` finds the command's row in the
+//! `registry` and runs it under the right locks. Every other module is one mechanism with its own commands.
+mod background;
 mod call;
+mod client;
+mod clock;
+mod command_info;
 mod config;
+mod connection;
+mod counters;
+mod debug;
+mod families;
+mod gate;
+mod info;
+mod log;
 mod registry;
 mod session;
 mod shared;
+mod shutdown;
 mod start;
 
+pub use clock::{Clock, SimulatedTime};
 pub use config::{Config, ConfigError};
-pub use start::{Running, StartError, start};
+pub use start::{Running, StartError, Stopper, start};

@@ -1,11 +1,44 @@
-//! All commands by name: one row each, whoever runs it, built once from the tables.
+//! All commands by name: one row each, whoever runs it, built once from the tables. Found on the path of every request:
+//! a name is packed into an integer, a multiplication chosen at start-up makes the hash perfect, one comparison confirms.
+//!
+//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key, MEMORY PURGE does not):
+//! rows of the same name are joined, their subcommands together.
 use crate::call::ServerRun;
-use command::{Acl, Arity, DataRun, Doc, Flags, KeySpec};
+use crate::families::FAMILIES;
+use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Data(DataRun),
     Server(ServerRun),
+}
+
+impl Run {
+    fn is_container(self) -> bool {
+        matches!(self, Run::Data(DataRun::Container) | Run::Server(ServerRun::Container))
+    }
+}
+
+impl From<DataRun> for Run {
+    fn from(run: DataRun) -> Run {
+        Run::Data(run)
+    }
+}
+
+impl From<ServerRun> for Run {
+    fn from(run: ServerRun) -> Run {
+        Run::Server(run)
+    }
+}
+
+/// Where the keys are, as far as dispatch must know at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyShape {
+    None,
+    /// Exactly one, at this argument.
+    One(usize),
+    /// By the key specs.
+    Many,
 }
 
 pub(crate) struct Row {
@@ -16,20 +49,214 @@ pub(crate) struct Row {
     pub(crate) flags: Flags,
     pub(crate) acl: Acl,
     pub(crate) keys: &'static [KeySpec],
+    pub(crate) shape: KeyShape,
     pub(crate) doc: &'static Doc,
     pub(crate) run: Run,
     pub(crate) subcommands: Vec<Row>,
-    /// Dense, for statistics.
+    /// Dense over rows and subcommands, for statistics.
     pub(crate) number: usize,
 }
 
+impl Row {
+    fn new<R: Copy + Into<Run>>(command: &'static Command<R>, container: Option<&str>) -> Row {
+        let lower = command.name.to_ascii_lowercase();
+        Row {
+            full_name: container.map_or_else(|| lower.clone(), |c| format!("{c}|{lower}")),
+            name: command.name,
+            arity: command.arity,
+            flags: command.flags,
+            acl: command.acl,
+            keys: command.keys,
+            shape: shape(command.keys, command.flags),
+            doc: &command.doc,
+            run: command.run.into(),
+            subcommands: command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect(),
+            number: 0,
+        }
+    }
+
+    /// The subcommand of this name, in any case.
+    pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Row> {
+        self.subcommands.iter().find(|s| s.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Takes over the part of the same container that another family holds.
+    fn join(&mut self, mut other: Row) {
+        assert!(
+            self.run.is_container() || other.run.is_container(),
+            "{} is in two families' tables",
+            self.name
+        );
+        if !other.run.is_container() {
+            std::mem::swap(self, &mut other);
+        }
+        self.subcommands.append(&mut other.subcommands);
+    }
+}
+
+fn shape(keys: &[KeySpec], flags: Flags) -> KeyShape {
+    use command::{Begin, Find};
+    let is_key = |spec: &&KeySpec| !spec.access.has(Access::NOT_KEY);
+    match keys.iter().filter(is_key).collect::<Vec<_>>()[..] {
+        [] => KeyShape::None,
+        [spec] if !flags.has(Flags::MOVABLEKEYS) => match (spec.begin, spec.find) {
+            (Begin::Index(index), Find::Range { last: 0, .. }) => KeyShape::One(index),
+            _ => KeyShape::Many,
+        },
+        _ => KeyShape::Many,
+    }
+}
+
 pub(crate) struct Registry {
+    /// In the order of the tables.
     pub(crate) rows: Vec<Row>,
+    /// For each number, where its row is.
+    places: Vec<Place>,
+    index: Index,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    subcommand: Option<usize>,
 }
 
 impl Registry {
+    pub(crate) fn new() -> Registry {
+        let data = command::FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
+        let server = FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
+        let mut rows: Vec<Row> = Vec::new();
+        for row in data.chain(server) {
+            match rows.iter_mut().find(|r| r.name == row.name) {
+                Some(first) => first.join(row),
+                None => rows.push(row),
+            }
+        }
+        let places = number(&mut rows);
+        let index = Index::new(&rows);
+        Registry { rows, places, index }
+    }
+
     /// The row of a command's name in any case; a container's row where it has subcommands.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Row> {
-        self.rows.iter().find(|r| r.name.as_bytes().eq_ignore_ascii_case(name))
+        let row = self.rows.get(self.index.candidate(name))?;
+        row.name.as_bytes().eq_ignore_ascii_case(name).then_some(row)
+    }
+
+    /// Rows and subcommands together.
+    pub(crate) fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The row or subcommand with this `Row::number`.
+    pub(crate) fn row(&self, number: usize) -> &Row {
+        let place = self.places[number];
+        let row = &self.rows[place.row];
+        place.subcommand.map_or(row, |s| &row.subcommands[s])
+    }
+
+    /// All rows and subcommands, by number.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
+        (0..self.count()).map(|number| self.row(number))
+    }
+}
+
+fn number(rows: &mut [Row]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (row, r) in rows.iter_mut().enumerate() {
+        r.number = places.len();
+        places.push(Place { row, subcommand: None });
+        for (subcommand, s) in r.subcommands.iter_mut().enumerate() {
+            s.number = places.len();
+            places.push(Place { row, subcommand: Some(subcommand) });
+        }
+    }
+    places
+}
+
+/// A perfect hash from names to rows.
+struct Index {
+    multiplier: u64,
+    /// Row numbers by hash; `EMPTY` where no name falls.
+    slots: Box<[u16; SLOTS]>,
+}
+
+const SLOTS: usize = 4096;
+const EMPTY: u16 = u16::MAX;
+
+impl Index {
+    /// Tries multipliers until no two names fall on one slot.
+    fn new(rows: &[Row]) -> Index {
+        let mut random = base::random::Random::new(0);
+        loop {
+            let mut index = Index { multiplier: random.next_u64() | 1, slots: Box::new([EMPTY; SLOTS]) };
+            if rows.iter().enumerate().all(|(at, row)| index.claim(row.name.as_bytes(), at)) {
+                return index;
+            }
+        }
+    }
+
+    fn claim(&mut self, name: &[u8], row: usize) -> bool {
+        let slot = &mut self.slots[slot(name, self.multiplier)];
+        let is_free = *slot == EMPTY;
+        *slot = row as u16;
+        is_free
+    }
+
+    fn candidate(&self, name: &[u8]) -> usize {
+        usize::from(self.slots[slot(name, self.multiplier)])
+    }
+}
+
+fn slot(name: &[u8], multiplier: u64) -> usize {
+    (packed(name).wrapping_mul(multiplier) >> (64 - SLOTS.ilog2())) as usize
+}
+
+/// Letters folded to one case and packed with the length into an integer that tells all names apart that are in use: the
+/// first eight and the last eight bytes. Other names may share it; the caller compares.
+fn packed(name: &[u8]) -> u64 {
+    const FOLD: u64 = 0x2020_2020_2020_2020;
+    let len = name.len() as u64;
+    let (head, tail) = match name {
+        [] => (0, 0),
+        [a] => (u64::from(*a), 0),
+        [a, b] => (u64::from(*a), u64::from(*b)),
+        [a, b, c] => (u64::from(*a), u64::from(*b) << 8 | u64::from(*c)),
+        _ => match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+            _ => (four(name.first_chunk()), four(name.last_chunk())),
+        },
+    };
+    (head | FOLD) ^ (tail | FOLD).rotate_left(27) ^ len.rotate_right(8)
+}
+
+fn four(chunk: Option<&[u8; 4]>) -> u64 {
+    chunk.map_or(0, |c| u64::from(u32::from_le_bytes(*c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_in_any_case_and_no_other() {
+        let registry = Registry::new();
+        for row in &registry.rows {
+            let lower = row.name.to_ascii_lowercase();
+            assert_eq!(registry.find(row.name.as_bytes()).map(|r| r.number), Some(row.number));
+            assert_eq!(registry.find(lower.as_bytes()).map(|r| r.number), Some(row.number));
+            assert!(registry.find(format!("{lower}x").as_bytes()).is_none());
+        }
+        for name in ["", "x", "ab", "abc", "nosuchcommand", "a-name-longer-than-sixteen-bytes"] {
+            assert!(registry.find(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_dense_and_lead_back_to_their_rows() {
+        let registry = Registry::new();
+        for (number, row) in registry.all().enumerate() {
+            assert_eq!(row.number, number);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What any worker may see of a connection: registered in `Shared::clients` while it lives.
 pub(crate) struct Card {
@@ -17,10 +16,20 @@ pub(crate) struct Card {
     pub(crate) bytes_out: AtomicU64,
     pub(crate) query_buffer_bytes: AtomicU64,
     pub(crate) output_buffer_bytes: AtomicU64,
+    /// `Row::number` of the last command that began; [`Card::NO_COMMAND`] before the first.
+    pub(crate) last_row: AtomicU32,
     /// Set by CLIENT KILL, which then wakes the worker: the worker closes the connection at its next turn.
     pub(crate) is_killed: AtomicBool,
     /// What changes rarely, behind a lock.
     pub(crate) face: Mutex<Face>,
+}
+
+impl Card {
+    pub(crate) const NO_COMMAND: u32 = u32::MAX;
+
+    pub(crate) fn face(&self) -> MutexGuard<'_, Face> {
+        self.face.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The rarely changing part of a card.
@@ -32,11 +41,9 @@ pub(crate) struct Face {
     pub(crate) user: String,
     pub(crate) db: u16,
     pub(crate) is_resp3: bool,
-    /// The last command, lower case, as CLIENT LIST's `cmd`.
-    pub(crate) last_command: &'static str,
 }
 
-/// The worker's own part.
+/// The worker's own part. The protocol is the reply's: HELLO changes it there and the worker keeps it.
 pub(crate) struct Session {
     pub(crate) card: Arc<Card>,
     pub(crate) db: u16,

@@ -1,33 +1,139 @@
 //! What all workers share.
+use crate::background::Background;
+use crate::clock::Clock;
 use crate::config::Config;
+use crate::counters::AllCounters;
+use crate::gate::Gates;
 use crate::registry::Registry;
 use crate::session::Card;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, RwLock};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::Keyspace;
 
 pub(crate) struct Shared {
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
-    /// The configuration in force; CONFIG SET replaces it as a whole and raises `config_version`, which workers
-    /// compare once a batch to refresh their own copy.
-    pub(crate) config: RwLock<Arc<Config>>,
-    pub(crate) config_version: AtomicU64,
+    pub(crate) clock: Clock,
+    /// The configuration in force. CONFIG SET replaces it by [`Shared::replace_config`].
+    config: RwLock<Arc<Config>>,
+    config_version: AtomicU64,
+    /// Every connection's card, by client id.
     pub(crate) clients: Mutex<BTreeMap<u64, Arc<Card>>>,
     pub(crate) next_client_id: AtomicU64,
-    /// One waker a worker.
-    pub(crate) wakers: Vec<net::Waker>,
-    pub(crate) is_stopping: AtomicBool,
-    pub(crate) stats: crate::shared::Stats,
+    /// How to reach each worker.
+    pub(crate) posts: Box<[Post]>,
+    pub(crate) gates: Gates,
+    pub(crate) counters: AllCounters,
+    pub(crate) background: Background,
+    pub(crate) stats: Stats,
+    is_stopping: AtomicBool,
+    exit_status: AtomicI32,
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
     pub(crate) started_ms: i64,
+    /// Where it listens, port 0 resolved.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// "epoll" or "io_uring"
+    pub(crate) engine_name: &'static str,
 }
 
-/// Counters that no worker owns; those of a worker's hot path are its own and summed on demand.
+/// One worker's letter box.
+pub(crate) struct Post {
+    waker: net::Waker,
+    letters: Mutex<Vec<Letter>>,
+    /// Connections that it serves or has been given.
+    pub(crate) connections: AtomicUsize,
+}
+
+/// What one worker asks of another.
+pub(crate) enum Letter {
+    /// Serve this connection.
+    Adopt(net::Accepted),
+    /// The client with this id was killed.
+    Killed(u64),
+}
+
+impl Post {
+    pub(crate) fn new(waker: net::Waker) -> Post {
+        Post { waker, letters: Mutex::default(), connections: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn send(&self, letter: Letter) {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
+        self.waker.wake();
+    }
+
+    pub(crate) fn take(&self) -> Vec<Letter> {
+        std::mem::take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+}
+
+/// Counters that no worker owns; those of a worker's hot path are its own ([`AllCounters`]).
 #[derive(Default)]
 pub(crate) struct Stats {
     pub(crate) connections_received: AtomicU64,
     pub(crate) connections_rejected: AtomicU64,
+    pub(crate) output_limit_disconnections: AtomicU64,
+    pub(crate) query_limit_disconnections: AtomicU64,
+    /// Filled in by the first worker ten times a second.
+    pub(crate) ops_per_second: AtomicU64,
+    pub(crate) input_bytes_per_second: AtomicU64,
+    pub(crate) output_bytes_per_second: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Grows with every change of the configuration; workers compare it once a batch.
+    pub(crate) fn config_version(&self) -> u64 {
+        self.config_version.load(Ordering::Acquire)
+    }
+
+    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not.
+    pub(crate) fn replace_config<E>(
+        &self,
+        change: impl FnOnce(&Config) -> Result<Config, E>,
+    ) -> Result<(), E> {
+        let mut config = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        *config = Arc::new(change(&config)?);
+        self.config_version.fetch_add(1, Ordering::Release);
+        drop(config);
+        // Sleeping workers may have planned their sleep by the old settings.
+        self.posts.iter().for_each(Post::wake);
+        Ok(())
+    }
+
+    pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Card>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// CLIENT KILL of another connection: it runs no further command and is closed at its worker's next turn. (A
+    /// client that kills itself sets its session's `closes_after_reply` instead, to get its reply.)
+    pub(crate) fn kill(&self, card: &Card) {
+        card.is_killed.store(true, Ordering::Release);
+        self.posts[card.worker].send(Letter::Killed(card.id));
+    }
+
+    /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.
+    pub(crate) fn stop(&self, exit_status: i32) {
+        self.exit_status.store(exit_status, Ordering::Release);
+        self.is_stopping.store(true, Ordering::Release);
+        self.posts.iter().for_each(Post::wake);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn exit_status(&self) -> i32 {
+        self.exit_status.load(Ordering::Acquire)
+    }
 }

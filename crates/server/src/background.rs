@@ -1,0 +1,63 @@
+//! The thread that frees: large values that left the keyspace come here, so that no worker pays for their size.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use store::Garbage;
+
+/// Hands values to the freeing thread. The thread ends when the last of these is gone.
+#[derive(Clone)]
+pub(crate) struct Background {
+    queue: Sender<Garbage>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    pending: AtomicU64,
+    freed: AtomicU64,
+}
+
+impl Background {
+    /// Starts the thread.
+    pub(crate) fn start() -> std::io::Result<(Background, JoinHandle<()>)> {
+        let (queue, arrivals) = channel();
+        let counts = Arc::<Counts>::default();
+        let background = Background { queue, counts: Arc::clone(&counts) };
+        let thread = std::thread::Builder::new()
+            .name("sardine-free".into())
+            .spawn(move || free_all(&arrivals, &counts))?;
+        Ok((background, thread))
+    }
+
+    /// Takes everything out of `garbage`.
+    pub(crate) fn free(&self, garbage: &mut Vec<Garbage>) {
+        for piece in garbage.drain(..) {
+            self.counts.pending.fetch_add(1, Relaxed);
+            // The thread lives as long as a sender does; were it gone, the piece is freed here.
+            drop(self.queue.send(piece));
+        }
+    }
+
+    /// lazyfree_pending_objects
+    pub(crate) fn pending(&self) -> u64 {
+        self.counts.pending.load(Relaxed)
+    }
+
+    /// lazyfreed_objects
+    pub(crate) fn freed(&self) -> u64 {
+        self.counts.freed.load(Relaxed)
+    }
+
+    pub(crate) fn reset_stats(&self) {
+        self.counts.freed.store(0, Relaxed);
+    }
+}
+
+fn free_all(arrivals: &Receiver<Garbage>, counts: &Counts) {
+    for piece in arrivals {
+        drop(piece);
+        counts.pending.fetch_sub(1, Relaxed);
+        counts.freed.fetch_add(1, Relaxed);
+    }
+}

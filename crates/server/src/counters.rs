@@ -1,0 +1,171 @@
+//! What a worker counts on the path of every request: plain cells that only it writes, summed by whoever asks.
+//!
+//! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no locked
+//! instruction. Time is sampled: one command in [`SAMPLE`] is timed and counts for all of them.
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A counter with one writer.
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Only its owner calls this.
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+    pub(crate) fn load(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+    /// CONFIG RESETSTAT. An addition of the owner at the same moment may win; nobody can tell.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+/// One command's, of one worker.
+#[derive(Default)]
+pub(crate) struct CommandCounts {
+    pub(crate) calls: Count,
+    pub(crate) time_ns: Count,
+    /// Refused before it ran (arity, authentication).
+    pub(crate) rejected: Count,
+    /// Ran and answered with an error.
+    pub(crate) failed: Count,
+}
+
+/// One command's, summed over the workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandSum {
+    pub(crate) calls: u64,
+    pub(crate) time_ns: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failed: u64,
+}
+
+/// One worker's.
+#[repr(align(128))]
+pub(crate) struct Counters {
+    /// By `Row::number`.
+    pub(crate) commands: Box<[CommandCounts]>,
+    pub(crate) bytes_in: Count,
+    pub(crate) bytes_out: Count,
+    /// Replies that were errors, by their code ("ERR", "WRONGTYPE").
+    errors: Mutex<BTreeMap<String, u64>>,
+}
+
+/// Codes that INFO errorstats tells apart at most, so that a script cannot fill the memory with them.
+const CODES_MAX: usize = 128;
+
+impl Counters {
+    pub(crate) fn new(rows: usize) -> Counters {
+        Counters {
+            commands: (0..rows).map(|_| CommandCounts::default()).collect(),
+            bytes_in: Count::default(),
+            bytes_out: Count::default(),
+            errors: Mutex::default(),
+        }
+    }
+
+    /// Counts an error reply: `text` without the leading `-`.
+    pub(crate) fn count_error(&self, text: &str) {
+        let code = text.split(' ').next().unwrap_or(text);
+        let mut errors = self.errors();
+        if let Some(count) = errors.get_mut(code) {
+            *count += 1;
+            return;
+        }
+        let code = if errors.len() < CODES_MAX { code } else { "OTHER" };
+        *errors.entry(code.to_owned()).or_default() += 1;
+    }
+
+    fn errors(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reset(&self) {
+        for c in &self.commands {
+            for count in [&c.calls, &c.time_ns, &c.rejected, &c.failed] {
+                count.reset();
+            }
+        }
+        self.bytes_in.reset();
+        self.bytes_out.reset();
+        self.errors().clear();
+    }
+}
+
+/// Sums over all workers.
+pub(crate) struct AllCounters(pub(crate) Box<[Counters]>);
+
+impl AllCounters {
+    /// By `Row::number`.
+    pub(crate) fn command(&self, number: usize) -> CommandSum {
+        let mut sum = CommandSum::default();
+        for c in self.0.iter().map(|w| &w.commands[number]) {
+            sum.calls += c.calls.load();
+            sum.time_ns += c.time_ns.load();
+            sum.rejected += c.rejected.load();
+            sum.failed += c.failed.load();
+        }
+        sum
+    }
+
+    /// total_commands_processed
+    pub(crate) fn commands(&self) -> u64 {
+        self.0.iter().flat_map(|w| &w.commands).map(|c| c.calls.load()).sum()
+    }
+
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.0.iter().map(|w| w.bytes_in.load()).sum()
+    }
+
+    pub(crate) fn bytes_out(&self) -> u64 {
+        self.0.iter().map(|w| w.bytes_out.load()).sum()
+    }
+
+    /// INFO errorstats; the sum of the counts is total_error_replies.
+    pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for worker in &self.0 {
+            for (code, count) in worker.errors().iter() {
+                *all.entry(code.clone()).or_default() += count;
+            }
+        }
+        all
+    }
+
+    /// CONFIG RESETSTAT
+    pub(crate) fn reset(&self) {
+        self.0.iter().for_each(Counters::reset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_replies_are_counted_by_code_over_all_workers() {
+        let all = AllCounters([Counters::new(1), Counters::new(1)].into());
+        all.0[0].count_error("ERR syntax error");
+        all.0[1].count_error("ERR unknown command");
+        all.0[1].count_error("WRONGTYPE no");
+        assert_eq!(
+            all.errors().into_iter().collect::<Vec<_>>(),
+            [("ERR".into(), 2), ("WRONGTYPE".into(), 1)]
+        );
+        all.reset();
+        assert!(all.errors().is_empty());
+    }
+
+    #[test]
+    fn codes_beyond_the_limit_are_counted_together() {
+        let counters = Counters::new(0);
+        for i in 0..CODES_MAX + 5 {
+            counters.count_error(&format!("E{i} x"));
+        }
+        assert_eq!(counters.errors().get("OTHER"), Some(&5));
+    }
+}

@@ -1,0 +1,12 @@
+//! The server's own families of commands; the registry joins them with those of the data.
+use crate::call::ServerCommand;
+
+pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
+    crate::client::COMMANDS,
+    crate::command_info::COMMANDS,
+    crate::config::COMMANDS,
+    crate::connection::COMMANDS,
+    crate::debug::COMMANDS,
+    crate::info::COMMANDS,
+    crate::shutdown::COMMANDS,
+];

@@ -1,0 +1,29 @@
+//! The locks behind whole-keyspace work: one for each worker, on its own cache line.
+//!
+//! A worker holds the read side of its own gate while it executes a batch; nobody else touches that line, so it costs two
+//! uncontended atomic operations a batch. Whoever needs everything to stand still takes the write side of all gates, in
+//! ascending order, having let go of its own read side first: so two of them cannot wait for each other.
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// 128 bytes: two lines, because processors fetch lines in pairs.
+#[repr(align(128))]
+#[derive(Default)]
+struct Gate(RwLock<()>);
+
+pub(crate) struct Gates(Box<[Gate]>);
+
+impl Gates {
+    pub(crate) fn new(workers: usize) -> Gates {
+        Gates((0..workers).map(|_| Gate::default()).collect())
+    }
+
+    /// This worker executes until the guard goes.
+    pub(crate) fn enter(&self, worker: usize) -> RwLockReadGuard<'_, ()> {
+        self.0[worker].0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody else executes until the guards go. The caller holds no read side.
+    pub(crate) fn enter_alone(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
+        self.0.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+}
