@@ -1,9 +1,11 @@
-//! What every layer shares and none owns: integers and bytes as text, glob patterns, keyed hashing, random
-//! numbers, time as a value, limits. No I/O, no threads, no clock, no globals.
+//! What every layer shares and none owns: integers, doubles and bytes as text, glob patterns, keyed hashing,
+//! random numbers, time and sizes as values. No I/O, no threads, no clock, no globals of its own.
+pub mod double;
 pub mod glob;
 pub mod hash;
 pub mod item;
 pub mod random;
+pub mod size;
 pub mod text;
 pub mod time;
 

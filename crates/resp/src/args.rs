@@ -1,10 +1,10 @@
 //! The arguments of one request, lent from the buffer they were parsed in. Nothing is allocated per argument.
 
-/// One argument's place in its buffer.
+/// One argument's place in its buffer. Not 32 bits wide: `client-query-buffer-limit` may be set beyond 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    pub start: u32,
-    pub len: u32,
+    pub start: usize,
+    pub len: usize,
 }
 
 /// The arguments of one request, the command's name first. Never empty.
@@ -27,7 +27,7 @@ impl<'a> Args<'a> {
     /// Argument `index`; the name is 0. Panics beyond the last.
     pub fn at(&self, index: usize) -> &'a [u8] {
         let s = self.spans[index];
-        &self.buffer[s.start as usize..][..s.len as usize]
+        &self.buffer[s.start..][..s.len]
     }
 
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
@@ -37,6 +37,6 @@ impl<'a> Args<'a> {
     /// The arguments from `index` on.
     pub fn iter_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let this = *self;
-        this.spans[index..].iter().map(move |s| &this.buffer[s.start as usize..][..s.len as usize])
+        this.spans[index..].iter().map(move |s| &this.buffer[s.start..][..s.len])
     }
 }
