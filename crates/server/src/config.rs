@@ -1,14 +1,217 @@
-//! The settings: one table from which CONFIG GET and SET, the file, the command line and the documents come.
-use crate::call::ServerCommand;
+//! The configuration: one table of settings ([`table::SETTINGS`]) from which CONFIG GET and SET, the file, the command
+//! line and the documents come.
+//!
+//! A [`Config`] is a plain value. CONFIG SET works on a copy and puts it in force as a whole or not at all; whoever
+//! wants a consistent look takes the `Arc` and keeps it. What the data obeys is the part `store`, kept in step by the
+//! setters of the table.
+mod command;
+mod docs;
+mod limits;
+mod setting;
+mod source;
+mod split;
+mod table;
 
-pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[]);
+pub(crate) use command::COMMANDS;
+pub use docs::{markdown as settings_reference, sample_file};
+pub use limits::{OutputLimit, OutputLimits};
+pub use source::Source;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 /// The configuration in force.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Config {
+    /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be missing.
+    /// See [`Config::bind_addresses`].
+    pub bind: Vec<String>,
+    /// 0: no TCP at all.
     pub port: u16,
+    /// Let the system choose the port, for tests in this process; no setting names it.
+    pub picks_port: bool,
+    pub unixsocket: Option<PathBuf>,
+    /// `unixsocketperm`; None leaves what the umask makes.
+    pub unixsocket_mode: Option<u32>,
+    pub tcp_backlog: u32,
+    /// 0: off.
+    pub tcp_keepalive_s: u32,
+    /// 0: idle clients stay.
+    pub timeout_s: u32,
+    pub maxclients: u32,
+    pub is_protected: bool,
+    /// Empty: no password.
+    pub requirepass: Vec<u8>,
+    pub io_engine: net::EngineKind,
+    pub worker_threads: usize,
+    pub databases: u16,
+    /// 2^shard_bits shards.
+    pub shard_bits: u32,
+    pub loglevel: LogLevel,
+    /// None: standard output.
+    pub logfile: Option<PathBuf>,
+    pub client_query_buffer_bytes_max: u64,
+    pub client_output_buffer: OutputLimits,
+    /// Background rounds a second.
+    pub hz: u32,
+    pub dir: PathBuf,
+    /// `list-max-listpack-size` as written; `store.list.fill` is what it means.
+    pub list_max_listpack_size: i32,
+    pub lazyfree_expire: bool,
+    pub lazyfree_eviction: bool,
+    pub lazyfree_server_del: bool,
+    pub enable_debug_command: Allow,
+    pub enable_protected_configs: Allow,
+    /// The configuration file, absolute, for INFO.
+    pub file: Option<PathBuf>,
     pub store: store::Settings,
 }
 
-#[derive(Clone, Debug)]
+/// `loglevel`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+    Nothing,
+}
+
+/// Who may use something that can hurt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allow {
+    No,
+    Yes,
+    /// Connections from this machine.
+    Local,
+}
+
+/// Why a configuration was refused: the text to print before the process ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub String);
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bind {
+    pub address: SocketAddr,
+    /// Not an error if this machine does not have the address.
+    pub is_optional: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            bind: vec!["*".into(), "-::*".into()],
+            port: 6379,
+            picks_port: false,
+            unixsocket: None,
+            unixsocket_mode: None,
+            tcp_backlog: 511,
+            tcp_keepalive_s: 300,
+            timeout_s: 0,
+            maxclients: 10_000,
+            is_protected: true,
+            requirepass: Vec::new(),
+            io_engine: net::EngineKind::Auto,
+            worker_threads: cores(),
+            databases: 16,
+            shard_bits: 8,
+            loglevel: LogLevel::Notice,
+            logfile: None,
+            client_query_buffer_bytes_max: 1 << 30,
+            client_output_buffer: OutputLimits::default(),
+            hz: 10,
+            dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            list_max_listpack_size: -2,
+            lazyfree_expire: false,
+            lazyfree_eviction: false,
+            lazyfree_server_del: false,
+            enable_debug_command: Allow::Local,
+            enable_protected_configs: Allow::No,
+            file: None,
+            store: store::Settings::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Whether a client needs to say who it is.
+    pub fn needs_password(&self) -> bool {
+        !self.requirepass.is_empty()
+    }
+
+    /// Where to listen: `bind` resolved, empty when TCP is off.
+    pub fn bind_addresses(&self) -> Result<Vec<Bind>, ConfigError> {
+        if self.port == 0 && !self.picks_port {
+            return Ok(Vec::new());
+        }
+        self.bind.iter().map(|text| resolve(text, self.port)).collect()
+    }
+
+    /// The value of a setting as CONFIG GET shows it; None for a name that is none.
+    pub fn value(&self, name: &str) -> Option<Vec<u8>> {
+        setting::find(name.as_bytes()).map(|s| s.render(self))
+    }
+
+    /// Sets one setting as a line of the file would, start-only ones included.
+    pub fn set(&mut self, name: &str, value: &[u8]) -> Result<(), ConfigError> {
+        let found = setting::find(name.as_bytes())
+            .ok_or_else(|| ConfigError("Bad directive or wrong number of arguments".into()))?;
+        found.set_from_one(self, value).map_err(ConfigError)
+    }
+}
+
+/// The default of `worker-threads`.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn resolve(text: &str, port: u16) -> Result<Bind, ConfigError> {
+    let (is_optional, name) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let ip = match name {
+        "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        "::*" => Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        _ => name.parse().ok(),
+    };
+    let address = match ip {
+        Some(ip) => Some(SocketAddr::new(ip, port)),
+        None => (name, port).to_socket_addrs().ok().and_then(|mut all| all.next()),
+    };
+    match address {
+        Some(address) => Ok(Bind { address, is_optional }),
+        None => Err(ConfigError(format!("Could not resolve the address to listen on: {name}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_listens_on_every_address_and_may_lack_ipv6() {
+        let all = Config::default().bind_addresses().unwrap();
+        assert_eq!(all[0], Bind { address: "0.0.0.0:6379".parse().unwrap(), is_optional: false });
+        assert_eq!(all[1], Bind { address: "[::]:6379".parse().unwrap(), is_optional: true });
+    }
+
+    #[test]
+    fn port_zero_means_no_tcp() {
+        let config = Config { port: 0, ..Config::default() };
+        assert!(config.bind_addresses().unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_named() {
+        let config = Config { bind: vec!["no such host !".into()], ..Config::default() };
+        assert!(config.bind_addresses().unwrap_err().0.contains("no such host !"));
+    }
+}

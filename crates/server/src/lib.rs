@@ -13,6 +13,7 @@ mod counters;
 mod debug;
 mod families;
 mod gate;
+mod help;
 mod info;
 mod log;
 mod registry;
@@ -22,5 +23,9 @@ mod shutdown;
 mod start;
 
 pub use clock::{Clock, SimulatedTime};
-pub use config::{Config, ConfigError};
+pub use config::{
+    Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, sample_file,
+    settings_reference,
+};
+pub use log::Log;
 pub use start::{Running, StartError, Stopper, start};

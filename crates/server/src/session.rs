@@ -27,6 +27,14 @@ pub(crate) struct Card {
 impl Card {
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
 
+    /// Whether the client is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        match &self.peer {
+            net::Peer::Unix { .. } => true,
+            net::Peer::Tcp { peer, .. } => peer.ip().to_canonical().is_loopback(),
+        }
+    }
+
     pub(crate) fn face(&self) -> MutexGuard<'_, Face> {
         self.face.lock().unwrap_or_else(PoisonError::into_inner)
     }

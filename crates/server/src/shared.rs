@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::AllCounters;
 use crate::gate::Gates;
+use crate::log::Log;
 use crate::registry::Registry;
 use crate::session::Card;
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
+    pub(crate) log: Log,
     /// The configuration in force. CONFIG SET replaces it by [`Shared::replace_config`].
     config: RwLock<Arc<Config>>,
     config_version: AtomicU64,
@@ -85,6 +87,19 @@ pub(crate) struct Stats {
     pub(crate) ops_per_second: AtomicU64,
     pub(crate) input_bytes_per_second: AtomicU64,
     pub(crate) output_bytes_per_second: AtomicU64,
+}
+
+impl Stats {
+    /// CONFIG RESETSTAT
+    pub(crate) fn reset(&self) {
+        let counters = [
+            &self.connections_received,
+            &self.connections_rejected,
+            &self.output_limit_disconnections,
+            &self.query_limit_disconnections,
+        ];
+        counters.iter().for_each(|c| c.store(0, Ordering::Relaxed));
+    }
 }
 
 impl Shared {

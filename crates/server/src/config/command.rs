@@ -1,0 +1,286 @@
+//! CONFIG GET, SET, RESETSTAT, REWRITE and HELP.
+//!
+//! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
+use super::setting::{Change, Setting, find};
+use super::table::SETTINGS;
+use super::{Allow, Config};
+use crate::call::{ServerCall, ServerCommand, ServerRun};
+use crate::help;
+use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
+use std::collections::BTreeMap;
+
+pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CONFIG]);
+
+const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
+const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+
+const CONFIG: ServerCommand = ServerCommand {
+    name: "CONFIG",
+    arity: Arity::AtLeast(2),
+    flags: Flags::NONE,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "2.0.0",
+        summary: "Holds the commands that read and change settings.",
+        complexity: "Depends on subcommand.",
+        ..Doc::NEW
+    },
+    subcommands: &[&GET, &HELP, &RESETSTAT, &REWRITE, &SET],
+    run: ServerRun::Container,
+};
+
+const GET: ServerCommand = ServerCommand {
+    name: "GET",
+    arity: Arity::AtLeast(3),
+    flags: ADMIN,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "2.0.0",
+        summary: "Shows the settings whose names match the patterns.",
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        args: &[Arg::str("parameter").many()],
+        history: &[("7.0.0", "Takes several patterns.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: ServerRun::Shared(get),
+};
+
+const SET: ServerCommand = ServerCommand {
+    name: "SET",
+    arity: Arity::AtLeast(4),
+    flags: ADMIN,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "2.0.0",
+        summary: "Changes settings while the server runs, all of them or none.",
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        args: &[Arg::block("data", &[Arg::str("parameter"), Arg::str("value")]).many()],
+        history: &[("7.0.0", "Takes several settings.")],
+        tips: ON_ALL_NODES,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: ServerRun::Shared(set),
+};
+
+const RESETSTAT: ServerCommand = ServerCommand {
+    name: "RESETSTAT",
+    arity: Arity::Exactly(2),
+    flags: ADMIN,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "2.0.0",
+        summary: "Sets INFO's statistics back to zero.",
+        complexity: "O(1)",
+        tips: ON_ALL_NODES,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: ServerRun::Shared(reset_stats),
+};
+
+const REWRITE: ServerCommand = ServerCommand {
+    name: "REWRITE",
+    arity: Arity::Exactly(2),
+    flags: ADMIN,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "2.8.0",
+        summary: "Writes the settings in force back to the configuration file.",
+        complexity: "O(1)",
+        tips: ON_ALL_NODES,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: ServerRun::Shared(rewrite),
+};
+
+const HELP: ServerCommand = ServerCommand {
+    name: "HELP",
+    arity: Arity::Exactly(2),
+    flags: Flags::LOADING.or(Flags::STALE),
+    acl: Acl::NONE,
+    keys: &[],
+    doc: help::doc(Group::Server, "5.0.0"),
+    subcommands: &[],
+    run: ServerRun::Shared(help),
+};
+
+fn get(call: &mut ServerCall<'_>) -> Done {
+    let config = call.shared.config();
+    let mut found: BTreeMap<&'static str, &Setting> = BTreeMap::new();
+    for pattern in call.args.iter_from(2) {
+        let pattern = pattern.to_ascii_lowercase();
+        let names = SETTINGS.iter().flat_map(|s| s.names().map(move |n| (n, s)));
+        found.extend(names.filter(|(name, _)| base::glob::matches(&pattern, name.as_bytes())));
+    }
+    call.reply.map(found.len());
+    for (name, setting) in found {
+        call.reply.bulk(name.as_bytes());
+        call.reply.bulk(&setting.render(&config));
+    }
+    Ok(())
+}
+
+fn set(call: &mut ServerCall<'_>) -> Done {
+    let args: Vec<&[u8]> = call.args.iter_from(2).collect();
+    if !args.len().is_multiple_of(2) {
+        return Err(Error::wrong_arity("config|set"));
+    }
+    let is_local = call.session.card.is_local();
+    call.shared.replace_config(|present| changed(present, &args, is_local))?;
+    call.shared.log.set_level(call.shared.config().loglevel);
+    call.reply.ok();
+    Ok(())
+}
+
+/// The configuration with these names and values put into it.
+fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, Error> {
+    let mut settings: Vec<(&str, &Setting, &[u8])> = Vec::new();
+    for pair in pairs.chunks_exact(2) {
+        let (name, setting) = changeable(present, pair[0], is_local)?;
+        if settings.iter().any(|(n, ..)| *n == name) {
+            return Err(failed(name, "duplicate parameter"));
+        }
+        settings.push((name, setting, pair[1]));
+    }
+    let mut next = present.clone();
+    for (name, setting, value) in settings {
+        setting.set_from_one(&mut next, value).map_err(|why| failed(name, &why))?;
+    }
+    Ok(next)
+}
+
+fn changeable(
+    present: &Config,
+    name: &[u8],
+    is_local: bool,
+) -> Result<(&'static str, &'static Setting), Error> {
+    let unknown = || {
+        let name = String::from_utf8_lossy(name);
+        Error::custom(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
+    };
+    let setting = find(name).ok_or_else(unknown)?;
+    let spelled = setting.names().find(|n| n.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(setting.name);
+    match setting.change {
+        Change::AtStart => Err(failed(spelled, "can't set immutable config")),
+        Change::Protected if !present.enable_protected_configs.allows(is_local) => {
+            Err(failed(spelled, "can't set protected config"))
+        }
+        _ => Ok((spelled, setting)),
+    }
+}
+
+fn failed(name: &str, why: &str) -> Error {
+    Error::custom(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
+}
+
+impl Allow {
+    /// Whether a connection may; `is_local` if it comes from this machine.
+    pub(crate) fn allows(self, is_local: bool) -> bool {
+        match self {
+            Allow::No => false,
+            Allow::Yes => true,
+            Allow::Local => is_local,
+        }
+    }
+}
+
+fn reset_stats(call: &mut ServerCall<'_>) -> Done {
+    let shared = call.shared;
+    shared.counters.reset();
+    shared.keyspace.reset_stats();
+    shared.background.reset_stats();
+    shared.stats.reset();
+    call.reply.ok();
+    Ok(())
+}
+
+fn rewrite(call: &mut ServerCall<'_>) -> Done {
+    Err(Error::custom(match call.shared.config().file {
+        None => "ERR The server is running without a config file",
+        Some(_) => "ERR Rewriting config file: not supported yet",
+    }))
+}
+
+fn help(call: &mut ServerCall<'_>) -> Done {
+    help::reply(
+        call.reply,
+        "CONFIG",
+        &[
+            "GET <pattern>",
+            "    Show the settings whose names match <pattern>, with their values.",
+            "SET <directive> <value>",
+            "    Change the setting <directive> to <value>.",
+            "RESETSTAT",
+            "    Set the statistics that INFO reports back to zero.",
+            "REWRITE",
+            "    Write the settings back to the configuration file.",
+        ],
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(pairs: &[&str]) -> Result<Config, String> {
+        let pairs: Vec<&[u8]> = pairs.iter().map(|p| p.as_bytes()).collect();
+        changed(&Config::default(), &pairs, true).map_err(|e| e.text().to_string())
+    }
+
+    #[test]
+    fn several_pairs_are_set_together() {
+        let next = change(&["HZ", "20", "timeout", "7", "maxclients", "5"]).unwrap();
+        assert_eq!((next.hz, next.timeout_s, next.maxclients), (20, 7, 5));
+    }
+
+    #[test]
+    fn one_bad_pair_spoils_all_and_is_named() {
+        let prefix = "ERR CONFIG SET failed (possibly related to argument ";
+        for (pairs, error) in [
+            (&["hz", "20", "port", "1"][..], format!("{prefix}'port') - can't set immutable config")),
+            (
+                &["hz", "x", "loglevel", "y"],
+                format!("{prefix}'hz') - argument couldn't be parsed into an integer"),
+            ),
+            (&["hz", "1", "HZ", "2"], format!("{prefix}'hz') - duplicate parameter")),
+            (&["dir", "/"], format!("{prefix}'dir') - can't set protected config")),
+            (
+                &["hz", "1", "foo", "2"],
+                "ERR Unknown option or number of arguments for CONFIG SET - 'foo'".into(),
+            ),
+            (
+                &["timeout", "-1"],
+                format!("{prefix}'timeout') - argument must be between 0 and 2147483647 inclusive"),
+            ),
+            (&["maxmemory", "10xb"], format!("{prefix}'maxmemory') - argument must be a memory value")),
+            (
+                &["client-output-buffer-limit", "foo 0 0 0"],
+                format!(
+                    "{prefix}'client-output-buffer-limit') - Invalid client class specified in buffer limit configuration."
+                ),
+            ),
+        ] {
+            assert_eq!(change(pairs).unwrap_err(), error);
+        }
+    }
+
+    #[test]
+    fn a_setting_and_its_older_name_may_stand_together() {
+        let next = change(&["list-max-listpack-size", "3", "list-max-ziplist-size", "4"]).unwrap();
+        assert_eq!(next.list_max_listpack_size, 4);
+    }
+}

@@ -1,0 +1,204 @@
+//! What a setting is: its name, what values it takes, when it may change, and how it is read from and written to a
+//! [`Config`]. The error texts are Redis's.
+use super::Config;
+use super::table::SETTINGS;
+
+/// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
+pub(super) type Words<'a> = &'a [&'a [u8]];
+
+/// What a setter says: the text after "- " in the error, where it refuses.
+pub(super) type Outcome = Result<(), String>;
+
+/// One row of the table.
+pub(crate) struct Setting {
+    pub(super) name: &'static str,
+    /// An older name, shown by CONFIG GET as one of its own.
+    pub(super) alias: Option<&'static str>,
+    pub(super) change: Change,
+    pub(super) kind: Kind,
+    /// What it does, for the reference and the sample file.
+    pub(super) doc: &'static str,
+    /// Shown in the reference instead of the default where that depends on the machine.
+    pub(super) default_doc: Option<&'static str>,
+}
+
+/// When a setting may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// By CONFIG SET.
+    Anytime,
+    /// Only by the file and the command line.
+    AtStart,
+    /// By CONFIG SET where `enable-protected-configs` allows it.
+    Protected,
+}
+
+/// The values that a setting takes, with its getter and setter.
+pub(super) enum Kind {
+    Bool {
+        get: fn(&Config) -> bool,
+        set: fn(&mut Config, bool) -> Outcome,
+    },
+    Int {
+        min: i64,
+        max: i64,
+        get: fn(&Config) -> i64,
+        set: fn(&mut Config, i64) -> Outcome,
+    },
+    /// Written in octal.
+    Mode {
+        get: fn(&Config) -> u32,
+        set: fn(&mut Config, u32) -> Outcome,
+    },
+    /// Bytes, with units.
+    Memory {
+        min: u64,
+        max: u64,
+        get: fn(&Config) -> u64,
+        set: fn(&mut Config, u64) -> Outcome,
+    },
+    /// One word of these; getter and setter speak of its index.
+    Word {
+        words: &'static [&'static str],
+        get: fn(&Config) -> usize,
+        set: fn(&mut Config, usize) -> Outcome,
+    },
+    Text {
+        get: fn(&Config) -> Vec<u8>,
+        set: fn(&mut Config, &[u8]) -> Outcome,
+    },
+    /// Several words.
+    List {
+        get: fn(&Config) -> Vec<u8>,
+        set: fn(&mut Config, Words<'_>) -> Outcome,
+    },
+}
+
+/// The setting of this name or alias, in any case.
+pub(super) fn find(name: &[u8]) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|s| s.names().any(|n| n.as_bytes().eq_ignore_ascii_case(name)))
+}
+
+impl Setting {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [Some(self.name), self.alias].into_iter().flatten()
+    }
+
+    /// The value as CONFIG GET shows it.
+    pub(super) fn render(&self, config: &Config) -> Vec<u8> {
+        match &self.kind {
+            Kind::Bool { get, .. } => if get(config) { "yes" } else { "no" }.into(),
+            Kind::Int { get, .. } => get(config).to_string().into(),
+            Kind::Mode { get, .. } => format!("{:o}", get(config)).into(),
+            Kind::Memory { get, .. } => get(config).to_string().into(),
+            Kind::Word { words, get, .. } => words[get(config)].into(),
+            Kind::Text { get, .. } | Kind::List { get, .. } => get(config),
+        }
+    }
+
+    /// From one argument: what CONFIG SET has. Lists are split at spaces.
+    pub(super) fn set_from_one(&self, config: &mut Config, value: &[u8]) -> Outcome {
+        match &self.kind {
+            Kind::List { set, .. } => {
+                let words: Vec<&[u8]> = value.split(|b| *b == b' ').filter(|w| !w.is_empty()).collect();
+                set(config, &words)
+            }
+            _ => self.set_scalar(config, value),
+        }
+    }
+
+    /// From the words of a line.
+    pub(super) fn set_from_words(&self, config: &mut Config, words: Words<'_>) -> Outcome {
+        match (&self.kind, words) {
+            (_, []) => Err("wrong number of arguments".into()),
+            (Kind::List { .. }, [one]) => self.set_from_one(config, one),
+            (Kind::List { set, .. }, _) => set(config, words),
+            (_, [value]) => self.set_scalar(config, value),
+            _ => Err("wrong number of arguments".into()),
+        }
+    }
+
+    fn set_scalar(&self, config: &mut Config, value: &[u8]) -> Outcome {
+        match &self.kind {
+            Kind::Bool { set, .. } => set(config, boolean(value)?),
+            Kind::Int { min, max, set, .. } => set(config, integer(value, *min, *max)?),
+            Kind::Mode { set, .. } => set(config, mode(value)?),
+            Kind::Memory { min, max, set, .. } => set(config, bounded_memory(value, *min, *max)?),
+            Kind::Word { words, set, .. } => set(config, word(value, words)?),
+            Kind::Text { set, .. } => set(config, value),
+            Kind::List { set, .. } => set(config, &[value]),
+        }
+    }
+}
+
+fn boolean(value: &[u8]) -> Result<bool, String> {
+    if value.eq_ignore_ascii_case(b"yes") {
+        Ok(true)
+    } else if value.eq_ignore_ascii_case(b"no") {
+        Ok(false)
+    } else {
+        Err("argument must be 'yes' or 'no'".into())
+    }
+}
+
+fn integer(value: &[u8], min: i64, max: i64) -> Result<i64, String> {
+    let n = base::text::parse_i64(value).ok_or("argument couldn't be parsed into an integer")?;
+    if (min..=max).contains(&n) { Ok(n) } else { Err(out_of_range(min, max)) }
+}
+
+fn out_of_range(min: impl std::fmt::Display, max: impl std::fmt::Display) -> String {
+    format!("argument must be between {min} and {max} inclusive")
+}
+
+fn mode(value: &[u8]) -> Result<u32, String> {
+    let parsed = std::str::from_utf8(value).ok().and_then(|s| u32::from_str_radix(s, 8).ok());
+    let mode = parsed.ok_or("argument couldn't be parsed as an octal number")?;
+    if mode <= 0o777 { Ok(mode) } else { Err("argument must be between 0 and 777 inclusive".into()) }
+}
+
+fn bounded_memory(value: &[u8], min: u64, max: u64) -> Result<u64, String> {
+    let n = memory(value).ok_or("argument must be a memory value")?;
+    if (min..=max).contains(&n) { Ok(n) } else { Err(out_of_range(min, max)) }
+}
+
+/// Bytes with an optional unit: `k` is 1000, `kb` 1024, and so on to `gb`. An empty text is 0, as in Redis.
+pub(super) fn memory(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (number, unit) = value.split_at(digits);
+    let scale: u64 = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1_000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    let number = if number.is_empty() { 0 } else { std::str::from_utf8(number).ok()?.parse::<u64>().ok()? };
+    number.checked_mul(scale)
+}
+
+fn word(value: &[u8], words: &'static [&'static str]) -> Result<usize, String> {
+    words
+        .iter()
+        .position(|w| w.as_bytes().eq_ignore_ascii_case(value))
+        .ok_or_else(|| format!("argument(s) must be one of the following: {}", words.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_units_are_decimal_without_b_and_binary_with() {
+        for (text, bytes) in
+            [("", 0), ("7", 7), ("7b", 7), ("1k", 1000), ("1kB", 1024), ("2M", 2_000_000), ("2mb", 2 << 20)]
+        {
+            assert_eq!(memory(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in ["-1", "1tb", "1.5gb", "x", "99999999999999999999", "18446744073709551615kb"] {
+            assert_eq!(memory(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Where a configuration comes from: a file, standard input, the command line, in this order, later lines over earlier
+//! ones. The syntax is that of redis.conf: a line is a name and its values, `#` begins a comment, quotes hold spaces,
+//! `include` reads another file in place. Options of the command line become lines behind the file's, so an error names
+//! the line as Redis would.
+use super::{Config, ConfigError, setting, split};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Files that include one another in a circle end here.
+const INCLUDE_DEPTH_MAX: usize = 32;
+
+/// What the command line names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// The configuration file.
+    pub file: Option<PathBuf>,
+    /// `-`: more lines come from standard input.
+    pub reads_stdin: bool,
+    /// The options as lines.
+    pub options: Vec<u8>,
+}
+
+impl Source {
+    /// Reads the arguments, the program's name left out: `[file] [--name value ...] [-]`.
+    pub fn from_args(args: &[Vec<u8>]) -> Source {
+        let mut source = Source::default();
+        let mut rest = args;
+        if let [first, tail @ ..] = rest
+            && !first.starts_with(b"-")
+        {
+            source.file = Some(PathBuf::from(OsStr::from_bytes(first)));
+            rest = tail;
+        }
+        if rest.first().is_some_and(|a| a == b"-") {
+            source.reads_stdin = true;
+            rest = &rest[1..];
+        } else if rest.last().is_some_and(|a| a == b"-") {
+            source.reads_stdin = true;
+            rest = &rest[..rest.len() - 1];
+        }
+        source.options = options_as_lines(rest);
+        source
+    }
+
+    /// The default configuration with all of this over it. `stdin` is read if the command line says so.
+    pub fn load(&self, stdin: &mut dyn io::Read) -> Result<Config, ConfigError> {
+        let mut text = Vec::new();
+        let mut config = Config::default();
+        if let Some(file) = &self.file {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            text = read(&file)?;
+            config.file = Some(file);
+        }
+        if self.reads_stdin {
+            stdin.read_to_end(&mut text).map_err(|e| {
+                ConfigError(format!("Fatal error, can't read standard input: {}", reason(&e)))
+            })?;
+        }
+        if !self.options.is_empty() {
+            text.push(b'\n');
+            text.extend_from_slice(&self.options);
+        }
+        apply(&mut config, &text, 0)?;
+        Ok(config)
+    }
+}
+
+/// `--name a b --other c` as two lines, values quoted.
+fn options_as_lines(args: &[Vec<u8>]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    let mut name: Option<&[u8]> = None;
+    let mut values = 0;
+    for arg in args {
+        // `--name` directly behind a name is its value, as in Redis, unless the name is one that may stand alone.
+        let starts_option = arg.starts_with(b"--") && (name.is_none_or(may_stand_alone) || values > 0);
+        if starts_option {
+            finish(&mut lines, name, values);
+            if !lines.is_empty() {
+                lines.push(b'\n');
+            }
+            lines.extend_from_slice(&arg[2..]);
+            (name, values) = (Some(&arg[2..]), 0);
+        } else {
+            if !lines.is_empty() {
+                lines.push(b' ');
+            }
+            lines.extend(split::quoted(arg));
+            values += 1;
+        }
+    }
+    finish(&mut lines, name, values);
+    lines
+}
+
+/// `--save` without a value turns snapshots off.
+fn may_stand_alone(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"save")
+}
+
+fn finish(lines: &mut Vec<u8>, name: Option<&[u8]>, values: usize) {
+    if values == 0 && name.is_some_and(may_stand_alone) {
+        lines.extend_from_slice(b" \"\"");
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
+    std::fs::read(file).map_err(|e| {
+        ConfigError(format!("Fatal error, can't open config file '{}': {}", file.display(), reason(&e)))
+    })
+}
+
+/// The system's words without Rust's "(os error 2)".
+pub(super) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
+}
+
+fn apply(config: &mut Config, text: &[u8], depth: usize) -> Result<(), ConfigError> {
+    for (index, line) in text.split(|b| *b == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        match apply_line(config, line, depth) {
+            Ok(()) => {}
+            Err(Fault::InFile(error)) => return Err(error),
+            Err(Fault::Here(why)) => return Err(fatal(index + 1, line, &why)),
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a line.
+enum Fault {
+    Here(String),
+    /// With a file that it includes; the text is complete.
+    InFile(ConfigError),
+}
+
+fn apply_line(config: &mut Config, line: &[u8], depth: usize) -> Result<(), Fault> {
+    let words =
+        split::words(line).ok_or_else(|| Fault::Here("Unbalanced quotes in configuration line".into()))?;
+    let Some((name, values)) = words.split_first() else { return Ok(()) };
+    if name.eq_ignore_ascii_case(b"include") && values.len() == 1 {
+        return include(config, &values[0], depth);
+    }
+    let Some(setting) = setting::find(name) else {
+        return Err(Fault::Here("Bad directive or wrong number of arguments".into()));
+    };
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    setting.set_from_words(config, &values).map_err(Fault::Here)
+}
+
+fn fatal(line_number: usize, line: &[u8], why: &str) -> ConfigError {
+    ConfigError(format!(
+        "\n*** FATAL CONFIG FILE ERROR (Sardine {}) ***\nReading the configuration file, at line {line_number}\n>>> '{}'\n{why}",
+        env!("CARGO_PKG_VERSION"),
+        String::from_utf8_lossy(line),
+    ))
+}
+
+fn include(config: &mut Config, pattern: &[u8], depth: usize) -> Result<(), Fault> {
+    if depth == INCLUDE_DEPTH_MAX {
+        return Err(Fault::Here("Files include one another too deeply".into()));
+    }
+    for file in expand(pattern) {
+        let text = read(&file).map_err(Fault::InFile)?;
+        apply(config, &text, depth + 1).map_err(Fault::InFile)?;
+    }
+    Ok(())
+}
+
+/// The files that `pattern` names, sorted: stars and the like may stand in the last part of the path.
+fn expand(pattern: &[u8]) -> Vec<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(pattern));
+    let Some(name) = path.file_name().map(OsStrExt::as_bytes) else { return vec![path.to_path_buf()] };
+    if !name.iter().any(|b| b"*?[".contains(b)) {
+        return vec![path.to_path_buf()];
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|e| base::glob::matches(name, e.file_name().as_bytes()))
+        .filter(|e| name.starts_with(b".") || !e.file_name().as_bytes().starts_with(b"."))
+        .map(|e| e.path())
+        .collect();
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    fn source(args: &[&str]) -> Source {
+        Source::from_args(&args.iter().map(|a| a.as_bytes().to_vec()).collect::<Vec<_>>())
+    }
+
+    fn load(args: &[&str], stdin: &str) -> Result<Config, String> {
+        source(args).load(&mut stdin.as_bytes()).map_err(|e| e.0)
+    }
+
+    fn load_text(text: &str) -> Result<Config, String> {
+        load(&["-"], text)
+    }
+
+    #[test]
+    fn options_override_what_comes_before() {
+        let config =
+            load(&["-", "--port", "7000", "--bind", "127.0.0.1", "::1"], "port 1\nhz 20 \n").unwrap();
+        assert_eq!((config.port, config.hz), (7000, 20));
+        assert_eq!(config.bind, ["127.0.0.1", "::1"]);
+    }
+
+    #[test]
+    fn comments_quotes_units_and_case_are_understood() {
+        let text = "# hello\n\n  PORT 7\r\nrequirepass \"a \\x41\"\n\tproto-max-bulk-len 2mb";
+        let config = load_text(text).unwrap();
+        assert_eq!(config.port, 7);
+        assert_eq!(config.requirepass, b"a A");
+        assert_eq!(config.store.proto_max_bulk_len_bytes, 2 << 20);
+    }
+
+    #[test]
+    fn save_may_stand_alone_and_be_empty() {
+        for args in
+            [&["--save", "--port", "5"][..], &["--save", "", "--port", "5"], &["--port", "5", "--save"]]
+        {
+            assert_eq!(load(args, "").unwrap().port, 5, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_is_wrong() {
+        for (text, line, shown, why) in [
+            ("\n#\nport abc", 3, "port abc", "argument couldn't be parsed into an integer"),
+            ("nonsense 1", 1, "nonsense 1", "Bad directive or wrong number of arguments"),
+            ("hz 1\nhz 10 20\n", 2, "hz 10 20", "wrong number of arguments"),
+            ("hz", 1, "hz", "wrong number of arguments"),
+            ("dir \"x", 1, "dir \"x", "Unbalanced quotes in configuration line"),
+        ] {
+            let error = load_text(text).unwrap_err();
+            let expect = format!("at line {line}\n>>> '{shown}'\n{why}");
+            assert!(error.ends_with(&expect), "{error}");
+        }
+        let error = load(&["--hz", "--port", "0"], "").unwrap_err();
+        assert!(
+            error.ends_with("at line 2\n>>> 'hz \"--port\" \"0\"'\nwrong number of arguments"),
+            "{error}"
+        );
+        let error = load(&["--port", "1", "-x"], "").unwrap_err();
+        assert!(error.ends_with(">>> 'port \"1\" \"-x\"'\nwrong number of arguments"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_named() {
+        let error = load(&["/no/such/file"], "").unwrap_err();
+        assert_eq!(error, "Fatal error, can't open config file '/no/such/file': No such file or directory");
+        assert!(load_text("include /no/such/file").unwrap_err().starts_with("Fatal error, can't open"));
+    }
+
+    #[test]
+    fn included_files_are_read_in_place_and_circles_end() {
+        let folder = std::env::temp_dir().join(format!("sardine-include-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("b.conf"), "hz 20\nport 2\n").unwrap();
+        std::fs::write(folder.join("a.conf"), "port 1\ntimeout 9\n").unwrap();
+        std::fs::write(folder.join("self.inc"), format!("include {}/self.inc", folder.display())).unwrap();
+        let config = load_text(&format!("include {}/*.conf\ntimeout 10", folder.display())).unwrap();
+        let circle = load_text(&format!("include {}/self.inc", folder.display())).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((config.port, config.hz, config.timeout_s), (2, 20, 10));
+        assert!(circle.contains("too deeply"), "{circle}");
+    }
+
+    #[test]
+    fn any_text_is_loaded_or_refused_without_panic() {
+        let pieces = [
+            "port",
+            " ",
+            "\n",
+            "\"",
+            "'",
+            "\\x4",
+            "bind",
+            "127.0.0.1",
+            "-1",
+            "hz 3",
+            "#",
+            "\u{ff}",
+            "\r",
+            "save",
+        ];
+        let mut random = Random::new(23);
+        for _ in 0..20_000 {
+            let count = random.below(10);
+            let text: String =
+                (0..count).map(|_| pieces[random.below(pieces.len() as u64) as usize]).collect();
+            if let Err(error) = load_text(&text) {
+                assert!(error.contains("at line "), "{text:?}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! The settings, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET and SET, the file,
+//! the command line and docs/settings.md follow.
+//!
+//! A setting of Redis whose mechanism Sardine does not have yet is here only if clients ask for it, and then takes only
+//! the value that is true; anything else is refused with the reason, never ignored.
+use super::setting::Change::{Anytime, AtStart, Protected};
+use super::setting::{Change, Kind, Outcome, Setting};
+use super::{Allow, Config, LogLevel};
+use net::EngineKind;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use store::{Codec, Fill};
+
+const INT_MAX: i64 = i32::MAX as i64;
+/// The bounds of Redis's memory settings are signed.
+const BYTES_MAX: u64 = i64::MAX as u64;
+
+/// A row without an alias.
+const fn row(name: &'static str, change: Change, kind: Kind, doc: &'static str) -> Setting {
+    Setting { name, alias: None, change, kind, doc, default_doc: None }
+}
+
+/// The kinds that read and write one field as it is.
+macro_rules! field {
+    (bool $($field:ident).+) => {
+        Kind::Bool { get: |c| c.$($field).+, set: |c, on| { c.$($field).+ = on; Ok(()) } }
+    };
+    (int $min:expr, $max:expr, $($field:ident).+ as $type:ty) => {
+        Kind::Int { min: $min, max: $max, get: |c| c.$($field).+ as i64, set: |c, n| { c.$($field).+ = n as $type; Ok(()) } }
+    };
+    (memory $min:expr, $($field:ident).+) => {
+        Kind::Memory { min: $min, max: BYTES_MAX, get: |c| c.$($field).+, set: |c, n| { c.$($field).+ = n; Ok(()) } }
+    };
+    (word $all:expr, $words:expr, $($field:ident).+) => {
+        Kind::Word { words: $words, get: |c| place(&$all, c.$($field).+), set: |c, i| { c.$($field).+ = $all[i]; Ok(()) } }
+    };
+    (path $($field:ident).+) => {
+        Kind::Text {
+            get: |c| c.$($field).+.as_deref().map(bytes_of).unwrap_or_default(),
+            set: |c, text| { c.$($field).+ = (!text.is_empty()).then(|| path(text)); Ok(()) },
+        }
+    };
+}
+
+fn place<T: PartialEq + Copy>(all: &[T], value: T) -> usize {
+    all.iter().position(|v| *v == value).expect("every value of the type is listed beside its word")
+}
+
+fn path(text: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(text))
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+const ENGINES: [EngineKind; 3] = [EngineKind::Auto, EngineKind::Epoll, EngineKind::Uring];
+const LEVELS: [LogLevel; 5] =
+    [LogLevel::Debug, LogLevel::Verbose, LogLevel::Notice, LogLevel::Warning, LogLevel::Nothing];
+const CODECS: [Codec; 3] = [Codec::Lzf, Codec::Lz4, Codec::Zstd];
+const ALLOWANCES: [Allow; 3] = [Allow::No, Allow::Yes, Allow::Local];
+const ALLOWANCE_WORDS: &[&str] = &["no", "yes", "local"];
+
+/// Sorted by name.
+pub(super) const SETTINGS: &[Setting] = &[
+    row(
+        "appendonly",
+        Anytime,
+        Kind::Bool { get: |_| false, set: |_, on| refuse(on, "there is no append-only file yet") },
+        "Keep an append-only file. Only `no` is accepted until Sardine has one.",
+    ),
+    row(
+        "bind",
+        AtStart,
+        Kind::List { get: |c| c.bind.join(" ").into_bytes(), set: set_bind },
+        "Addresses to listen on. `*` is every IPv4 address and `::*` every IPv6 one; an address behind `-` may be \
+         missing on this machine. An empty value listens on no TCP address.",
+    ),
+    row(
+        "client-output-buffer-limit",
+        Anytime,
+        Kind::List {
+            get: |c| c.client_output_buffer.render().into_bytes(),
+            set: |c, words| c.client_output_buffer.update(words),
+        },
+        "How much may wait for a client that does not read: class (`normal`, `replica`, `pubsub`), hard limit, soft \
+         limit, seconds over the soft limit. 0 is no limit.",
+    ),
+    row(
+        "client-query-buffer-limit",
+        Anytime,
+        field!(memory 1 << 20, client_query_buffer_bytes_max),
+        "How much of an unfinished request may wait for its rest before the client is closed.",
+    ),
+    row(
+        "cluster-enabled",
+        AtStart,
+        Kind::Bool { get: |_| false, set: |_, on| refuse(on, "there is no cluster mode yet") },
+        "Run as a node of a cluster. Only `no` is accepted until Sardine has cluster mode.",
+    ),
+    row(
+        "daemonize",
+        AtStart,
+        Kind::Bool {
+            get: |_| false,
+            set: |_, on| refuse(on, "the server stays the process that was started"),
+        },
+        "Go to the background. Only `no` is accepted: let the service manager do it.",
+    ),
+    row(
+        "databases",
+        AtStart,
+        field!(int 1, u16::MAX as i64, databases as u16),
+        "How many databases SELECT can choose from.",
+    ),
+    Setting {
+        name: "dir",
+        alias: None,
+        change: Protected,
+        kind: Kind::Text { get: |c| bytes_of(&c.dir), set: set_dir },
+        doc: "The working directory, for files with relative names.",
+        default_doc: Some("where the server was started"),
+    },
+    row(
+        "enable-debug-command",
+        AtStart,
+        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_debug_command),
+        "Who may use DEBUG: nobody, everybody, or connections from this machine.",
+    ),
+    row(
+        "enable-protected-configs",
+        AtStart,
+        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),
+        "Who may change protected settings with CONFIG SET: nobody, everybody, or connections from this machine.",
+    ),
+    row(
+        "hz",
+        Anytime,
+        Kind::Int {
+            min: 0,
+            max: INT_MAX,
+            get: |c| i64::from(c.hz),
+            set: |c, n| {
+                c.hz = n.clamp(1, 500) as u32;
+                Ok(())
+            },
+        },
+        "Background rounds a second, 1 to 500.",
+    ),
+    row(
+        "io-engine",
+        AtStart,
+        field!(word ENGINES, &["auto", "epoll", "uring"], io_engine),
+        "How the kernel is asked for network events: io_uring, epoll, or io_uring where the kernel lets us.",
+    ),
+    row(
+        "lazyfree-lazy-eviction",
+        Anytime,
+        field!(bool lazyfree_eviction),
+        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
+    ),
+    row(
+        "lazyfree-lazy-expire",
+        Anytime,
+        field!(bool lazyfree_expire),
+        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
+    ),
+    row(
+        "lazyfree-lazy-server-del",
+        Anytime,
+        field!(bool lazyfree_server_del),
+        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
+    ),
+    row(
+        "lazyfree-lazy-user-del",
+        Anytime,
+        field!(bool store.lazyfree_user_del),
+        "Let DEL behave exactly as UNLINK.",
+    ),
+    row(
+        "lazyfree-lazy-user-flush",
+        Anytime,
+        field!(bool store.lazyfree_user_flush),
+        "Let FLUSHALL and FLUSHDB without SYNC or ASYNC behave as with ASYNC.",
+    ),
+    row(
+        "list-compress-codec",
+        Anytime,
+        field!(word CODECS, &["lzf", "lz4", "zstd"], store.list.codec),
+        "What compresses inner leaves of lists, where `list-compress-depth` asks for it.",
+    ),
+    row(
+        "list-compress-depth",
+        Anytime,
+        field!(int 0, INT_MAX, store.list.depth as u32),
+        "Compress a list but for so many leaves at each end; 0 compresses nothing.",
+    ),
+    Setting {
+        name: "list-max-listpack-size",
+        alias: Some("list-max-ziplist-size"),
+        change: Anytime,
+        kind: Kind::Int {
+            min: i32::MIN as i64,
+            max: INT_MAX,
+            get: |c| i64::from(c.list_max_listpack_size),
+            set: set_list_fill,
+        },
+        doc: "How large a leaf of a list may grow: a positive number counts elements, -1 to -5 are 4, 8, 16, 32 and \
+              64 KB.",
+        default_doc: None,
+    },
+    row("logfile", AtStart, field!(path logfile), "Where the log goes; empty is standard output."),
+    row(
+        "loglevel",
+        Anytime,
+        field!(word LEVELS, &["debug", "verbose", "notice", "warning", "nothing"], loglevel),
+        "The least important messages that are still logged.",
+    ),
+    row(
+        "maxclients",
+        Anytime,
+        field!(int 1, u32::MAX as i64, maxclients as u32),
+        "How many clients may be connected at once.",
+    ),
+    row(
+        "maxmemory",
+        Anytime,
+        Kind::Memory {
+            min: 0,
+            max: u64::MAX,
+            get: |_| 0,
+            set: |_, bytes| refuse(bytes != 0, "there is no eviction yet, so memory cannot be limited"),
+        },
+        "The most memory to use. Only 0, no limit, is accepted until Sardine evicts.",
+    ),
+    row(
+        "maxmemory-policy",
+        Anytime,
+        Kind::Word { words: POLICIES, get: |_| POLICIES.len() - 1, set: set_policy },
+        "What to evict at `maxmemory`. Only `noeviction` is accepted until Sardine evicts.",
+    ),
+    row("port", AtStart, field!(int 0, 65_535, port as u16), "The TCP port to listen on; 0 is none."),
+    row(
+        "protected-mode",
+        Anytime,
+        field!(bool is_protected),
+        "Without a password and listening everywhere, serve only connections from this machine.",
+    ),
+    row(
+        "proto-max-bulk-len",
+        Anytime,
+        field!(memory 1 << 20, store.proto_max_bulk_len_bytes),
+        "The longest argument that a client may send.",
+    ),
+    row(
+        "requirepass",
+        Anytime,
+        Kind::Text { get: |c| c.requirepass.clone(), set: set_password },
+        "The password that AUTH asks for; empty is none.",
+    ),
+    row(
+        "save",
+        Anytime,
+        Kind::List { get: |_| Vec::new(), set: set_save },
+        "When to write a snapshot by itself. Only the empty value is accepted until Sardine writes snapshots.",
+    ),
+    row(
+        "shards",
+        AtStart,
+        Kind::Int {
+            min: 1,
+            max: 1 << base::hash::SHARD_BITS_MAX,
+            get: |c| 1 << c.shard_bits,
+            set: set_shards,
+        },
+        "Into how many parts the keyspace is cut, each behind its own lock; a power of two.",
+    ),
+    row(
+        "tcp-backlog",
+        AtStart,
+        field!(int 0, INT_MAX, tcp_backlog as u32),
+        "Connections the kernel may hold ready for us.",
+    ),
+    row(
+        "tcp-keepalive",
+        Anytime,
+        field!(int 0, INT_MAX, tcp_keepalive_s as u32),
+        "Seconds of silence after which the kernel asks whether a client is still there; 0 never asks.",
+    ),
+    row(
+        "timeout",
+        Anytime,
+        field!(int 0, INT_MAX, timeout_s as u32),
+        "Close a client that has been idle for so many seconds; 0 never does.",
+    ),
+    row("unixsocket", AtStart, field!(path unixsocket), "A Unix socket to listen on as well; empty is none."),
+    row(
+        "unixsocketperm",
+        AtStart,
+        Kind::Mode {
+            get: |c| c.unixsocket_mode.unwrap_or(0),
+            set: |c, mode| {
+                c.unixsocket_mode = (mode != 0).then_some(mode);
+                Ok(())
+            },
+        },
+        "The permissions of the Unix socket, in octal; 0 leaves what the umask makes.",
+    ),
+    Setting {
+        name: "worker-threads",
+        alias: None,
+        change: AtStart,
+        kind: field!(int 1, 256, worker_threads as usize),
+        doc: "Threads that serve clients.",
+        default_doc: Some("the number of cores"),
+    },
+];
+
+const POLICIES: &[&str] = &[
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "noeviction",
+];
+
+fn refuse(wanted: bool, why: &str) -> Outcome {
+    if wanted { Err(format!("not supported: {why}")) } else { Ok(()) }
+}
+
+fn set_bind(config: &mut Config, words: &[&[u8]]) -> Outcome {
+    let texts = words.iter().map(|w| std::str::from_utf8(w).map(str::to_owned));
+    let all: Vec<String> = texts.collect::<Result<_, _>>().map_err(|_| "Invalid bind address".to_string())?;
+    if all.len() > 16 {
+        return Err("Too many bind addresses specified.".into());
+    }
+    // One empty word is how a file says "none".
+    config.bind = all.into_iter().filter(|a| !a.is_empty()).collect();
+    Ok(())
+}
+
+/// Goes there at once, as Redis does, so that relative names behind it in the file mean files in there.
+fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
+    let cannot = |e: std::io::Error| super::source::reason(&e);
+    config.dir = std::fs::canonicalize(path(text)).map_err(cannot)?;
+    std::env::set_current_dir(&config.dir).map_err(cannot)
+}
+
+fn set_list_fill(config: &mut Config, n: i64) -> Outcome {
+    const KB: [u32; 5] = [4, 8, 16, 32, 64];
+    config.list_max_listpack_size = n as i32;
+    config.store.list.fill = match n {
+        // Redis takes 0 for 1, more than it can count for all that it can, and less than -5 for -5.
+        0.. => Fill::Entries(n.clamp(1, 32_767) as u32),
+        _ => Fill::Bytes(KB[(-n).min(5) as usize - 1] << 10),
+    };
+    Ok(())
+}
+
+fn set_password(config: &mut Config, text: &[u8]) -> Outcome {
+    if text.len() > 512 {
+        return Err("Password cannot be longer than 512 characters".into());
+    }
+    config.requirepass = text.to_vec();
+    Ok(())
+}
+
+fn set_policy(_: &mut Config, index: usize) -> Outcome {
+    refuse(POLICIES[index] != "noeviction", "there is no eviction yet")
+}
+
+fn set_save(_: &mut Config, words: &[&[u8]]) -> Outcome {
+    let words: Vec<_> = words.iter().filter(|w| !w.is_empty()).collect();
+    let is_number = |w: &&&[u8]| base::text::parse_i64(w).is_some_and(|n| n >= 0);
+    if !words.len().is_multiple_of(2) || !words.iter().all(is_number) {
+        return Err("Invalid save parameters".into());
+    }
+    refuse(!words.is_empty(), "snapshots cannot be written yet")
+}
+
+fn set_shards(config: &mut Config, n: i64) -> Outcome {
+    if n.count_ones() != 1 {
+        return Err("argument must be a power of two".into());
+    }
+    config.shard_bits = n.trailing_zeros();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::setting::find;
+
+    #[test]
+    fn names_are_sorted_and_used_once() {
+        let names: Vec<_> = SETTINGS.iter().map(|s| s.name).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        let mut all: Vec<_> = SETTINGS.iter().flat_map(Setting::names).collect();
+        all.sort_unstable();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn every_default_is_a_value_that_the_setting_takes() {
+        for setting in SETTINGS {
+            let shown = setting.render(&Config::default());
+            let mut config = Config::default();
+            setting.set_from_one(&mut config, &shown).unwrap_or_else(|e| panic!("{}: {e}", setting.name));
+            assert_eq!(setting.render(&config), shown, "{}", setting.name);
+        }
+    }
+
+    /// Two values that differ, where the setting takes two.
+    fn samples(setting: &Setting) -> Vec<String> {
+        match (&setting.kind, setting.name) {
+            (
+                _,
+                "appendonly" | "cluster-enabled" | "daemonize" | "maxmemory" | "maxmemory-policy" | "save",
+            ) => vec![],
+            (_, "hz") => vec!["1".into(), "500".into()],
+            (_, "shards") => vec!["1".into(), "65536".into()],
+            (_, "dir") => vec![std::env::current_dir().unwrap().display().to_string()],
+            (_, "client-output-buffer-limit") => {
+                vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".into()]
+            }
+            (Kind::Bool { .. }, _) => vec!["yes".into(), "no".into()],
+            (Kind::Int { min, max, .. }, _) => vec![min.to_string(), max.to_string()],
+            (Kind::Mode { .. }, _) => vec!["700".into(), "0".into()],
+            (Kind::Memory { min, max, .. }, _) => vec![min.to_string(), max.to_string()],
+            (Kind::Word { words, .. }, _) => words.iter().map(ToString::to_string).collect(),
+            (Kind::Text { .. }, _) => vec!["a text".into(), String::new()],
+            (Kind::List { .. }, _) => vec!["127.0.0.1 ::1".into(), String::new()],
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_what_is_shown() {
+        for setting in SETTINGS {
+            for sample in samples(setting) {
+                let mut config = Config::default();
+                setting
+                    .set_from_one(&mut config, sample.as_bytes())
+                    .unwrap_or_else(|e| panic!("{}: {e}", setting.name));
+                assert_eq!(String::from_utf8_lossy(&setting.render(&config)), sample, "{}", setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn any_value_is_taken_or_refused_with_a_reason() {
+        let pieces: &[&str] =
+            &["-1", "0", "1", "9999999999999999999", "kb", " ", "yes", "\"", "normal", "x", "%", "777"];
+        let mut random = base::random::Random::new(11);
+        for _ in 0..20_000 {
+            let setting = &SETTINGS[random.below(SETTINGS.len() as u64) as usize];
+            if setting.name == "dir" {
+                continue;
+            }
+            let value: String =
+                (0..random.below(6)).map(|_| pieces[random.below(pieces.len() as u64) as usize]).collect();
+            if let Err(why) = setting.set_from_one(&mut Config::default(), value.as_bytes()) {
+                assert!(!why.is_empty(), "{} {value:?}", setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_below_zero_name_kilobytes_and_older_spellings_work() {
+        let mut config = Config::default();
+        let setting = find(b"LIST-MAX-ziplist-size").unwrap();
+        for (text, fill) in [
+            ("-1", Fill::Bytes(4096)),
+            ("-5", Fill::Bytes(65536)),
+            ("-77", Fill::Bytes(65536)),
+            ("0", Fill::Entries(1)),
+            ("128", Fill::Entries(128)),
+        ] {
+            setting.set_from_one(&mut config, text.as_bytes()).unwrap();
+            assert_eq!(config.store.list.fill, fill, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_true_yet_is_refused() {
+        for (name, value) in
+            [("save", "60 1"), ("appendonly", "yes"), ("maxmemory", "1gb"), ("daemonize", "yes")]
+        {
+            let why = find(name.as_bytes()).unwrap().set_from_one(&mut Config::default(), value.as_bytes());
+            assert!(why.unwrap_err().starts_with("not supported: "), "{name}");
+        }
+    }
+}
