@@ -1,10 +1,22 @@
 //! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring). Knows nothing of what the bytes
 //! mean. One engine belongs to one thread.
+mod epoll;
+mod listener;
+mod queue;
+mod socket;
+mod table;
+#[cfg(test)]
+mod tests;
+mod waker;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use listener::Listener;
+pub use waker::Waker;
 
 /// One connection of one engine. Never reused while an event for it may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,9 +38,6 @@ pub struct Accepted {
     pub peer: Peer,
 }
 
-/// A bound, listening socket; shared by the engines of all workers.
-pub struct Listener {}
-
 /// How accepted sockets are set up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SocketOptions {
@@ -36,25 +45,10 @@ pub struct SocketOptions {
     pub keepalive_s: u32,
 }
 
-#[allow(unused_variables)]
-impl Listener {
-    /// `backlog` as `tcp-backlog`. IPv6 sockets are v6-only.
-    pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
-        todo!()
-    }
-    /// Replaces a stale socket file; `mode` as `unixsocketperm`. Unlinked on drop.
-    pub fn unix(path: &std::path::Path, mode: Option<u32>, backlog: u32) -> io::Result<Listener> {
-        todo!()
-    }
-    pub fn local_addr(&self) -> Peer {
-        todo!()
-    }
-}
-
 pub enum Event {
     /// Nobody serves it yet: pass it to `Engine::adopt` of some worker, or drop it to close.
     Accepted(Accepted),
-    /// Bytes (or the end) wait for `receive`.
+    /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or `pause` and `resume`.
     Readable(ConnId),
     /// All that was queued by `send` has left, after it could not leave at once.
     Drained(ConnId),
@@ -72,16 +66,6 @@ pub enum Received {
     /// The peer has shut down its side; it may still read.
     End,
     Failed(io::Error),
-}
-
-/// Wakes one engine's `poll` from any thread.
-#[derive(Clone)]
-pub struct Waker(#[allow(dead_code)] Arc<std::os::fd::OwnedFd>);
-
-impl Waker {
-    pub fn wake(&self) {
-        todo!()
-    }
 }
 
 /// What a worker drives.
@@ -130,7 +114,19 @@ pub struct Opened {
     pub refused: Option<io::Error>,
 }
 
+/// Makes an engine. `Auto` takes io_uring where the kernel accepts all that is needed, and epoll otherwise.
 pub fn open(kind: EngineKind) -> io::Result<Opened> {
-    let _ = kind;
-    todo!()
+    match kind {
+        EngineKind::Epoll => open_epoll(None),
+        EngineKind::Uring => Err(uring_is_missing()),
+        EngineKind::Auto => open_epoll(Some(uring_is_missing())),
+    }
+}
+
+fn open_epoll(refused: Option<io::Error>) -> io::Result<Opened> {
+    Ok(Opened { engine: Box::new(epoll::Epoll::new()?), name: "epoll", refused })
+}
+
+fn uring_is_missing() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "io_uring is not part of this build")
 }

@@ -1,0 +1,474 @@
+//! The engine over epoll, for every kernel. On the path of every request: one `recv`, one `send`, and a share of one
+//! `epoll_wait`; no `epoll_ctl`.
+//!
+//! Sockets are watched by edge. Measured against levels it saves the kernel a second look at each socket at the next
+//! wait. The price is that the engine must remember what an edge told it until it has been acted on:
+//!
+//! ```text
+//! edge says          kept as       until
+//! readable           is_unread     `receive` reads less than it asked for; a full read puts the connection on `again`,
+//!                                  and so does `resume` if it was paused meanwhile
+//! hung up or error   is_hung_up    for ever: `receive` goes on until the end or the error, no other edge will tell it
+//! writable           (acted on)    the queue is empty, or the kernel takes no more and will raise another edge
+//! ```
+//!
+//! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every reply
+//! that its peer reads.
+//!
+//! A connection is *open*; then *flushing*, when closed with something queued (nothing is read any more); then
+//! *dying*, when closed or failed: it is on `dying`, and the next `poll` takes it out of the table, closes its socket
+//! and reports `Gone`. Only then can its slot be used again, so no event still in the kernel can be mistaken.
+use crate::listener::Listener;
+use crate::queue::{Pool, SendQueue};
+use crate::table::Table;
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Events taken from the kernel at once; what does not fit comes with the next poll.
+const EVENTS_MAX: usize = 512;
+/// Connections accepted from one listener in one poll, so that a storm of connects does not starve requests.
+const ACCEPTS_MAX: usize = 256;
+/// How long accepting rests when the process or the system is out of descriptors or memory.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+/// Pieces handed to the kernel in one call.
+const PIECES_MAX: usize = 64;
+/// Calls that one connection's queue may take in one poll.
+const FLUSH_CALLS_MAX: usize = 8;
+
+const READ_EDGES: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+const WRITE_EDGES: u32 = READ_EDGES | libc::EPOLLOUT as u32;
+const HANGUP: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Open,
+    Flushing,
+    Dying,
+}
+
+struct Conn {
+    fd: OwnedFd,
+    life: Life,
+    is_tcp: bool,
+    is_paused: bool,
+    /// Something waits, or may, that no edge will tell of again.
+    is_unread: bool,
+    is_hung_up: bool,
+    /// On the `again` list.
+    is_again: bool,
+    queue: SendQueue,
+}
+
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    waker: Waker,
+    table: Table<Conn>,
+    listeners: Vec<Arc<Listener>>,
+    /// Accepting rests until then; the listeners are not watched meanwhile.
+    rests_until: Option<Instant>,
+    again: Vec<ConnId>,
+    dying: Vec<ConnId>,
+    pool: Pool,
+    events: Vec<libc::epoll_event>,
+}
+
+/// What an event's 64 bits name. A connection's generation is never 0.
+const WAKER_TOKEN: u64 = 0;
+
+fn token_of(id: ConnId) -> u64 {
+    u64::from(id.generation) << 32 | u64::from(id.index)
+}
+
+fn token_of_listener(index: usize) -> u64 {
+    1 + index as u64
+}
+
+enum Named {
+    Waker,
+    Listener(usize),
+    Conn(ConnId),
+}
+
+fn named_by(token: u64) -> Named {
+    match ((token >> 32) as u32, token as u32) {
+        (0, 0) => Named::Waker,
+        (0, n) => Named::Listener(n as usize - 1),
+        (generation, index) => Named::Conn(ConnId { index, generation }),
+    }
+}
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Epoll> {
+        // SAFETY: no pointers; the result is checked before it is used.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and nobody else owns it.
+        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        let waker = Waker::new()?;
+        let engine = Epoll {
+            epoll,
+            waker,
+            table: Table::new(),
+            listeners: Vec::new(),
+            rests_until: None,
+            again: Vec::new(),
+            dying: Vec::new(),
+            pool: Pool::default(),
+            events: Vec::with_capacity(EVENTS_MAX),
+        };
+        let edges = (libc::EPOLLIN | libc::EPOLLET) as u32;
+        engine.control(libc::EPOLL_CTL_ADD, engine.waker.fd(), edges, WAKER_TOKEN)?;
+        Ok(engine)
+    }
+
+    fn control(&self, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: token };
+        // SAFETY: `event` lives through the call, which only reads it.
+        match unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn watch(&self, index: usize) -> io::Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLEXCLUSIVE) as u32;
+        self.control(libc::EPOLL_CTL_ADD, self.listeners[index].fd(), events, token_of_listener(index))
+    }
+
+    /// A listener that is not watched is not an error: accepting may rest.
+    fn unwatch_all(&self) {
+        for listener in &self.listeners {
+            let _ = self.control(libc::EPOLL_CTL_DEL, listener.fd(), 0, 0);
+        }
+    }
+
+    /// Watches the listeners again once their rest is over; how long it still lasts.
+    fn end_rest(&mut self) -> io::Result<Option<Duration>> {
+        let Some(until) = self.rests_until else { return Ok(None) };
+        let left = until.saturating_duration_since(now());
+        if left.is_zero() {
+            self.rests_until = None;
+            (0..self.listeners.len()).try_for_each(|index| self.watch(index))?;
+            return Ok(None);
+        }
+        Ok(Some(left))
+    }
+
+    fn accept_from(&mut self, index: usize, events: &mut Vec<Event>) {
+        let Some(listener) = self.listeners.get(index) else { return };
+        for _ in 0..ACCEPTS_MAX {
+            match listener.accept() {
+                Ok(accepted) => events.push(Event::Accepted(accepted)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if is_exhausted(&e) => {
+                    self.unwatch_all();
+                    self.rests_until = Some(now() + ACCEPT_REST);
+                    return;
+                }
+                // This connection failed before it was accepted; the next may be well.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Reports the dead, and those of whom no edge will tell.
+    fn report_kept(&mut self, events: &mut Vec<Event>) {
+        for id in self.dying.drain(..) {
+            self.table.remove(id);
+            events.push(Event::Gone(id));
+        }
+        for id in self.again.drain(..) {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            conn.is_again = false;
+            if conn.life == Life::Open && !conn.is_paused {
+                events.push(Event::Readable(id));
+            }
+        }
+    }
+
+    fn wait(&mut self, timeout_ms: i32) -> io::Result<usize> {
+        let (fd, room) = (self.epoll.as_raw_fd(), EVENTS_MAX as i32);
+        // SAFETY: `events` has room for EVENTS_MAX events, all of which may be written.
+        let n = unsafe { libc::epoll_wait(fd, self.events.as_mut_ptr(), room, timeout_ms) };
+        if let Ok(n) = usize::try_from(n) {
+            // SAFETY: the kernel has written the first `n` events.
+            unsafe { self.events.set_len(n) };
+            return Ok(n);
+        }
+        match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(0),
+            e => Err(e),
+        }
+    }
+
+    fn on_edge(&mut self, id: ConnId, edges: u32, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if edges & libc::EPOLLOUT as u32 != 0 && !conn.queue.is_empty() {
+            self.flush(id, events);
+        }
+        let Some(conn) = self.table.get_mut(id) else { return };
+        conn.is_hung_up |= edges & HANGUP != 0;
+        match conn.life {
+            // The peer is not there any more, and nobody would find out by reading.
+            Life::Open if conn.is_paused && edges & libc::EPOLLERR as u32 != 0 => self.kill(id),
+            Life::Open if edges & (HANGUP | libc::EPOLLIN as u32) != 0 => {
+                conn.is_unread = true;
+                if !conn.is_paused {
+                    events.push(Event::Readable(id));
+                }
+            }
+            // The peer can take no more of what is queued.
+            Life::Flushing if edges & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0 => self.kill(id),
+            _ => {}
+        }
+    }
+
+    /// Writes what is queued as far as the kernel takes it.
+    fn flush(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        for _ in 0..FLUSH_CALLS_MAX {
+            let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+            let count = conn.queue.slices(&mut pieces);
+            match socket::send_pieces(conn.fd.as_raw_fd(), &pieces[..count]) {
+                Ok(sent) => conn.queue.advance(sent, &mut self.pool),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return self.kill(id),
+            }
+            if conn.queue.is_empty() {
+                return self.on_drained(id, events);
+            }
+        }
+        // The kernel would take more, but others wait too: asking anew raises a new edge.
+        self.ask_edges(id, WRITE_EDGES);
+    }
+
+    fn on_drained(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get(id) else { return };
+        if conn.life == Life::Flushing {
+            return self.finish(id);
+        }
+        self.ask_edges(id, READ_EDGES);
+        events.push(Event::Drained(id));
+    }
+
+    fn ask_edges(&mut self, id: ConnId, edges: u32) {
+        let Some(conn) = self.table.get(id) else { return };
+        let fd = conn.fd.as_raw_fd();
+        if self.control(libc::EPOLL_CTL_MOD, fd, edges, token_of(id)).is_err() {
+            // Without edges it would hang for ever.
+            self.kill(id);
+        }
+    }
+
+    /// All has been sent: closes so that the peer gets it.
+    fn finish(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get(id)
+            && conn.is_tcp
+        {
+            socket::discard(conn.fd.as_raw_fd());
+        }
+        self.kill(id);
+    }
+
+    fn kill(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if conn.life != Life::Dying {
+            conn.life = Life::Dying;
+            conn.queue = SendQueue::default();
+            self.dying.push(id);
+        }
+    }
+
+    fn remember(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get_mut(id)
+            && !conn.is_again
+        {
+            conn.is_again = true;
+            self.again.push(id);
+        }
+    }
+
+    fn open_conn(&mut self, id: ConnId) -> Option<&mut Conn> {
+        self.table.get_mut(id).filter(|conn| conn.life == Life::Open)
+    }
+
+    /// Queues what `data` holds from `sent` on. The first to wait asks for edges of writability.
+    fn enqueue(&mut self, id: ConnId, data: &mut Vec<u8>, sent: usize) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        let was_empty = conn.queue.is_empty();
+        conn.queue.push(data, sent, &mut self.pool);
+        if was_empty {
+            self.ask_edges(id, WRITE_EDGES);
+        }
+    }
+}
+
+impl Engine for Epoll {
+    fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        self.listeners.push(listener);
+        match self.rests_until {
+            Some(_) => Ok(()),
+            None => self.watch(self.listeners.len() - 1),
+        }
+    }
+
+    fn stop_listening(&mut self) {
+        self.unwatch_all();
+        self.listeners.clear();
+        self.rests_until = None;
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId> {
+        let is_tcp = matches!(accepted.peer, Peer::Tcp { .. });
+        if is_tcp {
+            socket::set_up(&accepted.fd, options)?;
+        }
+        let fd = accepted.fd.as_raw_fd();
+        let id = self.table.insert(Conn {
+            fd: accepted.fd,
+            life: Life::Open,
+            is_tcp,
+            is_paused: false,
+            is_unread: false,
+            is_hung_up: false,
+            is_again: false,
+            queue: SendQueue::default(),
+        });
+        if let Err(e) = self.control(libc::EPOLL_CTL_ADD, fd, READ_EDGES, token_of(id)) {
+            self.table.remove(id);
+            return Err(e);
+        }
+        Ok(id)
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+        let rest = self.end_rest()?;
+        let before = events.len();
+        self.report_kept(events);
+        let timeout_ms = if events.len() == before { shorter_ms(timeout, rest) } else { 0 };
+        let count = self.wait(timeout_ms)?;
+        for at in 0..count {
+            let libc::epoll_event { events: edges, u64: token } = self.events[at];
+            match named_by(token) {
+                Named::Conn(id) => self.on_edge(id, edges, events),
+                Named::Listener(index) => self.accept_from(index, events),
+                Named::Waker => {
+                    self.waker.silence();
+                    events.push(Event::Woken);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received {
+        let limit = limit.max(1);
+        let Some(conn) = self.open_conn(id) else {
+            return Received::Failed(io::ErrorKind::NotConnected.into());
+        };
+        loop {
+            match socket::receive(conn.fd.as_raw_fd(), into, limit) {
+                Ok(0) => {
+                    conn.is_unread = false;
+                    return Received::End;
+                }
+                Ok(n) => {
+                    conn.is_unread = n == limit || conn.is_hung_up;
+                    if conn.is_unread {
+                        self.remember(id);
+                    }
+                    return Received::Bytes(n);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    conn.is_unread = false;
+                    return Received::Empty;
+                }
+                Err(e) => {
+                    self.kill(id);
+                    return Received::Failed(e);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, id: ConnId, data: &mut Vec<u8>) {
+        let Some(conn) = self.open_conn(id) else { return data.clear() };
+        if !conn.queue.is_empty() {
+            return self.enqueue(id, data, 0);
+        }
+        if data.is_empty() {
+            return;
+        }
+        match socket::send(conn.fd.as_raw_fd(), data) {
+            Ok(sent) if sent == data.len() => data.clear(),
+            Ok(sent) => self.enqueue(id, data, sent),
+            Err(e) if is_temporary(&e) => self.enqueue(id, data, 0),
+            Err(_) => {
+                data.clear();
+                self.kill(id);
+            }
+        }
+    }
+
+    fn unsent_bytes(&self, id: ConnId) -> usize {
+        self.table.get(id).map_or(0, |conn| conn.queue.bytes())
+    }
+
+    fn pause(&mut self, id: ConnId) {
+        if let Some(conn) = self.open_conn(id) {
+            conn.is_paused = true;
+        }
+    }
+
+    fn resume(&mut self, id: ConnId) {
+        let Some(conn) = self.open_conn(id) else { return };
+        if conn.is_paused {
+            conn.is_paused = false;
+            if conn.is_unread {
+                self.remember(id);
+            }
+        }
+    }
+
+    fn close(&mut self, id: ConnId, when: CloseWhen) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        match when {
+            CloseWhen::Now => self.kill(id),
+            CloseWhen::Flushed if conn.life == Life::Dying => {}
+            CloseWhen::Flushed if conn.queue.is_empty() => self.finish(id),
+            CloseWhen::Flushed => conn.life = Life::Flushing,
+        }
+    }
+}
+
+fn is_temporary(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Whether accepting failed for want of descriptors or memory: trying again at once would spin.
+pub(crate) fn is_exhausted(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+#[allow(clippy::disallowed_methods, reason = "only called when accepting rests; net may read the clock")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// The shorter of two waits in whole milliseconds, rounded up so that a wait never ends early; -1 is for ever.
+fn shorter_ms(a: Option<Duration>, b: Option<Duration>) -> i32 {
+    let Some(wait) = [a, b].into_iter().flatten().min() else { return -1 };
+    i32::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,190 @@
+//! Listening sockets. One `Listener` is shared by the engines of all workers: each waits on it, one of them gets each
+//! connection. Accepted sockets stay in blocking mode, because every call on them says `MSG_DONTWAIT` itself and
+//! io_uring only waits on behalf of sockets that are not O_NONBLOCK. The listening socket's own mode is set by the
+//! kind of engine that waits on it (epoll: non-blocking; io_uring: blocking), so one listener serves one kind.
+use crate::{Accepted, Peer};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// A bound, listening socket; shared by the engines of all workers.
+pub struct Listener {
+    socket: Socket,
+    address: Peer,
+    /// The socket file's device and inode: only the file that was made here is unlinked.
+    file: Option<(u64, u64)>,
+}
+
+impl Listener {
+    /// `backlog` as `tcp-backlog`. IPv6 sockets are v6-only.
+    pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.set_reuse_address(true)?;
+        socket.bind(&SockAddr::from(address))?;
+        socket.listen(clamped(backlog))?;
+        let local = as_inet(&socket.local_addr()?)?;
+        Ok(Listener { socket, address: Peer::Tcp { peer: local, local }, file: None })
+    }
+
+    /// Replaces a stale socket file; `mode` as `unixsocketperm`. Unlinked on drop.
+    ///
+    /// A file that is no socket, or a socket that another process still serves, is left alone: `AddrInUse`.
+    pub fn unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<Listener> {
+        remove_stale(path)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(path)?)?;
+        // Before `listen`: nobody can connect while the permissions are still those of the umask.
+        if let Some(mode) = mode {
+            fs::set_permissions(path, Permissions::from_mode(mode))?;
+        }
+        let made = fs::symlink_metadata(path)?;
+        socket.listen(clamped(backlog))?;
+        let address = Peer::Unix { path: PathBuf::from(path) };
+        Ok(Listener { socket, address, file: Some((made.dev(), made.ino())) })
+    }
+
+    /// Where it listens, with the port that the system chose; of TCP both sides are the local address.
+    pub fn local_addr(&self) -> Peer {
+        self.address.clone()
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.socket.set_nonblocking(nonblocking)
+    }
+
+    /// One waiting connection; `WouldBlock` when there is none.
+    pub(crate) fn accept(&self) -> io::Result<Accepted> {
+        let (socket, from) = self.socket.accept()?;
+        let peer = match &self.address {
+            Peer::Tcp { .. } => Peer::Tcp { peer: as_inet(&from)?, local: as_inet(&socket.local_addr()?)? },
+            Peer::Unix { path } => Peer::Unix { path: path.clone() },
+        };
+        Ok(Accepted { fd: OwnedFd::from(socket), peer })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let (Some(made), Peer::Unix { path }) = (self.file, &self.address) else { return };
+        if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == made) {
+            // Nothing is left to do about a file that cannot be removed: the next start replaces it.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn clamped(backlog: u32) -> i32 {
+    i32::try_from(backlog).unwrap_or(i32::MAX)
+}
+
+pub(crate) fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
+    address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
+}
+
+/// Removes a socket file on which nobody listens any more.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
+    let is_refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).as_ref().err().is_some_and(is_refused) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn fresh_path() -> PathBuf {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        std::env::temp_dir().join(format!("sardine-listener-{}-{number}.sock", std::process::id()))
+    }
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_chosen_port_is_reported_and_reached() {
+        let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into(), 16).unwrap();
+        let Peer::Tcp { local, .. } = listener.local_addr() else { panic!("not TCP") };
+        assert_ne!(local.port(), 0);
+        let client = TcpStream::connect(local).unwrap();
+        let Peer::Tcp { peer, local: here } = listener.accept().unwrap().peer else { panic!("not TCP") };
+        assert_eq!((peer, here), (client.local_addr().unwrap(), local));
+    }
+
+    #[test]
+    fn the_same_port_serves_ipv4_and_ipv6_listeners() {
+        let Ok(v6) = Listener::tcp((Ipv6Addr::UNSPECIFIED, 0).into(), 16) else { return };
+        let Peer::Tcp { local, .. } = v6.local_addr() else { panic!("not TCP") };
+        Listener::tcp((Ipv4Addr::UNSPECIFIED, local.port()).into(), 16).unwrap();
+    }
+
+    #[test]
+    fn a_port_in_use_is_an_error() {
+        let first = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into(), 16).unwrap();
+        let Peer::Tcp { local, .. } = first.local_addr() else { panic!("not TCP") };
+        let second = Listener::tcp(local, 16).err().unwrap();
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_unix_socket_has_its_mode_and_is_unlinked_on_drop() {
+        let path = fresh_path();
+        let listener = Listener::unix(&path, Some(0o700), 16).unwrap();
+        assert_eq!(mode_of(&path), 0o700);
+        UnixStream::connect(&path).unwrap();
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_stale_socket_file_is_replaced_and_a_live_one_is_not() {
+        let path = fresh_path();
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let listener = Listener::unix(&path, None, 16).unwrap();
+        assert_eq!(Listener::unix(&path, None, 16).err().unwrap().kind(), io::ErrorKind::AddrInUse);
+        UnixStream::connect(&path).unwrap();
+        drop(listener);
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_is_left_alone() {
+        let path = fresh_path();
+        fs::write(&path, "precious").unwrap();
+        assert!(Listener::unix(&path, None, 16).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_socket_file_that_someone_else_made_meanwhile_survives_the_drop() {
+        let path = fresh_path();
+        let listener = Listener::unix(&path, None, 16).unwrap();
+        // Holding the old inode until the new file exists keeps its number from being used again.
+        let moved = path.with_extension("old");
+        fs::rename(&path, &moved).unwrap();
+        let other = Listener::unix(&path, None, 16).unwrap();
+        drop(listener);
+        assert!(path.exists());
+        drop(other);
+        fs::remove_file(&moved).unwrap();
+    }
+}

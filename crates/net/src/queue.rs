@@ -1,0 +1,175 @@
+//! What a connection has still to send, and the buffers that come back once it is sent.
+//!
+//! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer is taken
+//! over, never copied, unless it is small and the last one has room: many small replies to a client that does not
+//! read would otherwise cost a buffer each. `Pool` keeps emptied buffers for the next sender.
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+/// Data up to this size is copied behind the last buffer where that one has room.
+const COPY_BYTES_MAX: usize = 4 << 10;
+/// Buffers with more room than this are freed, not kept.
+const KEPT_CAPACITY_MAX: usize = 64 << 10;
+/// The most room that all kept buffers may have together.
+const POOL_BYTES_MAX: usize = 1 << 20;
+
+#[derive(Default)]
+pub(crate) struct SendQueue {
+    buffers: VecDeque<Vec<u8>>,
+    /// Bytes of the first buffer that have left.
+    head_sent: usize,
+    bytes: usize,
+}
+
+impl SendQueue {
+    /// Bytes that have not left.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Takes what `data` holds from `sent` on and leaves it empty, with room from the pool.
+    pub(crate) fn push(&mut self, data: &mut Vec<u8>, sent: usize, pool: &mut Pool) {
+        let rest = data.len() - sent;
+        if rest == 0 {
+            return data.clear();
+        }
+        self.bytes += rest;
+        if let Some(last) = self.buffers.back_mut()
+            && rest <= COPY_BYTES_MAX
+            && last.capacity() - last.len() >= rest
+        {
+            last.extend_from_slice(&data[sent..]);
+            return data.clear();
+        }
+        if self.buffers.is_empty() {
+            self.head_sent = sent;
+        } else {
+            assert_eq!(sent, 0, "only the first buffer can have left in part");
+        }
+        self.buffers.push_back(std::mem::replace(data, pool.take()));
+    }
+
+    /// The first unsent bytes, as many pieces as `into` has room for. The number of pieces.
+    pub(crate) fn slices<'q>(&'q self, into: &mut [IoSlice<'q>]) -> usize {
+        let mut skip = self.head_sent;
+        let mut count = 0;
+        for (slot, buffer) in into.iter_mut().zip(&self.buffers) {
+            *slot = IoSlice::new(&buffer[skip..]);
+            skip = 0;
+            count += 1;
+        }
+        count
+    }
+
+    /// `sent` more bytes have left.
+    pub(crate) fn advance(&mut self, sent: usize, pool: &mut Pool) {
+        assert!(sent <= self.bytes, "more bytes left than were queued");
+        self.bytes -= sent;
+        self.head_sent += sent;
+        while let Some(first) = self.buffers.front()
+            && self.head_sent >= first.len()
+        {
+            self.head_sent -= first.len();
+            let emptied = self.buffers.pop_front().unwrap_or_default();
+            pool.put(emptied);
+        }
+    }
+}
+
+/// Emptied buffers, the last one used first: it is the likeliest to be in the cache.
+#[derive(Default)]
+pub(crate) struct Pool {
+    kept: Vec<Vec<u8>>,
+    kept_bytes: usize,
+}
+
+impl Pool {
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let buffer = self.kept.pop().unwrap_or_default();
+        self.kept_bytes -= buffer.capacity();
+        buffer
+    }
+
+    pub(crate) fn put(&mut self, mut buffer: Vec<u8>) {
+        let room = buffer.capacity();
+        if room != 0 && room <= KEPT_CAPACITY_MAX && self.kept_bytes + room <= POOL_BYTES_MAX {
+            buffer.clear();
+            self.kept_bytes += room;
+            self.kept.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    fn gathered(queue: &SendQueue, pieces: usize) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); 8];
+        let count = queue.slices(&mut slices[..pieces]);
+        slices[..count].iter().flat_map(|s| s.iter().copied()).collect()
+    }
+
+    #[test]
+    fn whatever_the_sizes_bytes_leave_in_the_order_they_came() {
+        for seed in 0..50 {
+            let mut random = Random::new(seed);
+            let (mut queue, mut pool) = (SendQueue::default(), Pool::default());
+            let (mut pushed, mut left) = (Vec::new(), Vec::new());
+            let mut data = Vec::new();
+            for step in 0..200u32 {
+                data.resize(random.below(9000) as usize, step as u8);
+                let sent = if queue.is_empty() { random.below(data.len() as u64 + 1) as usize } else { 0 };
+                left.extend_from_slice(&data[..sent]);
+                pushed.extend_from_slice(&data);
+                queue.push(&mut data, sent, &mut pool);
+                assert!(data.is_empty());
+                let ready = gathered(&queue, 3);
+                let taken = random.below(ready.len() as u64 + 1) as usize;
+                left.extend_from_slice(&ready[..taken]);
+                queue.advance(taken, &mut pool);
+                assert_eq!(queue.bytes(), pushed.len() - left.len(), "seed {seed}");
+            }
+            left.extend(gathered(&queue, 0));
+            while !queue.is_empty() {
+                let ready = gathered(&queue, 2);
+                queue.advance(ready.len(), &mut pool);
+                left.extend(ready);
+            }
+            assert!(left == pushed, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn many_small_replies_share_a_buffer() {
+        let (mut queue, mut pool) = (SendQueue::default(), Pool::default());
+        for _ in 0..1000 {
+            queue.push(&mut Vec::from(*b"+OK\r\n"), 0, &mut pool);
+        }
+        // The first one's exact allocation has no room; from the first with room on they gather.
+        let mut roomy = Vec::with_capacity(16 << 10);
+        roomy.push(b'x');
+        queue.push(&mut roomy, 0, &mut pool);
+        let before = queue.buffers.len();
+        for _ in 0..1000 {
+            queue.push(&mut Vec::from(*b"+OK\r\n"), 0, &mut pool);
+        }
+        assert_eq!(queue.buffers.len(), before);
+    }
+
+    #[test]
+    fn the_pool_keeps_neither_huge_buffers_nor_too_many() {
+        let mut pool = Pool::default();
+        pool.put(Vec::with_capacity(KEPT_CAPACITY_MAX + 1));
+        assert!(pool.kept.is_empty());
+        for _ in 0..100 {
+            pool.put(Vec::with_capacity(KEPT_CAPACITY_MAX));
+        }
+        assert!(pool.kept_bytes <= POOL_BYTES_MAX);
+    }
+}

@@ -1,0 +1,84 @@
+//! The connections of one engine: a slab whose slots carry generations.
+//!
+//! A `ConnId` is a slot's index and the generation it had when the connection was put in. Taking a connection out
+//! raises the generation, so an id that outlived its connection finds nothing, whoever has the slot now. Generation 0
+//! is never given out: as a kernel token it marks what is no connection (the waker, a listener, a timer).
+use crate::ConnId;
+
+/// Tokens have 28 bits for the index; see `Token` of the engines.
+pub(crate) const INDEX_MAX: u32 = (1 << 28) - 1;
+
+struct Slot<C> {
+    generation: u32,
+    conn: Option<C>,
+}
+
+pub(crate) struct Table<C> {
+    slots: Vec<Slot<C>>,
+    free: Vec<u32>,
+}
+
+impl<C> Table<C> {
+    pub(crate) fn new() -> Table<C> {
+        Table { slots: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn insert(&mut self, conn: C) -> ConnId {
+        let index = self.free.pop().unwrap_or_else(|| self.grow());
+        let slot = &mut self.slots[index as usize];
+        assert!(slot.conn.is_none(), "a free slot holds a connection");
+        slot.conn = Some(conn);
+        ConnId { index, generation: slot.generation }
+    }
+
+    fn grow(&mut self) -> u32 {
+        let index = self.slots.len() as u32;
+        assert!(index <= INDEX_MAX, "more connections than tokens can name");
+        self.slots.push(Slot { generation: 1, conn: None });
+        index
+    }
+
+    pub(crate) fn get(&self, id: ConnId) -> Option<&C> {
+        let slot = self.slots.get(id.index as usize)?;
+        if slot.generation == id.generation { slot.conn.as_ref() } else { None }
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut C> {
+        let slot = self.slots.get_mut(id.index as usize)?;
+        if slot.generation == id.generation { slot.conn.as_mut() } else { None }
+    }
+
+    pub(crate) fn remove(&mut self, id: ConnId) -> Option<C> {
+        let slot = self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)?;
+        let conn = slot.conn.take()?;
+        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
+        self.free.push(id.index);
+        Some(conn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_finds_its_connection_and_no_later_one_of_the_same_slot() {
+        let mut table = Table::new();
+        let first = table.insert('a');
+        assert_eq!(table.remove(first), Some('a'));
+        let second = table.insert('b');
+        assert_eq!(second.index, first.index);
+        assert_eq!(table.get(first), None);
+        assert_eq!(table.remove(first), None);
+        assert_eq!(table.get_mut(second).copied(), Some('b'));
+    }
+
+    #[test]
+    fn generations_wrap_past_zero() {
+        let mut table = Table::new();
+        let id = table.insert(1);
+        table.slots[0].generation = u32::MAX;
+        assert_eq!(table.remove(ConnId { generation: u32::MAX, ..id }), Some(1));
+        assert_eq!(table.insert(2).generation, 1);
+    }
+}

@@ -1,0 +1,304 @@
+//! Peers that behave: echoes of any split, large transfers, many connections, half-closed sockets, pauses.
+use super::{LIMIT, Rig, on_every_engine, pattern};
+use crate::{CloseWhen, Event, Listener, Received, SocketOptions};
+use base::random::Random;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+on_every_engine! {
+    what_is_sent_either_way_arrives
+    requests_come_whole_whatever_the_split
+    thousands_of_connections_are_served
+    a_large_request_is_received_in_pieces_of_the_limit
+    a_large_reply_reaches_a_slow_reader
+    large_transfers_both_ways_at_once
+    drained_is_told_once_all_has_left
+    a_half_closed_peer_gets_its_reply
+    an_end_right_behind_the_bytes_is_told
+    a_paused_connection_tells_nothing_until_resumed
+    pausing_after_readable_keeps_what_waits
+    an_end_while_paused_is_told_after_resume
+    a_unix_socket_serves_like_tcp
+    a_passed_connection_is_served_by_another_engine
+    listening_can_stop
+}
+
+fn what_is_sent_either_way_arrives(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    for _ in 0..100 {
+        client.write_all(b"ping").unwrap();
+        rig.inbox.clear();
+        rig.until_received(id, b"ping");
+        rig.send(id, b"pong");
+        rig.poll(Duration::ZERO);
+        let mut reply = [0; 4];
+        client.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply, b"pong");
+    }
+    assert_eq!(rig.engine.unsent_bytes(id), 0);
+}
+
+fn requests_come_whole_whatever_the_split(mut rig: Rig) {
+    for seed in 0..10 {
+        let mut random = Random::new(seed);
+        let (mut client, id) = rig.connect();
+        let sent = pattern(50_000);
+        let mut rest = &sent[..];
+        rig.receive_limit = 1 + random.below(9000) as usize;
+        while !rest.is_empty() {
+            let n = (1 + random.below(6000) as usize).min(rest.len());
+            client.write_all(&rest[..n]).unwrap();
+            rest = &rest[n..];
+            if random.below(2) == 0 {
+                rig.poll(Duration::ZERO);
+                rig.receive_all();
+            }
+        }
+        rig.until_received(id, &sent);
+    }
+}
+
+fn thousands_of_connections_are_served(mut rig: Rig) {
+    let mut clients: Vec<_> = (0..400).map(|_| rig.connect()).collect();
+    for round in 0..5u8 {
+        for (at, (client, _)) in clients.iter_mut().enumerate() {
+            client.write_all(&[round, at as u8, (at >> 8) as u8]).unwrap();
+        }
+        rig.inbox.clear();
+        rig.until("every request", |rig| rig.inbox.values().filter(|i| i.bytes.len() == 3).count() == 400);
+        for (_, id) in &clients {
+            let request = rig.received(*id).to_vec();
+            rig.send(*id, &request);
+        }
+        rig.poll(Duration::ZERO);
+        for (at, (client, _)) in clients.iter_mut().enumerate() {
+            let mut reply = [0; 3];
+            client.read_exact(&mut reply).unwrap();
+            assert_eq!(reply, [round, at as u8, (at >> 8) as u8]);
+        }
+    }
+    // The others come and go, ten at a time, so that slots are used over and over.
+    for _ in 0..300 {
+        let mut few: Vec<_> = (0..10).map(|_| rig.connect()).collect();
+        for (client, id) in &mut few {
+            client.write_all(b"hello").unwrap();
+            rig.inbox.clear();
+            rig.until_received(*id, b"hello");
+        }
+        let ids: Vec<_> = few.iter().map(|(_, id)| *id).collect();
+        drop(few);
+        rig.until("every end", |rig| ids.iter().all(|id| rig.has_ended(*id)));
+        ids.iter().for_each(|id| rig.close(*id, CloseWhen::Flushed));
+        rig.gone.clear();
+        rig.until("every Gone", |rig| ids.iter().all(|id| rig.gone.contains(id)));
+    }
+}
+
+fn a_large_request_is_received_in_pieces_of_the_limit(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    let sent = pattern(64 << 20);
+    let expected = sent.clone();
+    let writer = thread::Builder::new().spawn(move || client.write_all(&sent).map(|()| client)).unwrap();
+    rig.until("64 MB", |rig| rig.received(id).len() == 64 << 20);
+    assert!(rig.received(id) == expected);
+    writer.join().unwrap().unwrap();
+}
+
+/// Reads everything, with rests.
+fn read_slowly(mut client: TcpStream, len: usize) -> Vec<u8> {
+    let mut all = vec![0; len];
+    for (at, piece) in all.chunks_mut(1 << 20).enumerate() {
+        if at % 8 == 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        client.read_exact(piece).unwrap();
+    }
+    all
+}
+
+fn a_large_reply_reaches_a_slow_reader(mut rig: Rig) {
+    let (client, id) = rig.connect();
+    let sent = pattern(64 << 20);
+    for piece in sent.chunks(3_000_001) {
+        rig.send(id, piece);
+    }
+    assert!(rig.engine.unsent_bytes(id) > 0);
+    let reader = thread::Builder::new().spawn(move || read_slowly(client, 64 << 20)).unwrap();
+    rig.until("Drained", |rig| rig.engine.unsent_bytes(id) == 0);
+    rig.settle();
+    assert_eq!(rig.drained, [id]);
+    assert!(reader.join().unwrap() == sent);
+}
+
+fn large_transfers_both_ways_at_once(mut rig: Rig) {
+    let (client, id) = rig.connect();
+    let (request, reply) = (pattern(16 << 20), pattern(24 << 20));
+    let expected = request.clone();
+    let mut writing = client.try_clone().unwrap();
+    let writer = thread::Builder::new().spawn(move || writing.write_all(&request)).unwrap();
+    let reader = thread::Builder::new().spawn(move || read_slowly(client, 24 << 20)).unwrap();
+    rig.send(id, &reply);
+    rig.until("both", |rig| rig.received(id).len() == 16 << 20 && rig.engine.unsent_bytes(id) == 0);
+    assert!(rig.received(id) == expected);
+    assert!(reader.join().unwrap() == reply);
+    writer.join().unwrap().unwrap();
+}
+
+fn drained_is_told_once_all_has_left(mut rig: Rig) {
+    let (client, id) = rig.connect();
+    rig.send(id, b"small");
+    rig.settle();
+    assert!(rig.drained.is_empty());
+    rig.send(id, &pattern(32 << 20));
+    rig.settle();
+    assert!(rig.drained.is_empty() && rig.engine.unsent_bytes(id) > 0);
+    let reader = thread::Builder::new().spawn(move || read_slowly(client, (32 << 20) + 5)).unwrap();
+    rig.until("Drained", |rig| !rig.drained.is_empty());
+    assert_eq!(rig.engine.unsent_bytes(id), 0);
+    assert!(reader.join().unwrap()[5..] == pattern(32 << 20));
+}
+
+fn a_half_closed_peer_gets_its_reply(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    client.write_all(b"last words").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    rig.until("the end", |rig| rig.has_ended(id));
+    assert_eq!(rig.received(id), b"last words");
+    rig.settle();
+    assert!(rig.gone.is_empty());
+    let reply = pattern(20 << 20);
+    rig.send(id, &reply);
+    rig.close(id, CloseWhen::Flushed);
+    let reader = thread::Builder::new().spawn(move || {
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).map(|_| all)
+    });
+    rig.until_gone(id);
+    assert!(reader.unwrap().join().unwrap().unwrap() == reply);
+}
+
+fn an_end_right_behind_the_bytes_is_told(mut rig: Rig) {
+    for _ in 0..50 {
+        let mut client = TcpStream::connect(rig.address).unwrap();
+        client.write_all(b"bye").unwrap();
+        drop(client);
+        rig.until("the connection", |rig| !rig.accepted.is_empty());
+        let accepted = rig.accepted.pop_front().unwrap();
+        let id = rig.engine.adopt(accepted, SocketOptions::default()).unwrap();
+        rig.until("the end", |rig| rig.has_ended(id));
+        assert_eq!(rig.received(id), b"bye");
+        rig.close(id, CloseWhen::Now);
+        rig.until_gone(id);
+    }
+}
+
+fn a_paused_connection_tells_nothing_until_resumed(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    rig.engine.pause(id);
+    client.write_all(b"one").unwrap();
+    rig.settle();
+    assert_eq!(rig.received(id), b"");
+    client.write_all(b"two").unwrap();
+    rig.settle();
+    assert_eq!(rig.received(id), b"");
+    rig.engine.resume(id);
+    rig.until_received(id, b"onetwo");
+    // Twice over, and with more than the engine would keep for itself.
+    rig.inbox.clear();
+    rig.engine.pause(id);
+    rig.engine.pause(id);
+    let big = pattern(8 << 20);
+    let expected = big.clone();
+    let writer = thread::Builder::new().spawn(move || client.write_all(&big).map(|()| client)).unwrap();
+    rig.settle();
+    rig.settle();
+    assert_eq!(rig.received(id), b"");
+    rig.engine.resume(id);
+    rig.engine.resume(id);
+    rig.until("all", |rig| rig.received(id).len() == expected.len());
+    assert!(rig.received(id) == expected);
+    writer.join().unwrap().unwrap();
+}
+
+fn pausing_after_readable_keeps_what_waits(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    for _ in 0..20 {
+        client.write_all(b"waits").unwrap();
+        while rig.readable.is_empty() {
+            rig.poll(LIMIT);
+        }
+        rig.readable.clear();
+        rig.engine.pause(id);
+        rig.settle();
+        assert_eq!(rig.received(id), b"");
+        rig.engine.resume(id);
+        rig.until_received(id, b"waits");
+        rig.inbox.clear();
+    }
+}
+
+fn an_end_while_paused_is_told_after_resume(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    rig.engine.pause(id);
+    client.write_all(b"bye").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    rig.settle();
+    assert!(!rig.has_ended(id) && rig.received(id).is_empty());
+    rig.engine.resume(id);
+    rig.until("the end", |rig| rig.has_ended(id));
+    assert_eq!(rig.received(id), b"bye");
+    assert!(rig.gone.is_empty());
+}
+
+fn a_unix_socket_serves_like_tcp(mut rig: Rig) {
+    let path =
+        std::env::temp_dir().join(format!("sardine-calm-{}-{}.sock", std::process::id(), rig.address.port()));
+    rig.engine.listen(Arc::new(Listener::unix(&path, Some(0o600), 16).unwrap())).unwrap();
+    let mut client = UnixStream::connect(&path).unwrap();
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    rig.until("the connection", |rig| !rig.accepted.is_empty());
+    let accepted = rig.accepted.pop_front().unwrap();
+    assert_eq!(accepted.peer, crate::Peer::Unix { path });
+    let id = rig.engine.adopt(accepted, SocketOptions { keepalive_s: 60 }).unwrap();
+    client.write_all(b"ping").unwrap();
+    rig.until_received(id, b"ping");
+    let reply = pattern(4 << 20);
+    rig.send(id, &reply);
+    rig.close(id, CloseWhen::Flushed);
+    let reader = thread::Builder::new().spawn(move || {
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).map(|_| all)
+    });
+    rig.until_gone(id);
+    assert!(reader.unwrap().join().unwrap().unwrap() == reply);
+}
+
+fn a_passed_connection_is_served_by_another_engine(mut rig: Rig) {
+    let mut other = crate::open(crate::EngineKind::Epoll).unwrap().engine;
+    let mut client = TcpStream::connect(rig.address).unwrap();
+    rig.until("the connection", |rig| !rig.accepted.is_empty());
+    let id = other.adopt(rig.accepted.pop_front().unwrap(), SocketOptions::default()).unwrap();
+    client.write_all(b"over there").unwrap();
+    let mut bytes = Vec::new();
+    while bytes.len() < 10 {
+        let mut events = Vec::new();
+        other.poll(Some(LIMIT), &mut events).unwrap();
+        assert!(matches!(events[..], [Event::Readable(told)] if told == id));
+        assert!(matches!(other.receive(id, &mut bytes, 100), Received::Bytes(_)));
+    }
+    assert_eq!(bytes, b"over there");
+}
+
+fn listening_can_stop(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    rig.engine.stop_listening();
+    rig.settle();
+    // Our end of the listener is gone with the engine's share of it.
+    assert!(TcpStream::connect(rig.address).is_err());
+    client.write_all(b"still served").unwrap();
+    rig.until_received(id, b"still served");
+}

@@ -1,0 +1,103 @@
+//! What the face promises beside the bytes: timeouts, wakers, ids, descriptors.
+use super::{LIMIT, Rig, on_every_engine};
+use crate::{CloseWhen, Event, Received};
+use std::io::{Read, Write};
+use std::thread;
+use std::time::Duration;
+
+on_every_engine! {
+    a_poll_without_news_ends_by_its_timeout
+    wakes_from_other_threads_are_told
+    many_wakes_before_a_poll_are_told_once
+    a_dead_id_answers_nothing_and_disturbs_no_one
+    sending_nothing_is_nothing
+    the_buffer_of_send_can_be_used_again_at_once
+}
+
+fn a_poll_without_news_ends_by_its_timeout(mut rig: Rig) {
+    let mut events = Vec::new();
+    for timeout in [Duration::ZERO, Duration::from_micros(1), Duration::from_millis(3)] {
+        rig.engine.poll(Some(timeout), &mut events).unwrap();
+        assert!(events.is_empty());
+    }
+}
+
+fn wakes_from_other_threads_are_told(mut rig: Rig) {
+    let waker = rig.engine.waker();
+    let ringers: Vec<_> = (0..4)
+        .map(|_| {
+            let waker = waker.clone();
+            thread::Builder::new().spawn(move || (0..200).for_each(|_| waker.wake())).unwrap()
+        })
+        .collect();
+    while !ringers.iter().all(|ringer| ringer.is_finished()) {
+        rig.poll(Duration::from_millis(1));
+    }
+    ringers.into_iter().for_each(|ringer| ringer.join().unwrap());
+    rig.settle();
+    assert!(rig.woken > 0);
+    for _ in 0..100 {
+        rig.woken = 0;
+        waker.wake();
+        let mut events = Vec::new();
+        rig.engine.poll(None, &mut events).unwrap();
+        assert!(matches!(events[..], [Event::Woken]));
+    }
+}
+
+fn many_wakes_before_a_poll_are_told_once(mut rig: Rig) {
+    let waker = rig.engine.waker();
+    (0..100).for_each(|_| waker.wake());
+    rig.poll(LIMIT);
+    rig.settle();
+    assert_eq!(rig.woken, 1);
+}
+
+fn a_dead_id_answers_nothing_and_disturbs_no_one(mut rig: Rig) {
+    let (_first, old) = rig.connect();
+    rig.close(old, CloseWhen::Now);
+    rig.until_gone(old);
+    let (mut client, id) = rig.connect();
+    assert_eq!(id.index, old.index);
+    assert_ne!(id, old);
+    rig.send(old, b"to nobody");
+    rig.engine.pause(old);
+    rig.engine.resume(old);
+    rig.close(old, CloseWhen::Now);
+    assert!(matches!(rig.engine.receive(old, &mut Vec::new(), 10), Received::Failed(_)));
+    assert_eq!(rig.engine.unsent_bytes(old), 0);
+    rig.settle();
+    assert_eq!(rig.gone, [old]);
+    client.write_all(b"alive").unwrap();
+    rig.until_received(id, b"alive");
+}
+
+fn sending_nothing_is_nothing(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    rig.send(id, b"");
+    rig.send(id, b"something");
+    rig.send(id, b"");
+    rig.settle();
+    let mut reply = [0; 9];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(&reply, b"something");
+}
+
+fn the_buffer_of_send_can_be_used_again_at_once(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    let mut data = Vec::new();
+    let mut expected = Vec::new();
+    for round in 0..200u8 {
+        assert!(data.is_empty());
+        data.extend(std::iter::repeat_n(round, 100));
+        expected.extend_from_slice(&data);
+        rig.engine.send(id, &mut data);
+        if round % 7 == 0 {
+            rig.poll(Duration::ZERO);
+        }
+    }
+    rig.settle();
+    let mut reply = vec![0; expected.len()];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply, expected);
+}
