@@ -1,5 +1,10 @@
 //! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Two faces: [`map::Map`], ordered by
 //! hash, and [`seq::Seq`], ordered by rank. Knows no keys, expiry or commands.
+mod block;
+mod heap;
 pub mod map;
+mod node;
+mod order;
 pub mod seq;
 pub mod stats;
+mod tree;

@@ -1,0 +1,66 @@
+//! What a tree is ordered by: the mark that an inner node keeps for each child, and how marks add up.
+//!
+//! | order | mark of a child | mark of a node | use |
+//! |---|---|---|---|
+//! | [`ByHash`] | the least place it covers, `u32` | that of its first child | keyspace, hashes, sets |
+//! | [`ByRank`] | the number of elements below it, `u64` | the sum | lists |
+//!
+//! Orders by value and by (score, member) fit the same trait with marks of their own.
+
+pub(crate) trait Order: 'static {
+    type Mark: Copy + Send + Sync + std::fmt::Debug + PartialEq;
+
+    /// The mark of no child at all.
+    const NONE: Self::Mark;
+
+    /// The mark that a parent keeps for a node with these marks.
+    fn fold(marks: &[Self::Mark]) -> Self::Mark;
+
+    /// The mark of a parent, one of whose children went from `old` to `new` (`NONE`: it came, or it went).
+    fn moved(parent: Self::Mark, old: Self::Mark, new: Self::Mark) -> Self::Mark;
+
+    /// The mark of a node's first child when the node is appended to its left neighbour. `node` is the node's own mark.
+    fn joined(node: Self::Mark, first: Self::Mark) -> Self::Mark;
+}
+
+/// Children cover ranges of a 32-bit place: each from its mark to the next one's. The first child's mark is
+/// never looked at, since the node's own bound holds for it.
+pub(crate) struct ByHash;
+
+impl Order for ByHash {
+    type Mark = u32;
+    const NONE: u32 = 0;
+
+    fn fold(marks: &[u32]) -> u32 {
+        marks[0]
+    }
+
+    fn moved(parent: u32, _old: u32, _new: u32) -> u32 {
+        parent
+    }
+
+    fn joined(node: u32, _first: u32) -> u32 {
+        node
+    }
+}
+
+/// Children hold so many elements each.
+pub(crate) struct ByRank;
+
+impl Order for ByRank {
+    type Mark = u64;
+    const NONE: u64 = 0;
+
+    fn fold(marks: &[u64]) -> u64 {
+        marks.iter().sum()
+    }
+
+    fn moved(parent: u64, old: u64, new: u64) -> u64 {
+        assert!(parent >= old, "a child holds more than its parent: {old} of {parent}");
+        parent - old + new
+    }
+
+    fn joined(_node: u64, first: u64) -> u64 {
+        first
+    }
+}

@@ -1,0 +1,435 @@
+//! The tree itself: a copy-on-write B+ tree over any kind of leaf, in any [`Order`]. It knows where leaves are and
+//! keeps marks right; what is in a leaf, when it splits and when two of them join is the business of its owner.
+//!
+//! A [`Path`] names a leaf by the child taken at each level. Every edit walks the path from the root and copies
+//! the nodes on it that a clone shares (their other children are then shared one level further down), so a clone is never
+//! disturbed and costs one increment. Edits that add or remove leaves say what becomes of the path.
+//!
+//! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
+//! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
+use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
+use crate::order::{ByHash, ByRank, Order};
+use std::mem::MaybeUninit;
+
+/// More levels than memory can fill: a node below the root has 32 children on the average, at the worst.
+pub(crate) const HEIGHT_MAX: usize = 12;
+
+/// The way to a leaf: which child at each level, level 1 being right above the leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    slots: [u8; HEIGHT_MAX],
+}
+
+/// A node as a walk over all of them sees it.
+pub(crate) enum Node<'t, O: Order, L: Leaf> {
+    Inner(&'t Inner<O, L>),
+    Leaf(&'t L),
+}
+
+pub(crate) struct Tree<O: Order, L: Leaf> {
+    /// Initialised unless `height` is 0.
+    root: MaybeUninit<Child<O, L>>,
+    /// What a parent of the root would keep for it: by rank, the number of elements.
+    mark: O::Mark,
+    /// Levels, that of the leaves included.
+    height: u8,
+}
+
+impl<O: Order, L: Leaf> Tree<O, L> {
+    /// No leaf, no allocation.
+    pub(crate) const fn new() -> Tree<O, L> {
+        Tree { root: MaybeUninit::uninit(), mark: O::NONE, height: 0 }
+    }
+
+    pub(crate) fn height(&self) -> usize {
+        self.height as usize
+    }
+
+    /// Whether there is no leaf.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.height == 0
+    }
+
+    /// The mark of the whole: by rank, the number of elements.
+    pub(crate) fn total(&self) -> O::Mark {
+        self.mark
+    }
+
+    /// Puts the first leaf into an empty tree.
+    pub(crate) fn plant(&mut self, mark: O::Mark, leaf: L) -> Path {
+        assert!(self.is_empty(), "a tree is planted once");
+        self.root.write(Child::of_leaf(leaf));
+        self.mark = mark;
+        self.height = 1;
+        Path { slots: [0; HEIGHT_MAX] }
+    }
+
+    /// The first leaf.
+    pub(crate) fn first(&self) -> Option<Path> {
+        (!self.is_empty()).then_some(Path { slots: [0; HEIGHT_MAX] })
+    }
+
+    /// The last leaf.
+    pub(crate) fn last(&self) -> Option<Path> {
+        let mut path = self.first()?;
+        for level in (1..self.height()).rev() {
+            path.slots[level] = (self.inner(&path, level).count() - 1) as u8;
+        }
+        Some(path)
+    }
+
+    /// Moves to the leaf after this one; false (and the path as it was) at the end.
+    pub(crate) fn next(&self, path: &mut Path) -> bool {
+        for level in 1..self.height() {
+            if path.slot(level) + 1 < self.inner(path, level).count() {
+                path.slots[level] += 1;
+                path.slots[1..level].fill(0);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Moves to the leaf before this one; false (and the path as it was) at the start.
+    pub(crate) fn prev(&self, path: &mut Path) -> bool {
+        let Some(level) = (1..self.height()).find(|level| path.slots[*level] > 0) else { return false };
+        path.slots[level] -= 1;
+        for below in (1..level).rev() {
+            path.slots[below] = (self.inner(path, below).count() - 1) as u8;
+        }
+        true
+    }
+
+    pub(crate) fn leaf(&self, path: &Path) -> &L {
+        // SAFETY: level 0 holds leaves.
+        unsafe { self.child(path, 0).leaf() }
+    }
+
+    /// The leaf, to be edited: the nodes above it are unshared; the leaf unshares itself.
+    pub(crate) fn leaf_mut(&mut self, path: &Path) -> &mut L {
+        // SAFETY: level 0 holds leaves.
+        unsafe { self.child_mut(path, 0).leaf_mut() }
+    }
+
+    /// The leaf's mark.
+    pub(crate) fn mark(&self, path: &Path) -> O::Mark {
+        if self.height == 1 { self.mark } else { self.inner(path, 1).marks()[path.slot(1)] }
+    }
+
+    /// Gives the leaf another mark, and its ancestors theirs.
+    pub(crate) fn set_mark(&mut self, path: &Path, new: O::Mark) {
+        let old = self.mark(path);
+        if self.height == 1 {
+            self.mark = new;
+            return;
+        }
+        self.mark = O::moved(self.mark, old, new);
+        self.move_marks(path, 2, old, new);
+        let slot = path.slot(1);
+        self.inner_mut(path, 1).make_mut().0[slot] = new;
+    }
+
+    /// Puts a leaf behind the one that `path` names; afterwards `path` names the same leaf as before.
+    pub(crate) fn insert_after(&mut self, path: &mut Path, mark: O::Mark, leaf: L) {
+        assert!(!self.is_empty(), "a leaf goes behind another");
+        let (mut right_mark, mut right) = (mark, Child::of_leaf(leaf));
+        // Whether the path's own child has moved to the right half of the node split below.
+        let mut moved = 0;
+        for level in 1..self.height() {
+            let slot = path.slot(level);
+            let (node, half) = (self.inner_mut(path, level), FANOUT / 2);
+            if !node.is_full() {
+                node.insert(slot + 1, right_mark, right);
+                path.slots[level] += moved;
+                self.move_marks(path, level + 1, O::NONE, mark);
+                self.mark = O::moved(self.mark, O::NONE, mark);
+                return;
+            }
+            let mut split = node.split_off(half);
+            let (into, at) = if slot < half { (node, slot) } else { (&mut split, slot - half) };
+            into.insert(at + 1, right_mark, right);
+            path.slots[level] = at as u8 + moved;
+            moved = u8::from(slot >= half);
+            (right_mark, right) = (O::fold(split.marks()), Child::of_inner(split));
+            self.cut_mark(path, level + 1, mark, right_mark);
+        }
+        self.mark = O::moved(self.mark, O::NONE, mark);
+        self.grow(right_mark, right);
+        path.slots[self.height() - 1] = moved;
+    }
+
+    /// Takes the leaf out; no path is valid afterwards. By hash its range goes to the leaf before it, or to the one
+    /// after it where it was its parent's first.
+    pub(crate) fn remove(&mut self, path: &Path) -> L {
+        let old = self.mark(path);
+        self.mark = O::moved(self.mark, old, O::NONE);
+        if self.height == 1 {
+            // SAFETY: the root is a leaf; with a height of 0 it is not read again.
+            let leaf = unsafe { self.root.assume_init_read().into_leaf() };
+            (self.height, self.mark) = (0, O::NONE);
+            return leaf;
+        }
+        self.move_marks(path, 2, old, O::NONE);
+        let (_, child) = self.inner_mut(path, 1).remove(path.slot(1));
+        self.mend(path);
+        // SAFETY: level 1 has leaves below it.
+        unsafe { child.into_leaf() }
+    }
+
+    /// Whether the leaf after this one has the same parent.
+    pub(crate) fn has_next_sibling(&self, path: &Path) -> bool {
+        self.height > 1 && path.slot(1) + 1 < self.inner(path, 1).count()
+    }
+
+    /// Every node, parents first, left to right.
+    pub(crate) fn for_each_node(&self, visit: &mut dyn FnMut(Node<'_, O, L>)) {
+        if let Some(root) = self.root() {
+            visit_below(root, self.height() - 1, visit);
+        }
+    }
+
+    /// Every leaf, left to right.
+    pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&L)) {
+        self.for_each_node(&mut |node| {
+            if let Node::Leaf(leaf) = node {
+                visit(leaf);
+            }
+        });
+    }
+
+    fn root(&self) -> Option<&Child<O, L>> {
+        // SAFETY: with a height of 1 and more the root is there.
+        (self.height > 0).then(|| unsafe { self.root.assume_init_ref() })
+    }
+
+    fn child(&self, path: &Path, level: usize) -> &Child<O, L> {
+        let mut node = self.root().expect("a path comes from a tree that has leaves");
+        for above in (level + 1..self.height()).rev() {
+            // SAFETY: a node above another is an inner one.
+            node = unsafe { &node.inner().children()[path.slot(above)] };
+        }
+        node
+    }
+
+    fn child_mut(&mut self, path: &Path, level: usize) -> &mut Child<O, L> {
+        assert!(self.height() > level, "a path comes from a tree that has leaves");
+        // SAFETY: with a height of 1 and more the root is there.
+        let mut node = unsafe { self.root.assume_init_mut() };
+        for above in (level + 1..self.height as usize).rev() {
+            // SAFETY: a node above another is an inner one.
+            node = unsafe { &mut node.inner_mut().make_mut().1[path.slot(above)] };
+        }
+        node
+    }
+
+    fn inner(&self, path: &Path, level: usize) -> &Inner<O, L> {
+        debug_assert!(level > 0);
+        // SAFETY: only level 0 holds leaves.
+        unsafe { self.child(path, level).inner() }
+    }
+
+    fn inner_mut(&mut self, path: &Path, level: usize) -> &mut Inner<O, L> {
+        debug_assert!(level > 0);
+        // SAFETY: only level 0 holds leaves.
+        unsafe { self.child_mut(path, level).inner_mut() }
+    }
+
+    /// Tells the nodes from `level` on that something below went from `old` to `new`.
+    fn move_marks(&mut self, path: &Path, level: usize, old: O::Mark, new: O::Mark) {
+        for level in level..self.height() {
+            let slot = path.slot(level);
+            let marks = self.inner_mut(path, level).make_mut().0;
+            marks[slot] = O::moved(marks[slot], old, new);
+        }
+    }
+
+    /// The node below `level` got a leaf marked `leaf`, and then lost a right half marked `right`.
+    fn cut_mark(&mut self, path: &Path, level: usize, leaf: O::Mark, right: O::Mark) {
+        if level < self.height() {
+            let slot = path.slot(level);
+            let marks = self.inner_mut(path, level).make_mut().0;
+            marks[slot] = O::moved(O::moved(marks[slot], O::NONE, leaf), right, O::NONE);
+        }
+    }
+
+    /// A new root above the old one and its right half.
+    fn grow(&mut self, right_mark: O::Mark, right: Child<O, L>) {
+        assert!(self.height() < HEIGHT_MAX, "a tree higher than memory is large");
+        let mut root = Inner::with_room(self.height(), 2);
+        // SAFETY: the old root is moved, and the field written over below.
+        let left = unsafe { self.root.assume_init_read() };
+        root.insert(0, O::moved(self.mark, right_mark, O::NONE), left);
+        root.insert(1, right_mark, right);
+        self.root.write(Child::of_inner(root));
+        self.height += 1;
+    }
+
+    /// After a child of the node at level 1 went: joins nodes that are nearly empty, lowers a root of one child.
+    fn mend(&mut self, path: &Path) {
+        for level in 1..self.height() - 1 {
+            if self.inner(path, level).count() >= FANOUT_MIN {
+                break;
+            }
+            self.join_neighbour(path, level);
+        }
+        // SAFETY: a root with a height above 1 is an inner node.
+        while self.height > 1 && unsafe { self.root.assume_init_ref().inner() }.count() == 1 {
+            self.lower();
+        }
+    }
+
+    /// Joins the node at `level` with a neighbour that has room for both, and keeps some.
+    fn join_neighbour(&mut self, path: &Path, level: usize) {
+        let (slot, count) = (path.slot(level + 1), self.inner(path, level).count());
+        let parent = self.inner_mut(path, level + 1);
+        if count == 0 {
+            let (_, mut empty) = parent.remove(slot);
+            // SAFETY: it lies at this level, and is not used again.
+            unsafe { empty.release(level) };
+            return;
+        }
+        // SAFETY: only level 0 holds leaves.
+        let counts = |index: usize| unsafe { parent.children()[index].inner().count() };
+        let fits = |index: usize| counts(index) + count <= FANOUT * 3 / 4;
+        let left = if slot + 1 < parent.count() && fits(slot + 1) {
+            slot
+        } else if slot > 0 && fits(slot - 1) {
+            slot - 1
+        } else {
+            return;
+        };
+        let (mark, right) = parent.remove(left + 1);
+        let (marks, children) = parent.make_mut();
+        marks[left] = O::moved(marks[left], O::NONE, mark);
+        // SAFETY: only level 0 holds leaves.
+        unsafe { children[left].inner_mut().join(mark, right.into_inner()) };
+    }
+
+    /// Makes the only child of the root the root.
+    fn lower(&mut self) {
+        // SAFETY: the root is an inner node; it is moved out, and the field written over.
+        let root = unsafe { self.root.assume_init_read().into_inner() };
+        // SAFETY: the child lies one level below.
+        let child = unsafe { root.children()[0].share(self.height() - 2) };
+        self.root.write(child);
+        self.height -= 1;
+    }
+}
+
+impl<O: Order, L: Leaf> Clone for Tree<O, L> {
+    fn clone(&self) -> Tree<O, L> {
+        let root = match self.root() {
+            // SAFETY: the root's level is one less than the height.
+            Some(root) => MaybeUninit::new(unsafe { root.share(self.height() - 1) }),
+            None => MaybeUninit::uninit(),
+        };
+        Tree { root, mark: self.mark, height: self.height }
+    }
+}
+
+impl<O: Order, L: Leaf> Drop for Tree<O, L> {
+    fn drop(&mut self) {
+        if self.height > 0 {
+            // SAFETY: the root is there, its level is one less than the height, and nobody uses it again.
+            unsafe { self.root.assume_init_mut().release(self.height as usize - 1) };
+        }
+    }
+}
+
+impl Path {
+    fn slot(&self, level: usize) -> usize {
+        self.slots[level] as usize
+    }
+}
+
+fn visit_below<O: Order, L: Leaf>(node: &Child<O, L>, level: usize, visit: &mut dyn FnMut(Node<'_, O, L>)) {
+    if level == 0 {
+        // SAFETY: level 0 holds leaves.
+        return visit(Node::Leaf(unsafe { node.leaf() }));
+    }
+    // SAFETY: every other level holds inner nodes.
+    let inner = unsafe { node.inner() };
+    visit(Node::Inner(inner));
+    for child in inner.children() {
+        visit_below(child, level - 1, visit);
+    }
+}
+
+impl<L: Leaf> Tree<ByRank, L> {
+    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf. None
+    /// in a tree without leaves.
+    pub(crate) fn seek(&self, index: u64) -> Option<(Path, u64)> {
+        assert!(index <= self.mark, "element {index} of {}", self.mark);
+        let (mut path, mut rest) = (self.first()?, index);
+        for level in (1..self.height()).rev() {
+            let marks = self.inner(&path, level).marks();
+            let mut slot = 0;
+            while slot + 1 < marks.len() && rest >= marks[slot] {
+                rest -= marks[slot];
+                slot += 1;
+            }
+            path.slots[level] = slot as u8;
+        }
+        Some((path, rest))
+    }
+}
+
+/// The places that a leaf covers, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+impl Bounds {
+    pub(crate) const ALL: Bounds = Bounds { first: 0, last: u32::MAX };
+
+    /// The child that covers `place`, and what it covers. Hashes are uniform, so the first guess is
+    /// nearly right.
+    fn child(self, marks: &[u32], place: u32) -> (usize, Bounds) {
+        let span = u64::from(self.last - self.first) + 1;
+        let mut slot = (u64::from(place - self.first) * marks.len() as u64 / span) as usize;
+        while slot + 1 < marks.len() && marks[slot + 1] <= place {
+            slot += 1;
+        }
+        while slot > 0 && marks[slot] > place {
+            slot -= 1;
+        }
+        let first = if slot == 0 { self.first } else { marks[slot] };
+        let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
+        (slot, Bounds { first, last })
+    }
+}
+
+impl<L: Leaf> Tree<ByHash, L> {
+    /// The leaf that covers `place`, and all the places it covers. None in a tree without leaves.
+    pub(crate) fn seek(&self, place: u32) -> Option<(Path, Bounds)> {
+        let (mut path, mut bounds) = (self.first()?, Bounds::ALL);
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let (slot, inside) = bounds.child(inner.marks(), place);
+            (path.slots[level], bounds) = (slot as u8, inside);
+            node = &inner.children()[slot];
+        }
+        Some((path, bounds))
+    }
+
+    /// The leaf that covers `place`, to be read.
+    pub(crate) fn leaf_at(&self, place: u32) -> Option<&L> {
+        let (mut node, mut bounds) = (self.root()?, Bounds::ALL);
+        for _ in 1..self.height() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let (slot, inside) = bounds.child(inner.marks(), place);
+            (node, bounds) = (&inner.children()[slot], inside);
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf() })
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;
