@@ -1,57 +1,495 @@
 //! Requests: multibulk and inline, incremental over any split of the bytes.
-use crate::Span;
+//!
+//! ```text
+//! *2\r\n  $3\r\n  GET\r\n  $5\r\n  key:1\r\n        multibulk: arguments of any bytes, their lengths before them
+//! GET key:1\r\n                                     inline: one line, see inline.rs
+//! ```
+//!
+//! A connection's parser is in one of three states, told apart by `args_left` and `bulk_len`: between requests;
+//! before an argument's header; before an argument's bytes. All it keeps is relative to the start of the unfinished request, so
+//! the owner of the buffer may move the bytes as long as it passes the new start.
+//!
+//! Like Redis it trusts the byte behind a CR and the two behind an argument to be the line's end, without a look.
+//!
+//! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a request that
+//! came in several pieces, a list of the arguments it has so far.
+use crate::{ProtocolError, Span, split_line};
 
-/// What a client may send; tighter before it has authenticated.
+/// What a client may send.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// `proto-max-bulk-len`
     pub bulk_len_bytes_max: u64,
     pub arg_count_max: u64,
+    /// Of an inline request, or a header, whose end has not come.
     pub inline_len_bytes_max: usize,
+    /// Whoever still has to authenticate gets [`UNAUTHENTICATED_ARGS_MAX`] and [`UNAUTHENTICATED_BULK_BYTES_MAX`].
+    pub is_authenticated: bool,
+}
+
+/// Enough for AUTH and HELLO, too little to fill the memory with.
+const UNAUTHENTICATED_ARGS_MAX: u64 = 10;
+const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
+
+/// Room for spans is made for so many at once at most, whatever the header promises.
+const RESERVE_MAX: usize = 1024;
+
+/// Redis's own defaults.
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bulk_len_bytes_max: 512 * 1024 * 1024,
+            arg_count_max: i32::MAX as u64,
+            inline_len_bytes_max: 64 * 1024,
+            is_authenticated: true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// One request: its arguments are `spans[..]` appended by this call, and it ended at `consumed` bytes from the
-    /// buffer's start.
+    /// One request: its spans were appended, and `*at` moved behind it.
     Request,
     /// All bytes are read and the request is not complete. `wanted` bytes more are known to be needed (0: unknown),
     /// so that the reader can reserve room for a large argument once.
     Incomplete { wanted: usize },
 }
 
-/// The reply text (after "-ERR ") that Redis sends before it closes the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProtocolError(pub String);
-
-/// The state between two reads of one connection. Spans and positions are relative to the connection's buffer; when
-/// the owner drops bytes from the buffer's front it calls [`Parser::rebase`].
+/// The state between two reads of one connection.
 #[derive(Debug, Default)]
-pub struct Parser {}
+pub struct Parser {
+    /// Arguments of the unfinished multibulk request still to come; 0 between requests.
+    args_left: usize,
+    /// How far that request has been read, from its start.
+    read: usize,
+    /// The length of the argument whose header is read and whose bytes are not.
+    bulk_len: Option<usize>,
+    /// The arguments it has so far, from its start. Empty while a request comes in one piece.
+    pieces: Vec<Span>,
+}
+
+/// What stood at the start of a request.
+enum Start {
+    Multibulk,
+    Inline,
+    Empty,
+    Incomplete,
+}
 
 impl Parser {
     pub fn new() -> Parser {
         Parser::default()
     }
 
-    /// Parses the next request of `buffer[at..]`, where `at` is where the last request ended. Appends its spans to
-    /// `spans` (requests without arguments, such as an empty line, are skipped). On `Request` `*at` moves behind it.
-    /// On `Incomplete` `*at` stays and progress is remembered, so that no byte is read twice but those of the last
-    /// unfinished line; call again with the same `at` and a longer buffer.
+    /// Parses the next request of `buffer[*at..]`, where `*at` is where the last request ended. Appends its spans,
+    /// which are relative to `buffer`, to `spans`; requests without arguments, such as an empty line, are passed over.
+    ///
+    /// On `Incomplete` `*at` is where the unfinished request starts. Call again with that start and more bytes: none is read
+    /// twice but those of the last unfinished line. In between the buffer may move or lose what is before `*at`, and
+    /// `spans` may be emptied.
+    ///
+    /// After an error nothing is appended, and the connection is to be closed: the parser has lost its place.
+    ///
+    /// The buffer is written to only to decode the quotes of an inline request, inside that request.
     pub fn parse(
         &mut self,
-        buffer: &[u8],
+        buffer: &mut [u8],
         at: &mut usize,
         spans: &mut Vec<Span>,
         limits: &Limits,
     ) -> Result<Parsed, ProtocolError> {
-        let _ = (buffer, at, spans, limits);
-        todo!()
+        while self.args_left == 0 {
+            match self.start(buffer, at, spans, limits)? {
+                Start::Multibulk | Start::Empty => {}
+                Start::Inline => return Ok(Parsed::Request),
+                Start::Incomplete => return Ok(Parsed::Incomplete { wanted: 0 }),
+            }
+        }
+        let request = &buffer[*at..];
+        if !self.pieces.is_empty() {
+            return self.resume(request, at, spans, limits);
+        }
+        let first = spans.len();
+        spans.reserve(self.args_left.min(RESERVE_MAX));
+        let parsed = self.read_args(request, *at, spans, limits);
+        if let Ok(Parsed::Request) = parsed {
+            *at += std::mem::take(&mut self.read);
+        } else {
+            self.pieces.extend(spans.drain(first..).map(|s| Span { start: s.start - *at, len: s.len }));
+        }
+        parsed
     }
 
-    /// The buffer lost `count` bytes at its front (all of them before the unfinished request).
-    pub fn rebase(&mut self, count: usize) {
-        let _ = count;
-        todo!()
+    /// Goes on with a request of which some arguments are read.
+    #[cold]
+    fn resume(
+        &mut self,
+        request: &[u8],
+        at: &mut usize,
+        spans: &mut Vec<Span>,
+        limits: &Limits,
+    ) -> Result<Parsed, ProtocolError> {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let parsed = self.read_args(request, 0, &mut pieces, limits)?;
+        if parsed == Parsed::Request {
+            spans.extend(pieces.iter().map(|s| Span { start: s.start + *at, len: s.len }));
+            *at += std::mem::take(&mut self.read);
+        } else {
+            self.pieces = pieces;
+        }
+        Ok(parsed)
+    }
+
+    /// Reads as many of the arguments as are there. `origin` is where `request` starts in what the spans count from.
+    fn read_args(
+        &mut self,
+        request: &[u8],
+        origin: usize,
+        spans: &mut Vec<Span>,
+        limits: &Limits,
+    ) -> Result<Parsed, ProtocolError> {
+        let mut read = self.read;
+        let mut wanted = 0;
+        let mut bulk_len = self.bulk_len.take();
+        while self.args_left > 0 {
+            let len = match bulk_len.take() {
+                Some(len) => len,
+                None => match bulk_header(&request[read..], limits)? {
+                    Some((len, header)) => {
+                        read += header;
+                        len
+                    }
+                    None => break,
+                },
+            };
+            let end = read.saturating_add(len).saturating_add(2);
+            if end > request.len() {
+                self.bulk_len = Some(len);
+                wanted = end - request.len();
+                break;
+            }
+            spans.push(Span { start: origin + read, len });
+            read = end;
+            self.args_left -= 1;
+        }
+        self.read = read;
+        Ok(if self.args_left == 0 { Parsed::Request } else { Parsed::Incomplete { wanted } })
+    }
+
+    /// Reads the first line of a request, and all of an inline one.
+    fn start(
+        &mut self,
+        buffer: &mut [u8],
+        at: &mut usize,
+        spans: &mut Vec<Span>,
+        limits: &Limits,
+    ) -> Result<Start, ProtocolError> {
+        match buffer.get(*at) {
+            None => Ok(Start::Incomplete),
+            Some(b'*') => self.start_multibulk(&buffer[*at..], at, limits),
+            Some(_) => start_inline(&mut buffer[*at..], at, spans, limits),
+        }
+    }
+
+    fn start_multibulk(
+        &mut self,
+        request: &[u8],
+        at: &mut usize,
+        limits: &Limits,
+    ) -> Result<Start, ProtocolError> {
+        let Some((count, len)) = multibulk_header(request, limits)? else {
+            return Ok(Start::Incomplete);
+        };
+        if count == 0 {
+            *at += len;
+            return Ok(Start::Empty);
+        }
+        self.args_left = count;
+        self.read = len;
+        Ok(Start::Multibulk)
+    }
+}
+
+fn start_inline(
+    rest: &mut [u8],
+    at: &mut usize,
+    spans: &mut Vec<Span>,
+    limits: &Limits,
+) -> Result<Start, ProtocolError> {
+    let Some(end) = memchr::memchr(b'\n', rest) else {
+        let is_too_long = rest.len() > limits.inline_len_bytes_max;
+        return if is_too_long { Err(ProtocolError::TooBigInline) } else { Ok(Start::Incomplete) };
+    };
+    let line = match &mut rest[..end] {
+        [line @ .., b'\r'] => line,
+        line => line,
+    };
+    let first = spans.len();
+    split_line(line, spans).inspect_err(|_| spans.truncate(first))?;
+    spans[first..].iter_mut().for_each(|span| span.start += *at);
+    *at += end + 1;
+    Ok(if spans.len() == first { Start::Empty } else { Start::Inline })
+}
+
+/// The number of arguments that `*N\r\n` announces and the header's length; `None` if its end has not come.
+fn multibulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usize)>, ProtocolError> {
+    let (count, len) = match plain_header(bytes) {
+        Some(header) => header,
+        None => match header_line(bytes, limits).ok_or(ProtocolError::TooBigMultibulkCount)? {
+            None => return Ok(None),
+            Some(line) => match base::text::parse_i64(&line[1..]) {
+                None => return Err(ProtocolError::InvalidMultibulkLength),
+                Some(count) => (count.max(0) as u64, line.len() + 2),
+            },
+        },
+    };
+    if count > limits.arg_count_max {
+        return Err(ProtocolError::InvalidMultibulkLength);
+    }
+    if count > UNAUTHENTICATED_ARGS_MAX && !limits.is_authenticated {
+        return Err(ProtocolError::UnauthenticatedMultibulkLength);
+    }
+    Ok(Some((count as usize, len)))
+}
+
+/// The length of the argument that `$N\r\n` announces and the header's; `None` if its end has not come.
+fn bulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usize)>, ProtocolError> {
+    let header = if bytes.first() == Some(&b'$') { plain_header(bytes) } else { None };
+    let (bulk_len, len) = match header {
+        Some(header) => header,
+        None => match header_line(bytes, limits).ok_or(ProtocolError::TooBigBulkCount)? {
+            None => return Ok(None),
+            Some([b'$', digits @ ..]) => {
+                let n = base::text::parse_u64(digits).ok_or(ProtocolError::InvalidBulkLength)?;
+                (n, digits.len() + 3)
+            }
+            // The line may be empty: then its CR is the byte in question.
+            Some(_) => return Err(ProtocolError::ExpectedDollar(bytes[0])),
+        },
+    };
+    if bulk_len > limits.bulk_len_bytes_max {
+        return Err(ProtocolError::InvalidBulkLength);
+    }
+    if bulk_len > UNAUTHENTICATED_BULK_BYTES_MAX && !limits.is_authenticated {
+        return Err(ProtocolError::UnauthenticatedBulkLength);
+    }
+    usize::try_from(bulk_len).map(|n| Some((n, len))).map_err(|_| ProtocolError::InvalidBulkLength)
+}
+
+/// The headers that clients send: a mark, one to eight digits without a leading zero, CR and one byte more. Returns the
+/// number and the length of the header. What is not of this kind (unfinished, negative, wrong) has the slow way.
+#[inline]
+fn plain_header(bytes: &[u8]) -> Option<(u64, usize)> {
+    const DIGITS_MAX: usize = 8;
+    let mut number = 0;
+    for (index, byte) in bytes[1..].iter().take(DIGITS_MAX + 1).enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit < 10 {
+            number = number * 10 + u64::from(digit);
+            continue;
+        }
+        let is_plain = *byte == b'\r' && index > 0 && (bytes[1] != b'0' || index == 1);
+        return (is_plain && bytes.len() > index + 2).then_some((number, index + 3));
+    }
+    None
+}
+
+/// The line up to its CR, once the byte behind that is there too. The outer `None`: no line's end in more bytes than are
+/// allowed.
+fn header_line<'a>(bytes: &'a [u8], limits: &Limits) -> Option<Option<&'a [u8]>> {
+    match memchr::memchr(b'\r', bytes) {
+        Some(end) if end + 2 <= bytes.len() => Some(Some(&bytes[..end])),
+        Some(_) => Some(None),
+        None => (bytes.len() <= limits.inline_len_bytes_max).then_some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model;
+    use proptest::prelude::*;
+
+    /// The requests of a stream that arrives in `pieces`, and the error that ends it. As a server does, drops what is
+    /// executed from the buffer and forgets the spans after each read.
+    fn parse_pieces(pieces: &[&[u8]], limits: &Limits) -> (model::Requests, Option<ProtocolError>) {
+        let (mut parser, mut requests) = (Parser::new(), Vec::new());
+        let (mut buffer, mut spans, mut at) = (Vec::new(), Vec::new(), 0);
+        for piece in pieces {
+            buffer.extend_from_slice(piece);
+            loop {
+                let first = spans.len();
+                match parser.parse(&mut buffer, &mut at, &mut spans, limits) {
+                    Err(error) => return (requests, Some(error)),
+                    Ok(Parsed::Incomplete { .. }) => break,
+                    Ok(Parsed::Request) => {
+                        let words = spans[first..].iter().map(|s| buffer[s.start..][..s.len].to_vec());
+                        requests.push(words.collect());
+                    }
+                }
+            }
+            spans.clear();
+            buffer.drain(..std::mem::take(&mut at));
+        }
+        (requests, None)
+    }
+
+    #[track_caller]
+    fn check_error(bytes: &[u8], limits: &Limits, expect: Option<ProtocolError>) {
+        assert_eq!(
+            parse_pieces(&[bytes], limits).1,
+            expect,
+            "{}",
+            bytes[..bytes.len().min(40)].escape_ascii()
+        );
+        let single: Vec<_> = bytes.chunks(1).collect();
+        if bytes.len() < 100 {
+            assert_eq!(parse_pieces(&single, limits).1, expect, "a byte at a time: {}", bytes.escape_ascii());
+        }
+    }
+
+    /// Each of these was sent to Redis 8.0.2 and 7.0.15 by socket.
+    #[test]
+    fn wrong_streams_are_refused_as_redis_refuses_them() {
+        use ProtocolError::*;
+        let limits = Limits::default();
+        let cases: [(&[u8], Option<ProtocolError>); 22] = [
+            (b"*x\r\n", Some(InvalidMultibulkLength)),
+            (b"*\r\n", Some(InvalidMultibulkLength)),
+            (b"*01\r\n", Some(InvalidMultibulkLength)),
+            (b"*+1\r\n", Some(InvalidMultibulkLength)),
+            (b"*2147483647\r\n", None),
+            (b"*2147483648\r\n", Some(InvalidMultibulkLength)),
+            (b"*9223372036854775808\r\n", Some(InvalidMultibulkLength)),
+            (b"*1\r\nfoo", None),
+            (b"*1\r\nfoo\r\n", Some(ExpectedDollar(b'f'))),
+            (b"*1\r\n\xff\r\n", Some(ExpectedDollar(0xff))),
+            (b"*1\r\n\r\n", Some(ExpectedDollar(b'\r'))),
+            (b"*1\r\n$x\r\n", Some(InvalidBulkLength)),
+            (b"*1\r\n$\r\n", Some(InvalidBulkLength)),
+            (b"*1\r\n$-1\r\n", Some(InvalidBulkLength)),
+            (b"*1\r\n$-0\r\n", Some(InvalidBulkLength)),
+            (b"*1\r\n$04\r\nPING\r\n", Some(InvalidBulkLength)),
+            (b"*1\r\n$536870912\r\n", None),
+            (b"*1\r\n$536870913\r\n", Some(InvalidBulkLength)),
+            (b"PING \"a\r\n", Some(UnbalancedQuotes)),
+            (b"PING 'a'b\r\n", Some(UnbalancedQuotes)),
+            (b"*-5\r\nPING\r\n", None),
+            (b"*1\rx$4\rxPINGab", None),
+        ];
+        for (bytes, expect) in cases {
+            check_error(bytes, &limits, expect);
+        }
+    }
+
+    #[test]
+    fn lines_without_an_end_are_refused_beyond_the_limit() {
+        use ProtocolError::*;
+        let limits = Limits::default();
+        check_error(&vec![b'a'; 65_536], &limits, None);
+        check_error(&vec![b'a'; 65_537], &limits, Some(TooBigInline));
+        check_error(&[b"*".to_vec(), vec![b'1'; 65_536]].concat(), &limits, Some(TooBigMultibulkCount));
+        check_error(&[b"*1\r\n$".to_vec(), vec![b'1'; 65_535]].concat(), &limits, None);
+        check_error(&[b"*1\r\n$".to_vec(), vec![b'1'; 65_536]].concat(), &limits, Some(TooBigBulkCount));
+        check_error(&[vec![b'a'; 70_000], b"\r\n".to_vec()].concat(), &limits, None);
+    }
+
+    #[test]
+    fn limits_are_tighter_before_authentication() {
+        use ProtocolError::*;
+        let limits = Limits { is_authenticated: false, ..Limits::default() };
+        check_error(b"*10\r\n", &limits, None);
+        check_error(b"*11\r\n", &limits, Some(UnauthenticatedMultibulkLength));
+        check_error(b"*2147483648\r\n", &limits, Some(InvalidMultibulkLength));
+        check_error(b"*1\r\n$16384\r\n", &limits, None);
+        check_error(b"*1\r\n$16385\r\n", &limits, Some(UnauthenticatedBulkLength));
+        check_error(b"*1\r\n$536870913\r\n", &limits, Some(InvalidBulkLength));
+    }
+
+    #[test]
+    fn a_large_argument_says_how_much_is_missing() {
+        let mut buffer = b"*2\r\n$3\r\nGET\r\n$1000000\r\nabc".to_vec();
+        let (mut parser, mut at, mut spans) = (Parser::new(), 0, Vec::new());
+        let limits = Limits::default();
+        let parsed = parser.parse(&mut buffer, &mut at, &mut spans, &limits);
+        assert_eq!(parsed, Ok(Parsed::Incomplete { wanted: 1_000_000 - 3 + 2 }));
+        assert!(spans.is_empty() && at == 0, "nothing is handed over before the request is whole");
+        buffer.resize(buffer.len() + 999_999, b'x');
+        let parsed = parser.parse(&mut buffer, &mut at, &mut spans, &limits);
+        assert_eq!(parsed, Ok(Parsed::Request));
+        assert_eq!(spans, [Span { start: 8, len: 3 }, Span { start: 23, len: 1_000_000 }]);
+        assert_eq!(at, buffer.len());
+    }
+
+    #[test]
+    fn empty_requests_are_passed_over() {
+        let stream = b"\r\n\n  \r\n*0\r\n*-1\r\nPING\n\r\n*1\r\n$0\r\n\r\n";
+        let (requests, error) = parse_pieces(&[stream], &Limits::default());
+        assert_eq!((requests, error), (vec![vec![b"PING".to_vec()], vec![b"".to_vec()]], None));
+    }
+
+    #[test]
+    fn a_request_may_follow_others_in_the_list_of_spans() {
+        let mut buffer = b"PING a\r\n*1\r\n$4\r\nPING\r\n".to_vec();
+        let (mut parser, mut at, mut spans) = (Parser::new(), 0, Vec::new());
+        while parser.parse(&mut buffer, &mut at, &mut spans, &Limits::default()) == Ok(Parsed::Request) {}
+        assert_eq!(spans.iter().map(|s| s.start).collect::<Vec<_>>(), [0, 5, 16]);
+    }
+
+    fn any_request() -> impl Strategy<Value = Vec<u8>> {
+        let args = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..6);
+        prop_oneof![
+            4 => args.prop_map(|args| model::multibulk(&args)),
+            1 => "[a-z]{1,5}( [a-z\\\\x0-9]{1,6}| \"[a-z \\\\x0-9]{0,6}z\"| '[a-z ]{0,6}')*\r?\n".prop_map(String::into_bytes),
+            1 => prop::sample::select(vec![b"\r\n".to_vec(), b"*0\r\n".to_vec(), b"*-1\r\n".to_vec(), b" \n".to_vec()]),
+        ]
+    }
+
+    /// Streams that are nearly right: valid requests with some bytes replaced.
+    fn any_stream() -> impl Strategy<Value = Vec<u8>> {
+        let noise = prop::sample::select(b"*$\r\n0123-x\"'\\ ".to_vec());
+        let noise = prop::collection::vec((any::<prop::sample::Index>(), noise), 0..3);
+        (prop::collection::vec(any_request(), 1..8), noise).prop_map(|(requests, noise)| {
+            let mut stream = requests.concat();
+            for (at, byte) in noise {
+                let at = at.index(stream.len());
+                stream[at] = byte;
+            }
+            stream
+        })
+    }
+
+    fn cut(stream: &[u8], cuts: Vec<prop::sample::Index>) -> Vec<&[u8]> {
+        let mut ends: Vec<_> = cuts.iter().map(|c| c.index(stream.len() + 1)).collect();
+        ends.sort_unstable();
+        ends.push(stream.len());
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(&ends).map(|(start, end)| &stream[start..*end]).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn any_split_gives_the_requests_that_the_naive_parser_finds(
+            stream in any_stream(),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        ) {
+            let limits = Limits::default();
+            let expect = model::parse_all(&stream, &limits);
+            prop_assert_eq!(&parse_pieces(&[&stream], &limits), &expect);
+            prop_assert_eq!(&parse_pieces(&cut(&stream, cuts), &limits), &expect);
+            let bytes: Vec<_> = stream.chunks(1).collect();
+            prop_assert_eq!(&parse_pieces(&bytes, &limits), &expect);
+        }
+
+        #[test]
+        fn garbage_never_panics(stream in prop::collection::vec(
+            prop_oneof![any::<u8>(), prop::sample::select(b"*$\r\n\n0129-\"'\\x ".to_vec())], 0..200,
+        )) {
+            let limits = Limits { inline_len_bytes_max: 64, bulk_len_bytes_max: u64::MAX, ..Limits::default() };
+            let chunks: Vec<_> = stream.chunks(7).collect();
+            parse_pieces(&chunks, &limits);
+        }
     }
 }

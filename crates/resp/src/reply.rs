@@ -1,5 +1,19 @@
 //! Replies: every RESP3 type, with the RESP2 form that Redis falls back to.
+//!
+//! | | RESP3 | RESP2 |
+//! |---|---|---|
+//! | null, null array | `_` | `$-1`, `*-1` |
+//! | boolean | `#t` | `:1` |
+//! | double | `,3.14` | bulk string of its text |
+//! | big number, verbatim | `(123`, `=7\r\ntxt:abc` | bulk string |
+//! | map, set, push | `%2`, `~2`, `>2` | `*4`, `*2`, `*2` |
+//! | attribute | an attribute, `\|1` | nothing |
+//!
+//! On the path of every request: bytes are appended to one buffer, integers are written without `core::fmt`.
+use crate::ProtocolError;
 use base::Item;
+use base::double::F64Text;
+use base::text::I64Text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
@@ -9,100 +23,340 @@ pub enum Protocol {
 }
 
 /// Appends replies to a buffer that the owner sends and reuses.
+#[derive(Debug)]
 pub struct Reply {
     pub out: Vec<u8>,
     pub protocol: Protocol,
 }
 
-#[allow(unused_variables)]
 impl Reply {
     pub fn new(protocol: Protocol) -> Reply {
         Reply { out: Vec::new(), protocol }
     }
+
+    fn is_resp3(&self) -> bool {
+        self.protocol == Protocol::Resp3
+    }
+
     /// `+OK`
     pub fn ok(&mut self) {
-        todo!()
+        self.out.extend_from_slice(b"+OK\r\n");
     }
+
     /// `+text`; no CR or LF in it.
     pub fn simple(&mut self, text: &str) {
-        todo!()
+        debug_assert!(!text.contains(['\r', '\n']), "a simple string is one line: {text:?}");
+        self.line(b'+', text.as_bytes());
     }
-    /// `-text`, the code included ("ERR ..."); CR and LF become spaces.
-    pub fn error(&mut self, text: &str) {
-        todo!()
+
+    /// `-text`, the code included ("ERR ..."). The text may quote what a client sent: line ends around it are cut off,
+    /// those within become spaces.
+    pub fn error(&mut self, text: impl AsRef<[u8]>) {
+        self.out.push(b'-');
+        self.sanitized(text.as_ref());
+        self.out.extend_from_slice(b"\r\n");
     }
+
+    /// What a client is told before its connection is closed.
+    pub fn protocol_error(&mut self, error: ProtocolError) {
+        self.out.extend_from_slice(b"-ERR ");
+        self.out.extend_from_slice(error.text().as_bytes());
+        if let ProtocolError::ExpectedDollar(byte) = error {
+            self.sanitized(&[b'\'', byte, b'\'']);
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+
     pub fn int(&mut self, n: i64) {
-        todo!()
+        self.line(b':', I64Text::new().format(n));
     }
+
     pub fn bulk(&mut self, bytes: &[u8]) {
-        todo!()
+        self.out.reserve(bytes.len() + 16);
+        self.header(b'$', bytes.len());
+        self.out.extend_from_slice(bytes);
+        self.out.extend_from_slice(b"\r\n");
     }
+
     pub fn item(&mut self, item: Item<'_>) {
-        todo!()
+        match item {
+            Item::Bytes(bytes) => self.bulk(bytes),
+            Item::Int(n) => self.bulk_int(n),
+        }
     }
+
     /// A bulk string made of the number's decimal text.
     pub fn bulk_int(&mut self, n: i64) {
-        todo!()
+        self.bulk(I64Text::new().format(n));
     }
+
     /// `_` or `$-1`
     pub fn null(&mut self) {
-        todo!()
+        self.out.extend_from_slice(if self.is_resp3() { b"_\r\n" } else { b"$-1\r\n" });
     }
+
     /// `_` or `*-1`
     pub fn null_array(&mut self) {
-        todo!()
+        self.out.extend_from_slice(if self.is_resp3() { b"_\r\n" } else { b"*-1\r\n" });
     }
+
     /// The header of an array of `len` replies.
     pub fn array(&mut self, len: usize) {
-        todo!()
+        self.header(b'*', len);
     }
+
     /// The header of a map of `pairs` pairs; RESP2: an array of twice as many.
     pub fn map(&mut self, pairs: usize) {
-        todo!()
+        let (mark, len) = self.map_header(pairs);
+        self.header(mark, len);
     }
+
     pub fn set(&mut self, len: usize) {
-        todo!()
+        self.header(self.set_mark(), len);
     }
+
     /// Out of band data; RESP2: an array.
     pub fn push(&mut self, len: usize) {
-        todo!()
+        self.header(if self.is_resp3() { b'>' } else { b'*' }, len);
     }
+
     /// An attribute of `pairs` pairs; returns whether it was written (RESP2 has none: then write no pairs).
     pub fn attribute(&mut self, pairs: usize) -> bool {
-        todo!()
+        if self.is_resp3() {
+            self.header(b'|', pairs);
+        }
+        self.is_resp3()
     }
+
     /// RESP2: a bulk string of the shortest text that reads back as the same number.
     pub fn double(&mut self, n: f64) {
-        todo!()
+        let mut text = F64Text::new();
+        match self.protocol {
+            Protocol::Resp3 => self.line(b',', text.format(n)),
+            Protocol::Resp2 => self.bulk(text.format(n)),
+        }
     }
+
     /// RESP2: 1 or 0
     pub fn boolean(&mut self, b: bool) {
-        todo!()
+        self.out.extend_from_slice(match (self.protocol, b) {
+            (Protocol::Resp3, true) => b"#t\r\n",
+            (Protocol::Resp3, false) => b"#f\r\n",
+            (Protocol::Resp2, true) => b":1\r\n",
+            (Protocol::Resp2, false) => b":0\r\n",
+        });
     }
+
     /// RESP2: a bulk string
     pub fn big_number(&mut self, digits: &str) {
-        todo!()
+        match self.protocol {
+            Protocol::Resp3 => self.line(b'(', digits.as_bytes()),
+            Protocol::Resp2 => self.bulk(digits.as_bytes()),
+        }
     }
+
     /// `ext` has three letters ("txt", "mkd"); RESP2: a bulk string
     pub fn verbatim(&mut self, ext: &str, text: &[u8]) {
-        todo!()
+        assert_eq!(ext.len(), 3, "the protocol has room for three letters");
+        if !self.is_resp3() {
+            return self.bulk(text);
+        }
+        self.header(b'=', text.len() + 4);
+        self.out.extend_from_slice(ext.as_bytes());
+        self.out.push(b':');
+        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(b"\r\n");
     }
-    /// A place for an array header whose length is known later.
+
+    /// A place for a header whose length is known later. What is written meanwhile moves by the header's length when it
+    /// is filled in, so of two open places the later one is filled first.
     pub fn deferred(&mut self) -> Deferred {
-        todo!()
+        Deferred(self.out.len())
     }
+
     /// Fills it in as an array, set or map header (of `len` elements or pairs).
     pub fn fill_array(&mut self, place: Deferred, len: usize) {
-        todo!()
+        self.fill(place, b'*', len);
     }
+
     pub fn fill_set(&mut self, place: Deferred, len: usize) {
-        todo!()
+        self.fill(place, self.set_mark(), len);
     }
+
     pub fn fill_map(&mut self, place: Deferred, pairs: usize) {
-        todo!()
+        let (mark, len) = self.map_header(pairs);
+        self.fill(place, mark, len);
+    }
+
+    /// Takes back everything written since: a command that fails half-way answers with its error alone.
+    pub fn abandon(&mut self, place: Deferred) {
+        self.out.truncate(place.0);
+    }
+
+    fn fill(&mut self, place: Deferred, mark: u8, len: usize) {
+        assert!(place.0 <= self.out.len(), "places are filled in the reverse order of their making");
+        let mut text = I64Text::new();
+        let header = [&[mark], text.format_u64(len as u64), b"\r\n"];
+        self.out.splice(place.0..place.0, header.into_iter().flatten().copied());
+    }
+
+    fn set_mark(&self) -> u8 {
+        if self.is_resp3() { b'~' } else { b'*' }
+    }
+
+    fn map_header(&self, pairs: usize) -> (u8, usize) {
+        if self.is_resp3() { (b'%', pairs) } else { (b'*', 2 * pairs) }
+    }
+
+    fn header(&mut self, mark: u8, len: usize) {
+        if len < 10 {
+            self.out.extend_from_slice(&[mark, b'0' + len as u8, b'\r', b'\n']);
+        } else {
+            self.line(mark, I64Text::new().format_u64(len as u64));
+        }
+    }
+
+    fn line(&mut self, mark: u8, text: &[u8]) {
+        self.out.reserve(text.len() + 3);
+        self.out.push(mark);
+        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn sanitized(&mut self, text: &[u8]) {
+        let is_inner = |b: &u8| !matches!(b, b'\r' | b'\n');
+        let start = text.iter().position(is_inner).unwrap_or(text.len());
+        let end = text.iter().rposition(is_inner).map_or(start, |last| last + 1);
+        self.out.extend(text[start..end].iter().map(|b| if is_inner(b) { *b } else { b' ' }));
     }
 }
 
 /// Where a header is to be inserted.
+#[derive(Debug)]
 #[must_use]
-pub struct Deferred(#[allow(dead_code)] usize);
+pub struct Deferred(usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(write: impl Fn(&mut Reply), resp2: &str, resp3: &str) {
+        for (protocol, expect) in [(Protocol::Resp2, resp2), (Protocol::Resp3, resp3)] {
+            let mut reply = Reply::new(protocol);
+            write(&mut reply);
+            assert_eq!(reply.out.escape_ascii().to_string(), expect.as_bytes().escape_ascii().to_string());
+        }
+    }
+
+    /// The replies of DEBUG PROTOCOL as Redis 7.0.15 and 8.0.2 write them after HELLO 2 and HELLO 3.
+    #[test]
+    #[allow(clippy::approx_constant, reason = "the peer's example is nearly pi")]
+    fn every_type_has_the_bytes_of_debug_protocol() {
+        check(|r| r.bulk(b"Hello World"), "$11\r\nHello World\r\n", "$11\r\nHello World\r\n");
+        check(|r| r.int(12345), ":12345\r\n", ":12345\r\n");
+        check(|r| r.double(3.141), "$5\r\n3.141\r\n", ",3.141\r\n");
+        check(|r| r.null(), "$-1\r\n", "_\r\n");
+        let numbers = |r: &mut Reply| (0..3).for_each(|n| r.int(n));
+        check(|r| (r.array(3), numbers(r)).0, "*3\r\n:0\r\n:1\r\n:2\r\n", "*3\r\n:0\r\n:1\r\n:2\r\n");
+        check(|r| (r.set(3), numbers(r)).0, "*3\r\n:0\r\n:1\r\n:2\r\n", "~3\r\n:0\r\n:1\r\n:2\r\n");
+        let pairs = |r: &mut Reply| {
+            r.map(3);
+            for n in 0..3 {
+                r.int(n);
+                r.boolean(n == 1);
+            }
+        };
+        check(
+            pairs,
+            "*6\r\n:0\r\n:0\r\n:1\r\n:1\r\n:2\r\n:0\r\n",
+            "%3\r\n:0\r\n#f\r\n:1\r\n#t\r\n:2\r\n#f\r\n",
+        );
+        let verbatim = |r: &mut Reply| r.verbatim("txt", b"This is a verbatim\nstring");
+        check(verbatim, "$25\r\nThis is a verbatim\nstring\r\n", "=29\r\ntxt:This is a verbatim\nstring\r\n");
+        check(|r| r.boolean(true), ":1\r\n", "#t\r\n");
+        check(|r| r.boolean(false), ":0\r\n", "#f\r\n");
+    }
+
+    #[test]
+    fn out_of_band_data_is_pushed_or_an_array_and_attributes_vanish() {
+        let attribute = |r: &mut Reply| {
+            if r.attribute(1) {
+                r.bulk(b"key-popularity");
+                r.int(90);
+            }
+            r.ok();
+        };
+        check(attribute, "+OK\r\n", "|1\r\n$14\r\nkey-popularity\r\n:90\r\n+OK\r\n");
+        check(|r| r.push(2), "*2\r\n", ">2\r\n");
+        check(|r| r.null_array(), "*-1\r\n", "_\r\n");
+        check(
+            |r| r.big_number("1234567999999999999999999999999999999"),
+            "$37\r\n1234567999999999999999999999999999999\r\n",
+            "(1234567999999999999999999999999999999\r\n",
+        );
+    }
+
+    #[test]
+    fn doubles_have_the_text_of_redis_8() {
+        check(|r| r.double(f64::INFINITY), "$3\r\ninf\r\n", ",inf\r\n");
+        check(|r| r.double(-f64::INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n");
+        check(|r| r.double(f64::NAN), "$3\r\nnan\r\n", ",nan\r\n");
+        check(|r| r.double(3.0), "$1\r\n3\r\n", ",3\r\n");
+        check(|r| r.double(-0.0), "$2\r\n-0\r\n", ",-0\r\n");
+        check(|r| r.double(1e-7), "$4\r\n1e-7\r\n", ",1e-7\r\n");
+    }
+
+    #[test]
+    fn errors_are_one_line_whatever_they_quote() {
+        check(|r| r.error("ERR no\r\nsuch\nkey\r\n"), "-ERR no  such key\r\n", "-ERR no  such key\r\n");
+        check(|r| r.error("\r\n"), "-\r\n", "-\r\n");
+        let error = |r: &mut Reply| r.protocol_error(ProtocolError::ExpectedDollar(b'\r'));
+        check(
+            error,
+            "-ERR Protocol error: expected '$', got ' '\r\n",
+            "-ERR Protocol error: expected '$', got ' '\r\n",
+        );
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.protocol_error(ProtocolError::ExpectedDollar(0xff));
+        reply.protocol_error(ProtocolError::TooBigInline);
+        assert_eq!(reply.out, b"-ERR Protocol error: expected '$', got '\xff'\r\n-ERR Protocol error: too big inline request\r\n");
+        assert_eq!(
+            ProtocolError::ExpectedDollar(0xff).to_string(),
+            "Protocol error: expected '$', got '\\xff'"
+        );
+    }
+
+    #[test]
+    fn items_are_bulk_strings_of_their_text() {
+        check(|r| r.item(Item::Int(-120)), "$4\r\n-120\r\n", "$4\r\n-120\r\n");
+        check(|r| r.item(Item::Bytes(b"0123456789")), "$10\r\n0123456789\r\n", "$10\r\n0123456789\r\n");
+        check(|r| r.bulk(b""), "$0\r\n\r\n", "$0\r\n\r\n");
+        check(|r| r.int(i64::MIN), ":-9223372036854775808\r\n", ":-9223372036854775808\r\n");
+    }
+
+    #[test]
+    fn headers_filled_in_later_stand_where_they_were_left_open() {
+        let nested = |r: &mut Reply| {
+            r.simple("first");
+            let outer = r.deferred();
+            let inner = r.deferred();
+            (0..11).for_each(|n| r.int(n % 2));
+            r.fill_set(inner, 11);
+            let pairs = r.deferred();
+            r.fill_map(pairs, 0);
+            r.fill_array(outer, 2);
+        };
+        let numbers = ":0\r\n:1\r\n".repeat(5) + ":0\r\n";
+        let resp2 = format!("+first\r\n*2\r\n*11\r\n{numbers}*0\r\n");
+        let resp3 = format!("+first\r\n*2\r\n~11\r\n{numbers}%0\r\n");
+        check(nested, &resp2, &resp3);
+        let abandoned = |r: &mut Reply| {
+            let place = r.deferred();
+            r.int(1);
+            r.abandon(place);
+            r.error("ERR late");
+        };
+        check(abandoned, "-ERR late\r\n", "-ERR late\r\n");
+    }
+}
