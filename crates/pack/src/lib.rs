@@ -1,5 +1,6 @@
 //! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Two faces: [`map::Map`], ordered by
 //! hash, and [`seq::Seq`], ordered by rank. Knows no keys, expiry or commands.
+pub mod arena;
 mod block;
 mod heap;
 pub mod map;

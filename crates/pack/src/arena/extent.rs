@@ -1,0 +1,60 @@
+//! Extents: 4 MB of memory from the system, aligned to their size, and back.
+
+use std::ptr;
+
+/// The size and alignment of an extent.
+pub(super) const EXTENT: usize = 4 << 20;
+const PAGE: usize = 4 << 10;
+
+/// Maps an extent of zero bytes; null where the system refuses.
+pub(super) fn map() -> *mut u8 {
+    // Twice the size holds an aligned extent; what lies around it is given back at once.
+    // SAFETY: a new anonymous mapping touches nobody's memory.
+    let raw = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            EXTENT * 2,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if raw == libc::MAP_FAILED {
+        return ptr::null_mut();
+    }
+    let before = raw.align_offset(EXTENT);
+    // SAFETY: both ranges lie in the mapping made above and nobody knows of them yet.
+    unsafe {
+        if before > 0 {
+            libc::munmap(raw, before);
+        }
+        libc::munmap(raw.byte_add(before + EXTENT), EXTENT - before);
+        raw.byte_add(before).cast()
+    }
+}
+
+/// Gives an extent back.
+///
+/// # Safety
+/// `extent` came from [`map`] and nothing in it is used any more.
+pub(super) unsafe fn unmap(extent: *mut u8) {
+    // SAFETY: the caller's promise.
+    let done = unsafe { libc::munmap(extent.cast(), EXTENT) };
+    debug_assert_eq!(done, 0);
+}
+
+/// Gives the whole pages between two addresses back; they read as zeros from now on. Returns how many bytes that were.
+///
+/// # Safety
+/// The range lies in one extent and nobody relies on its bytes.
+pub(super) unsafe fn discard(from: *mut u8, to: *mut u8) -> usize {
+    let first = (from as usize).next_multiple_of(PAGE);
+    let end = to as usize & !(PAGE - 1);
+    if first >= end {
+        return 0;
+    }
+    // SAFETY: whole pages inside the caller's range.
+    unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_DONTNEED) };
+    end - first
+}

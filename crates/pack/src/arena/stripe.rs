@@ -1,0 +1,444 @@
+//! One stripe of the arena: extents cut into blocks that touch each other, so that neighbours can merge.
+//!
+//! ```text
+//! extent   [ header 56 B | block | block | ... | block | end mark 8 B ]
+//! in use   [ head u64: size | flags ][ payload, aligned to 16 ................... ]
+//! free     [ head u64: size | flags ][ next ][ previous ][ ... ][ foot u64: size ]
+//! flags    bit 0: this block is in use; bit 1: the block before it is in use; bit 2: its pages were given back
+//! ```
+//!
+//! A block is a multiple of 16 bytes, its head included, and starts 8 bytes before a multiple of 16. Example: a request of
+//! 700 bytes takes a block of 720 (head 8, payload 712): head = `D3 02 00 00 00 00 00 00` (720 | in use | before in
+//! use). Only a free block has a foot; a block finds a free one before it by that foot, one after it by its own size.
+//! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
+
+use super::Usage;
+use super::bins::Bins;
+use super::extent::{self, EXTENT};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(super) const HEAD: usize = 8;
+pub(super) const ALIGN: usize = 16;
+/// Head, two links, foot.
+const BLOCK_MIN: usize = 32;
+/// Where the first block of an extent starts.
+const FIRST: usize = 56;
+/// Free blocks from this size on give their pages back.
+const PURGE_MIN: usize = 16 << 10;
+
+const IN_USE: u64 = 1;
+const BEFORE_IN_USE: u64 = 2;
+const PURGED: u64 = 4;
+const FLAGS: u64 = 15;
+
+/// The block that a request of `size` bytes takes.
+pub(super) const fn block_bytes(size: usize) -> usize {
+    let block = (size + HEAD).next_multiple_of(16);
+    if block < BLOCK_MIN { BLOCK_MIN } else { block }
+}
+
+/// A block seen as a free one: links follow the head.
+#[repr(C)]
+pub(super) struct Free {
+    head: u64,
+    next: *mut Free,
+    previous: *mut Free,
+}
+
+impl Free {
+    pub(super) fn size(&self) -> usize {
+        (self.head & !FLAGS) as usize
+    }
+
+    pub(super) fn next(&self) -> *mut Free {
+        self.next
+    }
+
+    /// Becomes the head of a list before `next`.
+    ///
+    /// # Safety
+    /// `next` is null or a free block that heads a list.
+    pub(super) unsafe fn link(&mut self, next: *mut Free) {
+        self.next = next;
+        self.previous = ptr::null_mut();
+        if !next.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { (*next).previous = self };
+        }
+    }
+
+    /// Leaves its list; what came after it.
+    ///
+    /// # Safety
+    /// The neighbours in the list are free blocks or null.
+    pub(super) unsafe fn unlink(&mut self) -> *mut Free {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if !self.next.is_null() {
+                (*self.next).previous = self.previous;
+            }
+            if !self.previous.is_null() {
+                (*self.previous).next = self.next;
+            }
+        }
+        self.next
+    }
+}
+
+/// At the start of each extent.
+#[repr(C)]
+struct Header {
+    owner: *const Stripe,
+    next: *mut Header,
+    previous: *mut Header,
+}
+
+const _: () = assert!(size_of::<Header>() <= FIRST && FIRST % 16 == 8);
+
+/// One lock, its extents and their free blocks; on cache lines of its own.
+#[repr(align(128))]
+pub(super) struct Stripe(Mutex<Inner>);
+
+struct Inner {
+    bins: Bins,
+    extents: *mut Header,
+    extent_count: usize,
+    /// Extents of which all is free.
+    empty_count: usize,
+    used_bytes: usize,
+    /// Bytes freed since the last purge found nothing more to do.
+    freed_bytes: usize,
+}
+
+// SAFETY: the pointers lead to memory that the stripe alone owns, and are followed under its lock only.
+unsafe impl Send for Inner {}
+
+/// The stripe that `payload` was allocated from.
+///
+/// # Safety
+/// `payload` came from [`Stripe::alloc`] and is live.
+pub(super) unsafe fn owner(payload: *mut u8) -> &'static Stripe {
+    let header = payload.map_addr(|a| a & !(EXTENT - 1)).cast::<Header>();
+    // SAFETY: a live block lies in a mapped extent whose header was written when it was mapped; stripes are static.
+    unsafe { &*(*header).owner }
+}
+
+impl Stripe {
+    pub(super) const fn new() -> Stripe {
+        Stripe(Mutex::new(Inner {
+            bins: Bins::new(),
+            extents: ptr::null_mut(),
+            extent_count: 0,
+            empty_count: 0,
+            used_bytes: 0,
+            freed_bytes: 0,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics under the lock but assertions about a broken heap, after which the process ends.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of at least `size` bytes, or null.
+    pub(super) fn alloc(&'static self, size: usize) -> *mut u8 {
+        let mut inner = self.lock();
+        let wanted = block_bytes(size);
+        let Some(block) = inner.bins.find(wanted).or_else(|| inner.grow(self)) else {
+            return ptr::null_mut();
+        };
+        // SAFETY: `block` is in the bins and large enough.
+        unsafe { inner.take(block, wanted) }
+    }
+
+    /// # Safety
+    /// `payload` came from `alloc` of this stripe and is live; it is not used again.
+    pub(super) unsafe fn free(&self, payload: *mut u8) {
+        let mut inner = self.lock();
+        // SAFETY: the caller's promise: its head lies before it.
+        unsafe {
+            let block = payload.sub(HEAD).cast::<Free>();
+            inner.used_bytes -= (*block).size();
+            inner.freed_bytes += (*block).size();
+            inner.release(block);
+        }
+    }
+
+    /// Grows or shrinks where it is; false where the neighbour is in the way.
+    ///
+    /// # Safety
+    /// `payload` came from `alloc` of this stripe and is live.
+    pub(super) unsafe fn resize(&self, payload: *mut u8, size: usize) -> bool {
+        let wanted = block_bytes(size);
+        let mut inner = self.lock();
+        // SAFETY: the caller's promise: its head lies before it, and blocks touch each other up to the end mark.
+        unsafe {
+            let block = payload.sub(HEAD).cast::<Free>();
+            let have = (*block).size();
+            if wanted > have {
+                let after = block.byte_add(have);
+                if (*after).head & IN_USE != 0 || have + (*after).size() < wanted {
+                    return false;
+                }
+                inner.bins.remove(after);
+                set_size(block, have + (*after).size());
+                (*end_of(block)).head |= BEFORE_IN_USE;
+            }
+            inner.used_bytes -= have;
+            inner.trim(block, wanted);
+            inner.used_bytes += (*block).size();
+        }
+        true
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        let inner = self.lock();
+        Usage { mapped_bytes: inner.extent_count * EXTENT, used_bytes: inner.used_bytes }
+    }
+
+    /// Gives pages of at most `budget` large free blocks back.
+    pub(super) fn purge(&self, budget: usize) -> usize {
+        let mut inner = self.lock();
+        if inner.freed_bytes < PURGE_MIN {
+            return 0;
+        }
+        let mut done = 0;
+        // SAFETY: blocks in the bins are free: between their links and their foot nobody relies on the bytes.
+        unsafe {
+            let dirty = inner.bins.at_least(PURGE_MIN).filter(|b| (**b).head & PURGED == 0);
+            for block in dirty.take(budget) {
+                let size = (*block).size();
+                extent::discard(block.byte_add(size_of::<Free>()).cast(), block.byte_add(size - 8).cast());
+                (*block).head |= PURGED;
+                done += 1;
+            }
+        }
+        if done < budget {
+            inner.freed_bytes = 0;
+        }
+        done
+    }
+}
+
+/// The block behind `block`, or the extent's end mark.
+///
+/// # Safety
+/// `block` is whole.
+unsafe fn end_of(block: *mut Free) -> *mut Free {
+    // SAFETY: blocks touch each other up to the end mark.
+    unsafe { block.byte_add((*block).size()) }
+}
+
+/// # Safety
+/// `block` is a block's place.
+unsafe fn set_size(block: *mut Free, size: usize) {
+    debug_assert!(size >= BLOCK_MIN && size.is_multiple_of(16) && size < EXTENT);
+    // SAFETY: the caller's promise.
+    unsafe { (*block).head = size as u64 | ((*block).head & FLAGS) };
+}
+
+/// The free block that fills a whole extent.
+const WHOLE: usize = EXTENT - FIRST - 8;
+
+impl Inner {
+    /// Maps one more extent: one free block, in its bin.
+    fn grow(&mut self, owner: &'static Stripe) -> Option<*mut Free> {
+        let base = extent::map();
+        if base.is_null() {
+            return None;
+        }
+        // SAFETY: the extent is new, zeroed and ours: header, one free block, the end mark.
+        unsafe {
+            let header = base.cast::<Header>();
+            header.write(Header { owner, next: self.extents, previous: ptr::null_mut() });
+            if !self.extents.is_null() {
+                (*self.extents).previous = header;
+            }
+            self.extents = header;
+            self.extent_count += 1;
+            let block = base.add(FIRST).cast::<Free>();
+            (*block).head = WHOLE as u64 | BEFORE_IN_USE | PURGED;
+            (*end_of(block)).head = IN_USE;
+            self.offer(block);
+            Some(block)
+        }
+    }
+
+    /// Takes a free block of at least `wanted` bytes out of the bins and cuts it to size; its payload.
+    ///
+    /// # Safety
+    /// `block` is in the bins and at least `wanted` bytes long.
+    unsafe fn take(&mut self, block: *mut Free, wanted: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            debug_assert!((*block).size() >= wanted && (*block).head & IN_USE == 0);
+            self.leave_empty(block);
+            self.bins.remove(block);
+            let purged = (*block).head & PURGED;
+            (*block).head = (*block).head & !PURGED | IN_USE;
+            (*end_of(block)).head |= BEFORE_IN_USE;
+            let rest = self.cut(block, wanted);
+            if let Some(rest) = rest {
+                // What is left of a block without pages has none but its first.
+                (*rest).head |= purged;
+                self.offer(rest);
+            }
+            self.used_bytes += (*block).size();
+            block.byte_add(HEAD).cast()
+        }
+    }
+
+    /// Cuts a block in use down to `wanted` bytes and frees the rest, where that is worth a block.
+    ///
+    /// # Safety
+    /// `block` is in use and at least `wanted` bytes long.
+    unsafe fn trim(&mut self, block: *mut Free, wanted: usize) {
+        // SAFETY: the caller's promise; the rest is whole and in no bin.
+        unsafe {
+            if let Some(rest) = self.cut(block, wanted) {
+                self.release(rest);
+            }
+        }
+    }
+
+    /// Splits a block in use; the second part is free, in no bin, and the block behind it knows.
+    ///
+    /// # Safety
+    /// As `trim`.
+    unsafe fn cut(&mut self, block: *mut Free, wanted: usize) -> Option<*mut Free> {
+        // SAFETY: the caller's promise: both parts lie in the block.
+        unsafe {
+            let rest_bytes = (*block).size() - wanted;
+            if rest_bytes < BLOCK_MIN {
+                return None;
+            }
+            set_size(block, wanted);
+            let rest = end_of(block);
+            (*rest).head = rest_bytes as u64 | BEFORE_IN_USE;
+            Some(rest)
+        }
+    }
+
+    /// Frees a block, merges it with free neighbours and puts the whole into its bin.
+    ///
+    /// # Safety
+    /// `block` is whole, ours and in no bin.
+    unsafe fn release(&mut self, mut block: *mut Free) {
+        // SAFETY: neighbours in use are told by the flags; a free one before has a foot; all free ones are in the bins.
+        unsafe {
+            let after = end_of(block);
+            let mut size = (*block).size();
+            if (*after).head & IN_USE == 0 {
+                self.bins.remove(after);
+                size += (*after).size();
+            }
+            if (*block).head & BEFORE_IN_USE == 0 {
+                let before_bytes = *block.byte_sub(8).cast::<u64>() as usize;
+                block = block.byte_sub(before_bytes);
+                debug_assert!((*block).size() == before_bytes && (*block).head & IN_USE == 0);
+                self.bins.remove(block);
+                size += before_bytes;
+            }
+            // No two free blocks touch, so the one before this is in use.
+            (*block).head = size as u64 | BEFORE_IN_USE;
+            if size == WHOLE && self.empty_count > 0 {
+                self.drop_extent(block);
+            } else {
+                self.offer(block);
+            }
+        }
+    }
+
+    /// Makes a free block findable: foot, the neighbour's flag, bin.
+    ///
+    /// # Safety
+    /// `block` is whole, free, merged and in no bin.
+    unsafe fn offer(&mut self, block: *mut Free) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let end = end_of(block);
+            *end.byte_sub(8).cast::<u64>() = (*block).size() as u64;
+            (*end).head &= !BEFORE_IN_USE;
+            if (*block).size() == WHOLE {
+                self.empty_count += 1;
+            }
+            self.bins.insert(block);
+        }
+    }
+
+    /// Keeps the count of empty extents before a free block is used.
+    ///
+    /// # Safety
+    /// `block` is whole and in a bin.
+    unsafe fn leave_empty(&mut self, block: *mut Free) {
+        // SAFETY: the caller's promise.
+        if unsafe { (*block).size() } == WHOLE {
+            self.empty_count -= 1;
+        }
+    }
+
+    /// # Safety
+    /// `block` is the one block of its extent, free and in no bin.
+    unsafe fn drop_extent(&mut self, block: *mut Free) {
+        // SAFETY: nothing of the extent is in use or in a bin; the header's neighbours are headers or null.
+        unsafe {
+            let base = block.byte_sub(FIRST);
+            let header = base.cast::<Header>();
+            let (next, previous) = ((*header).next, (*header).previous);
+            if previous.is_null() {
+                self.extents = next;
+            } else {
+                (*previous).next = next;
+            }
+            if !next.is_null() {
+                (*next).previous = previous;
+            }
+            self.extent_count -= 1;
+            extent::unmap(base.cast());
+        }
+    }
+}
+
+#[cfg(test)]
+impl Stripe {
+    /// Walks every extent: blocks touch, flags agree, no two free blocks touch, sums are right.
+    pub(super) fn check(&self) {
+        let inner = self.lock();
+        let (mut used, mut extents, mut header) = (0, 0, inner.extents);
+        while !header.is_null() {
+            // SAFETY: headers are linked while their extents are mapped.
+            unsafe {
+                used += check_extent(header.cast());
+                header = (*header).next;
+            }
+            extents += 1;
+        }
+        assert_eq!((used, extents), (inner.used_bytes, inner.extent_count));
+    }
+}
+
+/// # Safety
+/// `base` is a mapped extent whose stripe is locked.
+#[cfg(test)]
+unsafe fn check_extent(base: *mut u8) -> usize {
+    let (mut used, mut before_in_use) = (0, true);
+    // SAFETY: blocks touch each other from FIRST to the end mark.
+    unsafe {
+        let mut block = base.add(FIRST).cast::<Free>();
+        while (*block).size() > 0 {
+            let in_use = (*block).head & IN_USE != 0;
+            assert_eq!((*block).head & BEFORE_IN_USE != 0, before_in_use);
+            assert!(in_use || before_in_use, "two free blocks touch");
+            if in_use {
+                used += (*block).size();
+            } else {
+                assert_eq!(*end_of(block).byte_sub(8).cast::<u64>() as usize, (*block).size());
+            }
+            before_in_use = in_use;
+            block = end_of(block);
+        }
+        assert_eq!(block.addr() - base.addr(), EXTENT - 8);
+    }
+    used
+}
