@@ -72,6 +72,8 @@ pub struct Doc {
     /// COMMAND INFO's tips ("nondeterministic_output", "request_policy:all_shards").
     pub tips: &'static [&'static str],
     pub deprecated: Option<Deprecated>,
+    /// For administrators, not applications (COMMAND DOCS's flag `syscmd`).
+    pub is_system: bool,
 }
 
 impl Doc {
@@ -84,6 +86,7 @@ impl Doc {
         history: &[],
         tips: &[],
         deprecated: None,
+        is_system: false,
     };
 }
 
@@ -119,6 +122,9 @@ pub struct Arg {
     /// The token is repeated with each value.
     pub multiple_token: bool,
     pub since: Option<&'static str>,
+    pub deprecated_since: Option<&'static str>,
+    /// What to show for the value where that is not the name ("ip:port").
+    pub display: Option<&'static str>,
     /// Of a one-of or a block.
     pub args: &'static [Arg],
 }
@@ -133,6 +139,8 @@ impl Arg {
             multiple: false,
             multiple_token: false,
             since: None,
+            deprecated_since: None,
+            display: None,
             args: &[],
         }
     }
@@ -186,6 +194,14 @@ impl Arg {
     }
     pub const fn since(mut self, version: &'static str) -> Arg {
         self.since = Some(version);
+        self
+    }
+    pub const fn deprecated(mut self, version: &'static str) -> Arg {
+        self.deprecated_since = Some(version);
+        self
+    }
+    pub const fn shown_as(mut self, text: &'static str) -> Arg {
+        self.display = Some(text);
         self
     }
 }

@@ -2,7 +2,7 @@
 use crate::session::Session;
 use crate::shared::Shared;
 use base::Millis;
-use command::Done;
+use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
 
 pub(crate) struct ServerCall<'c> {
@@ -24,3 +24,20 @@ pub(crate) enum ServerRun {
 }
 
 pub(crate) type ServerCommand = command::Command<ServerRun>;
+
+/// What a row of a server family leaves out: build one with `..ROW`.
+pub(crate) const ROW: ServerCommand = ServerCommand {
+    name: "",
+    arity: Arity::AtLeast(1),
+    flags: Flags::NONE,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc::NEW,
+    subcommands: &[],
+    run: ServerRun::Container,
+};
+
+/// The flags of commands that administer the server.
+pub(crate) const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
+/// The tips of commands that a cluster client sends to every node.
+pub(crate) const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];

@@ -1,4 +1,307 @@
-//! The commands of one connection: PING, ECHO, HELLO, AUTH, SELECT, QUIT, RESET.
-use crate::call::ServerCommand;
+//! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it wants, whether
+//! anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
+use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::client::{self, ReplyMode};
+use crate::config::Config;
+use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
+use resp::Protocol;
 
-pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[]);
+pub(crate) const COMMANDS: &[&ServerCommand] =
+    command::checked(&[&AUTH, &ECHO, &HELLO, &PING, &QUIT, &RESET, &SELECT]);
+
+/// The Redis whose behaviour clients can count on: they choose what to send by this number.
+pub(crate) const REDIS_VERSION: &str = "8.0.2";
+
+/// Commands that work before the client has said who it is.
+const UNKNOWN_CLIENT: Flags = Flags::NOSCRIPT
+    .or(Flags::LOADING)
+    .or(Flags::STALE)
+    .or(Flags::FAST)
+    .or(Flags::NO_AUTH)
+    .or(Flags::ALLOW_BUSY);
+const SINCE_FIRST: Doc = Doc { group: Group::Connection, since: "1.0.0", complexity: "O(1)", ..Doc::NEW };
+
+const PING: ServerCommand = ServerCommand {
+    name: "PING",
+    arity: Arity::AtLeast(1),
+    flags: Flags::FAST,
+    acl: Acl::CONNECTION,
+    doc: Doc {
+        summary: "Answers PONG, or with the message it was given.",
+        args: &[Arg::str("message").optional()],
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        ..SINCE_FIRST
+    },
+    run: ServerRun::Shared(ping),
+    ..ROW
+};
+
+const ECHO: ServerCommand = ServerCommand {
+    name: "ECHO",
+    arity: Arity::Exactly(2),
+    flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
+    acl: Acl::CONNECTION,
+    doc: Doc { summary: "Answers with the message.", args: &[Arg::str("message")], ..SINCE_FIRST },
+    run: ServerRun::Shared(echo),
+    ..ROW
+};
+
+const HELLO: ServerCommand = ServerCommand {
+    name: "HELLO",
+    arity: Arity::AtLeast(1),
+    flags: UNKNOWN_CLIENT,
+    acl: Acl::CONNECTION,
+    doc: Doc {
+        group: Group::Connection,
+        since: "6.0.0",
+        summary: "Agrees on the protocol, and tells client and server about each other.",
+        complexity: "O(1)",
+        args: &[Arg::block("arguments", HELLO_ARGS).optional()],
+        history: &[("6.2.0", "Without arguments it only reports.")],
+        ..Doc::NEW
+    },
+    run: ServerRun::Shared(hello),
+    ..ROW
+};
+
+const HELLO_ARGS: &[Arg] = &[
+    Arg::int("protover"),
+    Arg::block("auth", &[Arg::str("username"), Arg::str("password")]).after("AUTH").optional(),
+    Arg::str("clientname").after("SETNAME").optional(),
+];
+
+const AUTH: ServerCommand = ServerCommand {
+    name: "AUTH",
+    arity: Arity::AtLeast(2),
+    flags: UNKNOWN_CLIENT,
+    acl: Acl::CONNECTION,
+    doc: Doc {
+        summary: "Says who the client is.",
+        complexity: "O(N) where N is the number of passwords defined for the user",
+        args: &[Arg::str("username").since("6.0.0").optional(), Arg::str("password")],
+        history: &[("6.0.0", "Takes a user name.")],
+        ..SINCE_FIRST
+    },
+    run: ServerRun::Shared(auth),
+    ..ROW
+};
+
+const SELECT: ServerCommand = ServerCommand {
+    name: "SELECT",
+    arity: Arity::Exactly(2),
+    flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
+    acl: Acl::CONNECTION,
+    doc: Doc { summary: "Chooses the database.", args: &[Arg::int("index")], ..SINCE_FIRST },
+    run: ServerRun::Shared(select),
+    ..ROW
+};
+
+const QUIT: ServerCommand = ServerCommand {
+    name: "QUIT",
+    arity: Arity::AtLeast(1),
+    flags: UNKNOWN_CLIENT,
+    acl: Acl::CONNECTION,
+    doc: Doc {
+        summary: "Ends the connection.",
+        deprecated: Some(Deprecated { since: "7.2.0", replaced_by: "just closing the connection" }),
+        ..SINCE_FIRST
+    },
+    run: ServerRun::Shared(quit),
+    ..ROW
+};
+
+const RESET: ServerCommand = ServerCommand {
+    name: "RESET",
+    arity: Arity::Exactly(1),
+    flags: UNKNOWN_CLIENT,
+    acl: Acl::CONNECTION,
+    doc: Doc { since: "6.2.0", summary: "Makes the connection as if it were new.", ..SINCE_FIRST },
+    run: ServerRun::Shared(reset),
+    ..ROW
+};
+
+fn ping(call: &mut ServerCall<'_>) -> Done {
+    match call.args.len() {
+        1 => call.reply.simple("PONG"),
+        2 => call.reply.bulk(call.args.at(1)),
+        _ => return Err(Error::wrong_arity("ping")),
+    }
+    Ok(())
+}
+
+fn echo(call: &mut ServerCall<'_>) -> Done {
+    call.reply.bulk(call.args.at(1));
+    Ok(())
+}
+
+fn select(call: &mut ServerCall<'_>) -> Done {
+    let index = base::text::parse_i64(call.args.at(1)).and_then(|n| i32::try_from(n).ok());
+    let index = index.ok_or_else(Error::not_an_integer)?;
+    match u16::try_from(index) {
+        Ok(db) if db < call.shared.keyspace.databases() => choose_db(call, db),
+        _ => return Err(Error::custom("ERR DB index is out of range")),
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+fn choose_db(call: &mut ServerCall<'_>, db: u16) {
+    call.session.db = db;
+    call.session.card.face().db = db;
+}
+
+fn quit(call: &mut ServerCall<'_>) -> Done {
+    call.session.closes_after_reply = true;
+    call.reply.ok();
+    Ok(())
+}
+
+fn reset(call: &mut ServerCall<'_>) -> Done {
+    call.session.is_authenticated = !call.shared.config().needs_password();
+    call.session.reply_mode = ReplyMode::On;
+    choose_db(call, 0);
+    speak(call, Protocol::Resp2);
+    let mut face = call.session.card.face();
+    face.name.clear();
+    face.user = DEFAULT_USER.into();
+    (face.is_spared, face.is_touchless) = (false, false);
+    drop(face);
+    call.reply.simple("RESET");
+    Ok(())
+}
+
+fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
+    call.reply.protocol = protocol;
+    call.session.card.face().is_resp3 = protocol == Protocol::Resp3;
+}
+
+/// The one user there is.
+pub(crate) const DEFAULT_USER: &str = "default";
+
+fn auth(call: &mut ServerCall<'_>) -> Done {
+    let config = call.shared.config();
+    match call.args.len() {
+        2 if !config.needs_password() => return Err(Error::custom(NO_PASSWORD_SET)),
+        2 => log_in(call, &config, DEFAULT_USER.as_bytes(), call.args.at(1))?,
+        3 => log_in(call, &config, call.args.at(1), call.args.at(2))?,
+        _ => return Err(Error::syntax()),
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+const NO_PASSWORD_SET: &str = "ERR AUTH <password> called without any password configured for the default user. Are you \
+                               sure your configuration is correct?";
+
+fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u8]) -> Done {
+    let is_right = !config.needs_password() || same_bytes(password, &config.requirepass);
+    if user != DEFAULT_USER.as_bytes() || !is_right {
+        return Err(Error::custom("WRONGPASS invalid username-password pair or user is disabled."));
+    }
+    call.session.is_authenticated = true;
+    call.session.card.face().user = DEFAULT_USER.into();
+    Ok(())
+}
+
+/// Takes as long for a wrong byte at the beginning as for one at the end, so that time tells nothing about a password.
+fn same_bytes(given: &[u8], right: &[u8]) -> bool {
+    let differences = right.iter().enumerate().fold(0, |all, (i, b)| all | (b ^ given.get(i).unwrap_or(&!b)));
+    differences == 0 && given.len() == right.len()
+}
+
+/// What HELLO asks for.
+#[derive(Default)]
+struct Greeting<'a> {
+    protocol: Option<Protocol>,
+    login: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+fn hello(call: &mut ServerCall<'_>) -> Done {
+    let greeting = greeting(&call.args)?;
+    if let Some((user, password)) = greeting.login {
+        let config = call.shared.config();
+        log_in(call, &config, user, password)?;
+    }
+    if !call.session.is_authenticated {
+        return Err(Error::custom(LOG_IN_FIRST));
+    }
+    if let Some(name) = greeting.name {
+        call.session.card.face().name = name.to_vec();
+    }
+    if let Some(protocol) = greeting.protocol {
+        speak(call, protocol);
+    }
+    introduce(call);
+    Ok(())
+}
+
+const LOG_IN_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
+                            AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol \
+                            version at the same time";
+
+fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
+    let mut greeting = Greeting::default();
+    let Some(version) = args.get(1) else { return Ok(greeting) };
+    greeting.protocol = Some(protocol(version)?);
+    let mut rest: Vec<&[u8]> = args.iter_from(2).collect();
+    rest.reverse();
+    while let Some(option) = rest.pop() {
+        if option.eq_ignore_ascii_case(b"AUTH") && rest.len() >= 2 {
+            greeting.login = rest.pop().zip(rest.pop());
+        } else if option.eq_ignore_ascii_case(b"SETNAME") && !rest.is_empty() {
+            greeting.name = rest.pop();
+            client::check_word(greeting.name.unwrap_or_default(), "Client names")?;
+        } else {
+            let option = String::from_utf8_lossy(option);
+            return Err(Error::custom(format!("ERR Syntax error in HELLO option '{option}'")));
+        }
+    }
+    Ok(greeting)
+}
+
+fn protocol(version: &[u8]) -> Result<Protocol, Error> {
+    match base::text::parse_i64(version) {
+        None => Err(Error::custom("ERR Protocol version is not an integer or out of range")),
+        Some(2) => Ok(Protocol::Resp2),
+        Some(3) => Ok(Protocol::Resp3),
+        Some(_) => Err(Error::custom("NOPROTO unsupported protocol version")),
+    }
+}
+
+fn introduce(call: &mut ServerCall<'_>) {
+    let reply = &mut *call.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.int(if reply.protocol == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.int(call.session.card.id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_the_same_only_byte_by_byte() {
+        for (given, right, same) in [
+            (&b"secret"[..], &b"secret"[..], true),
+            (b"secres", b"secret", false),
+            (b"secret1", b"secret", false),
+            (b"secre", b"secret", false),
+            (b"", b"secret", false),
+        ] {
+            assert_eq!(same_bytes(given, right), same);
+        }
+    }
+}

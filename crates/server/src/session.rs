@@ -49,6 +49,10 @@ pub(crate) struct Face {
     pub(crate) user: String,
     pub(crate) db: u16,
     pub(crate) is_resp3: bool,
+    /// CLIENT NO-EVICT
+    pub(crate) is_spared: bool,
+    /// CLIENT NO-TOUCH
+    pub(crate) is_touchless: bool,
 }
 
 /// The worker's own part. The protocol is the reply's: HELLO changes it there and the worker keeps it.
@@ -58,4 +62,6 @@ pub(crate) struct Session {
     pub(crate) is_authenticated: bool,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
     pub(crate) closes_after_reply: bool,
+    /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to `next`.
+    pub(crate) reply_mode: crate::client::ReplyMode,
 }

@@ -4,22 +4,16 @@
 use super::setting::{Change, Setting, find};
 use super::table::SETTINGS;
 use super::{Allow, Config};
-use crate::call::{ServerCall, ServerCommand, ServerRun};
+use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::help;
-use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
+use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CONFIG]);
 
-const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
-const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
-
 const CONFIG: ServerCommand = ServerCommand {
     name: "CONFIG",
     arity: Arity::AtLeast(2),
-    flags: Flags::NONE,
-    acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "2.0.0",
@@ -29,14 +23,13 @@ const CONFIG: ServerCommand = ServerCommand {
     },
     subcommands: &[&GET, &HELP, &RESETSTAT, &REWRITE, &SET],
     run: ServerRun::Container,
+    ..ROW
 };
 
 const GET: ServerCommand = ServerCommand {
     name: "GET",
     arity: Arity::AtLeast(3),
     flags: ADMIN,
-    acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "2.0.0",
@@ -46,16 +39,14 @@ const GET: ServerCommand = ServerCommand {
         history: &[("7.0.0", "Takes several patterns.")],
         ..Doc::NEW
     },
-    subcommands: &[],
     run: ServerRun::Shared(get),
+    ..ROW
 };
 
 const SET: ServerCommand = ServerCommand {
     name: "SET",
     arity: Arity::AtLeast(4),
     flags: ADMIN,
-    acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "2.0.0",
@@ -66,16 +57,14 @@ const SET: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..Doc::NEW
     },
-    subcommands: &[],
     run: ServerRun::Shared(set),
+    ..ROW
 };
 
 const RESETSTAT: ServerCommand = ServerCommand {
     name: "RESETSTAT",
     arity: Arity::Exactly(2),
     flags: ADMIN,
-    acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "2.0.0",
@@ -84,16 +73,14 @@ const RESETSTAT: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..Doc::NEW
     },
-    subcommands: &[],
     run: ServerRun::Shared(reset_stats),
+    ..ROW
 };
 
 const REWRITE: ServerCommand = ServerCommand {
     name: "REWRITE",
     arity: Arity::Exactly(2),
     flags: ADMIN,
-    acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "2.8.0",
@@ -102,19 +89,17 @@ const REWRITE: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..Doc::NEW
     },
-    subcommands: &[],
     run: ServerRun::Shared(rewrite),
+    ..ROW
 };
 
 const HELP: ServerCommand = ServerCommand {
     name: "HELP",
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
-    acl: Acl::NONE,
-    keys: &[],
     doc: help::doc(Group::Server, "5.0.0"),
-    subcommands: &[],
     run: ServerRun::Shared(help),
+    ..ROW
 };
 
 fn get(call: &mut ServerCall<'_>) -> Done {
