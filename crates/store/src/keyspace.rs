@@ -1,7 +1,23 @@
 //! All shards: who locks what, in which order. A key's shard is the top bits of its hash.
+//!
+//! One key is the path of nearly every request: hash, lock one mutex, hand out a view; nothing is allocated. Several keys lock their shards in
+//! ascending order, each once, so no two workers can wait for each other.
+//!
+//! ```text
+//! Keyspace   dues: [AtomicI64]  when each shard next has something to expire; read without its lock
+//!            cells: [Cell]      one mutex and shard each, on cache lines of their own
+//! ```
+//!
+//! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
+use crate::entry::Large;
+use crate::shard::Shard;
+use crate::view::Guards;
 use crate::{Key, Settings, View};
 use base::Millis;
-use base::hash::Seed;
+use base::hash::{Hash, SHARD_BITS_MAX, Seed};
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 #[derive(Clone, Copy, Debug)]
 pub struct KeyspaceOptions {
@@ -12,7 +28,7 @@ pub struct KeyspaceOptions {
 }
 
 /// Counters of one shard, or summed over all.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardStats {
     pub hits: u64,
     pub misses: u64,
@@ -23,24 +39,90 @@ pub struct ShardStats {
     pub lazyfreed: u64,
 }
 
+impl AddAssign for ShardStats {
+    fn add_assign(&mut self, other: ShardStats) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.expired += other.expired;
+        self.dirty += other.dirty;
+        self.lazyfreed += other.lazyfreed;
+    }
+}
+
 /// Something large that left the keyspace; dropping it is the work. `Send`, so that a background thread can drop it.
-pub struct Garbage(#[allow(dead_code)] Box<dyn std::any::Any + Send>);
+pub struct Garbage(#[allow(dead_code, reason = "held to be dropped")] Box<dyn std::any::Any + Send>);
 
-pub struct Keyspace(());
+impl Garbage {
+    pub(crate) fn new(value: impl Send + 'static) -> Garbage {
+        Garbage(Box::new(value))
+    }
+}
 
-#[allow(unused_variables)]
+/// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines, because
+/// processors fetch them in pairs.
+#[repr(align(128))]
+struct Cell(Mutex<Shard>);
+
+/// No shard has anything to expire.
+pub(crate) const NEVER_DUE: i64 = i64::MAX;
+
+pub struct Keyspace {
+    cells: Box<[Cell]>,
+    pub(crate) dues: Box<[AtomicI64]>,
+    shard_bits: u32,
+    databases: u16,
+    pub(crate) seed: Seed,
+    /// The shard at which a call of `expire` begins that follows one which ran out of budget.
+    pub(crate) expire_turn: AtomicUsize,
+}
+
+const _: () = {
+    const fn is_shared_between_threads<T: Send + Sync>() {}
+    const fn is_sent_between_threads<T: Send>() {}
+    is_shared_between_threads::<Keyspace>();
+    is_sent_between_threads::<Garbage>();
+    is_sent_between_threads::<Large>();
+};
+
 impl Keyspace {
     pub fn new(options: KeyspaceOptions) -> Keyspace {
-        todo!()
+        assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
+        let shards = 1 << options.shard_bits;
+        Keyspace {
+            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index)))).collect(),
+            dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
+            shard_bits: options.shard_bits,
+            databases: options.databases,
+            seed: options.seed,
+            expire_turn: AtomicUsize::new(0),
+        }
     }
+
     pub fn databases(&self) -> u16 {
-        todo!()
+        self.databases
     }
+
     pub fn seed(&self) -> &Seed {
-        todo!()
+        &self.seed
     }
+
+    /// How many shards there are.
+    pub fn shards(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// What [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want: a batch hashes each key once.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Hash {
+        self.seed.hash(key)
+    }
+
+    pub(crate) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
+        self.cells[index].0.lock().expect("a panic under a shard's lock stops the process")
+    }
+
     /// Locks the shards of `keys` in ascending order and hands out a token a key, in the order given (duplicates
-    /// allowed). One key is the fast path and allocates nothing. `keys` may be empty.
+    /// allowed). `keys` may be empty. For one key [`Keyspace::lock_one`] does the same and allocates nothing.
     pub fn lock<'k>(
         &'k self,
         db: u16,
@@ -48,8 +130,20 @@ impl Keyspace {
         settings: &'k Settings,
         keys: &[&'k [u8]],
     ) -> (View<'k>, Vec<Key<'k>>) {
-        todo!()
+        let hashes: Vec<Hash> = keys.iter().map(|key| self.hash(key)).collect();
+        let mut shards: Vec<usize> = hashes.iter().map(|hash| hash.shard(self.shard_bits)).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        let guards = Guards::Many(shards.iter().map(|shard| self.shard(*shard)).collect());
+        let token = |(key, hash): (&&'k [u8], &Hash)| {
+            let guard = shards.binary_search(&hash.shard(self.shard_bits)).expect("its shard was locked");
+            Key::new(key, *hash, guard as u32)
+        };
+        let tokens = keys.iter().zip(&hashes).map(token).collect();
+        (View::new(self, guards, db, now, settings), tokens)
     }
+
+    #[inline]
     pub fn lock_one<'k>(
         &'k self,
         db: u16,
@@ -57,29 +151,67 @@ impl Keyspace {
         settings: &'k Settings,
         key: &'k [u8],
     ) -> (View<'k>, Key<'k>) {
-        todo!()
+        self.lock_one_hashed(db, now, settings, key, self.hash(key))
     }
-    /// Asks the processor for what the next command on this key will read. Locks the key's shard for an instant.
+
+    /// `hash` is [`Keyspace::hash`] of `key`.
+    #[inline]
+    pub fn lock_one_hashed<'k>(
+        &'k self,
+        db: u16,
+        now: Millis,
+        settings: &'k Settings,
+        key: &'k [u8],
+        hash: Hash,
+    ) -> (View<'k>, Key<'k>) {
+        debug_assert_eq!(hash, self.hash(key), "the hash is the key's own");
+        let guards = Guards::One(self.shard(hash.shard(self.shard_bits)));
+        (View::new(self, guards, db, now, settings), Key::new(key, hash, 0))
+    }
+
+    /// Asks the processor for what the next command on this key will read. Locks the key's shard for an instant; where another
+    /// worker holds it, that worker is about to have fetched much of it anyway.
     pub fn prefetch(&self, db: u16, key: &[u8]) {
-        todo!()
+        self.prefetch_hashed(db, self.hash(key));
     }
+
+    #[inline]
+    pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
+        match self.cells[hash.shard(self.shard_bits)].0.try_lock() {
+            Ok(shard) => {
+                if let Some(db) = shard.db(db) {
+                    db.map.prefetch(hash);
+                }
+            }
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Poisoned(_)) => panic!("a panic under a shard's lock stops the process"),
+        }
+    }
+
     /// Sum over all shards.
     pub fn stats(&self) -> ShardStats {
-        todo!()
+        let mut sum = ShardStats::default();
+        (0..self.shards()).for_each(|index| sum += self.shard(index).stats);
+        sum
     }
+
+    /// CONFIG RESETSTAT: all but `dirty`, which saves count by.
     pub fn reset_stats(&self) {
-        todo!()
+        for index in 0..self.shards() {
+            let stats = &mut self.shard(index).stats;
+            *stats = ShardStats { dirty: stats.dirty, ..ShardStats::default() };
+        }
     }
-    /// Removes what is due in shards `first, first + step, ...` at `now`, at most about `budget` keys in all, oldest
-    /// first. Returns when to call again (None: nothing volatile waits) and what must be freed.
-    pub fn expire(
-        &self,
-        now: Millis,
-        first: usize,
-        step: usize,
-        budget: usize,
-        garbage: &mut Vec<Garbage>,
-    ) -> Option<Millis> {
-        todo!()
+
+    /// Counts changes made by a command on the whole keyspace; [`View::dirty`] is for those on keys.
+    pub fn dirty(&self, changes: u64) {
+        self.shard(0).stats.dirty += changes;
+    }
+
+    /// Something in this shard is due at `due`, perhaps before all else. Called under the shard's lock.
+    pub(crate) fn publish_due(due: &AtomicI64, at: i64) {
+        if at < due.load(Ordering::Relaxed) {
+            due.store(at, Ordering::Relaxed);
+        }
     }
 }

@@ -1,16 +1,34 @@
 //! The data: shards behind mutexes, databases, keyspace entries, one value API a type, expiry. Knows no RESP and no
 //! commands, does no I/O, starts no threads, reads no clock.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `keyspace.rs` | all shards: who locks what, in which order |
+//! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
+//! | `view.rs` | what a command sees of the shards it holds |
+//! | `entry.rs` | the bytes of a keyspace entry |
+//! | `string.rs`, `list.rs` | one value API a type |
+//! | `listpack.rs` | when Redis would call a list "listpack" |
+//! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
+//! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
+mod entry;
+mod expire;
+mod info;
 mod keyspace;
 mod list;
+mod listpack;
 mod settings;
+mod shard;
 mod string;
 mod view;
+mod wheel;
 mod whole;
 
+pub use info::KeyInfo;
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats};
 pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
 pub use settings::Settings;
 pub use string::{AddError, Expiry, Form};
-pub use view::{Deadline, Key, KeyInfo, Kind, View, WrongType};
+pub use view::{Deadline, Key, Kind, Taken, View, WrongType};
 pub use whole::ScanStep;

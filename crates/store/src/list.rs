@@ -1,69 +1,543 @@
-//! Lists: inside the keyspace entry while they are short, a packed tree behind one pointer from then on.
-use crate::{End, Key, View, WrongType};
+//! Lists: an image inside the keyspace entry while they are short (`pack::seq::image`), a packed tree behind the entry's pointer from
+//! then on.
+//!
+//! ```text
+//!           image beyond 192 bytes or 128 elements
+//!   image  ---------------------------------------->  tree
+//!          <----------------------------------------
+//!           at most 64 bytes as a listpack and 32 elements, after a removal
+//! ```
+//!
+//! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
+//! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
+use crate::entry::{Large, Meta, Shape, Stamp};
+use crate::listpack::{self, Encoding};
+use crate::view::Desk;
+use crate::{Deadline, End, Key, View, WrongType};
 use base::Item;
-use std::marker::PhantomData;
+use pack::map::Entry;
+use pack::seq::{Limits, Seq, image};
 use std::ops::ControlFlow;
 
-/// A list, to read.
-pub struct List<'v>(PhantomData<&'v ()>);
+/// A list leaves its entry when its image outgrows either.
+const IMAGE_BYTES_MAX: usize = 192;
+const IMAGE_LEN_MAX: u64 = 128;
+/// And returns when its listpack would be no larger than these: far enough below that a list which swings around the limit stays outside.
+const RETURN_BYTES_MAX: u64 = 64;
+const RETURN_LEN_MAX: u64 = 32;
+/// No image is a larger listpack than this: so many integers of 10 bytes, or its bytes of text and 3 for each.
+const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;
+/// Removing more elements than this from a tree does not add up their sizes.
+const SUMMED_LEN_MAX: u64 = 1024;
 
-#[allow(unused_variables)]
-#[allow(clippy::len_without_is_empty)]
-impl List<'_> {
+/// A list outside its entry.
+#[derive(Clone)]
+pub(crate) struct Tree {
+    pub(crate) seq: Seq,
+    /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is short again.
+    pub(crate) listpack_bytes: Option<u64>,
+    pub(crate) encoding: Encoding,
+}
+
+impl Tree {
+    fn grow(&mut self, bytes: u64) {
+        self.listpack_bytes = self.listpack_bytes.map(|sum| sum + bytes);
+    }
+
+    fn shrink(&mut self, bytes: u64) {
+        self.listpack_bytes = self.listpack_bytes.map(|sum| sum - bytes);
+    }
+
+    fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
+        self.grow(listpack::entry_bytes(Item::classify(value)));
+        self.seq.push(end, value, limits);
+    }
+
+    fn pop<R>(&mut self, end: End, limits: &Limits, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let mut bytes = 0;
+        let taken = self.seq.pop(end, limits, |item| {
+            bytes = listpack::entry_bytes(item);
+            take(item)
+        });
+        self.shrink(bytes);
+        taken
+    }
+
+    fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
+        let old = self.seq.get(index, listpack::entry_bytes).unwrap_or(0);
+        self.shrink(old);
+        self.grow(listpack::entry_bytes(Item::classify(value)));
+        self.seq.set(index, value, limits);
+    }
+
+    fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
+        if count <= SUMMED_LEN_MAX {
+            let removed = self.sum(index, count);
+            self.shrink(removed);
+        } else {
+            self.listpack_bytes = None;
+        }
+        self.seq.remove(index, count, limits);
+    }
+
+    /// The listpack bytes of `count` elements from `index` on.
+    fn sum(&self, index: u64, count: u64) -> u64 {
+        let mut sum = 0;
+        if count > 0 {
+            self.seq.visit(index, End::Tail, &mut |at, item| {
+                sum += listpack::entry_bytes(item);
+                if at + 1 < index + count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+        }
+        sum
+    }
+
+    /// After a removal: the name may change back, and a size that got lost is found again once that is cheap.
+    fn settle(&mut self, limits: &Limits) {
+        let len = self.seq.len();
+        if listpack::is_surely_long(limits.fill, len) {
+            return;
+        }
+        if self.listpack_bytes.is_none() {
+            self.listpack_bytes = Some(listpack::EMPTY_BYTES + self.sum(0, len));
+        }
+        let fits = |bytes| listpack::fits_half(limits.fill, bytes, len);
+        if self.listpack_bytes.is_some_and(fits) {
+            self.encoding = Encoding::Listpack;
+        }
+    }
+
+    /// Whether it is short enough to lie inside its entry.
+    fn is_small(&self) -> bool {
+        self.seq.len() <= RETURN_LEN_MAX && self.listpack_bytes.is_some_and(|bytes| bytes <= RETURN_BYTES_MAX)
+    }
+}
+
+/// A list, to read.
+pub struct List<'v>(Source<'v>);
+
+enum Source<'v> {
+    Image(&'v [u8]),
+    Tree(&'v Seq),
+}
+
+impl<'v> List<'v> {
+    fn of(meta: Meta, payload: &'v [u8], outside: Option<&'v Large>) -> Result<List<'v>, WrongType> {
+        match (meta.shape(), outside) {
+            (Shape::Listpack | Shape::Quicklist, _) => Ok(List(Source::Image(meta.value(payload)))),
+            (Shape::Tree, Some(Large::List(tree))) => Ok(List(Source::Tree(&tree.seq))),
+            _ => Err(WrongType),
+        }
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     pub fn len(&self) -> u64 {
-        todo!()
+        match self.0 {
+            Source::Image(image) => image::len(image),
+            Source::Tree(seq) => seq.len(),
+        }
     }
+
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        todo!()
+        match self.0 {
+            Source::Image(image) => image::get(image, index).map(look),
+            Source::Tree(seq) => seq.get(index, look),
+        }
     }
+
     /// Visits from element `index` towards the tail (or the head) until told to stop.
     pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
-        todo!()
+        if index >= self.len() {
+            return;
+        }
+        match self.0 {
+            Source::Image(image) => image::visit(image, index, towards, visit),
+            Source::Tree(seq) => seq.visit(index, towards, visit),
+        }
     }
+}
+
+/// Where the list is while it is edited.
+enum Body {
+    /// In the shard's draft buffer.
+    Draft,
+    /// Outside, where it was before.
+    Stored,
+    /// Outside, but not yet in the keyspace.
+    Grown(Box<Tree>),
 }
 
 /// A list, to edit. Dropping it puts it back; an empty list takes its key with it.
-pub struct ListMut<'v>(PhantomData<&'v ()>);
+pub struct ListMut<'v> {
+    /// Taken by the drop.
+    place: Option<Entry<'v, Large>>,
+    desk: Desk<'v>,
+    limits: &'v Limits,
+    deadline: Deadline,
+    body: Body,
+    /// The name, but for a stored tree, which keeps its own.
+    encoding: Encoding,
+    edits: Edits,
+}
 
-#[allow(unused_variables)]
-#[allow(clippy::len_without_is_empty)]
-impl ListMut<'_> {
+/// What happened to the list.
+#[derive(Default)]
+struct Edits {
+    changed: bool,
+    /// Something was removed or replaced: the name may change back.
+    removed: bool,
+    /// The command announced all that it adds: see [`ListMut::announce`].
+    announced: bool,
+}
+
+impl<'v> ListMut<'v> {
+    fn open(
+        place: Entry<'v, Large>,
+        desk: Desk<'v>,
+        deadline: Deadline,
+        limits: &'v Limits,
+    ) -> Result<ListMut<'v>, WrongType> {
+        let (mut encoding, mut body) = (Encoding::Listpack, Body::Draft);
+        desk.buffers.draft.open(&[]);
+        if let Entry::Occupied(entry) = &place {
+            let meta = Meta(entry.meta());
+            match meta.shape() {
+                Shape::Listpack => desk.buffers.draft.open(meta.value(entry.inline())),
+                Shape::Quicklist => {
+                    encoding = Encoding::Quicklist;
+                    desk.buffers.draft.open(meta.value(entry.inline()));
+                }
+                Shape::Tree => body = Body::Stored,
+                _ => return Err(WrongType),
+            }
+        }
+        Ok(ListMut { place: Some(place), desk, limits, deadline, body, encoding, edits: Edits::default() })
+    }
+
+    /// A new list where there was none; an entry in its place is overdue and will be overwritten.
+    fn create(place: Entry<'v, Large>, desk: Desk<'v>, limits: &'v Limits) -> ListMut<'v> {
+        desk.buffers.draft.open(&[]);
+        ListMut {
+            place: Some(place),
+            desk,
+            limits,
+            deadline: Deadline::Never,
+            body: Body::Draft,
+            encoding: Encoding::Listpack,
+            edits: Edits::default(),
+        }
+    }
+
+    fn tree(&self) -> Option<&Tree> {
+        match (&self.body, &self.place) {
+            (Body::Draft, _) => None,
+            (Body::Grown(tree), _) => Some(tree),
+            (Body::Stored, Some(Entry::Occupied(entry))) => match entry.outside() {
+                Some(Large::List(tree)) => Some(tree),
+                _ => unreachable!("the shape said that a list lies outside"),
+            },
+            (Body::Stored, _) => unreachable!("a stored list has its entry until the drop"),
+        }
+    }
+
+    fn tree_mut(&mut self) -> Option<&mut Tree> {
+        match (&mut self.body, &mut self.place) {
+            (Body::Draft, _) => None,
+            (Body::Grown(tree), _) => Some(tree),
+            (Body::Stored, Some(Entry::Occupied(entry))) => match entry.outside_mut() {
+                Some(Large::List(tree)) => Some(tree),
+                _ => unreachable!("the shape said that a list lies outside"),
+            },
+            (Body::Stored, _) => unreachable!("a stored list has its entry until the drop"),
+        }
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     pub fn len(&self) -> u64 {
-        todo!()
+        self.tree().map_or_else(|| self.desk.buffers.draft.len(), |tree| tree.seq.len())
     }
+
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        todo!()
+        match self.tree() {
+            None => self.desk.buffers.draft.get(index).map(look),
+            Some(tree) => tree.seq.get(index, look),
+        }
     }
+
     pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
-        todo!()
+        if index >= self.len() {
+            return;
+        }
+        match self.tree() {
+            None => self.visit_draft(index, towards, visit),
+            Some(tree) => tree.seq.visit(index, towards, visit),
+        }
     }
+
+    fn visit_draft(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
+        let draft = &self.desk.buffers.draft;
+        let mut go = |at: u64| draft.get(at).is_none_or(|item| visit(at, item).is_break());
+        let _ = match towards {
+            End::Tail => (index..draft.len()).any(&mut go),
+            End::Head => (0..=index).rev().any(&mut go),
+        };
+    }
+
+    /// Tells how much the command is about to add, so that the list's name changes as in Redis, which looks at all of it at once and
+    /// before adding any. Without it each element counts when it comes.
+    pub fn announce(&mut self, elements: u64, text_bytes: u64) {
+        self.prepare(elements, text_bytes);
+        self.edits.announced = true;
+    }
+
+    fn prepare(&mut self, elements: u64, text_bytes: u64) {
+        let fill = self.limits.fill;
+        let len = self.len() + elements;
+        match self.tree_mut() {
+            Some(tree) => {
+                let bytes = tree.listpack_bytes.unwrap_or(u64::MAX / 2);
+                if listpack::exceeds(fill, bytes + text_bytes, len) {
+                    tree.encoding = Encoding::Quicklist;
+                }
+            }
+            None => {
+                let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
+                if !is_far && listpack::exceeds(fill, self.draft_listpack_bytes() + text_bytes, len) {
+                    self.encoding = Encoding::Quicklist;
+                }
+            }
+        }
+    }
+
+    /// The size of the draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
+    fn draft_listpack_bytes(&self) -> u64 {
+        let mut sum = listpack::EMPTY_BYTES;
+        self.visit_draft(0, End::Tail, &mut |_, item| {
+            sum += listpack::entry_bytes(item);
+            ControlFlow::Continue(())
+        });
+        sum
+    }
+
+    /// One element is about to be added.
+    fn prepare_one(&mut self, value: &[u8]) {
+        if !self.edits.announced {
+            self.prepare(1, value.len() as u64);
+        }
+        self.edits.changed = true;
+        if value.len() > IMAGE_BYTES_MAX {
+            self.leave();
+        }
+    }
+
+    /// The draft becomes a tree.
+    fn leave(&mut self) {
+        if matches!(self.body, Body::Draft) {
+            self.body = Body::Grown(Box::new(Tree {
+                seq: self.desk.buffers.draft.to_seq(self.limits),
+                listpack_bytes: Some(self.draft_listpack_bytes()),
+                encoding: self.encoding,
+            }));
+        }
+    }
+
+    /// The draft has grown; it may have to leave.
+    fn check_draft(&mut self) {
+        let draft = &self.desk.buffers.draft;
+        if draft.image_len() > IMAGE_BYTES_MAX || draft.len() > IMAGE_LEN_MAX {
+            self.leave();
+        }
+    }
+
     pub fn push(&mut self, end: End, value: &[u8]) {
-        todo!()
+        self.prepare_one(value);
+        let limits = self.limits;
+        match self.tree_mut() {
+            Some(tree) => tree.push(end, value, limits),
+            None => {
+                self.desk.buffers.draft.push(end, value);
+                self.check_draft();
+            }
+        }
     }
+
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        todo!()
+        self.edits.changed = true;
+        self.edits.removed = true;
+        let limits = self.limits;
+        match self.tree_mut() {
+            Some(tree) => tree.pop(end, limits, take),
+            None => self.desk.buffers.draft.pop(end, take),
+        }
     }
+
     pub fn set(&mut self, index: u64, value: &[u8]) {
-        todo!()
+        self.prepare_one(value);
+        self.edits.removed = true;
+        let limits = self.limits;
+        match self.tree_mut() {
+            Some(tree) => tree.set(index, value, limits),
+            None => {
+                self.desk.buffers.draft.set(index, value);
+                self.check_draft();
+            }
+        }
     }
+
     pub fn insert(&mut self, index: u64, value: &[u8]) {
-        todo!()
+        self.prepare_one(value);
+        let limits = self.limits;
+        match self.tree_mut() {
+            Some(tree) => {
+                tree.grow(listpack::entry_bytes(Item::classify(value)));
+                tree.seq.insert(index, value, limits);
+            }
+            None => {
+                self.desk.buffers.draft.insert(index, value);
+                self.check_draft();
+            }
+        }
     }
+
     pub fn remove(&mut self, index: u64, count: u64) {
-        todo!()
+        self.edits.changed = true;
+        self.edits.removed = true;
+        let limits = self.limits;
+        match self.tree_mut() {
+            Some(tree) => tree.remove(index, count, limits),
+            None => self.desk.buffers.draft.remove(index, count),
+        }
+    }
+
+    /// After removals: name and place may change back.
+    fn settle(&mut self) {
+        let (fill, limits) = (self.limits.fill, self.limits);
+        let Some(tree) = self.tree_mut() else {
+            // An image is below half of any limit in bytes, so only a limit in elements can forbid it.
+            if listpack::fits_half(fill, IMAGE_LISTPACK_BYTES_MAX, self.len()) {
+                self.encoding = Encoding::Listpack;
+            }
+            return;
+        };
+        tree.settle(limits);
+        if !tree.is_small() {
+            return;
+        }
+        let (encoding, seq) = (tree.encoding, tree.seq.clone());
+        let draft = &mut self.desk.buffers.draft;
+        draft.open(&[]);
+        let mut text = Vec::with_capacity(RETURN_BYTES_MAX as usize);
+        seq.visit(0, End::Tail, &mut |_, item| {
+            text.clear();
+            item.append_to(&mut text);
+            draft.push(End::Tail, &text);
+            ControlFlow::Continue(())
+        });
+        self.encoding = encoding;
+        self.body = Body::Draft;
+    }
+
+    fn write_back(&mut self, place: Entry<'v, Large>) {
+        let stamp = Stamp::new(self.deadline);
+        match std::mem::replace(&mut self.body, Body::Draft) {
+            Body::Stored => {}
+            Body::Grown(tree) => {
+                let meta = Meta::new(Shape::Tree, &stamp);
+                self.put(place, meta, stamp.as_bytes(), Some(Large::List(*tree)));
+            }
+            Body::Draft => {
+                let shape = match self.encoding {
+                    Encoding::Listpack => Shape::Listpack,
+                    Encoding::Quicklist => Shape::Quicklist,
+                };
+                let mut payload = std::mem::take(&mut self.desk.buffers.payload);
+                let image = self.desk.buffers.draft.close();
+                let bytes = stamp.payload(image, &mut payload);
+                // The image is lent by the draft, so the entry is written without the desk's other parts.
+                let old = put_entry(place, Meta::new(shape, &stamp), bytes, None);
+                self.desk.buffers.payload = payload;
+                self.desk.discard(old);
+            }
+        }
+    }
+
+    fn put(&mut self, place: Entry<'v, Large>, meta: Meta, payload: &[u8], outside: Option<Large>) {
+        let old = put_entry(place, meta, payload, outside);
+        self.desk.discard(old);
     }
 }
 
-#[allow(unused_variables)]
+/// Writes an entry; what lay outside before is returned.
+fn put_entry(place: Entry<'_, Large>, meta: Meta, payload: &[u8], outside: Option<Large>) -> Option<Large> {
+    match place {
+        Entry::Vacant(entry) => {
+            entry.insert(meta.0, payload, outside);
+            None
+        }
+        Entry::Occupied(mut entry) => {
+            let is_in_place =
+                outside.is_none() && entry.outside().is_none() && entry.inline().len() == payload.len();
+            if !is_in_place {
+                return entry.replace(meta.0, payload, outside);
+            }
+            entry.inline_mut().copy_from_slice(payload);
+            entry.set_meta(meta.0);
+            None
+        }
+    }
+}
+
+impl Drop for ListMut<'_> {
+    fn drop(&mut self) {
+        if self.edits.removed && self.len() > 0 {
+            self.settle();
+        }
+        let is_empty = self.len() == 0;
+        let Some(place) = self.place.take() else { return };
+        match place {
+            Entry::Occupied(entry) if is_empty => self.desk.remove(entry),
+            Entry::Vacant(_) if is_empty => {}
+            place if self.edits.changed => self.write_back(place),
+            _ => {}
+        }
+    }
+}
+
 impl View<'_> {
     pub fn list(&mut self, key: &Key<'_>) -> Result<Option<List<'_>>, WrongType> {
-        todo!()
+        let found = self.look(key);
+        found.map(|found| List::of(Meta(found.meta), found.inline, found.outside)).transpose()
     }
-    pub fn list_mut(&mut self, key: &Key<'_>) -> Result<Option<ListMut<'_>>, WrongType> {
-        todo!()
+
+    pub fn list_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ListMut<'v>>, WrongType> {
+        let limits = &self.settings().list;
+        let (map, seed, mut desk) = self.open(key);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
+        match desk.live_deadline(&entry) {
+            Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits).map(Some),
+            None => {
+                desk.remove(entry);
+                Ok(None)
+            }
+        }
     }
+
     /// Created empty where missing.
-    pub fn list_or_new(&mut self, key: &Key<'_>) -> Result<ListMut<'_>, WrongType> {
-        todo!()
+    pub fn list_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ListMut<'v>, WrongType> {
+        let limits = &self.settings().list;
+        let (map, seed, mut desk) = self.open(key);
+        match map.entry(seed, key.hash, key.bytes()) {
+            Entry::Vacant(entry) => Ok(ListMut::create(Entry::Vacant(entry), desk, limits)),
+            Entry::Occupied(mut entry) => match desk.live_deadline(&entry) {
+                Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits),
+                None => {
+                    let old = Meta(entry.meta()).deadline(entry.inline());
+                    desk.timer.change(&mut entry, old, Deadline::Never);
+                    // What is left under this meta is never read: the drop overwrites or removes it.
+                    entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
+                    Ok(ListMut::create(Entry::Occupied(entry), desk, limits))
+                }
+            },
+        }
     }
 }

@@ -1,17 +1,34 @@
 //! What a data command sees: the shards of its keys, locked, one database of them, the time, the settings. A [`Key`]
 //! can only come from the lock that made the view, so a command cannot name a shard that it does not hold.
-use crate::{Garbage, Settings};
+//!
+//! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is gone for
+//! every method; what only reads notes it in `overdue`, because it lends from the tree while it returns, and the view
+//! removes it when the next one asks for garbage or the view ends.
+use crate::entry::{Large, Meta};
+use crate::expire::Timer;
+use crate::shard::{Buffers, Db, Shard, discard, kind};
+use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
-use std::marker::PhantomData;
+use base::hash::{Hash, Seed};
+use pack::map::{Entry, Found, Map, Occupied};
+use std::sync::MutexGuard;
 
 /// A key whose shard is locked by the view it came with.
 #[derive(Clone, Copy)]
-pub struct Key<'k>(PhantomData<&'k [u8]>);
+pub struct Key<'k> {
+    bytes: &'k [u8],
+    pub(crate) hash: Hash,
+    /// Which of the view's guards holds its shard.
+    guard: u32,
+}
 
-#[allow(unused_variables)]
 impl<'k> Key<'k> {
+    pub(crate) fn new(bytes: &'k [u8], hash: Hash, guard: u32) -> Key<'k> {
+        Key { bytes, hash, guard }
+    }
+
     pub fn bytes(&self) -> &'k [u8] {
-        todo!()
+        self.bytes
     }
 }
 
@@ -41,65 +58,262 @@ pub enum Deadline {
     At(Millis),
 }
 
-/// What OBJECT, DEBUG OBJECT, MEMORY USAGE and MEMORY LAYOUT report.
-#[derive(Clone, Debug)]
-pub struct KeyInfo {
-    pub kind: Kind,
-    pub encoding: &'static str,
-    /// Whether the value lies inside its keyspace entry.
-    pub is_inline: bool,
-    /// Elements, or bytes of a string.
-    pub len: u64,
-    /// All bytes that the key costs: its entry with its share of the leaf's overhead, and what lies outside.
-    pub memory_bytes: u64,
-    /// The size that Redis would serialize it to, about.
-    pub serialized_bytes: u64,
-    pub stats: pack::stats::Stats,
-    pub nodes: pack::seq::Nodes,
+impl Deadline {
+    pub(crate) fn is_past(self, now: Millis) -> bool {
+        matches!(self, Deadline::At(at) if at <= now)
+    }
 }
 
-pub struct View<'k>(PhantomData<&'k ()>);
+/// The locks that a view holds: one inline, or those of all its keys' shards in ascending order.
+pub(crate) enum Guards<'k> {
+    One(MutexGuard<'k, Shard>),
+    Many(Vec<MutexGuard<'k, Shard>>),
+}
 
-#[allow(unused_variables)]
+impl Guards<'_> {
+    #[inline]
+    fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
+        match self {
+            Guards::One(shard) => shard,
+            Guards::Many(shards) => &mut shards[key.guard as usize],
+        }
+    }
+}
+
+/// A key that a lookup found past its deadline.
+struct Overdue {
+    key: Vec<u8>,
+    hash: Hash,
+    guard: u32,
+}
+
+/// A value between two keys: taken from one, to be put under another, without a copy of what lies outside.
+pub struct Taken {
+    meta: Meta,
+    inline: Vec<u8>,
+    outside: Option<Large>,
+}
+
+pub struct View<'k> {
+    guards: Guards<'k>,
+    keyspace: &'k Keyspace,
+    settings: &'k Settings,
+    now: Millis,
+    db: u16,
+    counts_lookups: bool,
+    overdue: Vec<Overdue>,
+    garbage: Vec<Garbage>,
+}
+
+/// One database of one key's shard, to be written: everything but the tree itself.
+pub(crate) struct Desk<'s> {
+    pub(crate) timer: Timer<'s>,
+    pub(crate) stats: &'s mut ShardStats,
+    pub(crate) buffers: &'s mut Buffers,
+    pub(crate) garbage: &'s mut Vec<Garbage>,
+}
+
+impl Desk<'_> {
+    pub(crate) fn discard(&mut self, value: Option<Large>) {
+        discard(value, self.garbage, self.stats);
+    }
+
+    /// The deadline of an entry that is there; counts it as expired and answers None if the key is gone already.
+    #[inline]
+    pub(crate) fn live_deadline(&mut self, entry: &Occupied<'_, Large>) -> Option<Deadline> {
+        let deadline = Meta(entry.meta()).deadline(entry.inline());
+        let is_past = deadline.is_past(self.timer.now);
+        self.stats.expired += u64::from(is_past);
+        (!is_past).then_some(deadline)
+    }
+
+    /// Removes an entry, whatever its deadline.
+    pub(crate) fn remove(&mut self, entry: Occupied<'_, Large>) {
+        self.timer.volatile.remove(Meta(entry.meta()).deadline(entry.inline()));
+        let removed = entry.remove();
+        self.discard(removed.outside);
+    }
+}
+
 impl<'k> View<'k> {
+    #[inline]
+    pub(crate) fn new(
+        keyspace: &'k Keyspace,
+        guards: Guards<'k>,
+        db: u16,
+        now: Millis,
+        settings: &'k Settings,
+    ) -> View<'k> {
+        debug_assert!(db < keyspace.databases(), "SELECT refused this database");
+        View {
+            guards,
+            keyspace,
+            settings,
+            now,
+            db,
+            counts_lookups: false,
+            overdue: Vec::new(),
+            garbage: Vec::new(),
+        }
+    }
+
     pub fn now(&self) -> Millis {
-        todo!()
+        self.now
     }
+
     pub fn settings(&self) -> &'k Settings {
-        todo!()
+        self.settings
     }
+
     /// From here on lookups count as keyspace hits and misses (dispatch calls it for commands that read).
     pub fn count_lookups(&mut self) {
-        todo!()
+        self.counts_lookups = true;
     }
+
+    /// The tree to write `key` in, what its splits need, and the rest of the shard.
+    #[inline]
+    pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Large>, &'k Seed, Desk<'_>) {
+        let shard = self.guards.shard(key);
+        let due = &self.keyspace.dues[shard.index as usize];
+        let (db, stats, buffers) = shard.open(self.db);
+        let timer = Timer { now: self.now, wheel: &mut db.wheel, volatile: &mut db.volatile, due };
+        let desk = Desk { timer, stats, buffers, garbage: &mut self.garbage };
+        (&mut db.map, &self.keyspace.seed, desk)
+    }
+
+    /// The entry of `key`, to be read, if it is there and not past its deadline.
+    #[inline]
+    pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        let (db, stats) = self.guards.shard(key).db_and_stats(self.db);
+        let mut found = db.and_then(|db| db.map.find(key.hash, key.bytes));
+        if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
+            self.overdue.push(Overdue { key: key.bytes.to_vec(), hash: key.hash, guard: key.guard });
+            found = None;
+        }
+        if self.counts_lookups {
+            stats.hits += u64::from(found.is_some());
+            stats.misses += u64::from(found.is_none());
+        }
+        found
+    }
+
+    /// The tree that `key` is in, to be asked about it.
+    pub(crate) fn map(&mut self, key: &Key<'_>) -> Option<&Map<Large>> {
+        let db = self.db;
+        self.guards.shard(key).db(db).map(|db| &db.map)
+    }
+
     /// A key past its deadline is removed by whatever looks at it: every method here behaves as if it were gone.
     pub fn exists(&mut self, key: &Key<'_>) -> bool {
-        todo!()
+        self.look(key).is_some()
     }
+
     pub fn kind(&mut self, key: &Key<'_>) -> Option<Kind> {
-        todo!()
+        self.look(key).as_ref().map(kind)
     }
+
     pub fn deadline(&mut self, key: &Key<'_>) -> Option<Deadline> {
-        todo!()
+        self.look(key).map(|found| Meta(found.meta).deadline(found.inline))
     }
+
     /// Whether the key existed. A deadline that has passed removes the key.
     pub fn set_deadline(&mut self, key: &Key<'_>, deadline: Deadline) -> bool {
-        todo!()
+        let (map, seed, mut desk) = self.open(key);
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return false };
+        let Some(old) = desk.live_deadline(&entry) else {
+            desk.remove(entry);
+            return false;
+        };
+        if deadline.is_past(desk.timer.now) {
+            desk.remove(entry);
+            return true;
+        }
+        desk.timer.change(&mut entry, old, deadline);
+        desk.restamp(entry, deadline);
+        true
     }
+
     /// Whether it existed. What is large is left for the background.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
-        todo!()
+        let (map, seed, mut desk) = self.open(key);
+        let Some(removed) = map.remove(seed, key.hash, key.bytes) else { return false };
+        let deadline = Meta(removed.meta).deadline(&removed.inline);
+        desk.timer.volatile.remove(deadline);
+        desk.discard(removed.outside);
+        let is_past = deadline.is_past(desk.timer.now);
+        desk.stats.expired += u64::from(is_past);
+        !is_past
     }
-    /// OBJECT ENCODING's name under the thresholds.
-    pub fn info(&mut self, key: &Key<'_>) -> Option<KeyInfo> {
-        todo!()
+
+    /// Takes the value of `key`, with its deadline, out of the keyspace.
+    pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, desk) = self.open(key);
+        let removed = map.remove(seed, key.hash, key.bytes)?;
+        let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
+        let deadline = taken.meta.deadline(&taken.inline);
+        desk.timer.volatile.remove(deadline);
+        if deadline.is_past(desk.timer.now) {
+            desk.stats.expired += 1;
+            discard(taken.outside, desk.garbage, desk.stats);
+            return None;
+        }
+        Some(taken)
     }
+
+    /// Puts a value that was taken under `key`, with the deadline it came with; what was there goes.
+    pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
+        let (map, seed, mut desk) = self.open(key);
+        let deadline = taken.meta.deadline(&taken.inline);
+        match map.entry(seed, key.hash, key.bytes) {
+            Entry::Occupied(mut entry) => {
+                let old = Meta(entry.meta()).deadline(entry.inline());
+                desk.timer.change(&mut entry, old, deadline);
+                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside);
+                desk.discard(old);
+            }
+            Entry::Vacant(mut entry) => {
+                desk.timer.change(&mut entry, Deadline::Never, deadline);
+                entry.insert(taken.meta.0, &taken.inline, taken.outside);
+            }
+        }
+    }
+
     /// A write changed so many things (`rdb_changes_since_last_save`). The value APIs do not count: commands do, as Redis does.
     pub fn dirty(&mut self, changes: u64) {
-        todo!()
+        match &mut self.guards {
+            Guards::One(shard) => shard.stats.dirty += changes,
+            Guards::Many(shards) => {
+                if let Some(shard) = shards.first_mut() {
+                    shard.stats.dirty += changes;
+                }
+            }
+        }
     }
+
     /// Takes what is to be freed elsewhere; nearly always empty.
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
-        todo!()
+        self.bury();
+        std::mem::take(&mut self.garbage)
+    }
+
+    /// Removes the keys that lookups found past their deadlines, unless they were written since.
+    fn bury(&mut self) {
+        for Overdue { key, hash, guard } in std::mem::take(&mut self.overdue) {
+            let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard));
+            if let Entry::Occupied(entry) = map.entry(seed, hash, &key)
+                && desk.live_deadline(&entry).is_none()
+            {
+                desk.remove(entry);
+            }
+        }
+    }
+}
+
+impl Drop for View<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.overdue.is_empty() {
+            self.bury();
+        }
     }
 }

@@ -1,7 +1,18 @@
 //! Work on the whole keyspace. The caller (dispatch) holds every worker's lock where the command says so; each method
 //! locks shard by shard.
+//!
+//! A SCAN cursor is a position in hash order, so it means the same whatever splits, merges, flushes or fills the trees meanwhile, and the
+//! server keeps nothing for it:
+//!
+//! ```text
+//! bit 47..32  shard     bit 31..0  place in the shard's tree     0 is the beginning and the end
+//! ```
+use crate::shard::{Db, Volatile, for_each_live, kind, scan_leaf};
 use crate::{Garbage, Keyspace, Kind};
 use base::Millis;
+use base::random::Random;
+use pack::stats::Stats;
+use std::sync::atomic::Ordering;
 
 /// Where a SCAN stands: 0 at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,20 +20,33 @@ pub struct ScanStep {
     pub next_cursor: u64,
 }
 
-#[allow(unused_variables)]
+/// A call of SCAN looks at no more than this many shards or leaves beyond its count: empty ones are cheap, but there may be
+/// 65,536.
+const EMPTY_STEPS_MAX: u64 = 1024;
+
 impl Keyspace {
     /// Keys in `db`, those not yet removed past their deadline included, as DBSIZE counts.
     pub fn len(&self, db: u16) -> u64 {
-        todo!()
+        (0..self.shards()).map(|index| self.shard(index).db(db).map_or(0, |db| db.map.len())).sum()
     }
+
     pub fn is_empty(&self, db: u16) -> bool {
         self.len(db) == 0
     }
-    /// Keys with a deadline in `db`, and the mean time to live in milliseconds of a sample of them.
+
+    /// Keys with a deadline in `db`, and their mean time to live in milliseconds (0 where none is left to live).
     pub fn volatile(&self, db: u16, now: Millis) -> (u64, i64) {
-        todo!()
+        let of_shard = |index| self.shard(index).db(db).map_or(Volatile::default(), |db| db.volatile);
+        let sum = (0..self.shards()).map(of_shard).fold(Volatile::default(), Volatile::sum);
+        if sum.keys == 0 {
+            return (0, 0);
+        }
+        let mean = sum.deadlines_ms / i128::from(sum.keys) - i128::from(now.0);
+        (sum.keys, i64::try_from(mean.max(0)).unwrap_or(i64::MAX))
     }
+
     /// Visits about `count` keys of `db` from `cursor` on; keys past their deadline are not shown. A cursor is any u64.
+    /// A key that is there from the call with 0 to the call that answers 0 is visited at least once.
     pub fn scan(
         &self,
         db: u16,
@@ -31,18 +55,136 @@ impl Keyspace {
         count: u64,
         visit: &mut dyn FnMut(&[u8], Kind),
     ) -> ScanStep {
-        todo!()
+        let mut shard = cursor >> 32;
+        let mut place = cursor as u32;
+        let (mut seen, mut steps) = (0, 0);
+        while shard < self.shards() as u64 && seen < count && steps < count.saturating_add(EMPTY_STEPS_MAX) {
+            steps += 1;
+            let guard = self.shard(shard as usize);
+            let step = guard.db(db).map(|db| scan_leaf(db, &self.seed, now, place, visit));
+            match step {
+                Some((leaf, Some(next))) => {
+                    seen += leaf;
+                    place = next;
+                }
+                Some((leaf, None)) => {
+                    seen += leaf;
+                    (shard, place) = (shard + 1, 0);
+                }
+                None => (shard, place) = (shard + 1, 0),
+            }
+        }
+        let is_done = shard >= self.shards() as u64;
+        ScanStep { next_cursor: if is_done { 0 } else { shard << 32 | u64::from(place) } }
     }
+
     /// Every live key of `db`.
     pub fn for_each(&self, db: u16, now: Millis, visit: &mut dyn FnMut(&[u8], Kind)) {
-        todo!()
+        for index in 0..self.shards() {
+            if let Some(db) = self.shard(index).db(db) {
+                for_each_live(db, now, visit);
+            }
+        }
     }
+
+    /// Visits one key of `db`, chosen uniformly among the live ones; false if there seem to be none. As Redis does, it gives up on
+    /// a database in which nearly all keys are overdue.
+    pub fn random_key(
+        &self,
+        db: u16,
+        now: Millis,
+        random: &mut Random,
+        visit: &mut dyn FnMut(&[u8], Kind),
+    ) -> bool {
+        const TRIES_MAX: u32 = 100;
+        for _ in 0..TRIES_MAX {
+            let keys = self.len(db);
+            if keys == 0 {
+                return false;
+            }
+            if self.visit_nth_shard(db, now, random.below(keys), random, visit) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Visits a random key of the shard that holds the `nth` of all keys; false if that key is overdue.
+    fn visit_nth_shard(
+        &self,
+        db: u16,
+        now: Millis,
+        mut nth: u64,
+        random: &mut Random,
+        visit: &mut dyn FnMut(&[u8], Kind),
+    ) -> bool {
+        for index in 0..self.shards() {
+            let guard = self.shard(index);
+            let len = guard.db(db).map_or(0, |db| db.map.len());
+            if nth >= len {
+                nth -= len;
+                continue;
+            }
+            let Some(found) = guard.random(db, random) else { return false };
+            let is_live = !Db::is_overdue(&found, now);
+            if is_live {
+                visit(found.key, kind(&found));
+            }
+            return is_live;
+        }
+        false
+    }
+
     /// Empties `db`, or all (None); what was there is returned to be dropped by whoever pleases. Returns the key count too.
+    /// O(shards), whatever the keys. Changes are for the command to count ([`Keyspace::dirty`]).
     pub fn flush(&self, db: Option<u16>) -> (u64, Vec<Garbage>) {
-        todo!()
+        let mut garbage = Vec::new();
+        let mut keys = 0;
+        for index in 0..self.shards() {
+            let mut shard = self.shard(index);
+            keys += shard.flush(db, &mut garbage);
+            self.dues[index].store(shard.next_due(), Ordering::Relaxed);
+        }
+        (keys, garbage)
     }
+
     /// Sums of all trees of `db`.
-    pub fn tree_stats(&self, db: u16) -> pack::stats::Stats {
-        todo!()
+    pub fn tree_stats(&self, db: u16) -> Stats {
+        let mut sum = Stats::default();
+        for index in 0..self.shards() {
+            if let Some(db) = self.shard(index).db(db) {
+                add_stats(&mut sum, &db.map.stats());
+            }
+        }
+        sum
     }
+
+    /// Bytes that the timing wheels of `db` take.
+    pub fn wheel_bytes(&self, db: u16) -> u64 {
+        let of_shard = |index| {
+            let shard = self.shard(index);
+            let wheel = shard.db(db).and_then(|db| db.wheel.as_deref());
+            wheel.map_or(0, |wheel| wheel.allocated_bytes())
+        };
+        (0..self.shards()).map(of_shard).sum()
+    }
+}
+
+fn add_stats(sum: &mut Stats, more: &Stats) {
+    let pairs = [
+        (&mut sum.inner, &more.inner),
+        (&mut sum.tagged, &more.tagged),
+        (&mut sum.strings, &more.strings),
+        (&mut sum.ints, &more.ints),
+        (&mut sum.compressed, &more.compressed),
+        (&mut sum.outside, &more.outside),
+    ];
+    for (sum, more) in pairs {
+        sum.nodes += more.nodes;
+        sum.entries += more.entries;
+        sum.used_bytes += more.used_bytes;
+        sum.allocated_bytes += more.allocated_bytes;
+    }
+    sum.compressed_raw_bytes += more.compressed_raw_bytes;
+    sum.height = sum.height.max(more.height);
 }

@@ -1,0 +1,264 @@
+//! Expiry: on access (`view.rs` and the value APIs treat a key past its deadline as gone), and by the clock, here.
+//!
+//! The wheel of a shard does not hold keys. Every leaf of the keyspace carries a *note*, and every item of the wheel names a
+//! range of places in hash order. No address, so leaves stay free to split, merge and move without telling anyone.
+//!
+//! | note | meaning |
+//! |---|---|
+//! | `u64::MAX` | no entry of the leaf has a deadline |
+//! | 2 and up | no entry's deadline is earlier, and every place of the leaf lies in the range of an item due at just this time |
+//! | `UNSURE` (0) | two leaves with different notes merged |
+//! | `ASKED` (1) | as `UNSURE`, and every place of the leaf lies in the range of an item that is due at once |
+//!
+//! When a key gets a deadline earlier than its leaf's note, the leaf's range is scheduled for it and the note lowered. A later
+//! deadline costs nothing. When an item fires, the leaves that overlap its range *and whose note has come* are swept: what is due is removed, the rest
+//! gives the new note and its new item. A leaf whose note was raised meanwhile is passed by, so a key that is refreshed all the time is
+//! looked at once per fired item, not once per refresh.
+//!
+//! Why a merge of different notes must not take the smaller one: entries that come later, with later deadlines, would
+//! rely on its item, which covers only one of the two old ranges; if the leaf splits again, the other half waits for an item that never comes.
+//! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it right.
+use crate::entry::{Large, Meta};
+use crate::keyspace::NEVER_DUE;
+use crate::shard::{Db, Volatile, discard};
+use crate::wheel::{Item, Step, Wheel};
+use crate::{Deadline, Garbage, Keyspace, ShardStats};
+use base::Millis;
+use base::hash::Seed;
+use pack::map::{Found, LeafPlace, Occupied, OrderRange, Removed, Sweep, Sweeper, Vacant};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+const UNSURE: u64 = 0;
+const ASKED: u64 = 1;
+const FIRST_NOTE: u64 = 2;
+const NO_DEADLINE: u64 = u64::MAX;
+
+/// A sweep goes over about so many entries at a time, so that an item whose one leaf has become thousands does
+/// not hold its shard for long.
+const SWEPT_ENTRIES: u64 = 256;
+/// Looking at so many entries counts like removing one.
+const LOOKS_PER_REMOVAL: u64 = 16;
+
+fn note_of(Millis(ms): Millis) -> u64 {
+    u64::try_from(ms).unwrap_or(0).max(FIRST_NOTE)
+}
+
+fn time_of(note: u64) -> i64 {
+    i64::try_from(note).unwrap_or(NEVER_DUE)
+}
+
+/// An entry of the map, present or to come, in its leaf.
+pub(crate) trait InLeaf {
+    fn place(&self) -> LeafPlace;
+    fn note(&mut self, note: u64);
+}
+
+impl InLeaf for Occupied<'_, Large> {
+    fn place(&self) -> LeafPlace {
+        self.leaf()
+    }
+    fn note(&mut self, note: u64) {
+        self.set_note(note);
+    }
+}
+
+impl InLeaf for Vacant<'_, Large> {
+    fn place(&self) -> LeafPlace {
+        self.leaf()
+    }
+    fn note(&mut self, note: u64) {
+        self.set_note(note);
+    }
+}
+
+/// What a change of a deadline touches besides the entry.
+pub(crate) struct Timer<'s> {
+    pub(crate) now: Millis,
+    pub(crate) wheel: &'s mut Option<Box<Wheel>>,
+    pub(crate) volatile: &'s mut Volatile,
+    pub(crate) due: &'s AtomicI64,
+}
+
+impl Timer<'_> {
+    /// The entry's deadline goes from `old` to `new`.
+    #[inline]
+    pub(crate) fn change(&mut self, entry: &mut impl InLeaf, old: Deadline, new: Deadline) {
+        if old == new {
+            return;
+        }
+        self.volatile.remove(old);
+        self.volatile.add(new);
+        if let Deadline::At(at) = new {
+            self.arm(entry, note_of(at));
+        }
+    }
+
+    fn arm(&mut self, entry: &mut impl InLeaf, note: u64) {
+        let leaf = entry.place();
+        match leaf.note {
+            UNSURE => {
+                entry.note(ASKED);
+                self.schedule(note_of(self.now), leaf.range);
+            }
+            ASKED => {}
+            old if note < old => {
+                entry.note(note);
+                self.schedule(note, leaf.range);
+            }
+            _ => {}
+        }
+    }
+
+    fn schedule(&mut self, due: u64, range: OrderRange) {
+        let now = note_of(self.now);
+        self.wheel.get_or_insert_with(|| Box::new(Wheel::new(now))).schedule(Item { due, range });
+        Keyspace::publish_due(self.due, time_of(due));
+    }
+}
+
+/// Goes through leaves whose time has come.
+struct Reaper<'s> {
+    now: Millis,
+    wheel: &'s mut Wheel,
+    volatile: &'s mut Volatile,
+    stats: &'s mut ShardStats,
+    garbage: &'s mut Vec<Garbage>,
+    /// The earliest deadline that stays in the leaf being visited.
+    earliest: u64,
+    looks: u64,
+    removals: u64,
+}
+
+impl Sweeper<Large> for Reaper<'_> {
+    fn visit(&mut self, found: Found<'_, Large>) -> Sweep {
+        self.looks += 1;
+        match Meta(found.meta).deadline(found.inline) {
+            Deadline::Never => Sweep::Keep,
+            deadline if deadline.is_past(self.now) => Sweep::Remove,
+            Deadline::At(at) => {
+                self.earliest = self.earliest.min(note_of(at));
+                Sweep::Keep
+            }
+        }
+    }
+
+    fn removed(&mut self, _key: &[u8], removed: Removed<Large>) {
+        self.removals += 1;
+        self.volatile.remove(Meta(removed.meta).deadline(&removed.inline));
+        self.stats.expired += 1;
+        discard(removed.outside, self.garbage, self.stats);
+    }
+
+    fn renote(&mut self, range: OrderRange) -> u64 {
+        let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
+        if note != NO_DEADLINE {
+            self.wheel.schedule(Item { due: note, range });
+        }
+        note
+    }
+}
+
+impl Db {
+    /// Removes what is due, until `budget` is used up. Returns when to come again.
+    fn expire(
+        &mut self,
+        now: Millis,
+        seed: &Seed,
+        budget: &mut u64,
+        stats: &mut ShardStats,
+        garbage: &mut Vec<Garbage>,
+    ) -> i64 {
+        let Some(wheel) = &mut self.wheel else { return NEVER_DUE };
+        while *budget > 0 {
+            let cost = match wheel.step(note_of(now)) {
+                Step::Idle => break,
+                Step::Moved => 0,
+                Step::Fired(item) => {
+                    // Workers' clocks differ by a moment: what one saw fall due is due.
+                    let now = now.max(Millis(time_of(wheel.elapsed())));
+                    let (part, rest) = cut(item.range, self.map.len());
+                    let mut reaper = Reaper {
+                        now,
+                        wheel,
+                        volatile: &mut self.volatile,
+                        stats,
+                        garbage,
+                        earliest: NO_DEADLINE,
+                        looks: 0,
+                        removals: 0,
+                    };
+                    self.map.sweep(seed, part, note_of(now), &mut reaper);
+                    let cost = reaper.removals + reaper.looks / LOOKS_PER_REMOVAL;
+                    if let Some(range) = rest {
+                        wheel.schedule(Item { due: item.due, range });
+                    }
+                    cost
+                }
+            };
+            *budget = budget.saturating_sub(cost + 1);
+        }
+        self.next_due()
+    }
+
+    /// When something here is next due.
+    pub(crate) fn next_due(&self) -> i64 {
+        self.wheel.as_ref().and_then(|wheel| wheel.next_due()).map_or(NEVER_DUE, time_of)
+    }
+}
+
+/// The first part of `range`, of about `SWEPT_ENTRIES` entries, and the rest. Hashes are uniform, so width tells.
+fn cut(range: OrderRange, entries: u64) -> (OrderRange, Option<OrderRange>) {
+    let width = (SWEPT_ENTRIES << 32) / entries.max(1);
+    match u64::from(range.first) + width {
+        next if next <= u64::from(range.last) => {
+            let next = next as u32;
+            (OrderRange { last: next - 1, ..range }, Some(OrderRange { first: next, ..range }))
+        }
+        _ => (range, None),
+    }
+}
+
+impl Keyspace {
+    /// When something in shards `first, first + step, ...` falls due. Reads no lock: some hundred loads.
+    pub fn next_due(&self, first: usize, step: usize) -> Option<Millis> {
+        let dues = self.dues.iter().skip(first).step_by(step);
+        let next = dues.map(|due| due.load(Ordering::Relaxed)).min().unwrap_or(NEVER_DUE);
+        (next != NEVER_DUE).then_some(Millis(next))
+    }
+
+    /// Removes what is due in shards `first, first + step, ...` at `now`, at most about `budget` keys in all, oldest
+    /// first. Returns when to call again (None: nothing volatile waits) and what must be freed. Locks only shards that
+    /// have something due, one at a time. Where the budget ends, the next call goes on, so that no shard waits for ever.
+    pub fn expire(
+        &self,
+        now: Millis,
+        first: usize,
+        step: usize,
+        budget: usize,
+        garbage: &mut Vec<Garbage>,
+    ) -> Option<Millis> {
+        let shards: usize = self.shards().saturating_sub(first).div_ceil(step);
+        let turn = self.expire_turn.load(Ordering::Relaxed);
+        let mut left = budget as u64;
+        for n in 0..shards {
+            let nth = (turn + n) % shards;
+            let index = first + nth * step;
+            if self.dues[index].load(Ordering::Relaxed) > now.0 {
+                continue;
+            }
+            if left == 0 {
+                self.expire_turn.store(nth, Ordering::Relaxed);
+                break;
+            }
+            self.expire_shard(index, now, &mut left, garbage);
+        }
+        self.next_due(first, step)
+    }
+
+    fn expire_shard(&self, index: usize, now: Millis, budget: &mut u64, garbage: &mut Vec<Garbage>) {
+        let mut shard = self.shard(index);
+        let (dbs, stats) = shard.dbs_mut();
+        let next = dbs.map(|db| db.expire(now, &self.seed, budget, stats, garbage)).min();
+        self.dues[index].store(next.unwrap_or(NEVER_DUE), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,218 @@
+//! One shard: for every database a tree, a timing wheel and the sums over its deadlines; the shard's counters; and the
+//! buffers that edits need, so that a request allocates none.
+//!
+//! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in 256
+//! shards cost nothing until they are used.
+use crate::entry::{Large, Meta};
+use crate::keyspace::NEVER_DUE;
+use crate::wheel::Wheel;
+use crate::{Deadline, Garbage, Kind, ShardStats};
+use base::Millis;
+use base::hash::Seed;
+use pack::map::{Found, Map};
+use pack::seq::image::Draft;
+
+/// In this order: what every request touches lies beside the mutex.
+#[repr(C)]
+pub(crate) struct Shard {
+    first: Db,
+    pub(crate) index: u32,
+    pub(crate) stats: ShardStats,
+    /// Databases 1 and up.
+    others: Vec<Db>,
+    pub(crate) buffers: Buffers,
+}
+
+/// One database's part of a shard.
+pub(crate) struct Db {
+    pub(crate) map: Map<Large>,
+    pub(crate) volatile: Volatile,
+    /// Made when a key first gets a deadline.
+    pub(crate) wheel: Option<Box<Wheel>>,
+}
+
+/// Sums over the keys that have a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Volatile {
+    pub(crate) keys: u64,
+    pub(crate) deadlines_ms: i128,
+}
+
+impl Volatile {
+    pub(crate) fn add(&mut self, deadline: Deadline) {
+        if let Deadline::At(Millis(ms)) = deadline {
+            self.keys += 1;
+            self.deadlines_ms += i128::from(ms);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, deadline: Deadline) {
+        if let Deadline::At(Millis(ms)) = deadline {
+            self.keys -= 1;
+            self.deadlines_ms -= i128::from(ms);
+        }
+    }
+
+    pub(crate) fn sum(self, other: Volatile) -> Volatile {
+        Volatile { keys: self.keys + other.keys, deadlines_ms: self.deadlines_ms + other.deadlines_ms }
+    }
+}
+
+/// Reused from edit to edit.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    /// A deadline and a value on their way into an entry.
+    pub(crate) payload: Vec<u8>,
+    /// The text of a string while it is edited.
+    pub(crate) text: Vec<u8>,
+    /// A short list while it is edited.
+    pub(crate) draft: Draft,
+}
+
+/// A buffer that a giant value went through does not stay that large.
+const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
+
+impl Buffers {
+    pub(crate) fn shrink(&mut self) {
+        if self.text.capacity() > BUFFER_KEPT_BYTES_MAX {
+            self.text = Vec::new();
+        }
+    }
+}
+
+impl Db {
+    fn new() -> Db {
+        Db { map: Map::new(), volatile: Volatile::default(), wheel: None }
+    }
+
+    pub(crate) fn is_overdue(found: &Found<'_, Large>, now: Millis) -> bool {
+        Meta(found.meta).is_overdue(found.inline, now)
+    }
+}
+
+pub(crate) fn kind(found: &Found<'_, Large>) -> Kind {
+    Meta(found.meta).shape().kind()
+}
+
+impl Shard {
+    pub(crate) fn new(index: u32) -> Shard {
+        Shard {
+            first: Db::new(),
+            index,
+            stats: ShardStats::default(),
+            others: Vec::new(),
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// To read: None where nothing was ever written.
+    pub(crate) fn db(&self, db: u16) -> Option<&Db> {
+        match db {
+            0 => Some(&self.first),
+            n => self.others.get(usize::from(n) - 1),
+        }
+    }
+
+    /// The database to read, and the counters.
+    pub(crate) fn db_and_stats(&mut self, db: u16) -> (Option<&Db>, &mut ShardStats) {
+        let found = match db {
+            0 => Some(&self.first),
+            n => self.others.get(usize::from(n) - 1),
+        };
+        (found, &mut self.stats)
+    }
+
+    /// To write, with what writing needs.
+    pub(crate) fn open(&mut self, db: u16) -> (&mut Db, &mut ShardStats, &mut Buffers) {
+        let found = match db {
+            0 => &mut self.first,
+            n => {
+                let index = usize::from(n) - 1;
+                if self.others.len() <= index {
+                    self.others.resize_with(index + 1, Db::new);
+                }
+                &mut self.others[index]
+            }
+        };
+        (found, &mut self.stats, &mut self.buffers)
+    }
+
+    pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = &mut Db>, &mut ShardStats) {
+        (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
+    }
+
+    /// Empties `db`, or all; what was there goes to `garbage`. Returns how many keys there were.
+    pub(crate) fn flush(&mut self, db: Option<u16>, garbage: &mut Vec<Garbage>) -> u64 {
+        let (dbs, _) = self.dbs_mut();
+        let chosen = dbs.enumerate().filter(|(index, _)| db.is_none_or(|db| usize::from(db) == *index));
+        let mut keys = 0;
+        for (_, found) in chosen {
+            let old = std::mem::replace(found, Db::new());
+            if !old.map.is_empty() {
+                keys += old.map.len();
+                garbage.push(Garbage::new(old.map));
+            }
+        }
+        keys
+    }
+
+    /// When something here is next due.
+    pub(crate) fn next_due(&mut self) -> i64 {
+        let (dbs, _) = self.dbs_mut();
+        dbs.map(|db| db.next_due()).min().unwrap_or(NEVER_DUE)
+    }
+
+    /// A key chosen uniformly among those of `db`, overdue ones included.
+    pub(crate) fn random(&self, db: u16, random: &mut base::random::Random) -> Option<Found<'_, Large>> {
+        self.db(db)?.map.random(random)
+    }
+}
+
+/// Beyond so many elements or bytes a value is freed in the background: some 64 allocations, or a mapping whose pages
+/// take the kernel a while to collect.
+const DROPPED_BYTES_MAX: u64 = 1 << 20;
+const DROPPED_LIST_BYTES_MAX: u64 = 64 * 512;
+const DROPPED_LIST_LEN_MAX: u64 = 4096;
+
+/// Frees what left the keyspace, here if that is quick, else by handing it to the background.
+pub(crate) fn discard(value: Option<Large>, garbage: &mut Vec<Garbage>, stats: &mut ShardStats) {
+    let is_large = match &value {
+        None => false,
+        Some(Large::Str(bytes)) => bytes.capacity() as u64 > DROPPED_BYTES_MAX,
+        Some(Large::List(tree)) => {
+            tree.seq.len() > DROPPED_LIST_LEN_MAX
+                || tree.listpack_bytes.is_none_or(|bytes| bytes > DROPPED_LIST_BYTES_MAX)
+        }
+    };
+    if let Some(value) = value.filter(|_| is_large) {
+        stats.lazyfreed += 1;
+        garbage.push(Garbage::new(value));
+    }
+}
+
+/// Looks over every entry that is not overdue.
+pub(crate) fn for_each_live(db: &Db, now: Millis, visit: &mut dyn FnMut(&[u8], Kind)) {
+    db.map.for_each(&mut |found| {
+        if !Db::is_overdue(&found, now) {
+            visit(found.key, kind(&found));
+        }
+    });
+}
+
+/// Visits one leaf from `place` on; returns the entries seen, overdue ones included, and the next place.
+pub(crate) fn scan_leaf(
+    db: &Db,
+    seed: &Seed,
+    now: Millis,
+    place: u32,
+    visit: &mut dyn FnMut(&[u8], Kind),
+) -> (u64, Option<u32>) {
+    let mut seen = 0;
+    let next = db.map.scan(seed, place, &mut |found| {
+        seen += 1;
+        if !Db::is_overdue(&found, now) {
+            visit(found.key, kind(&found));
+        }
+    });
+    (seen, next)
+}

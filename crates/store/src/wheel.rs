@@ -1,0 +1,355 @@
+//! A hierarchical timing wheel: what falls due when, in milliseconds, for one shard and database. Its items are ranges
+//! of leaves in hash order (see `expire.rs`), not keys: 20 bytes for a leaf of some two dozen keys.
+//!
+//! Time is read as digits of base 64, the lowest being a millisecond. An item waits at the level of the highest digit in
+//! which its due time differs from `elapsed`, in the slot that this digit of its due time names:
+//!
+//! ```text
+//! elapsed   = .. 07 51 12     due = .. 07 51 40  ->  level 0, slot 40: fires when its millisecond comes
+//!                             due = .. 07 60 03  ->  level 1, slot 60: falls to level 0 when .. 07 60 00 comes
+//!                             due = .. 09 00 01  ->  level 2, slot 09: falls to level 0 when .. 09 00 00 comes
+//! ```
+//!
+//! So every waiting slot lies ahead of `elapsed`, every slot of a level comes before all slots of the level above, and the
+//! next slot is the lowest bit of the lowest level that has one: a jump of years costs as much as a millisecond. Eleven levels hold
+//! any `u64`; a level is allocated when something first waits in it. An item falls at most once a level. Slots are lists
+//! through one slab of items, so that falling and firing allocate nothing.
+//!
+//! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
+use pack::map::OrderRange;
+
+const BITS: u32 = 6;
+const SLOTS: usize = 1 << BITS;
+const LEVELS: usize = 11;
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+/// A clock that steps back by less than this is waited for; by more, the wheel is laid out anew.
+const BACKSTEP_MS_MAX: u64 = 1000;
+
+/// One entry of the slab: 20 bytes, so the due time is kept in halves.
+#[derive(Clone, Copy)]
+struct Node {
+    due_high: u32,
+    due_low: u32,
+    first: u32,
+    last: u32,
+    next: u32,
+}
+const _: () = assert!(size_of::<Node>() == 20);
+
+impl Node {
+    fn new(item: Item) -> Node {
+        Node {
+            due_high: (item.due >> 32) as u32,
+            due_low: item.due as u32,
+            first: item.range.first,
+            last: item.range.last,
+            next: NONE,
+        }
+    }
+
+    fn item(&self) -> Item {
+        Item {
+            due: u64::from(self.due_high) << 32 | u64::from(self.due_low),
+            range: OrderRange { first: self.first, last: self.last },
+        }
+    }
+}
+
+struct Level {
+    /// A bit for every slot that holds something.
+    occupied: u64,
+    heads: [u32; SLOTS],
+}
+
+/// What waits: look at the leaves in `range` at `due`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) due: u64,
+    pub(crate) range: OrderRange,
+}
+
+/// One step of the wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// This item is due and has left the wheel.
+    Fired(Item),
+    /// An item moved nearer; step again.
+    Moved,
+    /// Nothing is due.
+    Idle,
+}
+
+pub(crate) struct Wheel {
+    /// The time up to which everything has fired, or stands in `ready`.
+    elapsed: u64,
+    levels: [Option<Box<Level>>; LEVELS],
+    slab: Vec<Node>,
+    /// Heads of lists: free nodes, what is due, and the slot that is being emptied downwards.
+    free: u32,
+    ready: u32,
+    falling: u32,
+}
+
+impl Wheel {
+    pub(crate) fn new(now: u64) -> Wheel {
+        Wheel {
+            elapsed: now,
+            levels: [const { None }; LEVELS],
+            slab: Vec::new(),
+            free: NONE,
+            ready: NONE,
+            falling: NONE,
+        }
+    }
+
+    /// The time that the wheel has reached.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.elapsed
+    }
+
+    pub(crate) fn schedule(&mut self, item: Item) {
+        let node = self.allocate(item);
+        self.place(node, item.due);
+    }
+
+    /// When to step again, at the latest: never later than the earliest item's due time.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        if self.ready != NONE || self.falling != NONE {
+            return Some(self.elapsed);
+        }
+        self.next_slot().map(|(_, _, start)| start)
+    }
+
+    /// Turns to `now`, one step at a time.
+    pub(crate) fn step(&mut self, now: u64) -> Step {
+        if self.elapsed.saturating_sub(now) > BACKSTEP_MS_MAX {
+            self.lay_out(now);
+        }
+        if self.falling != NONE {
+            let node = self.falling;
+            self.falling = self.slab[node as usize].next;
+            self.place(node, self.slab[node as usize].item().due);
+            return Step::Moved;
+        }
+        if self.ready != NONE {
+            return Step::Fired(self.take_ready());
+        }
+        match self.next_slot() {
+            Some((level, slot, start)) if start <= now => {
+                self.elapsed = start;
+                self.open(level, slot);
+                Step::Moved
+            }
+            _ => {
+                self.elapsed = self.elapsed.max(now);
+                Step::Idle
+            }
+        }
+    }
+
+    /// Empties a slot whose time has come: its list becomes `ready` or `falling`, both of which are empty.
+    fn open(&mut self, level: usize, slot: usize) {
+        let level_ref = self.levels[level].as_mut().expect("next_slot names a level that exists");
+        level_ref.occupied &= !(1 << slot);
+        let head = std::mem::replace(&mut level_ref.heads[slot], NONE);
+        *(if level == 0 { &mut self.ready } else { &mut self.falling }) = head;
+    }
+
+    /// The next slot to open, and when: (level, slot, its first millisecond).
+    fn next_slot(&self) -> Option<(usize, usize, u64)> {
+        let (level, slot) = self.levels.iter().enumerate().find_map(|(index, level)| {
+            let occupied = level.as_ref()?.occupied;
+            (occupied != 0).then(|| (index, occupied.trailing_zeros() as usize))
+        })?;
+        let shift = level as u32 * BITS;
+        let above = self.elapsed.checked_shr(shift + BITS).unwrap_or(0);
+        let start = above.checked_shl(shift + BITS).unwrap_or(0) | (slot as u64) << shift;
+        debug_assert!(start > self.elapsed, "a waiting slot lies ahead");
+        Some((level, slot, start))
+    }
+
+    /// Links a node into the slot of its due time.
+    fn place(&mut self, node: u32, due: u64) {
+        let head = if due <= self.elapsed {
+            &mut self.ready
+        } else {
+            let level = ((63 - (self.elapsed ^ due).leading_zeros()) / BITS) as usize;
+            let slot = (due >> (level as u32 * BITS)) as usize % SLOTS;
+            let level = self.levels[level]
+                .get_or_insert_with(|| Box::new(Level { occupied: 0, heads: [NONE; SLOTS] }));
+            level.occupied |= 1 << slot;
+            &mut level.heads[slot]
+        };
+        self.slab[node as usize].next = *head;
+        *head = node;
+    }
+
+    fn allocate(&mut self, item: Item) -> u32 {
+        let node = self.free;
+        if node == NONE {
+            assert!(self.slab.len() < NONE as usize, "a wheel holds fewer than 2^32 items");
+            self.slab.push(Node::new(item));
+            return (self.slab.len() - 1) as u32;
+        }
+        self.free = self.slab[node as usize].next;
+        self.slab[node as usize] = Node::new(item);
+        node
+    }
+
+    fn take_ready(&mut self) -> Item {
+        let node = self.ready;
+        let item = self.slab[node as usize].item();
+        self.ready = self.slab[node as usize].next;
+        self.slab[node as usize].next = self.free;
+        self.free = node;
+        item
+    }
+
+    /// The clock was set back: everything is placed anew as seen from `now`. O(items), and as rare as such clocks.
+    fn lay_out(&mut self, now: u64) {
+        let mut is_free = vec![false; self.slab.len()];
+        let mut node = self.free;
+        while node != NONE {
+            is_free[node as usize] = true;
+            node = self.slab[node as usize].next;
+        }
+        let waiting = self.slab.iter().zip(is_free).filter(|(_, free)| !free);
+        let items: Vec<Item> = waiting.map(|(node, _)| node.item()).collect();
+        *self = Wheel::new(now);
+        items.into_iter().for_each(|item| self.schedule(item));
+    }
+
+    /// Bytes that the wheel takes, allocator rounding aside.
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        let levels = self.levels.iter().flatten().count() * size_of::<Level>();
+        (size_of::<Wheel>() + levels + self.slab.capacity() * size_of::<Node>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+    use std::collections::BTreeMap;
+
+    fn range(n: u32) -> OrderRange {
+        OrderRange { first: n, last: n }
+    }
+
+    /// Everything due at `now`, in the order it fires.
+    fn drain(wheel: &mut Wheel, now: u64) -> Vec<Item> {
+        let mut fired = Vec::new();
+        loop {
+            match wheel.step(now) {
+                Step::Fired(item) => fired.push(item),
+                Step::Moved => {}
+                Step::Idle => return fired,
+            }
+        }
+    }
+
+    /// The naive twin: times in a sorted map.
+    #[derive(Default)]
+    struct Twin(BTreeMap<u64, Vec<u32>>);
+    impl Twin {
+        fn drain(&mut self, now: u64) -> Vec<(u64, u32)> {
+            let later = if now == u64::MAX { BTreeMap::new() } else { self.0.split_off(&(now + 1)) };
+            let due = std::mem::replace(&mut self.0, later);
+            due.into_iter().flat_map(|(at, all)| all.into_iter().map(move |n| (at, n))).collect()
+        }
+    }
+
+    fn some_distance(random: &mut Random) -> u64 {
+        let bits = random.below(64);
+        random.next_u64() >> bits
+    }
+
+    fn check_against_twin(seed: u64) {
+        let mut random = Random::new(seed);
+        let mut now = some_distance(&mut random) >> 1;
+        let (mut wheel, mut twin) = (Wheel::new(now), Twin::default());
+        for n in 0..400 {
+            match random.below(3) {
+                0 => now = now.saturating_add(some_distance(&mut random)),
+                1 => now = now.saturating_add(random.below(100)),
+                _ => {}
+            }
+            let due = match random.below(8) {
+                0 => now.saturating_sub(some_distance(&mut random)),
+                1 => [0, u64::MAX, i64::MAX as u64][random.below(3) as usize],
+                2 => now,
+                _ => now.saturating_add(some_distance(&mut random)),
+            };
+            wheel.schedule(Item { due, range: range(n) });
+            twin.0.entry(due).or_default().push(n);
+            if random.below(2) == 0 {
+                let next = wheel.next_due().expect("something waits");
+                let first = *twin.0.keys().next().expect("something waits");
+                assert!(next <= first.max(wheel.elapsed()), "seed {seed}: next {next}, first {first}");
+                let mut fired: Vec<_> =
+                    drain(&mut wheel, now).iter().map(|i| (i.due, i.range.first)).collect();
+                fired.sort_unstable();
+                let mut expected = twin.drain(now);
+                expected.sort_unstable();
+                assert_eq!(fired, expected, "seed {seed}, now {now}");
+                assert_eq!(wheel.next_due().is_none(), twin.0.is_empty());
+            }
+        }
+        assert_eq!(drain(&mut wheel, u64::MAX).len(), twin.drain(u64::MAX).len(), "seed {seed}");
+        assert_eq!(wheel.next_due(), None);
+    }
+
+    #[test]
+    fn fires_what_its_naive_twin_fires_at_any_time_and_over_jumps_of_years() {
+        (0..300).for_each(check_against_twin);
+    }
+
+    #[test]
+    fn fires_in_order_of_time_when_stepped_through_a_long_gap() {
+        let mut wheel = Wheel::new(1_700_000_000_000);
+        for (n, ms) in [3_600_000, 1, 64, 31_536_000_000, 63, 4096, 65].into_iter().enumerate() {
+            wheel.schedule(Item { due: 1_700_000_000_000 + ms, range: range(n as u32) });
+        }
+        let fired = drain(&mut wheel, 1_800_000_000_000);
+        assert!(fired.is_sorted_by_key(|item| item.due));
+        assert_eq!(fired.len(), 7);
+    }
+
+    #[test]
+    fn is_never_asked_too_late_when_driven_by_next_due_alone() {
+        let mut wheel = Wheel::new(5);
+        for due in [6, 70, 4_000, 300_000, 1 << 40] {
+            wheel.schedule(Item { due, range: range(0) });
+        }
+        let mut fired = Vec::new();
+        while let Some(now) = wheel.next_due() {
+            for item in drain(&mut wheel, now) {
+                assert_eq!(item.due, now, "fired in its own millisecond");
+                fired.push(item.due);
+            }
+        }
+        assert_eq!(fired, [6, 70, 4_000, 300_000, 1 << 40]);
+    }
+
+    #[test]
+    fn a_clock_set_back_by_an_hour_does_not_lose_or_delay_what_waits() {
+        let mut wheel = Wheel::new(10_000_000);
+        wheel.schedule(Item { due: 10_000_500, range: range(1) });
+        wheel.schedule(Item { due: 7_000_000, range: range(2) });
+        assert_eq!(drain(&mut wheel, 6_400_000), []);
+        assert_eq!(drain(&mut wheel, 7_000_000).len(), 1);
+        assert_eq!(drain(&mut wheel, 10_000_499), []);
+        assert_eq!(drain(&mut wheel, 10_000_500).len(), 1);
+    }
+
+    #[test]
+    fn reuses_the_places_of_items_that_fired() {
+        let mut wheel = Wheel::new(0);
+        for round in 1..1000 {
+            wheel.schedule(Item { due: round, range: range(0) });
+            assert_eq!(drain(&mut wheel, round).len(), 1);
+        }
+        assert_eq!(wheel.slab.len(), 1);
+    }
+}
