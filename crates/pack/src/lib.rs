@@ -3,9 +3,16 @@
 pub mod arena;
 mod block;
 mod heap;
+pub mod image;
+mod ints;
+mod leaf;
+mod lengths;
 pub mod map;
+#[cfg(test)]
+mod model;
 mod node;
 mod order;
 pub mod seq;
 pub mod stats;
+mod strings;
 mod tree;

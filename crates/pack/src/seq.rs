@@ -4,6 +4,8 @@ use crate::stats::Stats;
 use base::Item;
 use std::ops::ControlFlow;
 
+pub use crate::image;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Head,
@@ -60,6 +62,9 @@ impl Seq {
     pub fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
         todo!()
     }
+    pub(crate) fn push_item(&mut self, end: End, item: Item<'_>, limits: &Limits) {
+        todo!()
+    }
     /// Removes at one end and lends what was there.
     pub fn pop<R>(&mut self, end: End, limits: &Limits, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         todo!()
@@ -92,71 +97,6 @@ impl Seq {
     }
     /// Everything that is allocated, rounding included.
     pub fn allocated_bytes(&self) -> u64 {
-        todo!()
-    }
-}
-
-/// A short list as one byte string, to live inside its keyspace entry: the same leaf formats, without slack.
-#[allow(unused_variables)]
-pub mod image {
-    use super::*;
-    /// Edits a short list: opened from an image, edited, closed to an image. The buffer is the caller's, to be reused.
-    #[derive(Default)]
-    pub struct Draft(());
-    impl Draft {
-        pub fn new() -> Draft {
-            todo!()
-        }
-        /// Starts from an image (`&[]`: the empty list); the old content is dropped.
-        pub fn open(&mut self, image: &[u8]) {
-            todo!()
-        }
-        pub fn image_len(&self) -> usize {
-            todo!()
-        }
-        /// The image, without slack.
-        pub fn close(&mut self) -> &[u8] {
-            todo!()
-        }
-        /// The same content as a tree.
-        pub fn to_seq(&self, limits: &Limits) -> Seq {
-            todo!()
-        }
-        pub fn len(&self) -> u64 {
-            todo!()
-        }
-        pub fn push(&mut self, end: End, value: &[u8]) {
-            todo!()
-        }
-        pub fn pop<R>(&mut self, end: End, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-            todo!()
-        }
-        pub fn get(&self, index: u64) -> Option<Item<'_>> {
-            todo!()
-        }
-        pub fn set(&mut self, index: u64, value: &[u8]) {
-            todo!()
-        }
-        pub fn insert(&mut self, index: u64, value: &[u8]) {
-            todo!()
-        }
-        pub fn remove(&mut self, index: u64, count: u64) {
-            todo!()
-        }
-    }
-    /// Read in place.
-    pub fn len(image: &[u8]) -> u64 {
-        todo!()
-    }
-    pub fn get(image: &[u8], index: u64) -> Option<Item<'_>> {
-        todo!()
-    }
-    pub fn visit(
-        image: &[u8],
-        index: u64,
-        towards: End,
-        visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>,
-    ) {
         todo!()
     }
 }

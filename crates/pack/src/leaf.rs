@@ -1,0 +1,272 @@
+//! A list leaf: a run of elements packed into one block of bytes, whatever holds the block.
+//!
+//! The first byte says how the elements are packed; the two ways have a file each:
+//!
+//! ```text
+//! kind 1  strings.rs  entries back to back, lengths in a column; integers are native integers
+//! kind 2  ints.rs     only integers: a frame, and offsets of equal width in bits
+//! ```
+//!
+//! A leaf of integers that gets a string becomes a leaf of strings. The same code edits a leaf of the tree (a
+//! reference-counted block) and the draft of a short list (a `Vec`): both are a [`Buffer`].
+//!
+//! On the path of every list command: no allocation but when a leaf grows, no formatting.
+
+use crate::ints::{self, Ints};
+use crate::seq::End;
+use crate::strings::{self, Strings};
+use base::Item;
+use std::ops::{ControlFlow, Range};
+
+/// A growable run of bytes that holds one leaf.
+pub(crate) trait Buffer {
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Sets the length to exactly `len`. Content up to the smaller length stays; what is new is unspecified.
+    fn resize(&mut self, len: usize);
+    /// The length at or above `len` that the allocator would round it to anyway.
+    fn round_up(len: usize) -> usize;
+}
+
+impl Buffer for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+    fn resize(&mut self, len: usize) {
+        Vec::resize(self, len, 0);
+    }
+    fn round_up(len: usize) -> usize {
+        len.next_multiple_of(64)
+    }
+}
+
+/// The leaf is as large as it may get: the element belongs elsewhere. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// How hard a push looks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Moves what is there only when that wins room for many pushes to come.
+    Amortized,
+    /// Moves what is there for a single byte.
+    Utmost,
+}
+
+pub(crate) const KIND_MASK: u8 = 3;
+pub(crate) const KIND_STRINGS: u8 = 1;
+pub(crate) const KIND_INTS: u8 = 2;
+
+/// A leaf, to read.
+#[derive(Clone, Copy)]
+pub(crate) enum Leaf<'a> {
+    Strings(Strings<'a>),
+    Ints(Ints<'a>),
+}
+
+impl<'a> Leaf<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Leaf<'a> {
+        match bytes[0] & KIND_MASK {
+            KIND_STRINGS => Leaf::Strings(Strings::open(bytes)),
+            KIND_INTS => Leaf::Ints(Ints::open(bytes)),
+            kind => unreachable!("leaf of kind {kind}"),
+        }
+    }
+
+    /// A tight copy of a leaf, as [`copy_tight`] makes them.
+    #[inline]
+    pub(crate) fn open_tight(bytes: &'a [u8]) -> Leaf<'a> {
+        match bytes[0] & KIND_MASK {
+            KIND_STRINGS => Leaf::Strings(Strings::open_tight(bytes)),
+            KIND_INTS => Leaf::Ints(Ints::open_tight(bytes)),
+            kind => unreachable!("image of kind {kind}"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Leaf::Strings(strings) => strings.count(),
+            Leaf::Ints(ints) => ints.count(),
+        }
+    }
+
+    /// Element `index`, which exists.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Item<'a> {
+        match self {
+            Leaf::Strings(strings) => strings.get(index),
+            Leaf::Ints(ints) => Item::Int(ints.get(index)),
+        }
+    }
+
+    /// The bytes that are filled, header included: what the leaf takes once it is sealed.
+    pub(crate) fn used_bytes(&self) -> usize {
+        match self {
+            Leaf::Strings(strings) => strings.used_bytes(),
+            Leaf::Ints(ints) => ints.used_bytes(),
+        }
+    }
+
+    /// Visits from element `index` towards an end until told to stop; indexes count from the leaf's head.
+    pub(crate) fn visit(
+        &self,
+        index: usize,
+        towards: End,
+        visit: &mut dyn FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Leaf::Strings(strings) => strings.visit(index, towards, visit),
+            Leaf::Ints(ints) => ints.visit(index, towards, visit),
+        }
+    }
+
+    /// Every element, head first.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(Item<'_>)) {
+        if self.count() > 0 {
+            let _ = self.visit(0, End::Tail, &mut |_, item| {
+                visit(item);
+                ControlFlow::Continue(())
+            });
+        }
+    }
+}
+
+/// Makes `buffer` a leaf of the one element `item`, which will grow towards `end` and never beyond `len_max` bytes
+/// (but for an element that is longer by itself).
+pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) {
+    match item {
+        Item::Int(n) => ints::start(buffer, n, len_max),
+        Item::Bytes(_) => strings::start(buffer, end, item, len_max),
+    }
+}
+
+/// Adds at an end.
+#[inline]
+pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
+    if buffer.bytes()[0] & KIND_MASK == KIND_STRINGS {
+        return strings::push(buffer, end, item, len_max);
+    }
+    match item {
+        Item::Int(n) => ints::push(buffer, end, n, len_max),
+        Item::Bytes(_) => {
+            to_strings(buffer, end, item, len_max)?;
+            strings::push(buffer, end, item, len_max)
+        }
+    }
+}
+
+/// Removes at an end and lends what was there; the leaf is not empty.
+#[inline]
+pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item<'_>) -> R) -> R {
+    if buffer.bytes()[0] & KIND_MASK == KIND_STRINGS {
+        strings::pop(buffer, end, take)
+    } else {
+        take(Item::Int(ints::pop(buffer, end)))
+    }
+}
+
+/// Inserts before element `index`.
+pub(crate) fn insert<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    item: Item<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    match item {
+        Item::Int(n) if is_ints(buffer) => ints::insert(buffer, index, n, len_max),
+        _ => {
+            to_strings(buffer, End::Tail, item, len_max)?;
+            strings::insert(buffer, index, item, len_max)
+        }
+    }
+}
+
+/// Replaces element `index`.
+pub(crate) fn set<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    item: Item<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    match item {
+        Item::Int(n) if is_ints(buffer) => ints::set(buffer, index, n, len_max),
+        _ => {
+            to_strings(buffer, End::Tail, item, len_max)?;
+            strings::set(buffer, index, item, len_max)
+        }
+    }
+}
+
+/// Removes a range of elements. Integers that are left may need more bytes than before, hence the limit.
+pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: usize) -> Result<(), Full> {
+    if is_ints(buffer) {
+        return ints::remove(buffer, range, len_max);
+    }
+    strings::remove(buffer, range);
+    Ok(())
+}
+
+/// Gives back all room: the leaf will not grow soon.
+pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
+    if is_ints(buffer) { ints::seal(buffer) } else { strings::seal(buffer) }
+}
+
+/// Makes `target` a sealed leaf of a range of `source`.
+pub(crate) fn copy_range<B: Buffer>(source: Leaf<'_>, range: Range<usize>, target: &mut B) {
+    match source {
+        Leaf::Strings(strings) => strings::copy_range(strings, range, target),
+        Leaf::Ints(ints) => ints::copy_range(ints, range, target),
+    }
+}
+
+/// Makes `target` the tight form of `source`: without room, and with the shortest header, to be read by
+/// [`Leaf::open_tight`] and nothing else.
+pub(crate) fn copy_tight(source: Leaf<'_>, target: &mut Vec<u8>) {
+    match source {
+        Leaf::Strings(strings) => strings::copy_tight(strings, target),
+        Leaf::Ints(ints) => ints::copy_tight(ints, target),
+    }
+}
+
+/// At most how long the tight form of `source` is.
+pub(crate) fn tight_len_max(source: Leaf<'_>) -> usize {
+    match source {
+        Leaf::Strings(strings) => strings::tight_len(strings),
+        Leaf::Ints(ints) => ints::tight_len_max(ints),
+    }
+}
+
+/// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
+pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
+    match image[0] & KIND_MASK {
+        KIND_STRINGS => strings::open_draft(image, target),
+        _ => ints::open_draft(image, target),
+    }
+}
+
+fn is_ints<B: Buffer>(buffer: &B) -> bool {
+    buffer.bytes()[0] & KIND_MASK == KIND_INTS
+}
+
+/// A leaf of integers becomes one of strings if it then still takes `item`; a leaf of strings is left as it is.
+fn to_strings<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
+    if !is_ints(buffer) {
+        return Ok(());
+    }
+    let ints = Ints::open(buffer.bytes());
+    if strings::used_bytes_of(ints) + strings::entry_bytes(item) > len_max {
+        return Err(Full);
+    }
+    let values: Vec<i64> = ints.values();
+    strings::start_of_ints(buffer, end, &values);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "leaf_properties.rs"]
+mod properties;
