@@ -1,7 +1,7 @@
 //! What a worker counts on the path of every request: plain cells that only it writes, summed by whoever asks.
 //!
 //! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no locked
-//! instruction. Time is sampled: one command in [`SAMPLE`] is timed and counts for all of them.
+//! instruction. Time is sampled: the calls that were timed stand for the others.
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,6 +28,8 @@ impl Count {
 #[derive(Default)]
 pub(crate) struct CommandCounts {
     pub(crate) calls: Count,
+    /// How many of the calls were timed, and what those took.
+    pub(crate) timed: Count,
     pub(crate) time_ns: Count,
     /// Refused before it ran (arity, authentication).
     pub(crate) rejected: Count,
@@ -39,6 +41,7 @@ pub(crate) struct CommandCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandSum {
     pub(crate) calls: u64,
+    /// Estimated for all calls from those that were timed.
     pub(crate) time_ns: u64,
     pub(crate) rejected: u64,
     pub(crate) failed: u64,
@@ -86,7 +89,7 @@ impl Counters {
 
     fn reset(&self) {
         for c in &self.commands {
-            for count in [&c.calls, &c.time_ns, &c.rejected, &c.failed] {
+            for count in [&c.calls, &c.timed, &c.time_ns, &c.rejected, &c.failed] {
                 count.reset();
             }
         }
@@ -94,6 +97,11 @@ impl Counters {
         self.bytes_out.reset();
         self.errors().clear();
     }
+}
+
+/// What `calls` took if `timed` of them took `time_ns`.
+fn scaled(time_ns: u64, calls: u64, timed: u64) -> u64 {
+    (u128::from(time_ns) * u128::from(calls) / u128::from(timed.max(1))) as u64
 }
 
 /// Sums over all workers.
@@ -104,8 +112,9 @@ impl AllCounters {
     pub(crate) fn command(&self, number: usize) -> CommandSum {
         let mut sum = CommandSum::default();
         for c in self.0.iter().map(|w| &w.commands[number]) {
-            sum.calls += c.calls.load();
-            sum.time_ns += c.time_ns.load();
+            let calls = c.calls.load();
+            sum.calls += calls;
+            sum.time_ns += scaled(c.time_ns.load(), calls, c.timed.load());
             sum.rejected += c.rejected.load();
             sum.failed += c.failed.load();
         }
@@ -158,6 +167,16 @@ mod tests {
         );
         all.reset();
         assert!(all.errors().is_empty());
+    }
+
+    #[test]
+    fn timed_calls_stand_for_the_others() {
+        let all = AllCounters([Counters::new(1)].into());
+        let counts = &all.0[0].commands[0];
+        counts.calls.add(32);
+        counts.timed.add(2);
+        counts.time_ns.add(500);
+        assert_eq!(all.command(0), CommandSum { calls: 32, time_ns: 8000, rejected: 0, failed: 0 });
     }
 
     #[test]

@@ -1,0 +1,265 @@
+//! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing here
+//! allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time of the batch is
+//! the time of its commands, and one call in [`TIMED_EVERY`] is measured for INFO commandstats.
+//!
+//! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
+//! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
+use crate::call::{ServerCall, ServerRun};
+use crate::clock::Stopwatch;
+use crate::config::Config;
+use crate::counters::{CommandCounts, Counters};
+use crate::refusal::{Refusal, append_error};
+use crate::registry::{KeyShape, Row, Run};
+use crate::session::Session;
+use crate::shared::Shared;
+use base::Millis;
+use base::random::Random;
+use command::{Access, Call, DataRun, Done, Flags, Scope, WholeCall};
+use resp::{Args, Reply};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, RwLockReadGuard};
+use store::Garbage;
+
+/// A power of two.
+const TIMED_EVERY: u64 = 16;
+
+/// One worker's means to run commands.
+pub(crate) struct Executor<'s> {
+    shared: &'s Shared,
+    worker: usize,
+    counters: &'s Counters,
+    /// The worker's copy of the configuration in force, and which version it is.
+    config: Arc<Config>,
+    config_version: u64,
+    random: Random,
+    garbage: Vec<Garbage>,
+    positions: Vec<u32>,
+    now: Millis,
+    inside: Option<RwLockReadGuard<'s, ()>>,
+}
+
+impl<'s> Executor<'s> {
+    pub(crate) fn new(shared: &'s Shared, worker: usize) -> Executor<'s> {
+        let seed = shared.keyspace.seed();
+        Executor {
+            shared,
+            worker,
+            counters: &shared.counters.0[worker],
+            config_version: shared.config_version(),
+            config: shared.config(),
+            random: Random::new(seed.0 ^ seed.1.rotate_left(worker as u32 + 1)),
+            garbage: Vec::new(),
+            positions: Vec::new(),
+            now: Millis(0),
+            inside: None,
+        }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// The time that commands see from here on, and the configuration in force.
+    pub(crate) fn set_now(&mut self, now: Millis) {
+        self.now = now;
+        self.refresh_config();
+    }
+
+    fn refresh_config(&mut self) {
+        let version = self.shared.config_version();
+        if version != self.config_version {
+            self.config = self.shared.config();
+            self.config_version = version;
+        }
+    }
+
+    /// Before the first command of a batch.
+    pub(crate) fn begin(&mut self) {
+        self.inside = Some(self.shared.gates.enter(self.worker));
+    }
+
+    /// After its last.
+    pub(crate) fn end(&mut self) {
+        self.inside = None;
+    }
+
+    /// Runs one request, whose name was looked up as `found`, and appends its reply.
+    pub(crate) fn execute(
+        &mut self,
+        session: &mut Session,
+        found: Option<&'s Row>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) {
+        let row = match admit(session, found, &args) {
+            Ok(row) => row,
+            Err(refusal) => return self.refuse(&refusal, &args, reply),
+        };
+        session.card.last_row.store(row.number as u32, Relaxed);
+        let counts = &self.counters.commands[row.number];
+        let calls = counts.calls.load();
+        counts.calls.add(1);
+        let done = if calls.is_multiple_of(TIMED_EVERY) {
+            self.run_timed(session, row, args, reply, counts)
+        } else {
+            self.run(session, row, args, reply)
+        };
+        if let Err(error) = done {
+            counts.failed.add(1);
+            self.counters.count_error(error.text());
+            reply.error(error.text());
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: &Refusal<'_>, args: &Args<'_>, reply: &mut Reply) {
+        if let Some(row) = refusal.row() {
+            self.counters.commands[row.number].rejected.add(1);
+        }
+        let text = refusal.text(args);
+        self.counters.count_error(&String::from_utf8_lossy(&text));
+        append_error(reply, &text);
+    }
+
+    fn run_timed(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        args: Args<'_>,
+        reply: &mut Reply,
+        counts: &CommandCounts,
+    ) -> Done {
+        let watch = Stopwatch::start();
+        let done = self.run(session, row, args, reply);
+        counts.timed.add(1);
+        counts.time_ns.add(watch.elapsed_ns());
+        done
+    }
+
+    fn run(&mut self, session: &mut Session, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Done {
+        match row.run {
+            Run::Data(DataRun::Keys(run)) => self.run_on_keys(session.db, row, run, args, reply),
+            Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(session.db, run, args, reply),
+            Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
+                self.alone(|this| this.run_on_all(session.db, run, args, reply))
+            }
+            Run::Server(ServerRun::Shared(run)) => self.run_on_server(session, run, args, reply),
+            Run::Server(ServerRun::Exclusive(run)) => {
+                self.alone(|this| this.run_on_server(session, run, args, reply))
+            }
+            // A container without a subcommand has too few arguments: `admit` has refused it.
+            Run::Data(DataRun::Container) | Run::Server(ServerRun::Container) => {
+                Err(command::Error::wrong_arity(&row.full_name))
+            }
+        }
+    }
+
+    fn run_on_keys(
+        &mut self,
+        db: u16,
+        row: &Row,
+        run: fn(&mut Call<'_, '_>) -> Done,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
+        let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
+        let (mut view, done);
+        match row.shape {
+            KeyShape::One(index) => {
+                let (locked, key) = keyspace.lock_one(db, self.now, settings, args.at(index));
+                view = locked;
+                if row.flags.has(Flags::READONLY) {
+                    view.count_lookups();
+                }
+                done = run(&mut Call::new(&mut view, args, &[key], reply));
+            }
+            KeyShape::None | KeyShape::Many => {
+                extract(row, &args, &mut self.positions);
+                let names: Vec<&[u8]> = self.positions.iter().map(|p| args.at(*p as usize)).collect();
+                let (locked, keys) = keyspace.lock(db, self.now, settings, &names);
+                view = locked;
+                if row.flags.has(Flags::READONLY) {
+                    view.count_lookups();
+                }
+                done = run(&mut Call::new(&mut view, args, &keys, reply));
+            }
+        }
+        let mut garbage = view.take_garbage();
+        if !garbage.is_empty() {
+            drop(view);
+            self.shared.background.free(&mut garbage);
+        }
+        done
+    }
+
+    fn run_on_all(
+        &mut self,
+        db: u16,
+        run: fn(&mut WholeCall<'_>) -> Done,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
+        let done = run(&mut WholeCall {
+            keyspace: &self.shared.keyspace,
+            db,
+            now: self.now,
+            settings: &self.config.store,
+            args,
+            reply,
+            random: &mut self.random,
+            garbage: &mut self.garbage,
+        });
+        self.shared.background.free(&mut self.garbage);
+        done
+    }
+
+    fn run_on_server(
+        &mut self,
+        session: &mut Session,
+        run: fn(&mut ServerCall<'_>) -> Done,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
+        let done = run(&mut ServerCall { shared: self.shared, session, args, reply, now: self.now });
+        // It may have been CONFIG SET: what follows in this batch obeys it.
+        self.refresh_config();
+        done
+    }
+
+    /// Runs `work` while no other worker executes anything.
+    fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        self.end();
+        let all = self.shared.gates.enter_alone();
+        let result = work(self);
+        drop(all);
+        self.begin();
+        result
+    }
+}
+
+/// The checks before a command runs; the row that runs, which is a subcommand's where the request names one.
+fn admit<'s>(session: &Session, found: Option<&'s Row>, args: &Args<'_>) -> Result<&'s Row, Refusal<'s>> {
+    let mut row = found.ok_or(Refusal::UnknownCommand)?;
+    if !row.subcommands.is_empty() && args.len() > 1 {
+        row = row.subcommand(args.at(1)).ok_or(Refusal::UnknownSubcommand(row))?;
+    }
+    if !row.arity.accepts(args.len()) {
+        return Err(Refusal::Arity(row));
+    }
+    if !session.is_authenticated && !row.flags.has(Flags::NO_AUTH) {
+        return Err(Refusal::NotAuthenticated(row));
+    }
+    Ok(row)
+}
+
+/// All positions of keys, in the order of the key specs.
+fn extract(row: &Row, args: &Args<'_>, positions: &mut Vec<u32>) {
+    positions.clear();
+    for spec in row.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
+        spec.extract(args, positions);
+    }
+}

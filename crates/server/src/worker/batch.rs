@@ -1,0 +1,201 @@
+//! What has arrived on several connections, parsed, before any of it is executed. On the path of every request: every
+//! vector here keeps its room from batch to batch.
+//!
+//! Bytes go into one scratch buffer, connection behind connection, so that an idle connection needs no buffer of its own.
+//! What is left of an unfinished request returns to its connection; a request that waits for a large argument is received
+//! there in place.
+use super::table::Connection;
+use crate::registry::{Registry, Row};
+use net::{ConnId, Engine, Received};
+use resp::{Args, Limits, Parsed, Span};
+use std::ops::Range;
+
+/// Asked of the engine at a time.
+const RECEIVE_BYTES: usize = 64 << 10;
+/// Of a large argument; so that no client keeps its worker for long.
+const RECEIVE_BYTES_MAX: usize = 1 << 20;
+/// A request that needs more is received where it stays.
+const LARGE_BYTES: usize = 32 << 10;
+/// Reserved at once for a large argument; beyond this room doubles as the bytes come, since anybody can announce 512 MB.
+const RESERVE_BYTES_MAX: usize = 64 << 20;
+/// A batch this large is executed before more is received: about a core's second-level cache.
+const BATCH_BYTES: usize = 128 << 10;
+
+#[derive(Default)]
+pub(super) struct Batch<'s> {
+    scratch: Vec<u8>,
+    spans: Vec<Span>,
+    pub(super) requests: Vec<Request<'s>>,
+    pub(super) turns: Vec<Turn>,
+}
+
+/// One whole request.
+pub(super) struct Request<'s> {
+    /// The row of its name, if there is one.
+    pub(super) row: Option<&'s Row>,
+    first_span: u32,
+    span_count: u32,
+    /// Where it ends in its connection's bytes.
+    pub(super) end: usize,
+}
+
+/// One connection's part of a batch.
+pub(super) struct Turn {
+    pub(super) id: ConnId,
+    pub(super) source: Source,
+    pub(super) requests: Range<usize>,
+    /// What follows the requests.
+    pub(super) rest: Rest,
+}
+
+/// Where a turn's bytes lie.
+#[derive(Clone)]
+pub(super) enum Source {
+    Scratch(Range<usize>),
+    Kept,
+}
+
+pub(super) enum Rest {
+    /// Nothing, or the beginning of a request, of which so many bytes are known to be missing.
+    Unfinished { wanted_bytes: usize },
+    /// More requests, to be parsed after these have run.
+    Unparsed,
+    /// What no client may send: the reply's text after "ERR ".
+    Wrong(String),
+}
+
+/// How far to parse at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    All,
+    /// Before authentication: the next request may change what the client may send.
+    One,
+}
+
+impl<'s> Batch<'s> {
+    pub(super) fn is_full(&self) -> bool {
+        self.scratch.len() >= BATCH_BYTES
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.scratch.clear();
+        self.spans.clear();
+        self.requests.clear();
+        self.turns.clear();
+    }
+
+    /// Takes in what waits for a connection, behind what it has kept; how many bytes came.
+    pub(super) fn receive(
+        &mut self,
+        engine: &mut dyn Engine,
+        connection: &mut Connection,
+    ) -> std::io::Result<usize> {
+        let is_large = connection.wanted_bytes + connection.kept.len() > LARGE_BYTES;
+        let (received, source) = if is_large {
+            let room = connection.kept.capacity() - connection.kept.len();
+            let limit = room.clamp(RECEIVE_BYTES, RECEIVE_BYTES_MAX);
+            (engine.receive(connection.id, &mut connection.kept, limit), Source::Kept)
+        } else {
+            let start = self.scratch.len();
+            self.scratch.append(&mut connection.kept);
+            let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
+            (received, Source::Scratch(start..self.scratch.len()))
+        };
+        let count = match received {
+            Received::Bytes(count) => count,
+            Received::Empty => 0,
+            Received::End => {
+                connection.has_ended = true;
+                0
+            }
+            Received::Failed(error) => return Err(error),
+        };
+        self.add_turn(connection.id, source);
+        Ok(count)
+    }
+
+    /// Takes up what a connection has kept without receiving more.
+    pub(super) fn resume(&mut self, connection: &mut Connection) {
+        self.add_turn(connection.id, Source::Kept);
+    }
+
+    fn add_turn(&mut self, id: ConnId, source: Source) {
+        let rest = Rest::Unfinished { wanted_bytes: 0 };
+        self.turns.push(Turn { id, source, requests: 0..0, rest });
+    }
+
+    /// Parses the requests of turn `index` and looks their rows up.
+    pub(super) fn parse(
+        &mut self,
+        index: usize,
+        connection: &mut Connection,
+        registry: &'s Registry,
+        limits: &Limits,
+        reach: Reach,
+    ) {
+        let turn = &mut self.turns[index];
+        let bytes = bytes(&self.scratch, &connection.kept, &turn.source);
+        let first = self.requests.len();
+        let mut at = 0;
+        turn.rest = loop {
+            let first_span = self.spans.len();
+            match connection.parser.parse(bytes, &mut at, &mut self.spans, limits) {
+                Ok(Parsed::Request) => self.requests.push(Request {
+                    row: registry.find(name(bytes, self.spans[first_span])),
+                    first_span: first_span as u32,
+                    span_count: (self.spans.len() - first_span) as u32,
+                    end: at,
+                }),
+                Ok(Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
+                Err(error) => break Rest::Wrong(error.0),
+            }
+            if reach == Reach::One {
+                break Rest::Unparsed;
+            }
+        };
+        turn.requests = first..self.requests.len();
+    }
+
+    /// The arguments of a request.
+    pub(super) fn args<'a>(&'a self, request: &Request<'s>, bytes: &'a [u8]) -> Args<'a> {
+        let first = request.first_span as usize;
+        Args::new(bytes, &self.spans[first..first + request.span_count as usize])
+    }
+
+    /// The bytes of a turn, of whose connection `kept` is.
+    pub(super) fn bytes<'a>(&'a self, turn: &Turn, kept: &'a [u8]) -> &'a [u8] {
+        bytes(&self.scratch, kept, &turn.source)
+    }
+
+    /// Gives back to the connection what was not executed: all from `from` on.
+    pub(super) fn keep(&self, turn: &Turn, connection: &mut Connection, from: usize) {
+        match &turn.source {
+            Source::Scratch(range) => connection.kept.extend_from_slice(&self.scratch[range.start + from..range.end]),
+            Source::Kept => drop(connection.kept.drain(..from)),
+        }
+        if connection.kept.is_empty() {
+            connection.kept = Vec::new();
+        }
+    }
+}
+
+fn bytes<'a>(scratch: &'a [u8], kept: &'a [u8], source: &Source) -> &'a [u8] {
+    match source {
+        Source::Scratch(range) => &scratch[range.clone()],
+        Source::Kept => kept,
+    }
+}
+
+fn name(bytes: &[u8], span: Span) -> &[u8] {
+    &bytes[span.start as usize..][..span.len as usize]
+}
+
+/// Notes how much is missing, and makes room for a large argument once.
+pub(super) fn reserve(connection: &mut Connection, wanted_bytes: usize) {
+    connection.wanted_bytes = wanted_bytes;
+    let kept = &mut connection.kept;
+    let has_room = kept.capacity() - kept.len() >= wanted_bytes.min(RECEIVE_BYTES);
+    if wanted_bytes + kept.len() > LARGE_BYTES && !has_room {
+        kept.reserve_exact(wanted_bytes.min(RESERVE_BYTES_MAX));
+    }
+}

@@ -1,0 +1,72 @@
+//! One worker's connections, by the index that its engine gave them.
+use crate::session::Session;
+use net::ConnId;
+use resp::{Parser, Protocol};
+
+/// What the worker keeps of a connection between two batches. One that is idle holds no buffer.
+pub(super) struct Connection {
+    pub(super) id: ConnId,
+    pub(super) session: Session,
+    pub(super) protocol: Protocol,
+    pub(super) parser: Parser,
+    /// What has arrived and is not yet executed: the beginning of a request, or whole ones while the client is paused.
+    pub(super) kept: Vec<u8>,
+    /// Bytes that are known to be missing of the request in `kept`.
+    pub(super) wanted_bytes: usize,
+    pub(super) flow: Flow,
+    /// The peer has shut down its side.
+    pub(super) has_ended: bool,
+    /// How much may wait unsent before the client is paused; see `flow`.
+    pub(super) allowance_bytes: usize,
+    /// Unsent bytes when the client was last looked at, while it is paused.
+    pub(super) unsent_before_bytes: usize,
+    /// Since when it is over the soft output limit, in milliseconds.
+    pub(super) over_soft_limit_since_ms: Option<i64>,
+}
+
+/// Whether a connection is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Open,
+    /// It does not read its replies: nothing more is read from it, and nothing executed.
+    Paused,
+    /// It will be gone; what still arrives is not looked at.
+    Closing,
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    slots: Vec<Option<Box<Connection>>>,
+    count: usize,
+}
+
+impl Table {
+    pub(super) fn insert(&mut self, connection: Connection) {
+        let index = connection.id.index as usize;
+        if index >= self.slots.len() {
+            self.slots.resize_with(index + 1, || None);
+        }
+        assert!(self.slots[index].is_none(), "the engine gave one index to two connections");
+        self.slots[index] = Some(Box::new(connection));
+        self.count += 1;
+    }
+
+    pub(super) fn at(&mut self, id: ConnId) -> Option<&mut Connection> {
+        let connection = self.slots.get_mut(id.index as usize)?.as_deref_mut()?;
+        (connection.id == id).then_some(connection)
+    }
+
+    pub(super) fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
+        self.at(id)?;
+        self.count -= 1;
+        self.slots[id.index as usize].take()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().flatten().map(Box::as_ref)
+    }
+}
