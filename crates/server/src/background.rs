@@ -5,11 +5,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use store::Garbage;
 
-/// Hands values to the freeing thread. The thread ends when the last of these is gone.
+/// Hands values to the freeing thread.
 #[derive(Clone)]
 pub(crate) struct Background {
-    queue: Sender<Garbage>,
+    queue: Sender<Job>,
     counts: Arc<Counts>,
+}
+
+enum Job {
+    Free(Garbage),
+    End,
 }
 
 #[derive(Default)]
@@ -34,9 +39,14 @@ impl Background {
     pub(crate) fn free(&self, garbage: &mut Vec<Garbage>) {
         for piece in garbage.drain(..) {
             self.counts.pending.fetch_add(1, Relaxed);
-            // The thread lives as long as a sender does; were it gone, the piece is freed here.
-            drop(self.queue.send(piece));
+            // When the thread has ended the piece is freed here.
+            drop(self.queue.send(Job::Free(piece)));
         }
+    }
+
+    /// The thread ends once it has freed what it was given before.
+    pub(crate) fn end(&self) {
+        drop(self.queue.send(Job::End));
     }
 
     /// lazyfree_pending_objects
@@ -54,8 +64,8 @@ impl Background {
     }
 }
 
-fn free_all(arrivals: &Receiver<Garbage>, counts: &Counts) {
-    for piece in arrivals {
+fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
+    while let Ok(Job::Free(piece)) = arrivals.recv() {
         drop(piece);
         counts.pending.fetch_sub(1, Relaxed);
         counts.freed.fetch_add(1, Relaxed);

@@ -59,6 +59,10 @@ impl<'s> Executor<'s> {
         &self.config
     }
 
+    pub(crate) fn counters(&self) -> &'s Counters {
+        self.counters
+    }
+
     pub(crate) fn now(&self) -> Millis {
         self.now
     }
@@ -225,6 +229,9 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let done = run(&mut ServerCall { shared: self.shared, session, args, reply, now: self.now });
+        if self.shared.is_stopping() {
+            session.closes_after_reply = true;
+        }
         // It may have been CONFIG SET: what follows in this batch obeys it.
         self.refresh_config();
         done

@@ -11,16 +11,20 @@ mod config;
 mod connection;
 mod counters;
 mod debug;
+mod dispatch;
 mod families;
 mod gate;
 mod help;
 mod info;
 mod log;
+mod promise;
+mod refusal;
 mod registry;
 mod session;
 mod shared;
 mod shutdown;
 mod start;
+mod worker;
 
 pub use clock::{Clock, SimulatedTime};
 pub use config::{

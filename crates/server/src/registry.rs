@@ -6,6 +6,7 @@
 use crate::call::ServerRun;
 use crate::families::FAMILIES;
 use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
+use resp::Args;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
@@ -67,7 +68,7 @@ impl Row {
             flags: command.flags,
             acl: command.acl,
             keys: command.keys,
-            shape: shape(command.keys, command.flags),
+            shape: shape(command.keys, command.flags, command.arity),
             doc: &command.doc,
             run: command.run.into(),
             subcommands: command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect(),
@@ -78,6 +79,14 @@ impl Row {
     /// The subcommand of this name, in any case.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Row> {
         self.subcommands.iter().find(|s| s.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The key to prefetch for, if `args` has one where it is known to be.
+    pub(crate) fn first_key<'a>(&self, args: &Args<'a>) -> Option<&'a [u8]> {
+        match self.shape {
+            KeyShape::One(index) => args.get(index),
+            KeyShape::None | KeyShape::Many => None,
+        }
     }
 
     /// Takes over the part of the same container that another family holds.
@@ -94,16 +103,23 @@ impl Row {
     }
 }
 
-fn shape(keys: &[KeySpec], flags: Flags) -> KeyShape {
+fn shape(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
     use command::{Begin, Find};
     let is_key = |spec: &&KeySpec| !spec.access.has(Access::NOT_KEY);
     match keys.iter().filter(is_key).collect::<Vec<_>>()[..] {
         [] => KeyShape::None,
         [spec] if !flags.has(Flags::MOVABLEKEYS) => match (spec.begin, spec.find) {
-            (Begin::Index(index), Find::Range { last: 0, .. }) => KeyShape::One(index),
+            // Whoever passes the arity check has this argument.
+            (Begin::Index(index), Find::Range { last: 0, .. }) if index < fewest(arity) => KeyShape::One(index),
             _ => KeyShape::Many,
         },
         _ => KeyShape::Many,
+    }
+}
+
+fn fewest(arity: Arity) -> usize {
+    match arity {
+        Arity::Exactly(n) | Arity::AtLeast(n) => usize::from(n),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::counters::AllCounters;
 use crate::gate::Gates;
 use crate::log::Log;
+use crate::promise::Promise;
 use crate::registry::Registry;
 use crate::session::Card;
 use std::collections::BTreeMap;
@@ -18,9 +19,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) log: Log,
-    /// The configuration in force. CONFIG SET replaces it by [`Shared::replace_config`].
-    config: RwLock<Arc<Config>>,
-    config_version: AtomicU64,
+    pub(crate) in_force: InForce,
     /// Every connection's card, by client id.
     pub(crate) clients: Mutex<BTreeMap<u64, Arc<Card>>>,
     pub(crate) next_client_id: AtomicU64,
@@ -30,8 +29,11 @@ pub(crate) struct Shared {
     pub(crate) counters: AllCounters,
     pub(crate) background: Background,
     pub(crate) stats: Stats,
-    is_stopping: AtomicBool,
-    exit_status: AtomicI32,
+    /// Who wakes for the next key that expires.
+    pub(crate) promise: Promise,
+    /// Whether keys go when their time comes, not only when they are looked at (DEBUG SET-ACTIVE-EXPIRE).
+    pub(crate) expires: AtomicBool,
+    pub(crate) ending: Ending,
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
     pub(crate) started_ms: i64,
@@ -39,6 +41,25 @@ pub(crate) struct Shared {
     pub(crate) addresses: Vec<SocketAddr>,
     /// "epoll" or "io_uring"
     pub(crate) engine_name: &'static str,
+}
+
+/// The configuration in force. CONFIG SET replaces it by [`Shared::replace_config`].
+pub(crate) struct InForce {
+    config: RwLock<Arc<Config>>,
+    version: AtomicU64,
+}
+
+impl InForce {
+    pub(crate) fn new(config: Config) -> InForce {
+        InForce { config: RwLock::new(Arc::new(config)), version: AtomicU64::new(0) }
+    }
+}
+
+/// Whether the server stops, and what its process then returns.
+#[derive(Default)]
+pub(crate) struct Ending {
+    is_near: AtomicBool,
+    exit_status: AtomicI32,
 }
 
 /// One worker's letter box.
@@ -104,12 +125,12 @@ impl Stats {
 
 impl Shared {
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.in_force.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Grows with every change of the configuration; workers compare it once a batch.
     pub(crate) fn config_version(&self) -> u64 {
-        self.config_version.load(Ordering::Acquire)
+        self.in_force.version.load(Ordering::Acquire)
     }
 
     /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not.
@@ -117,9 +138,9 @@ impl Shared {
         &self,
         change: impl FnOnce(&Config) -> Result<Config, E>,
     ) -> Result<(), E> {
-        let mut config = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        let mut config = self.in_force.config.write().unwrap_or_else(PoisonError::into_inner);
         *config = Arc::new(change(&config)?);
-        self.config_version.fetch_add(1, Ordering::Release);
+        self.in_force.version.fetch_add(1, Ordering::Release);
         drop(config);
         // Sleeping workers may have planned their sleep by the old settings.
         self.posts.iter().for_each(Post::wake);
@@ -139,16 +160,22 @@ impl Shared {
 
     /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.
     pub(crate) fn stop(&self, exit_status: i32) {
-        self.exit_status.store(exit_status, Ordering::Release);
-        self.is_stopping.store(true, Ordering::Release);
+        self.ending.exit_status.store(exit_status, Ordering::Release);
+        self.ending.is_near.store(true, Ordering::Release);
         self.posts.iter().for_each(Post::wake);
     }
 
+    /// A worker cannot go on.
+    pub(crate) fn fail(&self, why: &str) {
+        self.log.warning(why);
+        self.stop(1);
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
-        self.is_stopping.load(Ordering::Acquire)
+        self.ending.is_near.load(Ordering::Acquire)
     }
 
     pub(crate) fn exit_status(&self) -> i32 {
-        self.exit_status.load(Ordering::Acquire)
+        self.ending.exit_status.load(Ordering::Acquire)
     }
 }

@@ -1,17 +1,40 @@
 //! From a configuration to a running server, and back.
-use crate::shared::Shared;
-use crate::{Clock, Config};
+use crate::background::Background;
+use crate::counters::{AllCounters, Counters};
+use crate::gate::Gates;
+use crate::promise::Promise;
+use crate::registry::Registry;
+use crate::shared::{Ending, InForce, Post, Shared, Stats};
+use crate::worker::Worker;
+use crate::{Clock, Config, Log};
+use base::hash::Seed;
+use net::{Engine, EngineKind, Listener, Opened, Peer};
+use std::fmt::{self, Write};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use store::{Keyspace, KeyspaceOptions};
 
-#[derive(Debug)]
+/// Why a server did not start: the text to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartError(pub String);
 
-/// A running server. In-process servers of tests are made the same way as the binary's.
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A running server. In-process servers of tests are made the same way as the binary's. Dropping it ends it.
 pub struct Running {
     /// Where it listens: ports chosen by the system are known here.
     pub addresses: Vec<SocketAddr>,
     shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    background: Option<JoinHandle<()>>,
+    /// Unix sockets are unlinked when the last owner goes.
+    listeners: Vec<Arc<Listener>>,
 }
 
 /// Ends a server from any thread.
@@ -29,19 +52,183 @@ impl Running {
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.shared))
     }
+
     /// Waits until SHUTDOWN or a signal has ended it; the exit status.
-    pub fn wait(self) -> i32 {
-        todo!()
+    pub fn wait(mut self) -> i32 {
+        self.join();
+        self.shared.exit_status()
     }
+
     /// Ends it as SHUTDOWN NOSAVE would, and waits.
     pub fn stop(self) {
         self.stopper().stop(0);
         self.wait();
     }
+
+    fn join(&mut self) {
+        for worker in self.workers.drain(..) {
+            // A worker that panicked has said so itself; the others are told.
+            if worker.join().is_err() {
+                self.shared.fail("A worker has panicked: the server stops");
+            }
+        }
+        self.listeners.clear();
+        self.shared.background.end();
+        if let Some(background) = self.background.take() {
+            let _ = background.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.workers.is_empty() {
+            self.shared.stop(0);
+            self.join();
+        }
+    }
 }
 
 /// Binds, starts the workers and returns.
-pub fn start(config: Config, clock: Clock) -> Result<Running, StartError> {
-    let _ = (config, clock);
-    todo!()
+pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartError> {
+    let listeners = listen(&config, &log)?;
+    let engines = open_engines(&config, &log)?;
+    let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
+    let (shared, engines) = share(config, clock, log, &listeners, engines, background)?;
+    let mut running = Running {
+        addresses: shared.addresses.clone(),
+        shared: Arc::clone(&shared),
+        workers: Vec::new(),
+        background: Some(thread),
+        listeners,
+    };
+    for (index, mut engine) in engines.into_iter().enumerate() {
+        for listener in &running.listeners {
+            engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e))?;
+        }
+        running.workers.push(spawn(&shared, index, engine).map_err(|e| cannot("start a worker", &e))?);
+    }
+    Ok(running)
+}
+
+fn cannot(what: &str, error: &std::io::Error) -> StartError {
+    StartError(format!("Cannot {what}: {error}"))
+}
+
+/// TCP on every address of `bind`, and the Unix socket.
+fn listen(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> {
+    let mut listeners = Vec::new();
+    for bind in config.bind_addresses().map_err(|e| StartError(e.0))? {
+        match Listener::tcp(bind.address, config.tcp_backlog) {
+            Ok(listener) => listeners.push(Arc::new(listener)),
+            Err(error) if bind.is_optional && is_missing(&error) => {}
+            Err(error) => {
+                log.warning(&format!("Could not create server TCP listening socket {}: {error}", bind.address));
+                return Err(StartError(format!("Failed listening on port {} (tcp), aborting.", config.port)));
+            }
+        }
+    }
+    if let Some(path) = &config.unixsocket {
+        let listener = Listener::unix(path, config.unixsocket_mode, config.tcp_backlog).map_err(|error| {
+            log.warning(&format!("Failed opening Unix socket: bind: {error}"));
+            StartError(format!("Failed listening on {} (unix), aborting.", path.display()))
+        })?;
+        listeners.push(Arc::new(listener));
+    }
+    Ok(listeners)
+}
+
+/// This machine does not have the address, or not its family.
+fn is_missing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{AddrNotAvailable, Unsupported};
+    const EAFNOSUPPORT: i32 = 97;
+    matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(EAFNOSUPPORT)
+}
+
+fn open_engines(config: &Config, log: &Log) -> Result<Vec<Opened>, StartError> {
+    let open = |kind| -> Result<Vec<Opened>, StartError> {
+        let all = (0..config.worker_threads.max(1)).map(|_| net::open(kind)).collect::<Result<_, _>>();
+        all.map_err(|e| cannot("open the I/O engine", &e))
+    };
+    let engines = open(config.io_engine)?;
+    let Some(error) = engines.iter().find_map(|opened| opened.refused.as_ref()) else {
+        return Ok(engines);
+    };
+    log.notice(&format!("io-engine auto: epoll, because io_uring was refused: {error}"));
+    // All of one kind, since they share listeners: the last of them may have been refused for want of memory.
+    open(EngineKind::Epoll)
+}
+
+type Engines = Vec<Box<dyn Engine>>;
+
+fn share(
+    config: Config,
+    clock: Clock,
+    log: Log,
+    listeners: &[Arc<Listener>],
+    opened: Vec<Opened>,
+    background: Background,
+) -> Result<(Arc<Shared>, Engines), StartError> {
+    let random = random_bytes().map_err(|e| cannot("read the system's randomness", &e))?;
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
+    let engine_name = opened[0].name;
+    let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
+    let registry = Registry::new();
+    let keyspace = Keyspace::new(KeyspaceOptions {
+        shard_bits: config.shard_bits,
+        databases: config.databases,
+        seed: Seed(word(0), word(1)),
+    });
+    let posts: Box<[Post]> = engines.iter().map(|engine| Post::new(engine.waker())).collect();
+    engines.iter().for_each(|engine| clock.wakes(engine.waker()));
+    let shared = Arc::new(Shared {
+        counters: AllCounters(posts.iter().map(|_| Counters::new(registry.count())).collect()),
+        gates: Gates::new(posts.len()),
+        started_ms: clock.now().0,
+        addresses: listeners.iter().filter_map(|listener| tcp_address(listener)).collect(),
+        run_id: hex(&random[16..]),
+        next_client_id: 1.into(),
+        clients: Default::default(),
+        stats: Stats::default(),
+        promise: Promise::new(),
+        expires: true.into(),
+        keyspace,
+        registry,
+        clock,
+        log,
+        posts,
+        background,
+        engine_name,
+        in_force: InForce::new(config),
+        ending: Ending::default(),
+    });
+    Ok((shared, engines))
+}
+
+fn tcp_address(listener: &Listener) -> Option<SocketAddr> {
+    match listener.local_addr() {
+        Peer::Tcp { local, .. } => Some(local),
+        Peer::Unix { .. } => None,
+    }
+}
+
+/// 16 bytes for the hash seed, 20 for the run id.
+fn random_bytes() -> std::io::Result<[u8; 36]> {
+    let mut bytes = [0; 36];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn spawn(shared: &Arc<Shared>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let name = format!("sardine-{index}");
+    std::thread::Builder::new().name(name).spawn(move || Worker::new(&shared, index, engine).run())
 }

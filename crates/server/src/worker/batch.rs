@@ -7,7 +7,7 @@
 use super::table::Connection;
 use crate::registry::{Registry, Row};
 use net::{ConnId, Engine, Received};
-use resp::{Args, Limits, Parsed, Span};
+use resp::{Args, Limits, Parsed, ProtocolError, Span};
 use std::ops::Range;
 
 /// Asked of the engine at a time.
@@ -33,10 +33,7 @@ pub(super) struct Batch<'s> {
 pub(super) struct Request<'s> {
     /// The row of its name, if there is one.
     pub(super) row: Option<&'s Row>,
-    first_span: u32,
-    span_count: u32,
-    /// Where it ends in its connection's bytes.
-    pub(super) end: usize,
+    spans: Range<usize>,
 }
 
 /// One connection's part of a batch.
@@ -44,6 +41,8 @@ pub(super) struct Turn {
     pub(super) id: ConnId,
     pub(super) source: Source,
     pub(super) requests: Range<usize>,
+    /// Where parsing ended: behind the last whole request and the empty lines that follow it.
+    pub(super) parsed: usize,
     /// What follows the requests.
     pub(super) rest: Rest,
 }
@@ -60,16 +59,8 @@ pub(super) enum Rest {
     Unfinished { wanted_bytes: usize },
     /// More requests, to be parsed after these have run.
     Unparsed,
-    /// What no client may send: the reply's text after "ERR ".
-    Wrong(String),
-}
-
-/// How far to parse at once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
-    All,
-    /// Before authentication: the next request may change what the client may send.
-    One,
+    /// What no client may send.
+    Wrong(ProtocolError),
 }
 
 impl<'s> Batch<'s> {
@@ -110,31 +101,35 @@ impl<'s> Batch<'s> {
             }
             Received::Failed(error) => return Err(error),
         };
-        self.add_turn(connection.id, source);
+        self.add_turn(connection, source);
         Ok(count)
     }
 
     /// Takes up what a connection has kept without receiving more.
     pub(super) fn resume(&mut self, connection: &mut Connection) {
-        self.add_turn(connection.id, Source::Kept);
+        self.add_turn(connection, Source::Kept);
     }
 
-    fn add_turn(&mut self, id: ConnId, source: Source) {
+    fn add_turn(&mut self, connection: &mut Connection, source: Source) {
+        connection.is_in_batch = true;
         let rest = Rest::Unfinished { wanted_bytes: 0 };
-        self.turns.push(Turn { id, source, requests: 0..0, rest });
+        self.turns.push(Turn { id: connection.id, source, requests: 0..0, parsed: 0, rest });
     }
 
-    /// Parses the requests of turn `index` and looks their rows up.
+    /// Parses the requests of turn `index` and looks their rows up. Only one before authentication, since it may change
+    /// what the client may send after it.
     pub(super) fn parse(
         &mut self,
         index: usize,
         connection: &mut Connection,
         registry: &'s Registry,
         limits: &Limits,
-        reach: Reach,
     ) {
         let turn = &mut self.turns[index];
-        let bytes = bytes(&self.scratch, &connection.kept, &turn.source);
+        let bytes = match &turn.source {
+            Source::Scratch(range) => &mut self.scratch[range.clone()],
+            Source::Kept => &mut connection.kept[..],
+        };
         let first = self.requests.len();
         let mut at = 0;
         turn.rest = loop {
@@ -142,52 +137,70 @@ impl<'s> Batch<'s> {
             match connection.parser.parse(bytes, &mut at, &mut self.spans, limits) {
                 Ok(Parsed::Request) => self.requests.push(Request {
                     row: registry.find(name(bytes, self.spans[first_span])),
-                    first_span: first_span as u32,
-                    span_count: (self.spans.len() - first_span) as u32,
-                    end: at,
+                    spans: first_span..self.spans.len(),
                 }),
                 Ok(Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
-                Err(error) => break Rest::Wrong(error.0),
+                Err(error) => break Rest::Wrong(error),
             }
-            if reach == Reach::One {
+            if !limits.is_authenticated {
                 break Rest::Unparsed;
             }
         };
+        turn.parsed = at;
         turn.requests = first..self.requests.len();
     }
 
     /// The arguments of a request.
     pub(super) fn args<'a>(&'a self, request: &Request<'s>, bytes: &'a [u8]) -> Args<'a> {
-        let first = request.first_span as usize;
-        Args::new(bytes, &self.spans[first..first + request.span_count as usize])
+        Args::new(bytes, &self.spans[request.spans.clone()])
     }
 
     /// The bytes of a turn, of whose connection `kept` is.
     pub(super) fn bytes<'a>(&'a self, turn: &Turn, kept: &'a [u8]) -> &'a [u8] {
-        bytes(&self.scratch, kept, &turn.source)
+        match &turn.source {
+            Source::Scratch(range) => &self.scratch[range.clone()],
+            Source::Kept => kept,
+        }
     }
 
-    /// Gives back to the connection what was not executed: all from `from` on.
-    pub(super) fn keep(&self, turn: &Turn, connection: &mut Connection, from: usize) {
+    /// Gives back to the connection what follows its whole requests.
+    pub(super) fn keep_rest(&self, turn: &Turn, connection: &mut Connection) {
         match &turn.source {
-            Source::Scratch(range) => connection.kept.extend_from_slice(&self.scratch[range.start + from..range.end]),
-            Source::Kept => drop(connection.kept.drain(..from)),
+            Source::Scratch(range) => {
+                connection.kept.extend_from_slice(&self.scratch[range.start + turn.parsed..range.end]);
+            }
+            Source::Kept => drop(connection.kept.drain(..turn.parsed)),
         }
         if connection.kept.is_empty() {
             connection.kept = Vec::new();
         }
     }
+
+    /// Gives back the requests that were not executed, of which there are `executed` before, and what follows them. They
+    /// are written anew, because parsing has decoded the inline ones where they lay.
+    #[cold]
+    pub(super) fn keep_requests(&self, turn: &Turn, connection: &mut Connection, executed: usize) {
+        let bytes = self.bytes(turn, &connection.kept);
+        let mut kept = Vec::with_capacity(bytes.len());
+        for request in &self.requests[turn.requests.clone()][executed..] {
+            write_request(&mut kept, &self.args(request, bytes));
+        }
+        kept.extend_from_slice(&bytes[turn.parsed..]);
+        connection.kept = kept;
+    }
 }
 
-fn bytes<'a>(scratch: &'a [u8], kept: &'a [u8], source: &Source) -> &'a [u8] {
-    match source {
-        Source::Scratch(range) => &scratch[range.clone()],
-        Source::Kept => kept,
+fn write_request(out: &mut Vec<u8>, args: &Args<'_>) {
+    out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args.iter_from(0) {
+        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
     }
 }
 
 fn name(bytes: &[u8], span: Span) -> &[u8] {
-    &bytes[span.start as usize..][..span.len as usize]
+    &bytes[span.start..][..span.len]
 }
 
 /// Notes how much is missing, and makes room for a large argument once.

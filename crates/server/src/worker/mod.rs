@@ -14,22 +14,27 @@ mod cron;
 mod flow;
 mod table;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
 use crate::dispatch::Executor;
 use crate::shared::{Letter, Shared};
 use base::Millis;
-use batch::{Batch, Reach, Rest, Turn};
+use batch::{Batch, Rest, Turn};
 use cron::Cron;
 use net::{CloseWhen, ConnId, Engine, Event};
 use resp::{Limits, Parser, Reply};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+use store::Garbage;
 use table::{Connection, Flow, Table};
 
 /// Replies are sent when they are this many bytes, even in the middle of a batch.
 const SEND_BYTES: usize = 256 << 10;
 /// A reply buffer that has grown beyond this is not kept.
 const REPLY_BYTES_KEPT: usize = 1 << 20;
+/// How long clients are given to read their last replies when the server stops.
+const WIND_UP: Duration = Duration::from_millis(1000);
 
 pub(crate) struct Worker<'s> {
     shared: &'s Shared,
@@ -42,6 +47,11 @@ pub(crate) struct Worker<'s> {
     again: Vec<ConnId>,
     reply: Reply,
     cron: Cron,
+    /// When the next key expires.
+    expire_due: Option<Millis>,
+    garbage: Vec<Garbage>,
+    /// Connections by client id.
+    ids: BTreeMap<u64, ConnId>,
     clock: &'s Clock,
 }
 
@@ -57,6 +67,9 @@ impl<'s> Worker<'s> {
             again: Vec::new(),
             reply: Reply::new(resp::Protocol::Resp2),
             cron: Cron::default(),
+            expire_due: None,
+            garbage: Vec::new(),
+            ids: BTreeMap::new(),
             clock: &shared.clock,
         }
     }
@@ -67,7 +80,7 @@ impl<'s> Worker<'s> {
         while !self.shared.is_stopping() {
             let timeout = self.sleep();
             if let Err(error) = self.engine.poll(timeout, &mut events) {
-                self.shared.stop_failed(&format!("worker {} cannot wait for events: {error}", self.index));
+                self.shared.fail(&format!("worker {} cannot wait for events: {error}", self.index));
                 return;
             }
             self.executor.set_now(self.clock.now());
@@ -78,9 +91,9 @@ impl<'s> Worker<'s> {
         self.wind_up(events);
     }
 
-    fn sleep(&self) -> Option<std::time::Duration> {
+    fn sleep(&self) -> Option<Duration> {
         if !self.again.is_empty() {
-            return Some(std::time::Duration::ZERO);
+            return Some(Duration::ZERO);
         }
         self.clock.sleep_until(self.clock.now(), self.next_due())
     }
@@ -89,11 +102,12 @@ impl<'s> Worker<'s> {
         for id in std::mem::take(&mut self.again) {
             self.take_up(id);
         }
+        self.serve();
         for event in events.drain(..) {
             match event {
                 Event::Readable(id) => self.receive(id),
                 Event::Accepted(accepted) => self.accept(accepted),
-                Event::Drained(id) => self.unpause(id),
+                Event::Drained(id) => self.drained(id),
                 Event::Gone(id) => self.forget(id),
                 Event::Woken => self.read_letters(),
             }
@@ -111,13 +125,16 @@ impl<'s> Worker<'s> {
 
     /// Receives what waits for a connection into the batch.
     fn receive(&mut self, id: ConnId) {
+        if self.table.at(id).is_some_and(|connection| connection.is_in_batch) {
+            self.serve();
+        }
         let Some(connection) = self.table.at(id) else { return };
         if connection.flow != Flow::Open {
             return;
         }
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => {
-                self.shared.counters.0[self.index].bytes_in.add(count as u64);
+                self.executor.counters().bytes_in.add(count as u64);
                 let card = &connection.session.card;
                 card.bytes_in.store(card.bytes_in.load(Relaxed) + count as u64, Relaxed);
             }
@@ -131,7 +148,7 @@ impl<'s> Worker<'s> {
     /// Goes on with what a connection has kept.
     fn take_up(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        if connection.flow == Flow::Open {
+        if connection.flow == Flow::Open && !connection.is_in_batch {
             self.batch.resume(connection);
         }
     }
@@ -152,15 +169,147 @@ impl<'s> Worker<'s> {
     }
 
     fn parse(&mut self) {
-        let limits = limits(self.executor.config());
         for index in 0..self.batch.turns.len() {
             let id = self.batch.turns[index].id;
             let Some(connection) = self.table.at(id) else { continue };
-            let (limits, reach) = match connection.session.is_authenticated {
-                true => (limits, Reach::All),
-                false => (limits_before_authentication(limits), Reach::One),
-            };
-            self.batch.parse(index, connection, &self.shared.registry, &limits, reach);
+            let limits = limits(self.executor.config(), connection);
+            self.batch.parse(index, connection, &self.shared.registry, &limits);
         }
+    }
+
+    /// Asks for the memory that the keys of the batch lie in. One request alone would wait for it just the same.
+    fn prefetch(&mut self) {
+        if self.batch.requests.len() < 2 {
+            return;
+        }
+        for turn in &self.batch.turns {
+            let Some(connection) = self.table.at(turn.id) else { continue };
+            let bytes = self.batch.bytes(turn, &connection.kept);
+            for request in &self.batch.requests[turn.requests.clone()] {
+                let args = self.batch.args(request, bytes);
+                if let Some(key) = request.row.and_then(|row| row.first_key(&args)) {
+                    self.shared.keyspace.prefetch(connection.session.db, key);
+                }
+            }
+        }
+    }
+
+    /// Executes one connection's requests and sends the replies.
+    fn answer(&mut self, turn: &Turn) {
+        let Some(connection) = self.table.at(turn.id) else { return };
+        connection.is_in_batch = false;
+        if connection.session.card.is_killed.load(Acquire) || connection.flow == Flow::Closing {
+            return;
+        }
+        self.reply.protocol = connection.protocol;
+        let executed = self.execute(turn);
+        let Some(connection) = self.table.at(turn.id) else { return };
+        connection.protocol = self.reply.protocol;
+        let is_cut = executed < turn.requests.len();
+        if is_cut {
+            self.batch.keep_requests(turn, connection, executed);
+            connection.parser = Parser::new();
+        } else {
+            self.batch.keep_rest(turn, connection);
+            finish(connection, turn, &mut self.reply);
+        }
+        note(connection, executed as u64, self.executor.now());
+        self.send(turn.id);
+        self.settle(turn, is_cut);
+    }
+
+    /// Executes until the end of the turn, or until the connection is to be closed or its client to be waited for; how
+    /// many requests.
+    fn execute(&mut self, turn: &Turn) -> usize {
+        let Worker { table, batch, executor, reply, engine, .. } = self;
+        let Some(connection) = table.at(turn.id) else { return 0 };
+        let bytes = batch.bytes(turn, &connection.kept);
+        for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
+            executor.execute(&mut connection.session, request.row, batch.args(request, bytes), reply);
+            if connection.session.closes_after_reply {
+                return index + 1;
+            }
+            if reply.out.len() >= SEND_BYTES {
+                flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
+                engine.send(turn.id, &mut reply.out);
+                let is_slow = engine.unsent_bytes(turn.id) > connection.allowance_bytes;
+                if is_slow && !matches!(turn.rest, Rest::Wrong(_)) {
+                    return index + 1;
+                }
+            }
+        }
+        turn.requests.len()
+    }
+
+    /// What becomes of a connection whose replies are sent.
+    fn settle(&mut self, turn: &Turn, is_cut: bool) {
+        let Some(connection) = self.table.at(turn.id) else { return };
+        let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.kept.is_empty());
+        let is_over = connection.has_ended && !has_more;
+        if connection.session.closes_after_reply || is_over {
+            return self.close(turn.id, CloseWhen::Flushed);
+        }
+        if connection.kept.len() as u64 > self.executor.config().client_query_buffer_bytes_max {
+            return self.close_for_its_query_buffer(turn.id);
+        }
+        // One that is paused goes on when it has read its replies.
+        if has_more && connection.flow == Flow::Open {
+            self.again.push(turn.id);
+        }
+    }
+
+    /// Timers, and what other workers asked for.
+    fn tend(&mut self) {
+        self.expire();
+        self.run_cron();
+    }
+
+    /// The server stops: whoever is owed a reply gets it if it reads soon.
+    fn wind_up(mut self, mut events: Vec<Event>) {
+        self.engine.stop_listening();
+        let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();
+        for id in ids {
+            self.close(id, CloseWhen::Flushed);
+        }
+        let watch = Stopwatch::start();
+        while !self.table.is_empty() && watch.elapsed_ns() < WIND_UP.as_nanos() as u64 {
+            if self.engine.poll(Some(WIND_UP / 20), &mut events).is_err() {
+                return;
+            }
+            for event in events.drain(..) {
+                if let Event::Gone(id) = event {
+                    self.forget(id);
+                }
+            }
+        }
+    }
+}
+
+/// All whole requests have run: what follows them.
+fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
+    match &turn.rest {
+        Rest::Unfinished { wanted_bytes } => batch::reserve(connection, *wanted_bytes),
+        Rest::Unparsed => connection.wanted_bytes = 0,
+        Rest::Wrong(error) if !connection.session.closes_after_reply => {
+            reply.protocol_error(*error);
+            connection.session.closes_after_reply = true;
+        }
+        Rest::Wrong(_) => {}
+    }
+}
+
+/// What others may see of the batch.
+fn note(connection: &Connection, executed: u64, now: Millis) {
+    let card = &connection.session.card;
+    card.commands.store(card.commands.load(Relaxed) + executed, Relaxed);
+    card.last_active_ms.store(now.0, Relaxed);
+    card.query_buffer_bytes.store(connection.kept.len() as u64, Relaxed);
+}
+
+fn limits(config: &Config, connection: &Connection) -> Limits {
+    Limits {
+        bulk_len_bytes_max: config.store.proto_max_bulk_len_bytes,
+        is_authenticated: connection.session.is_authenticated,
+        ..Limits::default()
     }
 }

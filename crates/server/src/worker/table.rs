@@ -14,6 +14,10 @@ pub(super) struct Connection {
     /// Bytes that are known to be missing of the request in `kept`.
     pub(super) wanted_bytes: usize,
     pub(super) flow: Flow,
+    /// It has a turn in the batch that is being put together.
+    pub(super) is_in_batch: bool,
+    /// It is on the list of those to be looked at again.
+    pub(super) is_watched: bool,
     /// The peer has shut down its side.
     pub(super) has_ended: bool,
     /// How much may wait unsent before the client is paused; see `flow`.
@@ -64,6 +68,16 @@ impl Table {
 
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Places for connections, taken or not.
+    pub(super) fn room(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The connections in `count` places from `first` on.
+    pub(super) fn part(&self, first: usize, count: usize) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().skip(first).take(count).flatten().map(Box::as_ref)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {

@@ -1,0 +1,177 @@
+//! Who is let in, and which worker serves them; how a connection begins and ends.
+use super::flow::ALLOWANCE_BYTES;
+use super::table::{Connection, Flow};
+use super::Worker;
+use crate::config::Config;
+use crate::session::{Card, Face, Session};
+use crate::shared::{Letter, Shared};
+use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
+use resp::{Parser, Protocol};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::Arc;
+
+const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
+
+/// The peer's own words: programs and people search for them.
+const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no \
+password is set for the default user. In this mode connections are only accepted from the loopback interface. If you \
+want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable \
+protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis \
+from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
+so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by \
+editing the Redis configuration file, and setting the protected mode option to 'no', and then restarting the server. \
+3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up \
+an authentication password for the default user. NOTE: You only need to do one of the above things in order for the \
+server to start accepting connections from the outside.\r\n";
+
+impl Worker<'_> {
+    /// Lets a client in, or tells it why not, and gives it to the worker with the fewest.
+    pub(super) fn accept(&mut self, accepted: Accepted) {
+        let shared = self.shared;
+        let config = self.executor.config();
+        let text = if connections(shared) >= config.maxclients as usize {
+            Some(TOO_MANY)
+        } else {
+            shared.stats.connections_received.fetch_add(1, Relaxed);
+            is_denied(config, &accepted.peer).then_some(DENIED)
+        };
+        if let Some(text) = text {
+            shared.stats.connections_rejected.fetch_add(1, Relaxed);
+            return turn_away(accepted, text);
+        }
+        let chosen = least_loaded(shared);
+        shared.posts[chosen].connections.fetch_add(1, AcqRel);
+        if chosen == self.index {
+            self.adopt(accepted);
+        } else {
+            shared.posts[chosen].send(Letter::Adopt(accepted));
+        }
+    }
+
+    /// Serves a connection from here on; it has been counted as this worker's.
+    pub(super) fn adopt(&mut self, accepted: Accepted) {
+        let config = self.executor.config();
+        let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
+        let is_authenticated = !config.needs_password();
+        let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
+        // A client that has gone meanwhile, or a process without room for it: the socket is closed.
+        let Ok(id) = self.engine.adopt(accepted, options) else {
+            self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
+            return;
+        };
+        let card = self.card(fd, peer);
+        self.shared.clients().insert(card.id, Arc::clone(&card));
+        self.ids.insert(card.id, id);
+        self.table.insert(connection(id, Session { card, db: 0, is_authenticated, closes_after_reply: false }));
+    }
+
+    fn card(&self, fd: i32, peer: Peer) -> Arc<Card> {
+        let now = self.executor.now();
+        Arc::new(Card {
+            id: self.shared.next_client_id.fetch_add(1, Relaxed),
+            peer,
+            fd,
+            worker: self.index,
+            created_ms: now.0,
+            last_active_ms: now.0.into(),
+            commands: 0.into(),
+            bytes_in: 0.into(),
+            bytes_out: 0.into(),
+            query_buffer_bytes: 0.into(),
+            output_buffer_bytes: 0.into(),
+            last_row: Card::NO_COMMAND.into(),
+            is_killed: false.into(),
+            face: Face { user: "default".to_owned(), ..Face::default() }.into(),
+        })
+    }
+
+    /// CLIENT KILL has marked this client.
+    pub(super) fn close_killed(&mut self, client: u64) {
+        if let Some(id) = self.ids.get(&client) {
+            self.close(*id, CloseWhen::Now);
+        }
+    }
+
+    pub(super) fn close(&mut self, id: ConnId, when: CloseWhen) {
+        if let Some(connection) = self.table.at(id) {
+            connection.flow = Flow::Closing;
+            connection.kept = Vec::new();
+            self.engine.close(id, when);
+        }
+    }
+
+    /// The engine has let go of a connection.
+    pub(super) fn forget(&mut self, id: ConnId) {
+        let Some(connection) = self.table.remove(id) else { return };
+        let client = connection.session.card.id;
+        self.ids.remove(&client);
+        self.shared.clients().remove(&client);
+        self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
+    }
+}
+
+fn connection(id: ConnId, session: Session) -> Connection {
+    Connection {
+        id,
+        session,
+        protocol: Protocol::Resp2,
+        parser: Parser::new(),
+        kept: Vec::new(),
+        wanted_bytes: 0,
+        flow: Flow::Open,
+        is_in_batch: false,
+        is_watched: false,
+        has_ended: false,
+        allowance_bytes: ALLOWANCE_BYTES,
+        unsent_before_bytes: 0,
+        over_soft_limit_since_ms: None,
+    }
+}
+
+/// All workers' connections, those on their way included.
+fn connections(shared: &Shared) -> usize {
+    shared.posts.iter().map(|post| post.connections.load(Acquire)).sum()
+}
+
+fn least_loaded(shared: &Shared) -> usize {
+    let load = |index: &usize| shared.posts[*index].connections.load(Acquire);
+    (0..shared.posts.len()).min_by_key(load).unwrap_or(0)
+}
+
+/// Protected mode: without a password only this machine is served.
+fn is_denied(config: &Config, peer: &Peer) -> bool {
+    let is_local = match peer {
+        Peer::Unix { .. } => true,
+        Peer::Tcp { peer, .. } => peer.ip().to_canonical().is_loopback(),
+    };
+    config.is_protected && !config.needs_password() && !is_local
+}
+
+/// Tells a client why it is closed. What does not fit into its empty socket buffer is not sent.
+fn turn_away(accepted: Accepted, text: &str) {
+    let _ = std::fs::File::from(accepted.fd).write(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp { peer: address.parse().unwrap(), local: "10.0.0.1:6379".parse().unwrap() }
+    }
+
+    #[test]
+    fn protected_mode_denies_other_machines_until_a_password_is_set() {
+        let mut config = Config { is_protected: true, ..Config::default() };
+        assert!(is_denied(&config, &peer("10.0.0.2:4000")));
+        assert!(!is_denied(&config, &peer("127.0.0.1:4000")));
+        assert!(!is_denied(&config, &peer("[::1]:4000")));
+        assert!(!is_denied(&config, &peer("[::ffff:127.0.0.1]:4000")));
+        config.requirepass = b"secret".to_vec();
+        assert!(!is_denied(&config, &peer("10.0.0.2:4000")));
+        config = Config { is_protected: false, ..Config::default() };
+        assert!(!is_denied(&config, &peer("10.0.0.2:4000")));
+    }
+}

@@ -1,0 +1,136 @@
+//! What happens without a request: expiry, idle clients, clients that do not read, and the rates that INFO shows.
+//!
+//! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates; the others tick
+//! while they have clients to watch.
+//!
+//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
+//! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
+use super::Worker;
+use super::table::Flow;
+use crate::shared::Shared;
+use base::Millis;
+use net::{CloseWhen, ConnId};
+use std::sync::atomic::Ordering::Relaxed;
+
+const TICK_MS: i64 = 100;
+/// Every connection is looked at once in this time.
+const IDLE_ROUND_MS: i64 = 1000;
+/// Keys removed at once; the rest at the next turn, so that clients do not wait.
+const EXPIRE_BUDGET: usize = 256;
+
+#[derive(Default)]
+pub(super) struct Cron {
+    /// Clients that are paused or over their soft output limit.
+    pub(super) watched: Vec<ConnId>,
+    last_tick_ms: i64,
+    /// Where the round over idle connections stands.
+    idle_cursor: usize,
+    rates: Rates,
+}
+
+impl Worker<'_> {
+    /// When this worker has to do something even if nobody asks.
+    pub(super) fn next_due(&self) -> Option<Millis> {
+        let tick = self.ticks().then_some(Millis(self.cron.last_tick_ms + TICK_MS));
+        let is_mine = self.shared.promise.offer(self.index, self.expire_due);
+        let expire = self.expire_due.filter(|_| is_mine && self.shared.expires.load(Relaxed));
+        [tick, expire].into_iter().flatten().min()
+    }
+
+    fn ticks(&self) -> bool {
+        let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
+        self.index == 0 || is_timing || !self.cron.watched.is_empty()
+    }
+
+    pub(super) fn run_cron(&mut self) {
+        let now = self.executor.now();
+        if !self.ticks() || now.0 - self.cron.last_tick_ms < TICK_MS {
+            return;
+        }
+        let elapsed_ms = now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0);
+        if self.index == 0 {
+            self.cron.rates.sample(self.shared, elapsed_ms);
+        }
+        self.look_at_watched();
+        self.close_idle(now, elapsed_ms);
+    }
+
+    /// Removes keys whose time has come, whichever worker's commands set it.
+    pub(super) fn expire(&mut self) {
+        let keyspace = &self.shared.keyspace;
+        let now = self.executor.now();
+        self.expire_due = keyspace.next_due(0, 1);
+        if self.expire_due.is_none_or(|due| due > now) || !self.shared.expires.load(Relaxed) {
+            return;
+        }
+        self.executor.begin();
+        self.expire_due = keyspace.expire(now, 0, 1, EXPIRE_BUDGET, &mut self.garbage);
+        self.executor.end();
+        self.shared.background.free(&mut self.garbage);
+    }
+
+    fn close_idle(&mut self, now: Millis, elapsed_ms: i64) {
+        let timeout_ms = i64::from(self.executor.config().timeout_s) * 1000;
+        if timeout_ms == 0 {
+            return;
+        }
+        let room = self.table.room();
+        let part = room * elapsed_ms.clamp(0, IDLE_ROUND_MS) as usize / IDLE_ROUND_MS as usize + 1;
+        let first = if self.cron.idle_cursor < room { self.cron.idle_cursor } else { 0 };
+        self.cron.idle_cursor = first + part;
+        let is_idle = |last_active_ms: i64| now.0 - last_active_ms > timeout_ms;
+        let idle: Vec<ConnId> = (self.table.part(first, part))
+            .filter(|c| c.flow != Flow::Closing && is_idle(c.session.card.last_active_ms.load(Relaxed)))
+            .map(|c| c.id)
+            .collect();
+        for id in idle {
+            self.close(id, CloseWhen::Now);
+        }
+    }
+}
+
+/// The figures of the last samples.
+#[derive(Default)]
+struct Rates {
+    before: Totals,
+    /// A second of samples and a bit, the oldest overwritten.
+    samples: [Totals; RATE_SAMPLES],
+    next: usize,
+}
+
+const RATE_SAMPLES: usize = 16;
+
+/// Totals, or what they grew by in a second.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    commands: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Rates {
+    fn sample(&mut self, shared: &Shared, elapsed_ms: i64) {
+        let counters = &shared.counters;
+        let totals = Totals {
+            commands: counters.commands(),
+            bytes_in: counters.bytes_in(),
+            bytes_out: counters.bytes_out(),
+        };
+        let before = std::mem::replace(&mut self.before, totals);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms.max(1) as u64;
+        self.samples[self.next] = Totals {
+            commands: rate(totals.commands, before.commands),
+            bytes_in: rate(totals.bytes_in, before.bytes_in),
+            bytes_out: rate(totals.bytes_out, before.bytes_out),
+        };
+        self.next = (self.next + 1) % RATE_SAMPLES;
+        self.publish(shared);
+    }
+
+    fn publish(&self, shared: &Shared) {
+        let mean = |of: fn(&Totals) -> u64| self.samples.iter().map(of).sum::<u64>() / RATE_SAMPLES as u64;
+        shared.stats.ops_per_second.store(mean(|t| t.commands), Relaxed);
+        shared.stats.input_bytes_per_second.store(mean(|t| t.bytes_in), Relaxed);
+        shared.stats.output_bytes_per_second.store(mean(|t| t.bytes_out), Relaxed);
+    }
+}

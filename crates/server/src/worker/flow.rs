@@ -1,0 +1,163 @@
+//! Clients that do not read their replies.
+//!
+//! ```text
+//! Open --- more unsent than its allowance ---> Paused --- all has left ---> Open
+//!   \                                            |
+//!    \--- over an output limit ---> Closing <----/     Paused, and nothing left for a while: allowance doubled, Open
+//! ```
+//!
+//! A paused client is neither read from nor served, so one that pipelines without end takes no more memory than its
+//! allowance. But there are clients that send all of a pipeline before they read the first reply; to wait for them would be to wait
+//! for ever. So the allowance of a client that has read nothing between two looks doubles: those get on, as
+//! with the peer, and `client-output-buffer-limit` is what stops them.
+use super::table::{Connection, Flow};
+use super::{REPLY_BYTES_KEPT, Worker};
+use crate::config::OutputLimit;
+use crate::counters::Counters;
+use crate::session::Card;
+use base::Millis;
+use net::{CloseWhen, ConnId};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What may wait unsent for a client at first.
+pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
+
+/// What to do with a client for which so much waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Fine,
+    Watch,
+    Close,
+}
+
+impl Worker<'_> {
+    /// Sends what has been replied, and looks at what the client has left unread.
+    pub(super) fn send(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        if !self.reply.out.is_empty() {
+            count_sent(&connection.session.card, self.executor.counters(), self.reply.out.len());
+            self.engine.send(id, &mut self.reply.out);
+            if self.reply.out.capacity() > REPLY_BYTES_KEPT {
+                self.reply.out = Vec::new();
+            }
+        }
+        if self.engine.unsent_bytes(id) > 0 {
+            self.look_at(id);
+        }
+    }
+
+    /// Judges a client with unsent replies: closes it, pauses it, or lets it be.
+    pub(super) fn look_at(&mut self, id: ConnId) {
+        let unsent_bytes = self.engine.unsent_bytes(id);
+        let Some(connection) = self.table.at(id) else { return };
+        connection.session.card.output_buffer_bytes.store(unsent_bytes as u64, Relaxed);
+        if connection.flow == Flow::Closing {
+            return;
+        }
+        let limit = self.executor.config().client_output_buffer.normal;
+        let verdict = judge(connection, unsent_bytes, limit, self.executor.now());
+        if verdict == Verdict::Close {
+            return self.close_for_its_output(id, unsent_bytes);
+        }
+        let is_paused = connection.flow == Flow::Open && unsent_bytes > connection.allowance_bytes;
+        if is_paused {
+            connection.flow = Flow::Paused;
+            connection.unsent_before_bytes = unsent_bytes;
+            self.engine.pause(id);
+        }
+        if (is_paused || verdict == Verdict::Watch) && !connection.is_watched {
+            connection.is_watched = true;
+            self.cron.watched.push(id);
+        }
+    }
+
+    /// All that waited has left.
+    pub(super) fn drained(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        connection.over_soft_limit_since_ms = None;
+        connection.session.card.output_buffer_bytes.store(0, Relaxed);
+        if connection.flow == Flow::Paused {
+            self.unpause(id);
+        }
+    }
+
+    pub(super) fn unpause(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        connection.flow = Flow::Open;
+        self.again.push(id);
+        self.engine.resume(id);
+    }
+
+    /// Looks again at those who were paused or over their soft limit.
+    pub(super) fn look_at_watched(&mut self) {
+        for id in std::mem::take(&mut self.cron.watched) {
+            let Some(connection) = self.table.at(id) else { continue };
+            connection.is_watched = false;
+            let unsent_bytes = self.engine.unsent_bytes(id);
+            if unsent_bytes == 0 {
+                continue;
+            }
+            if connection.flow == Flow::Paused {
+                let has_read = unsent_bytes < connection.unsent_before_bytes;
+                connection.unsent_before_bytes = unsent_bytes;
+                if !has_read {
+                    connection.allowance_bytes = unsent_bytes.saturating_mul(2);
+                    self.unpause(id);
+                }
+            }
+            self.look_at(id);
+            self.keep_watching(id);
+        }
+    }
+
+    fn keep_watching(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        if connection.flow == Flow::Paused && !connection.is_watched {
+            connection.is_watched = true;
+            self.cron.watched.push(id);
+        }
+    }
+
+    #[cold]
+    fn close_for_its_output(&mut self, id: ConnId, unsent_bytes: usize) {
+        if let Some(connection) = self.table.at(id) {
+            self.shared.stats.output_limit_disconnections.fetch_add(1, Relaxed);
+            self.shared.log.warning(&format!(
+                "Client {} did not read {unsent_bytes} bytes of replies and is closed: see client-output-buffer-limit",
+                connection.session.card.id
+            ));
+        }
+        self.close(id, CloseWhen::Now);
+    }
+
+    #[cold]
+    pub(super) fn close_for_its_query_buffer(&mut self, id: ConnId) {
+        if let Some(connection) = self.table.at(id) {
+            self.shared.stats.query_limit_disconnections.fetch_add(1, Relaxed);
+            self.shared.log.warning(&format!(
+                "Client {} sent a request of more than client-query-buffer-limit and is closed",
+                connection.session.card.id
+            ));
+        }
+        self.close(id, CloseWhen::Now);
+    }
+}
+
+pub(super) fn count_sent(card: &Card, counters: &Counters, bytes: usize) {
+    counters.bytes_out.add(bytes as u64);
+    card.bytes_out.store(card.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
+}
+
+fn judge(connection: &mut Connection, unsent_bytes: usize, limit: OutputLimit, now: Millis) -> Verdict {
+    let is_over = |max: u64| max > 0 && unsent_bytes as u64 >= max;
+    if is_over(limit.hard_bytes) {
+        return Verdict::Close;
+    }
+    if !is_over(limit.soft_bytes) {
+        connection.over_soft_limit_since_ms = None;
+        return Verdict::Fine;
+    }
+    let since = *connection.over_soft_limit_since_ms.get_or_insert(now.0);
+    let is_too_long = now.0 - since > i64::from(limit.soft_s) * 1000;
+    if is_too_long { Verdict::Close } else { Verdict::Watch }
+}
