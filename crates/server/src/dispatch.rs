@@ -40,14 +40,13 @@ pub(crate) struct Executor<'s> {
 
 impl<'s> Executor<'s> {
     pub(crate) fn new(shared: &'s Shared, worker: usize) -> Executor<'s> {
-        let seed = shared.keyspace.seed();
         Executor {
             shared,
             worker,
             counters: &shared.counters.0[worker],
             config_version: shared.config_version(),
             config: shared.config(),
-            random: Random::new(seed.0 ^ seed.1.rotate_left(worker as u32 + 1)),
+            random: Random::new(shared.random_seed.wrapping_add(worker as u64)),
             garbage: Vec::new(),
             positions: Vec::new(),
             now: Millis(0),
@@ -93,6 +92,21 @@ impl<'s> Executor<'s> {
 
     /// Runs one request, whose name was looked up as `found`, and appends its reply.
     pub(crate) fn execute(
+        &mut self,
+        session: &mut Session,
+        found: Option<&'s Row>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) {
+        let start = reply.out.len();
+        self.check_and_run(session, found, args, reply);
+        if !session.reply_mode.answers() {
+            reply.out.truncate(start);
+        }
+        session.reply_mode = session.reply_mode.next();
+    }
+
+    fn check_and_run(
         &mut self,
         session: &mut Session,
         found: Option<&'s Row>,

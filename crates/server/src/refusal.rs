@@ -82,7 +82,7 @@ mod tests {
         let spans: Vec<Span> = args
             .iter()
             .map(|a| {
-                let span = Span { start, len: a.len() as u32 };
+                let span = Span { start, len: a.len() };
                 start += span.len;
                 span
             })
@@ -95,13 +95,17 @@ mod tests {
     #[test]
     fn an_unknown_command_is_quoted_with_its_arguments_as_the_peer_does() {
         assert_eq!(unknown(&[b"FOO"]), "-ERR unknown command 'FOO', with args beginning with: \r\n");
-        assert_eq!(unknown(&[b"F\r\nO", b"a\0b"]), "-ERR unknown command 'F  O', with args beginning with: 'a' \r\n");
+        assert_eq!(
+            unknown(&[b"F\r\nO", b"a\0b"]),
+            "-ERR unknown command 'F  O', with args beginning with: 'a' \r\n"
+        );
     }
 
     #[test]
     fn long_names_and_arguments_are_cut() {
         let (c, d) = ("c".repeat(100), "d".repeat(100));
-        let expected = format!("-ERR unknown command 'X', with args beginning with: 'a' '{c}' '{}' \r\n", &d[..21]);
+        let expected =
+            format!("-ERR unknown command 'X', with args beginning with: 'a' '{c}' '{}' \r\n", &d[..21]);
         assert_eq!(unknown(&[b"X", b"a\0b", c.as_bytes(), d.as_bytes(), b"ef"]), expected);
         let cut = format!("-ERR unknown command '{}', with args beginning with: \r\n", "X".repeat(128));
         assert_eq!(unknown(&["X".repeat(200).as_bytes()]), cut);

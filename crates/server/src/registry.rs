@@ -110,7 +110,9 @@ fn shape(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
         [] => KeyShape::None,
         [spec] if !flags.has(Flags::MOVABLEKEYS) => match (spec.begin, spec.find) {
             // Whoever passes the arity check has this argument.
-            (Begin::Index(index), Find::Range { last: 0, .. }) if index < fewest(arity) => KeyShape::One(index),
+            (Begin::Index(index), Find::Range { last: 0, .. }) if index < fewest(arity) => {
+                KeyShape::One(index)
+            }
             _ => KeyShape::Many,
         },
         _ => KeyShape::Many,

@@ -34,6 +34,7 @@ pub(crate) struct Shared {
     /// Whether keys go when their time comes, not only when they are looked at (DEBUG SET-ACTIVE-EXPIRE).
     pub(crate) expires: AtomicBool,
     pub(crate) ending: Ending,
+    pub(crate) random_seed: u64,
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
     pub(crate) started_ms: i64,

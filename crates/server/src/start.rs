@@ -123,7 +123,10 @@ fn listen(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> 
             Ok(listener) => listeners.push(Arc::new(listener)),
             Err(error) if bind.is_optional && is_missing(&error) => {}
             Err(error) => {
-                log.warning(&format!("Could not create server TCP listening socket {}: {error}", bind.address));
+                log.warning(&format!(
+                    "Could not create server TCP listening socket {}: {error}",
+                    bind.address
+                ));
                 return Err(StartError(format!("Failed listening on port {} (tcp), aborting.", config.port)));
             }
         }
@@ -177,7 +180,7 @@ fn share(
     let keyspace = Keyspace::new(KeyspaceOptions {
         shard_bits: config.shard_bits,
         databases: config.databases,
-        seed: Seed(word(0), word(1)),
+        seed: Seed::new(word(0), word(1)),
     });
     let posts: Box<[Post]> = engines.iter().map(|engine| Post::new(engine.waker())).collect();
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
@@ -186,7 +189,8 @@ fn share(
         gates: Gates::new(posts.len()),
         started_ms: clock.now().0,
         addresses: listeners.iter().filter_map(|listener| tcp_address(listener)).collect(),
-        run_id: hex(&random[16..]),
+        random_seed: word(2),
+        run_id: hex(&random[24..]),
         next_client_id: 1.into(),
         clients: Default::default(),
         stats: Stats::default(),
@@ -212,9 +216,9 @@ fn tcp_address(listener: &Listener) -> Option<SocketAddr> {
     }
 }
 
-/// 16 bytes for the hash seed, 20 for the run id.
-fn random_bytes() -> std::io::Result<[u8; 36]> {
-    let mut bytes = [0; 36];
+/// 16 bytes for the hash seed, 8 for commands that choose at random, 20 for the run id.
+fn random_bytes() -> std::io::Result<[u8; 44]> {
+    let mut bytes = [0; 44];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }

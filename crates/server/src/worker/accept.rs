@@ -1,7 +1,8 @@
 //! Who is let in, and which worker serves them; how a connection begins and ends.
+use super::Worker;
 use super::flow::ALLOWANCE_BYTES;
 use super::table::{Connection, Flow};
-use super::Worker;
+use crate::client::ReplyMode;
 use crate::config::Config;
 use crate::session::{Card, Face, Session};
 use crate::shared::{Letter, Shared};
@@ -9,8 +10,8 @@ use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 
@@ -64,7 +65,7 @@ impl Worker<'_> {
         let card = self.card(fd, peer);
         self.shared.clients().insert(card.id, Arc::clone(&card));
         self.ids.insert(card.id, id);
-        self.table.insert(connection(id, Session { card, db: 0, is_authenticated, closes_after_reply: false }));
+        self.table.insert(connection(id, session(card, is_authenticated)));
     }
 
     fn card(&self, fd: i32, peer: Peer) -> Arc<Card> {
@@ -110,6 +111,10 @@ impl Worker<'_> {
         self.shared.clients().remove(&client);
         self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
     }
+}
+
+fn session(card: Arc<Card>, is_authenticated: bool) -> Session {
+    Session { card, db: 0, is_authenticated, closes_after_reply: false, reply_mode: ReplyMode::default() }
 }
 
 fn connection(id: ConnId, session: Session) -> Connection {
