@@ -7,21 +7,31 @@
 use crate::call::{ServerCall, ServerRun};
 use crate::clock::Stopwatch;
 use crate::config::Config;
-use crate::counters::{CommandCounts, Counters};
+use crate::counters::Counters;
 use crate::refusal::{Refusal, append_error};
 use crate::registry::{KeyShape, Row, Run};
 use crate::session::Session;
 use crate::shared::Shared;
 use base::Millis;
+use base::hash::Hash;
 use base::random::Random;
 use command::{Access, Call, DataRun, Done, Flags, Scope, WholeCall};
 use resp::{Args, Reply};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
-use store::Garbage;
+use store::{Garbage, View};
 
 /// A power of two.
 const TIMED_EVERY: u64 = 16;
+
+/// What was looked up for a request when it was parsed.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'s> {
+    /// The row of its name, if there is one.
+    pub(crate) row: Option<&'s Row>,
+    /// Of its only key, where that was known then.
+    pub(crate) hash: Option<Hash>,
+}
 
 /// One worker's means to run commands.
 pub(crate) struct Executor<'s> {
@@ -94,7 +104,7 @@ impl<'s> Executor<'s> {
     pub(crate) fn execute(
         &mut self,
         session: &mut Session,
-        found: Option<&'s Row>,
+        found: Found<'s>,
         args: Args<'_>,
         reply: &mut Reply,
     ) {
@@ -106,14 +116,8 @@ impl<'s> Executor<'s> {
         session.reply_mode = session.reply_mode.next();
     }
 
-    fn check_and_run(
-        &mut self,
-        session: &mut Session,
-        found: Option<&'s Row>,
-        args: Args<'_>,
-        reply: &mut Reply,
-    ) {
-        let row = match admit(session, found, &args) {
+    fn check_and_run(&mut self, session: &mut Session, found: Found<'s>, args: Args<'_>, reply: &mut Reply) {
+        let row = match admit(session, found.row, &args) {
             Ok(row) => row,
             Err(refusal) => return self.refuse(&refusal, &args, reply),
         };
@@ -122,9 +126,9 @@ impl<'s> Executor<'s> {
         let calls = counts.calls.load();
         counts.calls.add(1);
         let done = if calls.is_multiple_of(TIMED_EVERY) {
-            self.run_timed(session, row, args, reply, counts)
+            self.run_timed(session, row, found.hash, args, reply)
         } else {
-            self.run(session, row, args, reply)
+            self.run(session, row, found.hash, args, reply)
         };
         if let Err(error) = done {
             counts.failed.add(1);
@@ -147,20 +151,33 @@ impl<'s> Executor<'s> {
         &mut self,
         session: &mut Session,
         row: &'s Row,
+        hash: Option<Hash>,
         args: Args<'_>,
         reply: &mut Reply,
-        counts: &CommandCounts,
     ) -> Done {
         let watch = Stopwatch::start();
-        let done = self.run(session, row, args, reply);
+        let done = self.run(session, row, hash, args, reply);
+        let counts = &self.counters.commands[row.number];
         counts.timed.add(1);
         counts.time_ns.add(watch.elapsed_ns());
         done
     }
 
-    fn run(&mut self, session: &mut Session, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Done {
+    fn run(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        hash: Option<Hash>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
         match row.run {
-            Run::Data(DataRun::Keys(run)) => self.run_on_keys(session.db, row, run, args, reply),
+            Run::Data(DataRun::Keys(run)) => match (row.shape, hash) {
+                (KeyShape::One(index), Some(hash)) => {
+                    self.run_on_key(session.db, row, run, (args.at(index), hash), args, reply)
+                }
+                _ => self.run_on_keys(session.db, row, run, args, reply),
+            },
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(session.db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
                 self.alone(|this| this.run_on_all(session.db, run, args, reply))
@@ -176,6 +193,25 @@ impl<'s> Executor<'s> {
         }
     }
 
+    fn run_on_key(
+        &mut self,
+        db: u16,
+        row: &Row,
+        run: fn(&mut Call<'_, '_>) -> Done,
+        (key, hash): (&[u8], Hash),
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
+        let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
+        let (mut view, key) = keyspace.lock_one_hashed(db, self.now, settings, key, hash);
+        if row.flags.has(Flags::READONLY) {
+            view.count_lookups();
+        }
+        let done = run(&mut Call::new(&mut view, args, &[key], reply));
+        self.let_go(view);
+        done
+    }
+
     fn run_on_keys(
         &mut self,
         db: u16,
@@ -185,33 +221,24 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
-        let (mut view, done);
-        match row.shape {
-            KeyShape::One(index) => {
-                let (locked, key) = keyspace.lock_one(db, self.now, settings, args.at(index));
-                view = locked;
-                if row.flags.has(Flags::READONLY) {
-                    view.count_lookups();
-                }
-                done = run(&mut Call::new(&mut view, args, &[key], reply));
-            }
-            KeyShape::None | KeyShape::Many => {
-                extract(row, &args, &mut self.positions);
-                let names: Vec<&[u8]> = self.positions.iter().map(|p| args.at(*p as usize)).collect();
-                let (locked, keys) = keyspace.lock(db, self.now, settings, &names);
-                view = locked;
-                if row.flags.has(Flags::READONLY) {
-                    view.count_lookups();
-                }
-                done = run(&mut Call::new(&mut view, args, &keys, reply));
-            }
+        extract(row, &args, &mut self.positions);
+        let names: Vec<&[u8]> = self.positions.iter().map(|p| args.at(*p as usize)).collect();
+        let (mut view, keys) = keyspace.lock(db, self.now, settings, &names);
+        if row.flags.has(Flags::READONLY) {
+            view.count_lookups();
         }
+        let done = run(&mut Call::new(&mut view, args, &keys, reply));
+        self.let_go(view);
+        done
+    }
+
+    /// Unlocks; what is large is freed elsewhere.
+    fn let_go(&self, mut view: View<'_>) {
         let mut garbage = view.take_garbage();
+        drop(view);
         if !garbage.is_empty() {
-            drop(view);
             self.shared.background.free(&mut garbage);
         }
-        done
     }
 
     fn run_on_all(

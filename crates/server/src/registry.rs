@@ -81,8 +81,8 @@ impl Row {
         self.subcommands.iter().find(|s| s.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// The key to prefetch for, if `args` has one where it is known to be.
-    pub(crate) fn first_key<'a>(&self, args: &Args<'a>) -> Option<&'a [u8]> {
+    /// The key, if the command has exactly one and `args` is long enough.
+    pub(crate) fn only_key<'a>(&self, args: &Args<'a>) -> Option<&'a [u8]> {
         match self.shape {
             KeyShape::One(index) => args.get(index),
             KeyShape::None | KeyShape::Many => None,

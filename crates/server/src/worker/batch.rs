@@ -5,7 +5,9 @@
 //! What is left of an unfinished request returns to its connection; a request that waits for a large argument is received
 //! there in place.
 use super::table::Connection;
-use crate::registry::{Registry, Row};
+use crate::registry::Row;
+use crate::shared::Shared;
+use base::hash::Hash;
 use net::{ConnId, Engine, Received};
 use resp::{Args, Limits, Parsed, ProtocolError, Span};
 use std::ops::Range;
@@ -33,6 +35,8 @@ pub(super) struct Batch<'s> {
 pub(super) struct Request<'s> {
     /// The row of its name, if there is one.
     pub(super) row: Option<&'s Row>,
+    /// Of its key, if the command has one where it is known to be.
+    pub(super) hash: Option<Hash>,
     spans: Range<usize>,
 }
 
@@ -122,7 +126,7 @@ impl<'s> Batch<'s> {
         &mut self,
         index: usize,
         connection: &mut Connection,
-        registry: &'s Registry,
+        shared: &'s Shared,
         limits: &Limits,
     ) {
         let turn = &mut self.turns[index];
@@ -135,10 +139,13 @@ impl<'s> Batch<'s> {
         turn.rest = loop {
             let first_span = self.spans.len();
             match connection.parser.parse(bytes, &mut at, &mut self.spans, limits) {
-                Ok(Parsed::Request) => self.requests.push(Request {
-                    row: registry.find(name(bytes, self.spans[first_span])),
-                    spans: first_span..self.spans.len(),
-                }),
+                Ok(Parsed::Request) => {
+                    let args = Args::new(bytes, &self.spans[first_span..]);
+                    let row = shared.registry.find(args.at(0));
+                    let key = row.and_then(|row| row.only_key(&args));
+                    let hash = key.map(|key| shared.keyspace.hash(key));
+                    self.requests.push(Request { row, hash, spans: first_span..self.spans.len() });
+                }
                 Ok(Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
                 Err(error) => break Rest::Wrong(error),
             }
@@ -197,10 +204,6 @@ fn write_request(out: &mut Vec<u8>, args: &Args<'_>) {
         out.extend_from_slice(arg);
         out.extend_from_slice(b"\r\n");
     }
-}
-
-fn name(bytes: &[u8], span: Span) -> &[u8] {
-    &bytes[span.start..][..span.len]
 }
 
 /// Notes how much is missing, and makes room for a large argument once.

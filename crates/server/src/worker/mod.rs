@@ -16,7 +16,7 @@ mod table;
 
 use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
-use crate::dispatch::Executor;
+use crate::dispatch::{Executor, Found};
 use crate::shared::{Letter, Shared};
 use base::Millis;
 use batch::{Batch, Rest, Turn};
@@ -173,7 +173,7 @@ impl<'s> Worker<'s> {
             let id = self.batch.turns[index].id;
             let Some(connection) = self.table.at(id) else { continue };
             let limits = limits(self.executor.config(), connection);
-            self.batch.parse(index, connection, &self.shared.registry, &limits);
+            self.batch.parse(index, connection, self.shared, &limits);
         }
     }
 
@@ -184,12 +184,10 @@ impl<'s> Worker<'s> {
         }
         for turn in &self.batch.turns {
             let Some(connection) = self.table.at(turn.id) else { continue };
-            let bytes = self.batch.bytes(turn, &connection.kept);
-            for request in &self.batch.requests[turn.requests.clone()] {
-                let args = self.batch.args(request, bytes);
-                if let Some(key) = request.row.and_then(|row| row.first_key(&args)) {
-                    self.shared.keyspace.prefetch(connection.session.db, key);
-                }
+            let db = connection.session.db;
+            let requests = &self.batch.requests[turn.requests.clone()];
+            for hash in requests.iter().filter_map(|request| request.hash) {
+                self.shared.keyspace.prefetch_hashed(db, hash);
             }
         }
     }
@@ -225,7 +223,8 @@ impl<'s> Worker<'s> {
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
-            executor.execute(&mut connection.session, request.row, batch.args(request, bytes), reply);
+            let found = Found { row: request.row, hash: request.hash };
+            executor.execute(&mut connection.session, found, batch.args(request, bytes), reply);
             if connection.session.closes_after_reply {
                 return index + 1;
             }

@@ -1,0 +1,3 @@
+//! The server from outside, over real sockets on loopback: what clients do to it, and what it does for them.
+mod client;
+mod connections;
