@@ -2,6 +2,7 @@
 //! hash, and [`seq::Seq`], ordered by rank. Knows no keys, expiry or commands.
 pub mod arena;
 mod block;
+pub mod counted;
 mod heap;
 pub mod image;
 mod ints;

@@ -64,6 +64,8 @@ pub struct Config {
     pub enable_protected_configs: Allow,
     /// The configuration file, absolute, for INFO.
     pub file: Option<PathBuf>,
+    /// What the binary allocates with, for INFO; no setting.
+    pub allocator: &'static str,
     pub store: store::Settings,
 }
 
@@ -135,6 +137,7 @@ impl Default for Config {
             enable_debug_command: Allow::Local,
             enable_protected_configs: Allow::No,
             file: None,
+            allocator: "libc",
             store: store::Settings::default(),
         }
     }

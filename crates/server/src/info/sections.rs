@@ -1,0 +1,316 @@
+//! The sections of INFO, one function each.
+use super::report::Report;
+use super::system;
+use crate::connection::REDIS_VERSION;
+use crate::shared::Shared;
+use base::Millis;
+use nix::sys::resource::UsageWho;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub(super) struct Section {
+    /// Its name is the same in lower case.
+    pub(super) title: &'static str,
+    pub(super) sort: Sort,
+    pub(super) write: fn(&mut Report, &Shared, Millis),
+}
+
+/// When a section is shown without being named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Default,
+    /// Only by `all` and `everything`.
+    Long,
+}
+
+/// In the order in which INFO shows them.
+pub(super) const SECTIONS: &[Section] = &[
+    Section { title: "Server", sort: Sort::Default, write: server },
+    Section { title: "Clients", sort: Sort::Default, write: clients },
+    Section { title: "Memory", sort: Sort::Default, write: memory },
+    Section { title: "Persistence", sort: Sort::Default, write: persistence },
+    Section { title: "Threads", sort: Sort::Default, write: threads },
+    Section { title: "Stats", sort: Sort::Default, write: stats },
+    Section { title: "Replication", sort: Sort::Default, write: replication },
+    Section { title: "CPU", sort: Sort::Default, write: cpu },
+    Section { title: "Modules", sort: Sort::Default, write: |_, _, _| {} },
+    Section { title: "Commandstats", sort: Sort::Long, write: command_stats },
+    Section { title: "Errorstats", sort: Sort::Default, write: error_stats },
+    Section {
+        title: "Cluster",
+        sort: Sort::Default,
+        write: |report, _, _| report.field("cluster_enabled", 0),
+    },
+    Section { title: "Keyspace", sort: Sort::Default, write: keyspace },
+];
+
+fn server(report: &mut Report, shared: &Shared, now: Millis) {
+    let config = shared.config();
+    let uptime_s = ((now.0 - shared.started_ms) / 1000).max(0);
+    report.field("redis_version", REDIS_VERSION);
+    report.field("sardine_version", env!("CARGO_PKG_VERSION"));
+    report.field("redis_git_sha1", "00000000");
+    report.field("redis_git_dirty", 0);
+    report.field("redis_build_id", "0000000000000000");
+    report.field("redis_mode", "standalone");
+    report.field("os", system::name());
+    report.field("arch_bits", usize::BITS);
+    report.field("monotonic_clock", "POSIX clock_gettime");
+    report.field("multiplexing_api", shared.engine_name);
+    report.field("process_id", std::process::id());
+    report.field("process_supervised", "no");
+    report.field("run_id", &shared.run_id);
+    report.field("tcp_port", tcp_port(shared));
+    report.field("server_time_usec", shared.clock.now_us());
+    report.field("uptime_in_seconds", uptime_s);
+    report.field("uptime_in_days", uptime_s / 86_400);
+    report.fields(&["hz", "configured_hz"], config.hz);
+    report.field("lru_clock", (now.0 / 1000) & 0xFF_FFFF);
+    let executable = std::env::current_exe().unwrap_or_default();
+    report.field("executable", executable.display());
+    report.field("config_file", config.file.clone().unwrap_or_default().display());
+    report.field("io_threads_active", 0);
+    report.field("worker_threads", shared.posts.len());
+    listeners(report, shared);
+}
+
+fn tcp_port(shared: &Shared) -> u16 {
+    shared.addresses.first().map_or(0, std::net::SocketAddr::port)
+}
+
+fn listeners(report: &mut Report, shared: &Shared) {
+    let mut number = 0;
+    for address in &shared.addresses {
+        let (ip, port) = (address.ip(), address.port());
+        report.field(&format!("listener{number}"), format_args!("name=tcp,bind={ip},port={port}"));
+        number += 1;
+    }
+    if let Some(path) = &shared.config().unixsocket {
+        report.field(&format!("listener{number}"), format_args!("name=unix,bind={}", path.display()));
+    }
+}
+
+/// Sums and peaks over the cards of all connections.
+#[derive(Default)]
+struct Buffers {
+    query_bytes: u64,
+    output_bytes: u64,
+    query_peak_bytes: u64,
+    output_peak_bytes: u64,
+}
+
+fn buffers(shared: &Shared) -> Buffers {
+    let mut sums = Buffers::default();
+    for card in shared.clients().values() {
+        let (query, output) = (card.query_buffer_bytes.load(Relaxed), card.output_buffer_bytes.load(Relaxed));
+        sums.query_bytes += query;
+        sums.output_bytes += output;
+        sums.query_peak_bytes = sums.query_peak_bytes.max(query);
+        sums.output_peak_bytes = sums.output_peak_bytes.max(output);
+    }
+    sums
+}
+
+fn clients(report: &mut Report, shared: &Shared, _: Millis) {
+    let buffers = buffers(shared);
+    report.field("connected_clients", shared.clients().len());
+    report.field("cluster_connections", 0);
+    report.field("maxclients", shared.config().maxclients);
+    report.field("client_recent_max_input_buffer", buffers.query_peak_bytes);
+    report.field("client_recent_max_output_buffer", buffers.output_peak_bytes);
+    report.fields(
+        &[
+            "blocked_clients",
+            "tracking_clients",
+            "pubsub_clients",
+            "watching_clients",
+            "clients_in_timeout_table",
+            "total_watched_keys",
+            "total_blocking_keys",
+            "total_blocking_keys_on_nokey",
+        ],
+        0,
+    );
+}
+
+fn memory(report: &mut Report, shared: &Shared, _: Millis) {
+    let rss = system::resident_bytes();
+    // In a process that does not count its allocations the resident bytes are the nearest truth.
+    let used = Some(pack::counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(rss);
+    let peak = (pack::counted::peak_bytes() as u64).max(used);
+    let startup = pack::counted::startup_bytes() as u64;
+    let buffers = buffers(shared);
+    let client_bytes = buffers.query_bytes + buffers.output_bytes;
+    let overhead = (startup + client_bytes).min(used);
+    let dataset = used - overhead;
+    let percent = |part: u64, whole: u64| format!("{:.2}%", part as f64 * 100.0 / whole.max(1) as f64);
+    report.bytes("used_memory", used);
+    report.bytes("used_memory_rss", rss);
+    report.bytes("used_memory_peak", peak);
+    report.field("used_memory_peak_perc", percent(used, peak));
+    report.field("used_memory_overhead", overhead);
+    report.field("used_memory_startup", startup);
+    report.field("used_memory_dataset", dataset);
+    report.field("used_memory_dataset_perc", percent(dataset, used.saturating_sub(startup)));
+    let arena = pack::arena::usage();
+    report.field("allocator_allocated", used);
+    report.field("arena_used", arena.used_bytes);
+    report.field("arena_mapped", arena.mapped_bytes);
+    report.bytes("total_system_memory", system::total_bytes());
+    report.bytes("used_memory_lua", 0);
+    report.bytes("used_memory_scripts", 0);
+    report.field("number_of_cached_scripts", 0);
+    report.bytes("maxmemory", 0);
+    report.field("maxmemory_policy", "noeviction");
+    report.field("mem_fragmentation_ratio", format_args!("{:.2}", rss as f64 / used.max(1) as f64));
+    report.field("mem_fragmentation_bytes", rss as i64 - used as i64);
+    report.fields(
+        &[
+            "mem_not_counted_for_evict",
+            "mem_replication_backlog",
+            "mem_total_replication_buffers",
+            "mem_clients_slaves",
+        ],
+        0,
+    );
+    report.field("mem_clients_normal", client_bytes);
+    report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
+    report.field("mem_allocator", shared.config().allocator);
+    report.field("active_defrag_running", 0);
+    report.field("lazyfree_pending_objects", shared.background.pending());
+    report.field("lazyfreed_objects", shared.background.freed());
+}
+
+fn persistence(report: &mut Report, shared: &Shared, _: Millis) {
+    report.fields(&["loading", "async_loading", "current_cow_peak", "current_cow_size"], 0);
+    report.fields(&["current_save_keys_processed", "current_save_keys_total"], 0);
+    report.field("rdb_changes_since_last_save", shared.keyspace.stats().dirty);
+    report.field("rdb_bgsave_in_progress", 0);
+    report.field("rdb_last_save_time", shared.started_ms / 1000);
+    report.field("rdb_last_bgsave_status", "ok");
+    report.fields(&["rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"], -1);
+    report.fields(
+        &[
+            "rdb_saves",
+            "rdb_last_cow_size",
+            "rdb_last_load_keys_expired",
+            "rdb_last_load_keys_loaded",
+            "aof_enabled",
+            "aof_rewrite_in_progress",
+            "aof_rewrite_scheduled",
+        ],
+        0,
+    );
+    report.fields(&["aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"], -1);
+    report.field("aof_last_bgrewrite_status", "ok");
+    report.fields(&["aof_rewrites", "aof_rewrites_consecutive_failures"], 0);
+    report.field("aof_last_write_status", "ok");
+    report.fields(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"], 0);
+}
+
+fn threads(report: &mut Report, shared: &Shared, _: Millis) {
+    for (index, (post, counters)) in shared.posts.iter().zip(&shared.counters.0).enumerate() {
+        let clients = post.connections.load(Relaxed);
+        let commands: u64 = counters.commands.iter().map(|c| c.calls.load()).sum();
+        report.field(&format!("worker_{index}"), format_args!("clients={clients},commands={commands}"));
+    }
+}
+
+fn stats(report: &mut Report, shared: &Shared, _: Millis) {
+    let (stats, counters, keyspace) = (&shared.stats, &shared.counters, shared.keyspace.stats());
+    let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
+    report.field("total_connections_received", stats.connections_received.load(Relaxed));
+    report.field("total_commands_processed", counters.commands());
+    report.field("instantaneous_ops_per_sec", stats.ops_per_second.load(Relaxed));
+    report.field("total_net_input_bytes", counters.bytes_in());
+    report.field("total_net_output_bytes", counters.bytes_out());
+    report.fields(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"], 0);
+    report.field("instantaneous_input_kbps", kilobytes(stats.input_bytes_per_second.load(Relaxed)));
+    report.field("instantaneous_output_kbps", kilobytes(stats.output_bytes_per_second.load(Relaxed)));
+    report.fields(&["instantaneous_input_repl_kbps", "instantaneous_output_repl_kbps"], "0.00");
+    report.field("rejected_connections", stats.connections_rejected.load(Relaxed));
+    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys"], 0);
+    report.field("expired_keys", keyspace.expired);
+    report.field("expired_stale_perc", "0.00");
+    report
+        .fields(&["expired_time_cap_reached_count", "evicted_keys", "evicted_clients", "evicted_scripts"], 0);
+    report.fields(&["total_eviction_exceeded_time", "current_eviction_exceeded_time"], 0);
+    report.field("keyspace_hits", keyspace.hits);
+    report.field("keyspace_misses", keyspace.misses);
+    report.fields(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"], 0);
+    report.fields(&["latest_fork_usec", "total_forks", "migrate_cached_sockets"], 0);
+    report.fields(&["slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses"], 0);
+    report.fields(&["active_defrag_key_hits", "active_defrag_key_misses"], 0);
+    report.fields(&["total_active_defrag_time", "current_active_defrag_time"], 0);
+    report.fields(&["tracking_total_keys", "tracking_total_items", "tracking_total_prefixes"], 0);
+    report.field("unexpected_error_replies", 0);
+    report.field("total_error_replies", counters.errors().values().sum::<u64>());
+    report.field("dump_payload_sanitizations", 0);
+    report.field("client_query_buffer_limit_disconnections", stats.query_limit_disconnections.load(Relaxed));
+    report
+        .field("client_output_buffer_limit_disconnections", stats.output_limit_disconnections.load(Relaxed));
+    report.fields(&["acl_access_denied_auth", "acl_access_denied_cmd"], 0);
+    report.fields(&["acl_access_denied_key", "acl_access_denied_channel"], 0);
+}
+
+fn replication(report: &mut Report, shared: &Shared, _: Millis) {
+    report.field("role", "master");
+    report.field("connected_slaves", 0);
+    report.field("master_failover_state", "no-failover");
+    report.field("master_replid", &shared.run_id);
+    report.field("master_replid2", "0".repeat(40));
+    report.field("master_repl_offset", 0);
+    report.field("second_repl_offset", -1);
+    report.fields(&["repl_backlog_active", "repl_backlog_size"], 0);
+    report.fields(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"], 0);
+}
+
+fn cpu(report: &mut Report, _: &Shared, _: Millis) {
+    let process = system::cpu_time(UsageWho::RUSAGE_SELF);
+    let children = system::cpu_time(UsageWho::RUSAGE_CHILDREN);
+    let thread = system::cpu_time(UsageWho::RUSAGE_THREAD);
+    report.field("used_cpu_sys", process.system);
+    report.field("used_cpu_user", process.user);
+    report.field("used_cpu_sys_children", children.system);
+    report.field("used_cpu_user_children", children.user);
+    report.field("used_cpu_sys_main_thread", thread.system);
+    report.field("used_cpu_user_main_thread", thread.user);
+}
+
+fn command_stats(report: &mut Report, shared: &Shared, _: Millis) {
+    for row in shared.registry.all() {
+        let sum = shared.counters.command(row.number);
+        if sum.calls + sum.rejected + sum.failed == 0 {
+            continue;
+        }
+        let usec = sum.time_ns / 1000;
+        report.field(
+            &format!("cmdstat_{}", row.full_name),
+            format_args!(
+                "calls={},usec={usec},usec_per_call={:.2},rejected_calls={},failed_calls={}",
+                sum.calls,
+                sum.time_ns as f64 / 1000.0 / sum.calls.max(1) as f64,
+                sum.rejected,
+                sum.failed
+            ),
+        );
+    }
+}
+
+fn error_stats(report: &mut Report, shared: &Shared, _: Millis) {
+    for (code, count) in shared.counters.errors() {
+        report.field(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+fn keyspace(report: &mut Report, shared: &Shared, now: Millis) {
+    for db in 0..shared.keyspace.databases() {
+        let keys = shared.keyspace.len(db);
+        if keys > 0 {
+            let (expires, avg_ttl) = shared.keyspace.volatile(db, now);
+            report.field(
+                &format!("db{db}"),
+                format_args!("keys={keys},expires={expires},avg_ttl={avg_ttl},subexpiry=0"),
+            );
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What the system knows about this process: resident memory, processor time, its own name.
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+
+/// Resident bytes of this process.
+pub(super) fn resident_bytes() -> u64 {
+    const PAGE_BYTES: u64 = 4096;
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE_BYTES
+}
+
+/// Bytes of memory in the machine.
+pub(super) fn total_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+    let kilobytes = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+/// "Linux 6.1.0 x86_64"
+pub(super) fn name() -> String {
+    let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
+    nix::sys::utsname::uname().map_or_else(
+        |_| "unknown".into(),
+        |u| format!("{} {} {}", text(u.sysname()), text(u.release()), text(u.machine())),
+    )
+}
+
+/// Seconds in the kernel and outside it, as INFO prints them.
+pub(super) struct CpuTime {
+    pub(super) system: String,
+    pub(super) user: String,
+}
+
+pub(super) fn cpu_time(who: UsageWho) -> CpuTime {
+    let usage: Option<Usage> = getrusage(who).ok();
+    let text = |time: nix::sys::time::TimeVal| format!("{}.{:06}", time.tv_sec(), time.tv_usec());
+    CpuTime {
+        system: usage.map_or_else(String::new, |u| text(u.system_time())),
+        user: usage.map_or_else(String::new, |u| text(u.user_time())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_lives_in_memory_and_in_time() {
+        assert!(resident_bytes() > 100_000 && total_bytes() > resident_bytes());
+        assert!(cpu_time(UsageWho::RUSAGE_SELF).user.contains('.'));
+        assert!(name().starts_with("Linux "));
+    }
+}
