@@ -1,5 +1,5 @@
 //! What it costs to parse a request and to write a reply: `cargo bench -p resp` (seconds). Prints nanoseconds a
-//! request, best of several rounds, and, where `perf` may count them, user instructions a request.
+//! request, best of several rounds, and, where valgrind is installed, instructions a request.
 //!
 //! Run as a test (`cargo test --benches`) it makes one short round, to stay alive.
 #![allow(
@@ -85,21 +85,22 @@ fn report((index, case): (usize, &Case)) {
         start.elapsed()
     });
     let ns = best.min().unwrap_or_default().as_nanos() as f64 / (ROUNDS * BATCH) as f64;
-    let instructions = match (count_instructions(index, 1), count_instructions(index, 1 + ROUNDS)) {
-        (Some(few), Some(many)) => format!("{:.0} instructions", (many - few) / (ROUNDS * BATCH) as f64),
-        _ => "instructions not counted: no perf here".to_string(),
+    let instructions = match (count_instructions(index, 1), count_instructions(index, 21)) {
+        (Some(few), Some(many)) => format!("{:.0} instructions", (many - few) / (20 * BATCH) as f64),
+        _ => "instructions not counted: no valgrind here".to_string(),
     };
     println!("{:<32} {ns:>6.1} ns  {instructions}", case.name);
 }
 
-/// Runs this program's `case` under `perf stat`.
+/// Runs this program's `case` under callgrind, which counts the same on every machine.
 fn count_instructions(case: usize, rounds: usize) -> Option<f64> {
     let program = std::env::current_exe().ok()?;
-    let output = Command::new("perf")
-        .args(["stat", "-x,", "-e", "instructions:u", "--"])
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
         .args(["--case", &case.to_string(), &rounds.to_string()])
         .output()
         .ok()?;
-    String::from_utf8_lossy(&output.stderr).split(',').next()?.trim().parse().ok()
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }

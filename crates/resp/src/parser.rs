@@ -141,6 +141,7 @@ impl Parser {
     }
 
     /// Reads as many of the arguments as are there. `origin` is where `request` starts in what the spans count from.
+    #[inline]
     fn read_args(
         &mut self,
         request: &[u8],
@@ -148,32 +149,33 @@ impl Parser {
         spans: &mut Vec<Span>,
         limits: &Limits,
     ) -> Result<Parsed, ProtocolError> {
-        let mut read = self.read;
+        let (mut read, mut left) = (self.read, self.args_left);
+        let mut pending = self.bulk_len.take();
         let mut wanted = 0;
-        let mut bulk_len = self.bulk_len.take();
-        while self.args_left > 0 {
-            let len = match bulk_len.take() {
-                Some(len) => len,
-                None => match bulk_header(&request[read..], limits)? {
-                    Some((len, header)) => {
-                        read += header;
-                        len
-                    }
-                    None => break,
-                },
-            };
+        while left > 0 {
+            if pending.is_none() {
+                let bytes = &request[read..];
+                let (len, header) = match plain_bulk_header(bytes, limits) {
+                    Some(header) => header,
+                    None => match bulk_header(bytes, limits)? {
+                        Some(header) => header,
+                        None => break,
+                    },
+                };
+                read += header;
+                pending = Some(len);
+            }
+            let len = pending.unwrap_or_default();
             let end = read.saturating_add(len).saturating_add(2);
             if end > request.len() {
-                self.bulk_len = Some(len);
                 wanted = end - request.len();
                 break;
             }
             spans.push(Span { start: origin + read, len });
-            read = end;
-            self.args_left -= 1;
+            (read, left, pending) = (end, left - 1, None);
         }
-        self.read = read;
-        Ok(if self.args_left == 0 { Parsed::Request } else { Parsed::Incomplete { wanted } })
+        (self.read, self.args_left, self.bulk_len) = (read, left, pending);
+        Ok(if left == 0 { Parsed::Request } else { Parsed::Incomplete { wanted } })
     }
 
     /// Reads the first line of a request, and all of an inline one.
@@ -197,8 +199,12 @@ impl Parser {
         at: &mut usize,
         limits: &Limits,
     ) -> Result<Start, ProtocolError> {
-        let Some((count, len)) = multibulk_header(request, limits)? else {
-            return Ok(Start::Incomplete);
+        let (count, len) = match plain_multibulk_header(request, limits) {
+            Some(header) => header,
+            None => match multibulk_header(request, limits)? {
+                Some(header) => header,
+                None => return Ok(Start::Incomplete),
+            },
         };
         if count == 0 {
             *at += len;
@@ -231,67 +237,71 @@ fn start_inline(
     Ok(if spans.len() == first { Start::Empty } else { Start::Inline })
 }
 
+/// [`multibulk_header`] for the headers that need no second look.
+#[inline(always)]
+fn plain_multibulk_header(bytes: &[u8], limits: &Limits) -> Option<(usize, usize)> {
+    plain_header(bytes)
+        .filter(|(count, _)| *count as u64 <= UNAUTHENTICATED_ARGS_MAX.min(limits.arg_count_max))
+}
+
 /// The number of arguments that `*N\r\n` announces and the header's length; `None` if its end has not come.
+#[inline(never)]
 fn multibulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usize)>, ProtocolError> {
-    let (count, len) = match plain_header(bytes) {
-        Some(header) => header,
-        None => match header_line(bytes, limits).ok_or(ProtocolError::TooBigMultibulkCount)? {
-            None => return Ok(None),
-            Some(line) => match base::text::parse_i64(&line[1..]) {
-                None => return Err(ProtocolError::InvalidMultibulkLength),
-                Some(count) => (count.max(0) as u64, line.len() + 2),
-            },
-        },
+    let Some(line) = header_line(bytes, limits).ok_or(ProtocolError::TooBigMultibulkCount)? else {
+        return Ok(None);
     };
+    let count = base::text::parse_i64(&line[1..]).ok_or(ProtocolError::InvalidMultibulkLength)?;
+    let count = count.max(0) as u64;
     if count > limits.arg_count_max {
         return Err(ProtocolError::InvalidMultibulkLength);
     }
     if count > UNAUTHENTICATED_ARGS_MAX && !limits.is_authenticated {
         return Err(ProtocolError::UnauthenticatedMultibulkLength);
     }
-    Ok(Some((count as usize, len)))
+    Ok(Some((count as usize, line.len() + 2)))
+}
+
+/// [`bulk_header`] for the headers that need no second look.
+#[inline(always)]
+fn plain_bulk_header(bytes: &[u8], limits: &Limits) -> Option<(usize, usize)> {
+    plain_header(bytes)
+        .filter(|(bulk_len, _)| bytes[0] == b'$' && *bulk_len as u64 <= limits.bulk_len_bytes_max)
 }
 
 /// The length of the argument that `$N\r\n` announces and the header's; `None` if its end has not come.
+#[inline(never)]
 fn bulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usize)>, ProtocolError> {
-    let header = if bytes.first() == Some(&b'$') { plain_header(bytes) } else { None };
-    let (bulk_len, len) = match header {
-        Some(header) => header,
-        None => match header_line(bytes, limits).ok_or(ProtocolError::TooBigBulkCount)? {
-            None => return Ok(None),
-            Some([b'$', digits @ ..]) => {
-                let n = base::text::parse_u64(digits).ok_or(ProtocolError::InvalidBulkLength)?;
-                (n, digits.len() + 3)
-            }
-            // The line may be empty: then its CR is the byte in question.
-            Some(_) => return Err(ProtocolError::ExpectedDollar(bytes[0])),
-        },
+    let Some(line) = header_line(bytes, limits).ok_or(ProtocolError::TooBigBulkCount)? else {
+        return Ok(None);
     };
+    let [b'$', digits @ ..] = line else {
+        // The line may be empty: then its CR is the byte in question.
+        return Err(ProtocolError::ExpectedDollar(bytes[0]));
+    };
+    let bulk_len = base::text::parse_u64(digits).ok_or(ProtocolError::InvalidBulkLength)?;
     if bulk_len > limits.bulk_len_bytes_max {
         return Err(ProtocolError::InvalidBulkLength);
     }
     if bulk_len > UNAUTHENTICATED_BULK_BYTES_MAX && !limits.is_authenticated {
         return Err(ProtocolError::UnauthenticatedBulkLength);
     }
-    usize::try_from(bulk_len).map(|n| Some((n, len))).map_err(|_| ProtocolError::InvalidBulkLength)
+    let bulk_len = usize::try_from(bulk_len).map_err(|_| ProtocolError::InvalidBulkLength)?;
+    Ok(Some((bulk_len, line.len() + 2)))
 }
 
-/// The headers that clients send: a mark, one to eight digits without a leading zero, CR and one byte more. Returns the
-/// number and the length of the header. What is not of this kind (unfinished, negative, wrong) has the slow way.
-#[inline]
-fn plain_header(bytes: &[u8]) -> Option<(u64, usize)> {
-    const DIGITS_MAX: usize = 8;
-    let mut number = 0;
-    for (index, byte) in bytes[1..].iter().take(DIGITS_MAX + 1).enumerate() {
-        let digit = byte.wrapping_sub(b'0');
-        if digit < 10 {
-            number = number * 10 + u64::from(digit);
-            continue;
+/// The number in a header of one to three digits and the header's length: nearly all that clients send. Whatever else it
+/// is (unfinished, longer, negative, wrong) has the slow way.
+#[inline(always)]
+fn plain_header(bytes: &[u8]) -> Option<(usize, usize)> {
+    let digit = |byte: u8| usize::from(byte.wrapping_sub(b'0'));
+    match *bytes {
+        [_, a @ b'0'..=b'9', b'\r', _, ..] => Some((digit(a), 4)),
+        [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', _, ..] => Some((digit(a) * 10 + digit(b), 5)),
+        [_, a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r', _, ..] => {
+            Some((digit(a) * 100 + digit(b) * 10 + digit(c), 6))
         }
-        let is_plain = *byte == b'\r' && index > 0 && (bytes[1] != b'0' || index == 1);
-        return (is_plain && bytes.len() > index + 2).then_some((number, index + 3));
+        _ => None,
     }
-    None
 }
 
 /// The line up to its CR, once the byte behind that is there too. The outer `None`: no line's end in more bytes than are

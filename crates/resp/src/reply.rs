@@ -72,7 +72,7 @@ impl Reply {
     }
 
     pub fn bulk(&mut self, bytes: &[u8]) {
-        self.out.reserve(bytes.len() + 16);
+        self.out.reserve(bytes.len() + 32);
         self.header(b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.out.extend_from_slice(b"\r\n");
@@ -209,10 +209,11 @@ impl Reply {
     }
 
     fn header(&mut self, mark: u8, len: usize) {
-        if len < 10 {
-            self.out.extend_from_slice(&[mark, b'0' + len as u8, b'\r', b'\n']);
-        } else {
-            self.line(mark, I64Text::new().format_u64(len as u64));
+        let digit = |n: usize| b'0' + (n % 10) as u8;
+        match len {
+            0..10 => self.out.extend_from_slice(&[mark, digit(len), b'\r', b'\n']),
+            10..100 => self.out.extend_from_slice(&[mark, digit(len / 10), digit(len), b'\r', b'\n']),
+            _ => self.line(mark, I64Text::new().format_u64(len as u64)),
         }
     }
 
