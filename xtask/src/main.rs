@@ -1,2 +1,45 @@
-//! test, tidy, docs, bench: the only scripts there are.
-fn main() {}
+//! The project's scripts, all of them: `cargo xtask COMMAND`.
+//!
+//! | command | does |
+//! |---|---|
+//! | `test` | everything a change has to pass: what the tests need, formatting, clippy, tidy, then every test |
+//! | `tidy` | the rules of the house that a machine can check |
+//! | `docs` | writes the generated documents anew |
+//! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
+//! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
+//! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
+#![allow(clippy::disallowed_macros, reason = "a script prints")]
+mod docs;
+mod fuzz;
+mod sanitize;
+mod setup;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask test | tidy | docs | fuzz TARGET SECONDS | asan | valgrind";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let result = match args[..] {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["docs"] => docs::run(),
+        ["fuzz", target, seconds] => fuzz::run(target, seconds),
+        ["asan"] => sanitize::asan(),
+        ["valgrind"] => sanitize::valgrind(),
+        _ => Err(USAGE.to_string()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            if !message.is_empty() {
+                eprintln!("xtask: {message}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The unsafe crates' tests under tools that see what Rust does not check: AddressSanitizer (out of bounds, use after
+//! free, leaks; needs nightly) and valgrind (uninitialised bytes too; slow, hence fewer cases).
+use crate::shell::{Outcome, cargo, execute, host, nightly_cargo, target};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Where `unsafe` is allowed.
+const UNSAFE_CRATES: [&str; 2] = ["pack", "net"];
+
+pub(crate) fn asan() -> Outcome {
+    let mut command = nightly_cargo()?;
+    command.arg("test").args(UNSAFE_CRATES.iter().flat_map(|name| ["--package", name]));
+    command.args(["--target", &host()?, "--target-dir"]).arg(target("asan"));
+    command.env("RUSTFLAGS", "-Zsanitizer=address -Cdebug-assertions").env("PROPTEST_CASES", "64");
+    execute(command.env("ASAN_OPTIONS", "detect_stack_use_after_return=1"))
+}
+
+pub(crate) fn valgrind() -> Outcome {
+    for program in test_programs("pack")? {
+        let options =
+            ["--quiet", "--error-exitcode=1", "--leak-check=full", "--errors-for-leak-kinds=definite"];
+        let mut command = Command::new("valgrind");
+        command.args(options).arg(program).args(["--test-threads=1"]).env("PROPTEST_CASES", "8");
+        execute(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Builds a crate's tests and names the programs, as cargo's messages list them.
+fn test_programs(package: &str) -> Result<Vec<PathBuf>, String> {
+    let mut command = cargo();
+    command.args(["test", "--no-run", "--package", package, "--message-format=json"]);
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo test --no-run: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("the tests of {package} do not build"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().filter_map(executable).map(PathBuf::from).collect())
+}
+
+fn executable(message: &str) -> Option<&str> {
+    message.split_once("\"executable\":\"")?.1.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_cargo_messages() {
+        let built = r#"{"reason":"compiler-artifact","executable":"/x/pack-1","fresh":true}"#;
+        assert_eq!(executable(built), Some("/x/pack-1"));
+        assert_eq!(executable(r#"{"reason":"compiler-artifact","executable":null}"#), None);
+    }
+}

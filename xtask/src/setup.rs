@@ -1,0 +1,114 @@
+//! What the tests need beside Rust, installed where it is missing: Debian's packages with apt-get (as root), Python's and
+//! Node's client libraries under `target/clients`, where the client tests look for them.
+//!
+//! Whatever cannot be had is named with the command that would bring it, and the step fails: a test that is skipped in
+//! silence is worse. Only Node is optional.
+use crate::shell::{Outcome, execute, quiet, target};
+use std::path::Path;
+use std::process::Command;
+
+/// A Debian package and how to tell that it is there.
+struct Package {
+    name: &'static str,
+    purpose: &'static str,
+    is_installed: fn() -> bool,
+}
+
+const PACKAGES: [Package; 6] = [
+    Package {
+        name: "redis-server",
+        purpose: "the peer whose answers are the expected ones",
+        is_installed: || quiet(Command::new("redis-server").arg("--version")),
+    },
+    Package {
+        name: "redis-tools",
+        purpose: "redis-cli and redis-benchmark",
+        is_installed: || quiet(Command::new("redis-cli").arg("--version")),
+    },
+    Package {
+        name: "miscfiles",
+        purpose: "the word list of the dictionary tests",
+        is_installed: || Path::new("/usr/share/dict/web2").exists(),
+    },
+    Package {
+        name: "valgrind",
+        purpose: "memory checks of the packed structures",
+        is_installed: || quiet(Command::new("valgrind").arg("--version")),
+    },
+    Package {
+        name: "python3-pip",
+        purpose: "the Python client",
+        is_installed: || quiet(Command::new("python3").args(["-m", "pip", "--version"])),
+    },
+    Package {
+        name: "python3-venv",
+        purpose: "a place for the Python client",
+        is_installed: || quiet(Command::new("python3").args(["-c", "import venv, ensurepip"])),
+    },
+];
+
+pub(crate) fn run() -> Outcome {
+    let results = [packages(), python_client(), node_client()];
+    let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+fn packages() -> Outcome {
+    let missing: Vec<&Package> = PACKAGES.iter().filter(|p| !(p.is_installed)()).collect();
+    if missing.is_empty() {
+        println!("installed: {}", PACKAGES.map(|p| p.name).join(", "));
+        return Ok(());
+    }
+    missing.iter().for_each(|p| println!("missing: {} ({})", p.name, p.purpose));
+    let names: Vec<&str> = missing.iter().map(|p| p.name).collect();
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout.trim_ascii() == b"0");
+    if !is_root {
+        return Err(format!("run as root: apt-get install {}", names.join(" ")));
+    }
+    let install = |action: &[&str]| {
+        execute(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(action))
+    };
+    install(&["-q", "update"])?;
+    install(&[&["-q", "-y", "--no-install-recommends", "install"], &names[..]].concat())?;
+    stop_system_redis();
+    let still: Vec<&str> = missing.iter().filter(|p| !(p.is_installed)()).map(|p| p.name).collect();
+    if still.is_empty() { Ok(()) } else { Err(format!("installed, but not working: {}", still.join(", "))) }
+}
+
+/// Debian starts the server it installs, if it can; the tests start their own.
+fn stop_system_redis() {
+    quiet(Command::new("service").args(["redis-server", "stop"]));
+}
+
+fn python_client() -> Outcome {
+    let venv = target("clients").join("venv");
+    let python = venv.join("bin/python");
+    if quiet(Command::new(&python).args(["-c", "import redis"])) {
+        println!("installed: redis-py in {}", venv.display());
+        return Ok(());
+    }
+    execute(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+    execute(Command::new(&python).args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "redis",
+    ]))
+}
+
+fn node_client() -> Outcome {
+    let folder = target("clients");
+    if !quiet(Command::new("npm").arg("--version")) {
+        println!("npm is not here: the JavaScript client is not tested (apt-get install nodejs npm)");
+        return Ok(());
+    }
+    if folder.join("node_modules/ioredis/package.json").exists() {
+        println!("installed: ioredis in {}", folder.display());
+        return Ok(());
+    }
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let options = ["install", "--no-save", "--no-audit", "--no-fund", "--silent", "ioredis"];
+    execute(Command::new("npm").arg("--prefix").arg(&folder).args(options))
+}

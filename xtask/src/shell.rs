@@ -1,0 +1,73 @@
+//! Running other programs, and where things are.
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What went wrong, for the person at the terminal. Empty where it has been said already.
+pub(crate) type Outcome = Result<(), String>;
+
+/// The repository's root: the folder above this crate.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Where builds other than cargo's default one go, and what the tests need to be installed.
+pub(crate) fn target(name: &str) -> PathBuf {
+    root().join("target").join(name)
+}
+
+/// The cargo that started this, so that `cargo +toolchain xtask` stays on its toolchain.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Nightly's cargo, through rustup; an error that says how to get it where it is not there.
+pub(crate) fn nightly_cargo() -> Result<Command, String> {
+    let found = quiet(Command::new("cargo").args(["+nightly", "--version"]));
+    if !found {
+        return Err("this needs a nightly toolchain: rustup toolchain install nightly".to_string());
+    }
+    let mut command = Command::new("cargo");
+    command.arg("+nightly").current_dir(root());
+    // The variables of the cargo that runs us would send it back to its own toolchain.
+    ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTC", "RUSTDOC"].iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    Ok(command)
+}
+
+/// The triple of this machine, which sanitizers need to be told.
+pub(crate) fn host() -> Result<String, String> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|e| format!("rustc -vV: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_string).ok_or_else(|| "rustc -vV names no host".to_string())
+}
+
+/// Runs a command with its output to the terminal.
+pub(crate) fn execute(command: &mut Command) -> Outcome {
+    let shown = show(command);
+    println!("$ {shown}");
+    match command.status() {
+        Err(error) => Err(format!("{shown}: {error}")),
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{shown}: {status}")),
+    }
+}
+
+/// Runs a command for its exit status only.
+pub(crate) fn quiet(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
+fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
