@@ -1,10 +1,15 @@
-//! Every error reply, with the exact text the peer sends. One named constructor each.
+//! Every error reply, with the exact text the peer sends. One named constructor each, so that two commands that
+//! refuse the same thing cannot drift apart. Nothing here runs on the success path.
 use std::borrow::Cow;
-use store::WrongType;
+use store::{AddError, WrongType};
 
 /// An error reply, its code included, without the leading `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Cow<'static, str>);
+
+const fn fixed(text: &'static str) -> Error {
+    Error(Cow::Borrowed(text))
+}
 
 impl Error {
     pub fn text(&self) -> &str {
@@ -15,22 +20,140 @@ impl Error {
         Error(text.into())
     }
     pub fn wrong_type() -> Error {
-        Error(Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value"))
+        fixed("WRONGTYPE Operation against a key holding the wrong kind of value")
     }
     pub fn syntax() -> Error {
-        Error(Cow::Borrowed("ERR syntax error"))
-    }
-    pub fn not_an_integer() -> Error {
-        Error(Cow::Borrowed("ERR value is not an integer or out of range"))
+        fixed("ERR syntax error")
     }
     /// `name` as the client's table name, lower case, subcommands as `client|kill`.
     pub fn wrong_arity(name: &str) -> Error {
         Error(Cow::Owned(format!("ERR wrong number of arguments for '{name}' command")))
     }
+    pub fn no_such_key() -> Error {
+        fixed("ERR no such key")
+    }
+
+    // Numbers.
+
+    pub fn not_an_integer() -> Error {
+        fixed("ERR value is not an integer or out of range")
+    }
+    pub fn not_a_float() -> Error {
+        fixed("ERR value is not a valid float")
+    }
+    pub fn not_positive() -> Error {
+        fixed("ERR value is out of range, must be positive")
+    }
+    /// An integer that must lie between two bounds and does not.
+    pub fn not_between(min: i64, max: i64) -> Error {
+        Error(Cow::Owned(format!("ERR value is out of range, value must between {min} and {max}")))
+    }
+    pub fn add_overflow() -> Error {
+        fixed("ERR increment or decrement would overflow")
+    }
+    /// DECRBY by the one number that has no opposite.
+    pub fn decrement_overflow() -> Error {
+        fixed("ERR decrement would overflow")
+    }
+    pub fn nan_or_infinity() -> Error {
+        fixed("ERR increment would produce NaN or Infinity")
+    }
+
+    // Strings.
+
+    pub fn negative_offset() -> Error {
+        fixed("ERR offset is out of range")
+    }
+    pub fn string_too_long() -> Error {
+        fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    }
+    pub fn lcs_len_and_idx() -> Error {
+        fixed("ERR If you want both the length and indexes, please just use IDX.")
+    }
+    pub fn lcs_not_strings() -> Error {
+        fixed("ERR The specified keys must contain string values")
+    }
+    pub fn lcs_too_long() -> Error {
+        fixed("ERR String too long for LCS")
+    }
+    pub fn lcs_too_much_memory() -> Error {
+        fixed("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+    }
+
+    // Deadlines.
+
+    /// `name` in lower case.
+    pub fn invalid_expire(name: &str) -> Error {
+        Error(Cow::Owned(format!("ERR invalid expire time in '{name}' command")))
+    }
+    pub fn expire_nx_with_others() -> Error {
+        fixed("ERR NX and XX, GT or LT options at the same time are not compatible")
+    }
+    pub fn expire_gt_with_lt() -> Error {
+        fixed("ERR GT and LT options at the same time are not compatible")
+    }
+    pub fn unsupported_option(option: &[u8]) -> Error {
+        Error(Cow::Owned(format!("ERR Unsupported option {}", lossy(option))))
+    }
+
+    // Lists.
+
+    pub fn index_out_of_range() -> Error {
+        fixed("ERR index out of range")
+    }
+    pub fn zero_rank() -> Error {
+        fixed(
+            "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
+             or use negative to start from the end of the list",
+        )
+    }
+    pub fn negative_count() -> Error {
+        fixed("ERR COUNT can't be negative")
+    }
+    pub fn negative_maxlen() -> Error {
+        fixed("ERR MAXLEN can't be negative")
+    }
+    pub fn numkeys_not_positive() -> Error {
+        fixed("ERR numkeys should be greater than 0")
+    }
+    pub fn count_not_positive() -> Error {
+        fixed("ERR count should be greater than 0")
+    }
+
+    // The keyspace.
+
+    pub fn invalid_cursor() -> Error {
+        fixed("ERR invalid cursor")
+    }
+    pub fn frequency_not_tracked() -> Error {
+        fixed(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
+             switching between policies at runtime LRU and LFU data will take some time to adjust.",
+        )
+    }
+    pub fn idle_time_not_tracked() -> Error {
+        fixed("ERR Idle time is not tracked")
+    }
+}
+
+/// The text of an argument inside an error. Whatever is no UTF-8 is sent as replacement characters: the reply is
+/// a line of text for people.
+fn lossy(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(text)
 }
 
 impl From<WrongType> for Error {
     fn from(_: WrongType) -> Error {
         Error::wrong_type()
+    }
+}
+
+impl From<AddError> for Error {
+    fn from(error: AddError) -> Error {
+        match error {
+            AddError::WrongType => Error::wrong_type(),
+            AddError::NotAnInteger => Error::not_an_integer(),
+            AddError::Overflow => Error::add_overflow(),
+        }
     }
 }

@@ -90,6 +90,20 @@ impl KeySpec {
         }
     }
 
+    pub const fn note(mut self, notes: &'static str) -> KeySpec {
+        self.notes = notes;
+        self
+    }
+
+    /// The position of its key, where the spec names exactly one at a fixed place: by far the most common form, read
+    /// from the table once so that dispatch asks nothing of the arguments.
+    pub const fn fixed_position(&self) -> Option<usize> {
+        match (self.begin, self.find) {
+            (Begin::Index(index), Find::Range { last: 0, .. }) => Some(index),
+            _ => None,
+        }
+    }
+
     /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that are no
     /// numbers, give none: the command itself reports those.
     pub fn extract(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
@@ -102,7 +116,11 @@ impl KeySpec {
                         Some(end) => end,
                         None => return,
                     },
-                    (_, limit) => first + (args.len() - first) / limit - 1,
+                    // An empty range where the rest is shorter than `limit`.
+                    (_, limit) => match (first + (args.len() - first) / limit).checked_sub(1) {
+                        Some(end) => end,
+                        None => return,
+                    },
                 };
                 positions.extend((first..=end.min(args.len() - 1)).step_by(step).map(|p| p as u32));
             }

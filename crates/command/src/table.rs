@@ -40,6 +40,24 @@ pub struct Command<R: 'static = DataRun> {
     pub run: R,
 }
 
+impl<R> Command<R> {
+    /// Where the only key stands, for a command that always names exactly one. Registries keep it beside the row, so
+    /// that the common request costs one load where others walk their key specs.
+    pub const fn only_key(&self) -> Option<usize> {
+        match self.keys {
+            [spec] => spec.fixed_position(),
+            _ => None,
+        }
+    }
+
+    /// Appends the positions of all keys in `args`, in the order of the key specs.
+    pub fn key_positions(&self, args: &resp::Args<'_>, positions: &mut Vec<u32>) {
+        for spec in self.keys {
+            spec.extract(args, positions);
+        }
+    }
+}
+
 /// How a data command runs.
 #[derive(Clone, Copy)]
 pub enum DataRun {

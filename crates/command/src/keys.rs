@@ -1,4 +1,0 @@
-//! Stub.
-use crate::Command;
-
-pub const COMMANDS: &[&Command] = crate::checked(&[]);

@@ -1,0 +1,130 @@
+//! Whether keys exist, of what type, and deleting them.
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+
+pub(super) const DEL: Command = Command {
+    name: "DEL",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE,
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::range(1, -1, 1, Access::RM.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Deletes keys.",
+        complexity: "O(N) where N is the number of keys; what is large is freed in the background.",
+        args: &[Arg::key("key", 0).many()],
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(del),
+};
+
+pub(super) const UNLINK: Command = Command {
+    name: "UNLINK",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::range(1, -1, 1, Access::RM.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "4.0.0",
+        summary: "Deletes keys; what is large is freed in the background.",
+        complexity: "O(N) where N is the number of keys; what is large is freed in the background.",
+        args: &[Arg::key("key", 0).many()],
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(unlink),
+};
+
+pub(super) const EXISTS: Command = Command {
+    name: "EXISTS",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::range(1, -1, 1, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Counts those of the keys that exist.",
+        complexity: "O(N) where N is the number of keys.",
+        args: &[Arg::key("key", 0).many()],
+        history: &[("3.0.3", "Takes several keys.")],
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(exists),
+};
+
+pub(super) const TOUCH: Command = Command {
+    name: "TOUCH",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::range(1, -1, 1, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "3.2.1",
+        summary: "Counts those of the keys that exist, as a use of them.",
+        complexity: "O(N) where N is the number of keys.",
+        args: &[Arg::key("key", 0).many()],
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(touch),
+};
+
+pub(super) const TYPE: Command = Command {
+    name: "TYPE",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Answers the type of a key's value.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(kind),
+};
+
+fn del(call: &mut Call<'_, '_>) -> Done {
+    delete(call)
+}
+
+/// The same as DEL: the store hands whatever is large to the background in either case.
+fn unlink(call: &mut Call<'_, '_>) -> Done {
+    delete(call)
+}
+
+fn delete(call: &mut Call<'_, '_>) -> Done {
+    let deleted = call.keys().iter().filter(|key| call.view.remove(key)).count();
+    call.view.dirty(deleted as u64);
+    call.reply.int(deleted as i64);
+    Ok(())
+}
+
+/// A key named twice counts twice.
+fn exists(call: &mut Call<'_, '_>) -> Done {
+    let count = call.keys().iter().filter(|key| call.view.exists(key)).count();
+    call.reply.int(count as i64);
+    Ok(())
+}
+
+fn touch(call: &mut Call<'_, '_>) -> Done {
+    exists(call)
+}
+
+fn kind(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    call.reply.simple(call.view.kind(&key).map_or("none", |kind| kind.name()));
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Deadlines: EXPIRE in its four forms, with the conditions of Redis 7, and PERSIST.
+use crate::argument::{int, is_word};
+use crate::lifetime::{From, Unit, in_millis, since};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::Millis;
+use store::Deadline;
+
+pub(super) const EXPIRE: Command = Command {
+    name: "EXPIRE",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Gives a key so many seconds to live.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("key", 0),
+            Arg::int("seconds"),
+            Arg::one_of(
+                "condition",
+                &[Arg::word("nx", "NX"), Arg::word("xx", "XX"), Arg::word("gt", "GT"), Arg::word("lt", "LT")],
+            )
+            .optional()
+            .since("7.0.0"),
+        ],
+        history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(expire),
+};
+
+pub(super) const PEXPIRE: Command = Command {
+    name: "PEXPIRE",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.6.0",
+        summary: "Gives a key so many milliseconds to live.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("key", 0),
+            Arg::int("milliseconds"),
+            Arg::one_of(
+                "condition",
+                &[Arg::word("nx", "NX"), Arg::word("xx", "XX"), Arg::word("gt", "GT"), Arg::word("lt", "LT")],
+            )
+            .optional()
+            .since("7.0.0"),
+        ],
+        history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(pexpire),
+};
+
+pub(super) const EXPIREAT: Command = Command {
+    name: "EXPIREAT",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.2.0",
+        summary: "Sets a key's deadline as Unix time in seconds.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("key", 0),
+            Arg::unix_time("unix-time-seconds"),
+            Arg::one_of(
+                "condition",
+                &[Arg::word("nx", "NX"), Arg::word("xx", "XX"), Arg::word("gt", "GT"), Arg::word("lt", "LT")],
+            )
+            .optional()
+            .since("7.0.0"),
+        ],
+        history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(expireat),
+};
+
+pub(super) const PEXPIREAT: Command = Command {
+    name: "PEXPIREAT",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.6.0",
+        summary: "Sets a key's deadline as Unix time in milliseconds.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("key", 0),
+            Arg::unix_time("unix-time-milliseconds"),
+            Arg::one_of(
+                "condition",
+                &[Arg::word("nx", "NX"), Arg::word("xx", "XX"), Arg::word("gt", "GT"), Arg::word("lt", "LT")],
+            )
+            .optional()
+            .since("7.0.0"),
+        ],
+        history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(pexpireat),
+};
+
+pub(super) const PERSIST: Command = Command {
+    name: "PERSIST",
+    arity: Arity::Exactly(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.2.0",
+        summary: "Takes a key's deadline away.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(persist),
+};
+
+fn expire(call: &mut Call<'_, '_>) -> Done {
+    set_deadline(call, Unit::Seconds, From::Now, "expire")
+}
+
+fn pexpire(call: &mut Call<'_, '_>) -> Done {
+    set_deadline(call, Unit::Milliseconds, From::Now, "pexpire")
+}
+
+fn expireat(call: &mut Call<'_, '_>) -> Done {
+    set_deadline(call, Unit::Seconds, From::Epoch, "expireat")
+}
+
+fn pexpireat(call: &mut Call<'_, '_>) -> Done {
+    set_deadline(call, Unit::Milliseconds, From::Epoch, "pexpireat")
+}
+
+/// What must hold of the deadline that the key has.
+#[derive(Clone, Copy, Default)]
+struct Conditions {
+    is_nx: bool,
+    is_xx: bool,
+    is_gt: bool,
+    is_lt: bool,
+}
+
+impl Conditions {
+    /// A key without a deadline lives for ever: nothing is later than that, everything earlier.
+    fn hold(self, current: Deadline, new: Millis) -> bool {
+        let (is_volatile, is_later, is_earlier) = match current {
+            Deadline::Never => (false, false, true),
+            Deadline::At(time) => (true, new > time, new < time),
+        };
+        !(self.is_nx && is_volatile || self.is_xx && !is_volatile)
+            && !(self.is_gt && !is_later || self.is_lt && !is_earlier)
+    }
+}
+
+/// A deadline that has passed deletes the key; that counts as set.
+fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> Done {
+    let conditions = conditions(call)?;
+    let time = in_millis(int(call.args.at(2))?, unit).and_then(|ms| since(ms, from, call.view.now()));
+    let time = time.ok_or_else(|| Error::invalid_expire(name))?;
+    let key = call.key(0);
+    let holds = call.view.deadline(&key).is_some_and(|current| conditions.hold(current, time));
+    if holds {
+        call.view.set_deadline(&key, Deadline::At(time));
+        call.view.dirty(1);
+    }
+    call.reply.int(i64::from(holds));
+    Ok(())
+}
+
+fn conditions(call: &Call<'_, '_>) -> Result<Conditions, Error> {
+    let mut conditions = Conditions::default();
+    for word in call.args.iter_from(3) {
+        let flag = if is_word(word, "NX") {
+            &mut conditions.is_nx
+        } else if is_word(word, "XX") {
+            &mut conditions.is_xx
+        } else if is_word(word, "GT") {
+            &mut conditions.is_gt
+        } else if is_word(word, "LT") {
+            &mut conditions.is_lt
+        } else {
+            return Err(Error::unsupported_option(word));
+        };
+        *flag = true;
+    }
+    if conditions.is_nx && (conditions.is_xx || conditions.is_gt || conditions.is_lt) {
+        return Err(Error::expire_nx_with_others());
+    }
+    if conditions.is_gt && conditions.is_lt {
+        return Err(Error::expire_gt_with_lt());
+    }
+    Ok(conditions)
+}
+
+fn persist(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let is_volatile = matches!(call.view.deadline(&key), Some(Deadline::At(_)));
+    if is_volatile {
+        call.view.set_deadline(&key, Deadline::Never);
+        call.view.dirty(1);
+    }
+    call.reply.int(i64::from(is_volatile));
+    Ok(())
+}

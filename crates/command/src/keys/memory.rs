@@ -1,0 +1,168 @@
+//! MEMORY USAGE and Sardine's own MEMORY LAYOUT: what a key takes, and where its bytes are.
+use super::reply_help;
+use crate::argument::{int, is_word};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
+    WholeCall,
+};
+use resp::Reply;
+use store::KeyInfo;
+
+pub(super) const MEMORY: Command = Command {
+    name: "MEMORY",
+    arity: Arity::AtLeast(2),
+    flags: Flags::NONE,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "4.0.0",
+        summary: "Holds the commands that look at memory.",
+        complexity: "See each subcommand.",
+        ..Doc::NEW
+    },
+    subcommands: &[&MEMORY_HELP, &MEMORY_LAYOUT, &MEMORY_USAGE],
+    run: DataRun::Container,
+};
+
+pub(super) const MEMORY_HELP: Command = Command {
+    name: "HELP",
+    arity: Arity::Exactly(2),
+    flags: Flags::LOADING.or(Flags::STALE),
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Server,
+        since: "4.0.0",
+        summary: "Lists the subcommands.",
+        complexity: "O(1)",
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Whole(Scope::Shared, help),
+};
+
+pub(super) const MEMORY_USAGE: Command = Command {
+    name: "USAGE",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY,
+    acl: Acl::NONE,
+    keys: &[KeySpec::one(2, Access::RO)],
+    doc: Doc {
+        group: Group::Server,
+        since: "4.0.0",
+        summary: "Answers how many bytes a key takes.",
+        complexity: "O(N) where N is the number of nodes that hold the value.",
+        args: &[Arg::key("key", 0), Arg::int("count").after("SAMPLES").optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(usage),
+};
+
+const MEMORY_LAYOUT: Command = Command {
+    name: "LAYOUT",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY,
+    acl: Acl::NONE,
+    keys: &[KeySpec::one(2, Access::RO)],
+    doc: Doc {
+        group: Group::Server,
+        since: "8.0.2",
+        summary: "Answers where the bytes of a key are: nodes, entries and bytes by kind.",
+        complexity: "O(N) where N is the number of nodes that hold the value.",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(layout),
+};
+
+fn help(call: &mut WholeCall<'_>) -> Done {
+    reply_help(
+        call,
+        "MEMORY",
+        &[
+            ("LAYOUT <key>", "Where the bytes of the key are: nodes, entries and bytes by kind."),
+            (
+                "USAGE <key> [SAMPLES <count>]",
+                "The bytes that the key takes. SAMPLES is accepted; all nodes count.",
+            ),
+        ],
+    )
+}
+
+fn usage(call: &mut Call<'_, '_>) -> Done {
+    check_samples(call)?;
+    let key = call.key(0);
+    match call.view.info(&key) {
+        Some(info) => call.reply.int(info.memory_bytes as i64),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// SAMPLES has no work to limit here: the size of a tree is summed up by nodes, not by elements.
+fn check_samples(call: &Call<'_, '_>) -> Done {
+    let mut words = call.args.iter_from(3);
+    while let Some(word) = words.next() {
+        let count = words.next().filter(|_| is_word(word, "SAMPLES")).ok_or_else(Error::syntax)?;
+        if int(count)? < 0 {
+            return Err(Error::syntax());
+        }
+    }
+    Ok(())
+}
+
+fn layout(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    match call.view.info(&key) {
+        Some(info) => reply_layout(call.reply, &info),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn reply_layout(reply: &mut Reply, info: &KeyInfo) {
+    let stats = &info.stats;
+    let kinds = [
+        ("inner", &stats.inner),
+        ("tagged", &stats.tagged),
+        ("strings", &stats.strings),
+        ("ints", &stats.ints),
+        ("compressed", &stats.compressed),
+        ("outside", &stats.outside),
+    ];
+    reply.map(9);
+    pair(reply, "type", info.kind.name());
+    pair(reply, "encoding", info.encoding);
+    pair(reply, "place", if info.is_inline { "entry" } else { "outside" });
+    number(reply, "length", info.len);
+    number(reply, "bytes", info.memory_bytes);
+    number(reply, "serialized", info.serialized_bytes);
+    number(reply, "height", u64::from(stats.height));
+    number(reply, "compressed.raw", stats.compressed_raw_bytes);
+    reply.bulk(b"nodes");
+    reply.map(kinds.len());
+    for (name, kind) in kinds {
+        reply.bulk(name.as_bytes());
+        reply.map(5);
+        number(reply, "count", kind.nodes);
+        number(reply, "entries", kind.entries);
+        number(reply, "used", kind.used_bytes);
+        number(reply, "allocated", kind.allocated_bytes);
+        // Per cent; a kind without nodes wastes nothing.
+        number(reply, "fill", (kind.used_bytes * 100).checked_div(kind.allocated_bytes).unwrap_or(100));
+    }
+}
+
+fn pair(reply: &mut Reply, name: &str, text: &str) {
+    reply.bulk(name.as_bytes());
+    reply.bulk(text.as_bytes());
+}
+
+fn number(reply: &mut Reply, name: &str, n: u64) {
+    reply.bulk(name.as_bytes());
+    reply.int(n as i64);
+}

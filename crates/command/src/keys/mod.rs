@@ -1,0 +1,48 @@
+//! Commands on keys of any type: existence, deadlines, walks over the keyspace, what OBJECT and MEMORY tell.
+mod delete;
+mod expire;
+mod flush;
+mod memory;
+mod object;
+mod scan;
+mod ttl;
+
+use crate::{Command, Done, WholeCall, checked};
+
+pub const COMMANDS: &[&Command] = checked(&[
+    &scan::DBSIZE,
+    &delete::DEL,
+    &delete::EXISTS,
+    &expire::EXPIRE,
+    &expire::EXPIREAT,
+    &ttl::EXPIRETIME,
+    &flush::FLUSHALL,
+    &flush::FLUSHDB,
+    &scan::KEYS,
+    &memory::MEMORY,
+    &object::OBJECT,
+    &expire::PERSIST,
+    &expire::PEXPIRE,
+    &expire::PEXPIREAT,
+    &ttl::PEXPIRETIME,
+    &ttl::PTTL,
+    &scan::RANDOMKEY,
+    &scan::SCAN,
+    &delete::TOUCH,
+    &ttl::TTL,
+    &delete::TYPE,
+    &delete::UNLINK,
+]);
+
+/// A container's HELP: its usage line, then each subcommand with what it does.
+fn reply_help(call: &mut WholeCall<'_>, container: &str, subcommands: &[(&str, &str)]) -> Done {
+    call.reply.array(subcommands.len() * 2 + 3);
+    call.reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    for (usage, meaning) in subcommands {
+        call.reply.simple(usage);
+        call.reply.simple(&format!("    {meaning}"));
+    }
+    call.reply.simple("HELP");
+    call.reply.simple("    Print this help.");
+    Ok(())
+}

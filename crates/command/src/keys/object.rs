@@ -1,0 +1,180 @@
+//! OBJECT: how a value is kept, in the words that monitoring knows. The encoding's name is the one Redis would give; what
+//! Sardine really keeps is told by MEMORY LAYOUT.
+use super::reply_help;
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
+    WholeCall,
+};
+use base::Item;
+use store::Kind;
+
+pub(super) const OBJECT: Command = Command {
+    name: "OBJECT",
+    arity: Arity::AtLeast(2),
+    flags: Flags::NONE,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.2.3",
+        summary: "Holds the commands that look at how a value is kept.",
+        complexity: "See each subcommand.",
+        ..Doc::NEW
+    },
+    subcommands: &[&OBJECT_HELP, &OBJECT_REFCOUNT, &OBJECT_ENCODING, &OBJECT_FREQ, &OBJECT_IDLETIME],
+    run: DataRun::Container,
+};
+
+pub(super) const OBJECT_HELP: Command = Command {
+    name: "HELP",
+    arity: Arity::Exactly(2),
+    flags: Flags::LOADING.or(Flags::STALE),
+    acl: Acl::KEYSPACE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Generic,
+        since: "6.2.0",
+        summary: "Lists the subcommands.",
+        complexity: "O(1)",
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Whole(Scope::Shared, help),
+};
+
+pub(super) const OBJECT_REFCOUNT: Command = Command {
+    name: "REFCOUNT",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY,
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(2, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.2.3",
+        summary: "Answers how many references a value has.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(refcount),
+};
+
+pub(super) const OBJECT_ENCODING: Command = Command {
+    name: "ENCODING",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY,
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(2, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.2.3",
+        summary: "Answers the name of a value's encoding.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(encoding),
+};
+
+pub(super) const OBJECT_FREQ: Command = Command {
+    name: "FREQ",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY,
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(2, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "4.0.0",
+        summary: "Answers how often a value is used, where that is tracked.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(freq),
+};
+
+pub(super) const OBJECT_IDLETIME: Command = Command {
+    name: "IDLETIME",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY,
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(2, Access::RO)],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.2.3",
+        summary: "Answers for how long a value has not been used, where that is tracked.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(idletime),
+};
+
+fn help(call: &mut WholeCall<'_>) -> Done {
+    reply_help(
+        call,
+        "OBJECT",
+        &[
+            ("ENCODING <key>", "The name of the encoding that Redis would give the value."),
+            ("FREQ <key>", "How often the key is used, on a logarithmic scale. Needs an LFU policy."),
+            ("IDLETIME <key>", "For how many seconds the key has not been used."),
+            ("REFCOUNT <key>", "How many references the value has."),
+        ],
+    )
+}
+
+fn encoding(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    match call.view.info(&key) {
+        Some(info) => call.reply.bulk(info.encoding.as_bytes()),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// The integers that Redis keeps once and shares, with the count that says so.
+const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
+const SHARED_REFCOUNT: i64 = i32::MAX as i64;
+
+/// One, but for small integers in an `int` encoding: nothing is kept for them at all, which Redis shows as a value
+/// shared by everyone.
+fn refcount(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let Some(info) = call.view.info(&key) else {
+        call.reply.null();
+        return Ok(());
+    };
+    let is_shared = info.kind == Kind::String
+        && info.encoding == "int"
+        && matches!(call.view.string(&key)?, Some(Item::Int(n)) if SHARED_INTEGERS.contains(&n));
+    call.reply.int(if is_shared { SHARED_REFCOUNT } else { 1 });
+    Ok(())
+}
+
+/// No policy that counts uses is in force, so the answer is the one Redis gives then.
+fn freq(call: &mut Call<'_, '_>) -> Done {
+    null_or(call, Error::frequency_not_tracked())
+}
+
+/// Uses leave no trace in an entry: a time would be invented.
+fn idletime(call: &mut Call<'_, '_>) -> Done {
+    null_or(call, Error::idle_time_not_tracked())
+}
+
+/// Null for a missing key, else the refusal.
+fn null_or(call: &mut Call<'_, '_>, refusal: Error) -> Done {
+    let key = call.key(0);
+    if call.view.exists(&key) {
+        return Err(refusal);
+    }
+    call.reply.null();
+    Ok(())
+}

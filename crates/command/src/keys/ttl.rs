@@ -1,0 +1,117 @@
+//! How long keys live: TTL and EXPIRETIME, in seconds and milliseconds. Seconds are rounded to the nearest.
+use crate::lifetime::{From, Unit};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use store::Deadline;
+
+pub(super) const TTL: Command = Command {
+    name: "TTL",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Answers how many seconds a key has to live.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        history: &[("2.8.0", "Answers -2 where the key is missing.")],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(ttl),
+};
+
+pub(super) const PTTL: Command = Command {
+    name: "PTTL",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "2.6.0",
+        summary: "Answers how many milliseconds a key has to live.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        history: &[("2.8.0", "Answers -2 where the key is missing.")],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(pttl),
+};
+
+pub(super) const EXPIRETIME: Command = Command {
+    name: "EXPIRETIME",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "7.0.0",
+        summary: "Answers a key's deadline as Unix time in seconds.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(expiretime),
+};
+
+pub(super) const PEXPIRETIME: Command = Command {
+    name: "PEXPIRETIME",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "7.0.0",
+        summary: "Answers a key's deadline as Unix time in milliseconds.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(pexpiretime),
+};
+
+fn ttl(call: &mut Call<'_, '_>) -> Done {
+    reply_deadline(call, Unit::Seconds, From::Now)
+}
+
+fn pttl(call: &mut Call<'_, '_>) -> Done {
+    reply_deadline(call, Unit::Milliseconds, From::Now)
+}
+
+fn expiretime(call: &mut Call<'_, '_>) -> Done {
+    reply_deadline(call, Unit::Seconds, From::Epoch)
+}
+
+fn pexpiretime(call: &mut Call<'_, '_>) -> Done {
+    reply_deadline(call, Unit::Milliseconds, From::Epoch)
+}
+
+/// The time counted from now or from the epoch; -1 for ever, -2 for a missing key.
+fn reply_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From) -> Done {
+    let key = call.key(0);
+    let answer = match call.view.deadline(&key) {
+        None => -2,
+        Some(Deadline::Never) => -1,
+        Some(Deadline::At(time)) => {
+            let ms = match from {
+                From::Now => time.0.saturating_sub(call.view.now().0).max(0),
+                From::Epoch => time.0,
+            };
+            match unit {
+                Unit::Seconds => ms.saturating_add(500) / 1000,
+                Unit::Milliseconds => ms,
+            }
+        }
+    };
+    call.reply.int(answer);
+    Ok(())
+}

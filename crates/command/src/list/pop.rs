@@ -1,0 +1,150 @@
+//! Popping from either end: one element, so many, or from the first of several lists that has any.
+//!
+//! LPOP and RPOP without a count are on the path of every request: nothing is allocated.
+use super::end_named;
+use crate::argument::{self, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use resp::Reply;
+use store::{End, ListMut};
+
+pub(super) const LPOP: Command = Command {
+    name: "LPOP",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Removes elements at the head of a list and answers them.",
+        complexity: "O(N) where N is the number of elements popped.",
+        args: &[Arg::key("key", 0), Arg::int("count").optional().since("6.2.0")],
+        history: &[("6.2.0", "Takes a count.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lpop),
+};
+
+pub(super) const RPOP: Command = Command {
+    name: "RPOP",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Removes elements at the tail of a list and answers them.",
+        complexity: "O(N) where N is the number of elements popped.",
+        args: &[Arg::key("key", 0), Arg::int("count").optional().since("6.2.0")],
+        history: &[("6.2.0", "Takes a count.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(rpop),
+};
+
+pub(super) const LMPOP: Command = Command {
+    name: "LMPOP",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE.or(Flags::MOVABLEKEYS),
+    acl: Acl::LIST,
+    keys: &[KeySpec::count(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::List,
+        since: "7.0.0",
+        summary: "Pops elements from the first of several lists that has any.",
+        complexity: "O(K+N) where K is the number of keys and N the number of elements popped.",
+        args: &[
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::one_of("where", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
+            Arg::int("count").after("COUNT").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lmpop),
+};
+
+fn lpop(call: &mut Call<'_, '_>) -> Done {
+    pop(call, End::Head, "lpop")
+}
+
+fn rpop(call: &mut Call<'_, '_>) -> Done {
+    pop(call, End::Tail, "rpop")
+}
+
+fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
+    match call.args.len() {
+        2 => pop_one(call, end),
+        3 => pop_some(call, end),
+        _ => Err(Error::wrong_arity(name)),
+    }
+}
+
+fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
+    let key = call.key(0);
+    let Some(mut list) = call.view.list_mut(&key)? else {
+        call.reply.null();
+        return Ok(());
+    };
+    list.pop(end, |item| call.reply.item(item));
+    drop(list);
+    call.view.dirty(1);
+    Ok(())
+}
+
+fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
+    let count = argument::count(call.args.at(2))?;
+    let key = call.key(0);
+    let Some(list) = call.view.list_mut(&key)? else {
+        call.reply.null_array();
+        return Ok(());
+    };
+    let popped = reply_popped(call.reply, list, end, count);
+    call.view.dirty(popped);
+    Ok(())
+}
+
+/// Replies up to `count` elements as an array while removing them; how many there were.
+fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) -> u64 {
+    let count = count.min(list.len());
+    reply.array(count as usize);
+    for _ in 0..count {
+        list.pop(end, |item| reply.item(item));
+    }
+    count
+}
+
+fn lmpop(call: &mut Call<'_, '_>) -> Done {
+    let numkeys = call.args.at(1);
+    let numkeys =
+        base::text::parse_i64(numkeys).filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;
+    let end_at = usize::try_from(numkeys).ok().and_then(|n| n.checked_add(2)).ok_or_else(Error::syntax)?;
+    let end = call.args.get(end_at).and_then(end_named).ok_or_else(Error::syntax)?;
+    let count = lmpop_count(call, end_at + 1)?;
+    for key in call.keys() {
+        if let Some(list) = call.view.list_mut(key)? {
+            call.reply.array(2);
+            call.reply.bulk(key.bytes());
+            let popped = reply_popped(call.reply, list, end, count);
+            call.view.dirty(popped);
+            return Ok(());
+        }
+    }
+    call.reply.null_array();
+    Ok(())
+}
+
+/// What stands from argument `at` on: nothing, or COUNT with its number.
+fn lmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
+    match (call.args.get(at), call.args.get(at + 1), call.args.len() - at) {
+        (None, ..) => Ok(1),
+        (Some(word), Some(count), 2) if is_word(word, "COUNT") => {
+            argument::count(count).ok().filter(|n| *n > 0).ok_or_else(Error::count_not_positive)
+        }
+        _ => Err(Error::syntax()),
+    }
+}

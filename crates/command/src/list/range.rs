@@ -1,0 +1,167 @@
+//! Elements by index, and ranges of them.
+use crate::argument::{int, position, span};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use resp::Reply;
+use std::ops::ControlFlow;
+use store::{End, List};
+
+pub(super) const LLEN: Command = Command {
+    name: "LLEN",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Answers the length of a list.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(llen),
+};
+
+pub(super) const LINDEX: Command = Command {
+    name: "LINDEX",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY,
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Answers the element at an index.",
+        complexity: "O(log N) where N is the length of the list.",
+        args: &[Arg::key("key", 0), Arg::int("index")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lindex),
+};
+
+pub(super) const LRANGE: Command = Command {
+    name: "LRANGE",
+    arity: Arity::Exactly(4),
+    flags: Flags::READONLY,
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Answers the elements between two indexes.",
+        complexity: "O(log L + N) where L is the length of the list and N the number of elements answered.",
+        args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lrange),
+};
+
+pub(super) const LSET: Command = Command {
+    name: "LSET",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Replaces the element at an index.",
+        complexity: "O(log N) where N is the length of the list.",
+        args: &[Arg::key("key", 0), Arg::int("index"), Arg::str("element")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lset),
+};
+
+pub(super) const LTRIM: Command = Command {
+    name: "LTRIM",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE,
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Keeps only the elements between two indexes.",
+        complexity: "O(N) where N is the number of elements removed, whole leaves at a time.",
+        args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(ltrim),
+};
+
+fn llen(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let len = call.view.list(&key)?.map_or(0, |list| list.len());
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+/// A key of another type is reported before an index that is no number; a missing key leaves the index unread.
+fn lindex(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let Some(list) = call.view.list(&key)? else {
+        call.reply.null();
+        return Ok(());
+    };
+    match position(int(call.args.at(2))?, list.len()) {
+        Some(index) => drop(list.get(index, |item| call.reply.item(item))),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn lrange(call: &mut Call<'_, '_>) -> Done {
+    let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
+    let key = call.key(0);
+    let list = call.view.list(&key)?;
+    let range = list.as_ref().and_then(|list| span(start, stop, list.len()));
+    match (list, range) {
+        (Some(list), Some((first, count))) => reply_range(call.reply, &list, first, count),
+        _ => call.reply.array(0),
+    }
+    Ok(())
+}
+
+/// Replies `count` elements from `first` on, all of which exist.
+fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, count: u64) {
+    reply.array(count as usize);
+    let last = first + count - 1;
+    list.visit(first, End::Tail, &mut |index, item| {
+        reply.item(item);
+        if index == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+}
+
+fn lset(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let mut list = call.view.list_mut(&key)?.ok_or_else(Error::no_such_key)?;
+    let index = int(call.args.at(2))?;
+    let index = position(index, list.len()).ok_or_else(Error::index_out_of_range)?;
+    list.set(index, call.args.at(3));
+    drop(list);
+    call.view.dirty(1);
+    call.reply.ok();
+    Ok(())
+}
+
+fn ltrim(call: &mut Call<'_, '_>) -> Done {
+    let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
+    let key = call.key(0);
+    if let Some(mut list) = call.view.list_mut(&key)? {
+        let len = list.len();
+        let (first, count) = span(start, stop, len).unwrap_or((len, 0));
+        let after = first + count;
+        list.remove(after, len - after);
+        list.remove(0, first);
+        drop(list);
+        call.view.dirty(len - count);
+    }
+    call.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! Elements by value: LPOS, LREM, LINSERT. Each compares element after element; a needle that reads as an integer is
+//! compared as one.
+use super::Needle;
+use crate::argument::{int, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use std::ops::ControlFlow;
+use store::{End, List, ListMut};
+
+pub(super) const LPOS: Command = Command {
+    name: "LPOS",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY,
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::List,
+        since: "6.0.6",
+        summary: "Answers the indexes of an element's occurrences.",
+        complexity: "O(N) where N is the number of elements looked at: all of them without `MAXLEN` and enough matches.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::str("element"),
+            Arg::int("rank").after("RANK").optional(),
+            Arg::int("num-matches").after("COUNT").optional(),
+            Arg::int("len").after("MAXLEN").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lpos),
+};
+
+pub(super) const LREM: Command = Command {
+    name: "LREM",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE,
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::List,
+        since: "1.0.0",
+        summary: "Removes occurrences of an element.",
+        complexity: "O(N) where N is the length of the list.",
+        args: &[Arg::key("key", 0), Arg::int("count"), Arg::str("element")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lrem),
+};
+
+pub(super) const LINSERT: Command = Command {
+    name: "LINSERT",
+    arity: Arity::Exactly(5),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::LIST,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
+    doc: Doc {
+        group: Group::List,
+        since: "2.2.0",
+        summary: "Inserts an element before or after another.",
+        complexity: "O(N) where N is the number of elements before the pivot.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::one_of("where", &[Arg::word("before", "BEFORE"), Arg::word("after", "AFTER")]),
+            Arg::str("pivot"),
+            Arg::str("element"),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(linsert),
+};
+
+/// LPOS's options.
+struct Search {
+    /// Matches to skip before the first that counts.
+    skipped: u64,
+    from: End,
+    /// Matches at most; None: one, replied alone instead of in an array.
+    count: Option<u64>,
+    /// Elements compared at most.
+    compared_max: u64,
+}
+
+fn lpos(call: &mut Call<'_, '_>) -> Done {
+    let search = search(call)?;
+    let needle = Needle::new(call.args.at(2));
+    let key = call.key(0);
+    let list = call.view.list(&key)?;
+    let Some(wanted) = search.count else {
+        let mut found = None;
+        if let Some(list) = list {
+            for_each_match(&list, &needle, &search, 1, &mut |index| found = Some(index));
+        }
+        match found {
+            Some(index) => call.reply.int(index as i64),
+            None => call.reply.null(),
+        }
+        return Ok(());
+    };
+    let place = call.reply.deferred();
+    let mut count = 0;
+    if let Some(list) = list {
+        for_each_match(&list, &needle, &search, wanted, &mut |index| {
+            call.reply.int(index as i64);
+            count += 1;
+        });
+    }
+    call.reply.fill_array(place, count);
+    Ok(())
+}
+
+/// Visits the indexes of up to `wanted` matches that the options ask for.
+fn for_each_match(
+    list: &List<'_>,
+    needle: &Needle<'_>,
+    search: &Search,
+    wanted: u64,
+    visit: &mut dyn FnMut(u64),
+) {
+    let first = match search.from {
+        End::Head => 0,
+        End::Tail => list.len() - 1,
+    };
+    let (mut compared, mut matches) = (0, 0);
+    let last = search.skipped.saturating_add(wanted);
+    list.visit(first, search.from, &mut |index, item| {
+        compared += 1;
+        if needle.is(item) {
+            matches += 1;
+            if matches > search.skipped {
+                visit(index);
+            }
+        }
+        if matches == last || compared == search.compared_max {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+fn search(call: &Call<'_, '_>) -> Result<Search, Error> {
+    let mut search = Search { skipped: 0, from: End::Head, count: None, compared_max: u64::MAX };
+    let mut words = call.args.iter_from(3);
+    while let Some(word) = words.next() {
+        let value = words.next();
+        if is_word(word, "RANK") {
+            (search.skipped, search.from) = rank(value.ok_or_else(Error::syntax)?)?;
+        } else if is_word(word, "COUNT") {
+            let count = limit(value.ok_or_else(Error::syntax)?);
+            search.count = Some(count.ok_or_else(Error::negative_count)?);
+        } else if is_word(word, "MAXLEN") {
+            let max = limit(value.ok_or_else(Error::syntax)?);
+            search.compared_max = max.ok_or_else(Error::negative_maxlen)?;
+        } else {
+            return Err(Error::syntax());
+        }
+    }
+    Ok(search)
+}
+
+fn rank(text: &[u8]) -> Result<(u64, End), Error> {
+    let rank = int(text)?;
+    if rank == i64::MIN {
+        return Err(Error::not_between(-i64::MAX, i64::MAX));
+    }
+    let skipped = rank.unsigned_abs().checked_sub(1).ok_or_else(Error::zero_rank)?;
+    Ok((skipped, if rank < 0 { End::Tail } else { End::Head }))
+}
+
+/// A limit where 0 means none.
+fn limit(text: &[u8]) -> Option<u64> {
+    match u64::try_from(base::text::parse_i64(text)?).ok()? {
+        0 => Some(u64::MAX),
+        n => Some(n),
+    }
+}
+
+fn lrem(call: &mut Call<'_, '_>) -> Done {
+    let count = int(call.args.at(2))?;
+    let needle = Needle::new(call.args.at(3));
+    let key = call.key(0);
+    let Some(mut list) = call.view.list_mut(&key)? else {
+        call.reply.int(0);
+        return Ok(());
+    };
+    let indexes = matches(&list, &needle, count);
+    remove_all(&mut list, &indexes);
+    drop(list);
+    call.view.dirty(indexes.len() as u64);
+    call.reply.int(indexes.len() as i64);
+    Ok(())
+}
+
+/// The indexes of the elements that LREM removes, highest first: the first `count` from the head, from the tail where it is
+/// negative, all where it is 0.
+fn matches(list: &ListMut<'_>, needle: &Needle<'_>, count: i64) -> Vec<u64> {
+    let wanted = if count == 0 { usize::MAX } else { count.unsigned_abs() as usize };
+    let (first, towards) = if count < 0 { (list.len() - 1, End::Head) } else { (0, End::Tail) };
+    let mut indexes = Vec::new();
+    list.visit(first, towards, &mut |index, item| {
+        if needle.is(item) {
+            indexes.push(index);
+        }
+        if indexes.len() == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if towards == End::Tail {
+        indexes.reverse();
+    }
+    indexes
+}
+
+/// Removes the elements at `indexes` (highest first), neighbours together.
+fn remove_all(list: &mut ListMut<'_>, indexes: &[u64]) {
+    for run in indexes.chunk_by(|higher, lower| higher - 1 == *lower) {
+        list.remove(run[run.len() - 1], run.len() as u64);
+    }
+}
+
+fn linsert(call: &mut Call<'_, '_>) -> Done {
+    let place = call.args.at(2);
+    let offset = if is_word(place, "BEFORE") {
+        0
+    } else if is_word(place, "AFTER") {
+        1
+    } else {
+        return Err(Error::syntax());
+    };
+    let key = call.key(0);
+    let Some(mut list) = call.view.list_mut(&key)? else {
+        call.reply.int(0);
+        return Ok(());
+    };
+    let Some(pivot) = first_match(&list, &Needle::new(call.args.at(3))) else {
+        call.reply.int(-1);
+        return Ok(());
+    };
+    list.insert(pivot + offset, call.args.at(4));
+    let len = list.len();
+    drop(list);
+    call.view.dirty(1);
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+fn first_match(list: &ListMut<'_>, needle: &Needle<'_>) -> Option<u64> {
+    let mut found = None;
+    list.visit(0, End::Tail, &mut |index, item| {
+        if needle.is(item) {
+            found = Some(index);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}

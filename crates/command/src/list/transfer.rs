@@ -1,0 +1,108 @@
+//! Moving an element from one list to another, or round one: LMOVE and its older form RPOPLPUSH.
+//!
+//! Both types are checked before anything is moved. Where both keys are one the list is edited in place: an only
+//! element that goes round must not take its key, and with it the deadline, away.
+use super::end_named;
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
+};
+use store::{End, Kind};
+
+pub(super) const LMOVE: Command = Command {
+    name: "LMOVE",
+    arity: Arity::Exactly(5),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::LIST,
+    keys: &[
+        KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
+        KeySpec::one(2, Access::RW.or(Access::INSERT)),
+    ],
+    doc: Doc {
+        group: Group::List,
+        since: "6.2.0",
+        summary: "Moves an element from an end of one list to an end of another and answers it.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("source", 0),
+            Arg::key("destination", 1),
+            Arg::one_of("wherefrom", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
+            Arg::one_of("whereto", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(lmove),
+};
+
+pub(super) const RPOPLPUSH: Command = Command {
+    name: "RPOPLPUSH",
+    arity: Arity::Exactly(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::LIST,
+    keys: &[
+        KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
+        KeySpec::one(2, Access::RW.or(Access::INSERT)),
+    ],
+    doc: Doc {
+        group: Group::List,
+        since: "1.2.0",
+        summary: "Moves the last element of one list to the head of another and answers it.",
+        complexity: "O(1)",
+        args: &[Arg::key("source", 0), Arg::key("destination", 1)],
+        deprecated: Some(Deprecated {
+            since: "6.2.0",
+            replaced_by: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
+        }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(rpoplpush),
+};
+
+fn lmove(call: &mut Call<'_, '_>) -> Done {
+    let from = end_named(call.args.at(3)).ok_or_else(Error::syntax)?;
+    let to = end_named(call.args.at(4)).ok_or_else(Error::syntax)?;
+    transfer(call, from, to)
+}
+
+fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
+    transfer(call, End::Tail, End::Head)
+}
+
+fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
+    let (source, destination) = (call.key(0), call.key(1));
+    if call.view.list(&source)?.is_none() {
+        call.reply.null();
+        return Ok(());
+    }
+    if call.view.kind(&destination).is_some_and(|kind| kind != Kind::List) {
+        return Err(Error::wrong_type());
+    }
+    let element = if source.bytes() == destination.bytes() {
+        rotate(call, from, to)?
+    } else {
+        let element = take(call, from)?;
+        call.view.list_or_new(&destination)?.push(to, &element);
+        element
+    };
+    call.view.dirty(1);
+    call.reply.bulk(&element);
+    Ok(())
+}
+
+fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error> {
+    let key = call.key(0);
+    let mut list = call.view.list_or_new(&key)?;
+    let mut element = Vec::new();
+    list.pop(from, |item| item.append_to(&mut element));
+    list.push(to, &element);
+    Ok(element)
+}
+
+/// Pops from the source, which is a list. A copy: the destination may lie in the same leaf.
+fn take(call: &mut Call<'_, '_>, from: End) -> Result<Vec<u8>, Error> {
+    let key = call.key(0);
+    let mut element = Vec::new();
+    call.view.list_or_new(&key)?.pop(from, |item| item.append_to(&mut element));
+    Ok(element)
+}

@@ -1,0 +1,326 @@
+//! INCRBYFLOAT's numbers: the 80-bit floating point of x86 (a 64-bit mantissa), because clients see its rounding.
+//!
+//! ```text
+//! value = mantissa * 2^exponent     mantissa: its top bit is set, or zero
+//! ```
+//!
+//! `0.1` is `0xCCCCCCCCCCCCCCCD * 2^-67`; three of them add up to what prints as `0.3`. A number is read as C's `strtold`
+//! reads it (decimal or hexadecimal, rounded to the nearest, ties to even), added with one rounding, and written with 17
+//! decimals, trailing zeros cut off, as `%.17Lf` does. Numbers too small to show in 17 decimals keep their full
+//! precision here, where the processor's would become subnormal: nothing that is written can tell.
+use crate::big::Big;
+
+/// Numbers of `10^17`ths are what 17 decimals hold.
+const DECIMALS: usize = 17;
+const DECIMAL_UNIT: u128 = 100_000_000_000_000_000;
+/// `mantissa * 2^EXPONENT_MAX` is the largest finite number.
+const EXPONENT_MAX: i64 = 16_384 - 64;
+/// Half of the smallest subnormal is `2^HALF_OF_LEAST`: that much or less reads as zero, which is an error.
+const HALF_OF_LEAST: i64 = -16_446;
+/// Longer texts are no numbers to Redis.
+const TEXT_LEN_MAX: usize = 5 * 1024 - 1;
+/// Decimal exponents beyond this overflow or vanish whatever the digits say (there are fewer of them than this).
+const EXPONENT_CLAMP: i64 = 100_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LongDouble {
+    is_negative: bool,
+    size: Size,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Finite {
+        mantissa: u64,
+        exponent: i64,
+    },
+    /// Infinity, or the sum of two opposite ones: neither is ever written.
+    Infinite,
+}
+
+impl LongDouble {
+    pub(crate) const ZERO: LongDouble =
+        LongDouble { is_negative: false, size: Size::Finite { mantissa: 0, exponent: 0 } };
+
+    pub(crate) fn from_i64(n: i64) -> LongDouble {
+        rounded(n < 0, u128::from(n.unsigned_abs()), 0, false)
+    }
+
+    /// The number that the whole of `text` says. None where it is none, is NaN, or lies outside the range of finite
+    /// numbers, however it is written; "inf" is one.
+    pub(crate) fn parse(text: &[u8]) -> Option<LongDouble> {
+        if text.len() > TEXT_LEN_MAX {
+            return None;
+        }
+        let (is_negative, digits) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            rest => (false, rest),
+        };
+        let size = match digits {
+            [b'0', b'x' | b'X', rest @ ..] => parse_hexadecimal(rest)?,
+            _ if digits.eq_ignore_ascii_case(b"inf") || digits.eq_ignore_ascii_case(b"infinity") => {
+                return Some(LongDouble { is_negative, size: Size::Infinite });
+            }
+            _ => parse_decimal(digits)?,
+        };
+        in_range(size).then_some(LongDouble { is_negative, size })
+    }
+
+    pub(crate) fn add(self, other: LongDouble) -> LongDouble {
+        let (Size::Finite { mantissa: m, exponent: e }, Size::Finite { mantissa: n, exponent: f }) =
+            (self.size, other.size)
+        else {
+            return LongDouble { is_negative: self.is_negative, size: Size::Infinite };
+        };
+        if m == 0 {
+            return other;
+        }
+        if n == 0 {
+            return self;
+        }
+        if (e, m) < (f, n) { other.add_smaller(self) } else { self.add_smaller(other) }
+    }
+
+    /// `other` is not the larger in size, and neither is zero or infinite.
+    fn add_smaller(self, other: LongDouble) -> LongDouble {
+        let (Size::Finite { mantissa: m, exponent: e }, Size::Finite { mantissa: n, exponent: f }) =
+            (self.size, other.size)
+        else {
+            return self;
+        };
+        // 63 guard bits below the mantissa, one bit above it for the carry.
+        let large = u128::from(m) << 63;
+        let (small, is_inexact) = shifted_right(u128::from(n) << 63, e - f);
+        let sum = match self.is_negative == other.is_negative {
+            true => large + small,
+            // What was shifted out makes the difference a little smaller; the sticky bit then says "and some more".
+            false => large - small - u128::from(is_inexact),
+        };
+        rounded(self.is_negative, sum, e - 63, is_inexact)
+    }
+
+    /// The text that is stored and replied. None where the number is not finite.
+    pub(crate) fn to_text(self) -> Option<String> {
+        let Size::Finite { mantissa, exponent } = self.size else { return None };
+        let mut text = match u32::try_from(exponent) {
+            Ok(shift) => {
+                let mut whole = Big::from_u64(mantissa);
+                whole.shift_left(shift);
+                whole.to_decimal()
+            }
+            Err(_) => fraction_text(mantissa, exponent.unsigned_abs()),
+        };
+        if self.is_negative && text != "0" {
+            text.insert(0, '-');
+        }
+        Some(text)
+    }
+}
+
+/// `mantissa / 2^shift` with 17 decimals, ties to even, trailing zeros cut off.
+fn fraction_text(mantissa: u64, shift: u64) -> String {
+    let scaled = u128::from(mantissa) * DECIMAL_UNIT;
+    let units = if shift >= 128 { 0 } else { halved(scaled, shift as u32) };
+    let (whole, fraction) = (units / DECIMAL_UNIT, units % DECIMAL_UNIT);
+    let text = format!("{whole}.{fraction:0DECIMALS$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `n / 2^shift` rounded to the nearest, ties to even; `shift` is 1 to 127.
+fn halved(n: u128, shift: u32) -> u128 {
+    let (quotient, rest) = (n >> shift, n & ((1 << shift) - 1));
+    let half = 1 << (shift - 1);
+    quotient + u128::from(rest > half || rest == half && quotient & 1 == 1)
+}
+
+/// `n >> shift`, and whether bits were lost.
+fn shifted_right(n: u128, shift: i64) -> (u128, bool) {
+    match u32::try_from(shift) {
+        Ok(shift) if shift < 128 => (n >> shift, n != (n >> shift) << shift),
+        _ => (0, n != 0),
+    }
+}
+
+/// `n * 2^exponent` as the nearest number with 64 bits, ties to even. `is_sticky` says that the true value lies a little
+/// above `n`; then `n` has more than 64 bits.
+fn rounded(is_negative: bool, n: u128, exponent: i64, is_sticky: bool) -> LongDouble {
+    LongDouble { is_negative, size: rounded_size(n, exponent, is_sticky) }
+}
+
+fn rounded_size(n: u128, exponent: i64, is_sticky: bool) -> Size {
+    const HALF: u64 = 1 << 63;
+    if n == 0 {
+        return Size::Finite { mantissa: 0, exponent: 0 };
+    }
+    let zeros = n.leading_zeros();
+    let n = n << zeros;
+    let (mantissa, rest) = ((n >> 64) as u64, n as u64);
+    let exponent = exponent + 64 - i64::from(zeros);
+    let rounds_up = rest > HALF || rest == HALF && (is_sticky || mantissa & 1 == 1);
+    let (mantissa, exponent) = match mantissa.checked_add(u64::from(rounds_up)) {
+        Some(mantissa) => (mantissa, exponent),
+        None => (HALF, exponent + 1),
+    };
+    if exponent > EXPONENT_MAX { Size::Infinite } else { Size::Finite { mantissa, exponent } }
+}
+
+/// Whether `strtold` reads it without an error of range.
+fn in_range(size: Size) -> bool {
+    match size {
+        Size::Infinite => false,
+        Size::Finite { mantissa: 0, .. } => true,
+        Size::Finite { mantissa, exponent } => (exponent + 63, mantissa) > (HALF_OF_LEAST, 1 << 63),
+    }
+}
+
+/// Digits with at most one point, then nothing or an exponent that `marker` announces.
+struct Parts<'a> {
+    whole: &'a [u8],
+    fraction: &'a [u8],
+    exponent: i64,
+}
+
+impl<'a> Parts<'a> {
+    fn split(text: &'a [u8], marker: u8, is_digit: fn(&u8) -> bool) -> Option<Parts<'a>> {
+        let (whole, rest) = split_digits(text, is_digit);
+        let (fraction, rest) = match rest {
+            [b'.', rest @ ..] => split_digits(rest, is_digit),
+            rest => (&b""[..], rest),
+        };
+        let exponent = match rest {
+            [] => 0,
+            [first, exponent @ ..] if first.eq_ignore_ascii_case(&marker) => parse_exponent(exponent)?,
+            _ => return None,
+        };
+        let has_digits = !whole.is_empty() || !fraction.is_empty();
+        has_digits.then_some(Parts { whole, fraction, exponent })
+    }
+
+    fn digits(&self) -> impl Iterator<Item = u8> + use<'a> {
+        self.whole.iter().chain(self.fraction).copied()
+    }
+}
+
+fn split_digits(text: &[u8], is_digit: fn(&u8) -> bool) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().take_while(|b| is_digit(b)).count())
+}
+
+fn parse_exponent(text: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let size = digits.iter().fold(0, |n: i64, d| (n * 10 + i64::from(d - b'0')).min(EXPONENT_CLAMP));
+    Some(if is_negative { -size } else { size })
+}
+
+fn parse_decimal(text: &[u8]) -> Option<Size> {
+    let parts = Parts::split(text, b'e', u8::is_ascii_digit)?;
+    let mut digits = Big::from_u64(0);
+    let mut count = 0;
+    for digit in parts.digits() {
+        count += i64::from(count > 0 || digit != b'0');
+        digits.multiply_add(10, u32::from(digit - b'0'));
+    }
+    let exponent = parts.exponent - parts.fraction.len() as i64;
+    if count == 0 {
+        return Some(Size::Finite { mantissa: 0, exponent: 0 });
+    }
+    // Beyond both ends of the range by the number of digits alone: spares the arithmetic of huge powers.
+    match count + exponent {
+        5_000.. => Some(Size::Infinite),
+        ..-5_000 => None,
+        _ if exponent >= 0 => {
+            digits.multiply_by_power_of_ten(exponent as u32);
+            let (top, shift, is_sticky) = digits.top_bits();
+            Some(rounded_size(top, i64::from(shift), is_sticky))
+        }
+        _ => Some(quotient(digits, exponent.unsigned_abs() as u32)),
+    }
+}
+
+/// `digits / 10^power`, by the 68 bits of the quotient that rounding needs.
+fn quotient(mut rest: Big, power: u32) -> Size {
+    const STEPS: u32 = 68;
+    let mut divisor = Big::from_u64(1);
+    divisor.multiply_by_power_of_ten(power);
+    // Brought to the same length, `rest / divisor` lies between a half and two.
+    let (rest_bits, divisor_bits) = (rest.bits(), divisor.bits());
+    rest.shift_left(divisor_bits.saturating_sub(rest_bits));
+    divisor.shift_left(rest_bits.saturating_sub(divisor_bits));
+    let mut quotient: u128 = 0;
+    for _ in 0..STEPS {
+        quotient <<= 1;
+        if rest.try_subtract(&divisor) {
+            quotient |= 1;
+        }
+        rest.shift_left(1);
+    }
+    let exponent = i64::from(rest_bits) - i64::from(divisor_bits) - i64::from(STEPS - 1);
+    rounded_size(quotient, exponent, !rest.is_zero())
+}
+
+fn parse_hexadecimal(text: &[u8]) -> Option<Size> {
+    let parts = Parts::split(text, b'p', u8::is_ascii_hexdigit)?;
+    let mut digits = Big::from_u64(0);
+    for digit in parts.digits() {
+        digits.multiply_add(16, (digit as char).to_digit(16)?);
+    }
+    let (top, shift, is_sticky) = digits.top_bits();
+    let exponent = parts.exponent - 4 * parts.fraction.len() as i64;
+    Some(rounded_size(top, i64::from(shift) + exponent, is_sticky))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(a: &str, b: &str) -> String {
+        let (a, b) = (LongDouble::parse(a.as_bytes()).unwrap(), LongDouble::parse(b.as_bytes()).unwrap());
+        a.add(b).to_text().unwrap()
+    }
+
+    #[test]
+    fn sums_print_as_redis_prints_them() {
+        assert_eq!(sum("10.50", "0.1"), "10.6");
+        assert_eq!(sum("5.0e3", "2.0e2"), "5200");
+        assert_eq!(sum("0", "0.1"), "0.1");
+        assert_eq!(sum("3", "1.000000000000000005"), "4.00000000000000001");
+        assert_eq!(sum("-5", "5"), "0");
+        assert_eq!(sum("0", "-0.000000000000000001"), "0");
+        assert_eq!(sum("0x1.8p3", "0x.8"), "12.5");
+        assert_eq!(sum("1e20", "1"), "100000000000000000000");
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in
+            ["", " 1", "1 ", "1e", "e1", ".", "-", "+-1", "0x", "nan", "1e5000", "1e-5000", "1,5", "--1"]
+        {
+            assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn infinities_are_numbers_that_are_never_written() {
+        for text in ["inf", "-Infinity", "+INF"] {
+            assert_eq!(LongDouble::parse(text.as_bytes()).unwrap().to_text(), None, "{text:?}");
+        }
+        let large = LongDouble::parse(b"1.18e4932").unwrap();
+        assert_eq!(large.add(large).to_text(), None);
+    }
+
+    #[test]
+    fn the_largest_and_the_least_number_are_read() {
+        assert!(LongDouble::parse(b"1.18973149535723176502e+4932").is_some());
+        assert!(LongDouble::parse(b"1.18973149535723176509e+4932").is_none());
+        assert!(LongDouble::parse(b"1e-4950").is_some());
+        assert!(LongDouble::parse(b"1e-4951").is_none());
+        assert!(LongDouble::parse(b"0e99999999999999999999").is_some());
+    }
+}

@@ -1,0 +1,248 @@
+//! Reading strings: GET, MGET, STRLEN, and the three that read and change at once, GETSET, GETDEL, GETEX.
+//!
+//! GET is on the path of every request: one lookup, one copy into the reply, nothing allocated.
+use crate::lifetime::{self, Lifetime};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
+};
+use base::Millis;
+use store::{Deadline, Expiry, Form};
+
+pub(super) const GET: Command = Command {
+    name: "GET",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::String,
+        since: "1.0.0",
+        summary: "Answers a key's string.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(get),
+};
+
+pub(super) const GETSET: Command = Command {
+    name: "GETSET",
+    arity: Arity::Exactly(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::String,
+        since: "1.0.0",
+        summary: "Sets a string and answers the one before.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::str("value")],
+        deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`SET` with the `!GET` argument" }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(getset),
+};
+
+pub(super) const GETDEL: Command = Command {
+    name: "GETDEL",
+    arity: Arity::Exactly(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::String,
+        since: "6.2.0",
+        summary: "Answers a key's string and deletes the key.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(getdel),
+};
+
+pub(super) const GETEX: Command = Command {
+    name: "GETEX",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
+        .note("RW and UPDATE because it changes the TTL")],
+    doc: Doc {
+        group: Group::String,
+        since: "6.2.0",
+        summary: "Answers a key's string and changes its deadline.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("key", 0),
+            Arg::one_of(
+                "expiration",
+                &[
+                    Arg::int("seconds").after("EX"),
+                    Arg::int("milliseconds").after("PX"),
+                    Arg::unix_time("unix-time-seconds").after("EXAT"),
+                    Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Arg::word("persist", "PERSIST"),
+                ],
+            )
+            .optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(getex),
+};
+
+pub(super) const MGET: Command = Command {
+    name: "MGET",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::range(1, -1, 1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::String,
+        since: "1.0.0",
+        summary: "Answers the strings of several keys at one instant.",
+        complexity: "O(N) where N is the number of keys.",
+        args: &[Arg::key("key", 0).many()],
+        tips: &["request_policy:multi_shard"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(mget),
+};
+
+pub(super) const STRLEN: Command = Command {
+    name: "STRLEN",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::String,
+        since: "2.2.0",
+        summary: "Answers the length of a string in bytes.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(strlen),
+};
+
+fn get(call: &mut Call<'_, '_>) -> Done {
+    reply_string(call).map(drop)
+}
+
+/// Whether the key exists and its value is being replied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Value,
+    Nothing,
+}
+
+/// Replies the string of the first key, null where it is missing.
+pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
+    let key = call.key(0);
+    match call.view.string(&key)? {
+        Some(item) => {
+            call.reply.item(item);
+            Ok(Found::Value)
+        }
+        None => {
+            call.reply.null();
+            Ok(Found::Nothing)
+        }
+    }
+}
+
+/// A key of another type counts as missing, so that one of them does not cost the reply for all.
+fn mget(call: &mut Call<'_, '_>) -> Done {
+    call.reply.array(call.keys().len());
+    for key in call.keys() {
+        match call.view.string(key) {
+            Ok(Some(item)) => call.reply.item(item),
+            Ok(None) | Err(_) => call.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+fn strlen(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let len = call.view.string(&key)?.map_or(0, |item| item.len());
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+fn getset(call: &mut Call<'_, '_>) -> Done {
+    reply_string(call)?;
+    let key = call.key(0);
+    call.view.put_string(&key, call.args.at(2), Form::Auto, Expiry::Clear);
+    call.view.dirty(1);
+    Ok(())
+}
+
+fn getdel(call: &mut Call<'_, '_>) -> Done {
+    if reply_string(call)? == Found::Value {
+        let key = call.key(0);
+        call.view.remove(&key);
+        call.view.dirty(1);
+    }
+    Ok(())
+}
+
+/// What GETEX does to the deadline.
+enum Change {
+    Nothing,
+    Persist,
+    Until(Millis),
+}
+
+fn getex(call: &mut Call<'_, '_>) -> Done {
+    let lifetime = getex_option(call)?;
+    let key = call.key(0);
+    // A missing key is answered before the time is looked at: even a wrong time then is no error.
+    if call.view.string(&key)?.is_none() {
+        call.reply.null();
+        return Ok(());
+    }
+    let change = getex_change(lifetime, call.view.now())?;
+    reply_string(call)?;
+    let deadline = match change {
+        Change::Nothing => return Ok(()),
+        Change::Persist if call.view.deadline(&key) == Some(Deadline::Never) => return Ok(()),
+        Change::Persist => Deadline::Never,
+        Change::Until(time) => Deadline::At(time),
+    };
+    call.view.set_deadline(&key, deadline);
+    call.view.dirty(1);
+    Ok(())
+}
+
+fn getex_change(lifetime: Option<Lifetime<'_>>, now: Millis) -> Result<Change, Error> {
+    match lifetime {
+        None | Some(Lifetime::Keep) => Ok(Change::Nothing),
+        Some(Lifetime::Persist) => Ok(Change::Persist),
+        Some(Lifetime::Until { unit, from, text }) => {
+            lifetime::deadline(text, unit, from, now, "getex").map(Change::Until)
+        }
+    }
+}
+
+fn getex_option<'k>(call: &Call<'_, 'k>) -> Result<Option<Lifetime<'k>>, Error> {
+    let mut given: Option<Lifetime<'k>> = None;
+    let mut i = 2;
+    while let Some(word) = call.args.get(i) {
+        let (option, taken) = Lifetime::parse(word, call.args.get(i + 1)).ok_or_else(Error::syntax)?;
+        let clashes = given.is_some_and(|g| !g.is_same_option(&option));
+        if clashes || option == Lifetime::Keep {
+            return Err(Error::syntax());
+        }
+        given = Some(option);
+        i += taken;
+    }
+    Ok(given)
+}

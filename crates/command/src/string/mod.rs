@@ -1,0 +1,33 @@
+//! The string family: GET, SET and what is built on them, counters, parts of strings, LCS.
+mod get;
+mod lcs;
+mod number;
+mod range;
+mod set;
+
+use crate::{Command, checked};
+
+pub const COMMANDS: &[&Command] = checked(&[
+    &range::APPEND,
+    &number::DECR,
+    &number::DECRBY,
+    &get::GET,
+    &get::GETDEL,
+    &get::GETEX,
+    &range::GETRANGE,
+    &get::GETSET,
+    &number::INCR,
+    &number::INCRBY,
+    &number::INCRBYFLOAT,
+    &lcs::LCS,
+    &get::MGET,
+    &set::MSET,
+    &set::MSETNX,
+    &set::PSETEX,
+    &set::SET,
+    &set::SETEX,
+    &set::SETNX,
+    &range::SETRANGE,
+    &get::STRLEN,
+    &range::SUBSTR,
+]);

@@ -1,0 +1,142 @@
+//! Parts of strings: APPEND, SETRANGE, GETRANGE and its older name SUBSTR.
+use crate::argument::{from_end, int};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
+};
+
+pub(super) const APPEND: Command = Command {
+    name: "APPEND",
+    arity: Arity::Exactly(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
+    doc: Doc {
+        group: Group::String,
+        since: "2.0.0",
+        summary: "Appends a string to a value; creates the key where it is missing.",
+        complexity: "O(1) for each byte appended, the value's own length aside.",
+        args: &[Arg::key("key", 0), Arg::str("value")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(append),
+};
+
+pub(super) const GETRANGE: Command = Command {
+    name: "GETRANGE",
+    arity: Arity::Exactly(4),
+    flags: Flags::READONLY,
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::String,
+        since: "2.4.0",
+        summary: "Answers a part of a string.",
+        complexity: "O(N) where N is the length of the part.",
+        args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("end")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(getrange),
+};
+
+pub(super) const SUBSTR: Command = Command {
+    name: "SUBSTR",
+    arity: Arity::Exactly(4),
+    flags: Flags::READONLY,
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::String,
+        since: "1.0.0",
+        summary: "Answers a part of a string.",
+        complexity: "O(N) where N is the length of the part.",
+        args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("end")],
+        deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(substr),
+};
+
+pub(super) const SETRANGE: Command = Command {
+    name: "SETRANGE",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::STRING,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::String,
+        since: "2.2.0",
+        summary: "Overwrites a part of a string from an offset on; creates the key where it is missing.",
+        complexity: "O(N) where N is the length of the part and of the padding.",
+        args: &[Arg::key("key", 0), Arg::int("offset"), Arg::str("value")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(setrange),
+};
+
+fn append(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let tail = call.args.at(2);
+    let len = string_len(call)?;
+    check_len(call, len, tail.len() as u64)?;
+    let len = call.view.append(&key, tail)?;
+    call.view.dirty(1);
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+fn setrange(call: &mut Call<'_, '_>) -> Done {
+    let offset = u64::try_from(int(call.args.at(2))?).map_err(|_| Error::negative_offset())?;
+    let bytes = call.args.at(3);
+    let mut len = string_len(call)?;
+    // Nothing written changes nothing: no key comes into being, no padding either.
+    if !bytes.is_empty() {
+        check_len(call, offset, bytes.len() as u64)?;
+        let key = call.key(0);
+        len = call.view.set_range(&key, offset, bytes)?;
+        call.view.dirty(1);
+    }
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+/// The length of the first key's string, 0 where it is missing.
+fn string_len(call: &mut Call<'_, '_>) -> Result<u64, Error> {
+    let key = call.key(0);
+    Ok(call.view.string(&key)?.map_or(0, |item| item.len() as u64))
+}
+
+fn check_len(call: &Call<'_, '_>, len: u64, added: u64) -> Done {
+    let fits = len.saturating_add(added) <= call.view.settings().proto_max_bulk_len_bytes;
+    if fits { Ok(()) } else { Err(Error::string_too_long()) }
+}
+
+fn getrange(call: &mut Call<'_, '_>) -> Done {
+    let start = int(call.args.at(2))?;
+    let end = int(call.args.at(3))?;
+    let key = call.key(0);
+    let item = call.view.string(&key)?;
+    let mut scratch = base::text::I64Text::new();
+    let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
+    call.reply.bulk(part(text, start, end));
+    Ok(())
+}
+
+fn substr(call: &mut Call<'_, '_>) -> Done {
+    getrange(call)
+}
+
+/// `text[start..=end]`, positions from the end where negative. Unlike the ranges of lists, an end before the first byte
+/// still means the first byte, unless both are negative and out of order.
+fn part(text: &[u8], start: i64, end: i64) -> &[u8] {
+    if start < 0 && end < 0 && start > end {
+        return b"";
+    }
+    let len = text.len() as u64;
+    let start = from_end(start, len).max(0) as u64;
+    let end = (from_end(end, len).max(0) as u64).min(len.saturating_sub(1));
+    if start > end || len == 0 { b"" } else { &text[start as usize..=end as usize] }
+}
