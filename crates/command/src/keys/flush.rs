@@ -69,7 +69,8 @@ fn flush(call: &mut WholeCall<'_>, db: Option<u16>) -> Done {
     if !mode_is_known {
         return Err(Error::syntax());
     }
-    let (_, garbage) = call.keyspace.flush(db);
+    let (keys, garbage) = call.keyspace.flush(db);
+    call.keyspace.dirty(keys);
     call.garbage.extend(garbage);
     call.reply.ok();
     Ok(())

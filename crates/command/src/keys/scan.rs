@@ -174,30 +174,11 @@ fn dbsize(call: &mut WholeCall<'_>) -> Done {
     Ok(())
 }
 
-/// A random key of a random place in the walk's order: keys of sparse leaves come a little more often, as keys of
-/// short chains do in Redis.
 fn randomkey(call: &mut WholeCall<'_>) -> Done {
-    let mut keys: Vec<Vec<u8>> = Vec::new();
-    let start = call.random.next_u64();
-    for cursor in [start, 0] {
-        walk_to_a_key(call, cursor, &mut keys);
-        if !keys.is_empty() {
-            let chosen = call.random.below(keys.len() as u64) as usize;
-            call.reply.bulk(&keys[chosen]);
-            return Ok(());
-        }
+    let reply = &mut *call.reply;
+    let is_found = call.keyspace.random_key(call.db, call.now, call.random, &mut |key, _| reply.bulk(key));
+    if !is_found {
+        call.reply.null();
     }
-    call.reply.null();
     Ok(())
-}
-
-/// Scans from `cursor` until some keys are found or the walk is over.
-fn walk_to_a_key(call: &WholeCall<'_>, mut cursor: u64, keys: &mut Vec<Vec<u8>>) {
-    while keys.is_empty() {
-        let step = call.keyspace.scan(call.db, call.now, cursor, 1, &mut |key, _| keys.push(key.to_vec()));
-        cursor = step.next_cursor;
-        if cursor == 0 {
-            return;
-        }
-    }
 }

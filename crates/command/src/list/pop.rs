@@ -126,13 +126,12 @@ fn lmpop(call: &mut Call<'_, '_>) -> Done {
     let end = call.args.get(end_at).and_then(end_named).ok_or_else(Error::syntax)?;
     let count = lmpop_count(call, end_at + 1)?;
     for key in call.keys() {
-        if let Some(list) = call.view.list_mut(key)? {
-            call.reply.array(2);
-            call.reply.bulk(key.bytes());
-            let popped = reply_popped(call.reply, list, end, count);
-            call.view.dirty(popped);
-            return Ok(());
-        }
+        let Some(list) = call.view.list_mut(key)? else { continue };
+        call.reply.array(2);
+        call.reply.bulk(key.bytes());
+        let popped = reply_popped(call.reply, list, end, count);
+        call.view.dirty(popped);
+        return Ok(());
     }
     call.reply.null_array();
     Ok(())

@@ -1,5 +1,6 @@
 //! Pushing at either end. On the path of every request: nothing is allocated here.
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use resp::Args;
 use store::{End, ListMut};
 
 pub(super) const LPUSH: Command = Command {
@@ -97,7 +98,7 @@ fn rpushx(call: &mut Call<'_, '_>) -> Done {
 fn push(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
     let list = call.view.list_or_new(&key)?;
-    let len = push_all(list, end, call.args.iter_from(2));
+    let len = push_all(list, end, call.args);
     finish(call, len)
 }
 
@@ -107,13 +108,17 @@ fn push_existing(call: &mut Call<'_, '_>, end: End) -> Done {
         call.reply.int(0);
         return Ok(());
     };
-    let len = push_all(list, end, call.args.iter_from(2));
+    let len = push_all(list, end, call.args);
     finish(call, len)
 }
 
-/// The length afterwards.
-fn push_all<'a>(mut list: ListMut<'_>, end: End, elements: impl Iterator<Item = &'a [u8]>) -> u64 {
-    for element in elements {
+/// The length afterwards. Several elements are announced together, because the encoding's name changes once for all.
+fn push_all(mut list: ListMut<'_>, end: End, args: Args<'_>) -> u64 {
+    let count = args.len() as u64 - 2;
+    if count > 1 {
+        list.announce(count, args.iter_from(2).map(|element| element.len() as u64).sum());
+    }
+    for element in args.iter_from(2) {
         list.push(end, element);
     }
     list.len()

@@ -153,15 +153,17 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
 fn ltrim(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);
-    if let Some(mut list) = call.view.list_mut(&key)? {
-        let len = list.len();
-        let (first, count) = span(start, stop, len).unwrap_or((len, 0));
-        let after = first + count;
-        list.remove(after, len - after);
-        list.remove(0, first);
-        drop(list);
-        call.view.dirty(len - count);
-    }
+    let Some(mut list) = call.view.list_mut(&key)? else {
+        call.reply.ok();
+        return Ok(());
+    };
+    let len = list.len();
+    let (first, count) = span(start, stop, len).unwrap_or((len, 0));
+    let after = first + count;
+    list.remove(after, len - after);
+    list.remove(0, first);
+    drop(list);
+    call.view.dirty(len - count);
     call.reply.ok();
     Ok(())
 }
