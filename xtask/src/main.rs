@@ -5,10 +5,12 @@
 //! | `test` | everything a change has to pass: what the tests need, formatting, clippy, tidy, then every test |
 //! | `tidy` | the rules of the house that a machine can check |
 //! | `docs` | writes the generated documents anew |
+//! | `bench NAME [...]` | the measurements behind every figure that is quoted |
 //! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
 //! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
 //! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
 #![allow(clippy::disallowed_macros, reason = "a script prints")]
+mod bench;
 mod docs;
 mod fuzz;
 mod sanitize;
@@ -19,7 +21,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | tidy | docs | fuzz TARGET SECONDS | asan | valgrind";
+const USAGE: &str =
+    "usage: cargo xtask test | tidy | docs | bench NAME [...] | fuzz TARGET SECONDS | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(),
+        ["bench", ref rest @ ..] => bench::run(rest),
         ["fuzz", target, seconds] => fuzz::run(target, seconds),
         ["asan"] => sanitize::asan(),
         ["valgrind"] => sanitize::valgrind(),

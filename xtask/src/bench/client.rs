@@ -1,0 +1,99 @@
+//! A small blocking RESP client that pipelines: enough to load data and time requests.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+/// One reply, as far as benchmarks look at it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    Text(Vec<u8>),
+    Int(i64),
+    Null,
+    Many(Vec<Answer>),
+}
+
+pub(crate) struct Client {
+    reader: BufReader<TcpStream>,
+    /// Requests not yet sent.
+    out: Vec<u8>,
+    pending: usize,
+}
+
+impl Client {
+    pub(crate) fn connect(port: u16) -> io::Result<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        Ok(Client { reader: BufReader::with_capacity(1 << 16, stream), out: Vec::new(), pending: 0 })
+    }
+
+    /// Sends one request and waits for its answer.
+    pub(crate) fn call(&mut self, args: &[&[u8]]) -> Result<Answer, String> {
+        self.flush()?;
+        self.queue(args);
+        self.send()?;
+        self.pending = 0;
+        self.read()
+    }
+
+    pub(crate) fn call_int(&mut self, args: &[&[u8]]) -> Result<i64, String> {
+        match self.call(args)? {
+            Answer::Int(n) => Ok(n),
+            other => Err(format!("bench: {:?} is no integer", other)),
+        }
+    }
+
+    /// Adds a request to the pipeline; every `depth` of them are sent and their answers awaited.
+    pub(crate) fn pipe(&mut self, args: &[&[u8]], depth: usize) -> Result<(), String> {
+        self.queue(args);
+        if self.pending >= depth { self.flush() } else { Ok(()) }
+    }
+
+    /// Sends what is queued and reads the answers.
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
+        self.send()?;
+        for _ in 0..std::mem::take(&mut self.pending) {
+            self.read()?;
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, args: &[&[u8]]) {
+        self.pending += 1;
+        // Writing to a Vec cannot fail.
+        let _ = write!(self.out, "*{}\r\n", args.len());
+        for arg in args {
+            let _ = write!(self.out, "${}\r\n", arg.len());
+            self.out.extend_from_slice(arg);
+            self.out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn send(&mut self) -> Result<(), String> {
+        let sent = self.reader.get_mut().write_all(&self.out);
+        self.out.clear();
+        sent.map_err(|e| format!("bench: send: {e}"))
+    }
+
+    fn read(&mut self) -> Result<Answer, String> {
+        let mut line = Vec::new();
+        let count = self.reader.read_until(b'\n', &mut line).map_err(|e| format!("bench: receive: {e}"))?;
+        if count < 3 {
+            return Err("bench: the server hung up".into());
+        }
+        let text = String::from_utf8_lossy(&line[1..count - 2]).into_owned();
+        let number = || text.parse::<i64>().map_err(|_| format!("bench: bad reply {text:?}"));
+        match line[0] {
+            b'+' => Ok(Answer::Text(text.into_bytes())),
+            b':' => Ok(Answer::Int(number()?)),
+            b'$' | b'*' if number()? < 0 => Ok(Answer::Null),
+            b'$' => {
+                let mut body = vec![0; number()? as usize + 2];
+                self.reader.read_exact(&mut body).map_err(|e| format!("bench: receive: {e}"))?;
+                body.truncate(body.len() - 2);
+                Ok(Answer::Text(body))
+            }
+            b'*' => (0..number()?).map(|_| self.read()).collect::<Result<_, _>>().map(Answer::Many),
+            _ => Err(format!("bench: the server answered: {}", String::from_utf8_lossy(&line).trim())),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Servers under measurement: started on a free port of the loopback, watched through /proc, ended when dropped.
+
+use super::client::Client;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How a server is started.
+#[derive(Clone)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    /// The program and its arguments, "{port}" for the port.
+    command: Vec<String>,
+}
+
+impl Spec {
+    /// `NAME=COMMAND`
+    pub(crate) fn named(text: &str) -> Result<Spec, String> {
+        let (name, command) = text.split_once('=').ok_or("bench: --peer wants NAME=COMMAND")?;
+        Ok(Spec { name: name.into(), command: command.split_whitespace().map(String::from).collect() })
+    }
+
+    /// This workspace's release build, made first.
+    pub(crate) fn sardine(threads: usize, more: &str) -> Result<Spec, String> {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--quiet", "--package", "tools"])
+            .status();
+        if !built.is_ok_and(|s| s.success()) {
+            return Err("bench: the release build failed".into());
+        }
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(PathBuf::from("target"), PathBuf::from);
+        let program = target.join("release").join("sardine");
+        let text = format!("sardine={} --port {{port}} --worker-threads {threads} {more}", program.display());
+        Spec::named(&text)
+    }
+
+    /// redis-server, where the machine has it.
+    pub(crate) fn installed_peer(threads: usize) -> Option<Spec> {
+        let found = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
+        found.is_ok_and(|s| s.success()).then(|| {
+            let command =
+                ["redis-server", "--port", "{port}", "--save", "", "--io-threads", &threads.to_string()];
+            Spec { name: "redis".into(), command: command.map(String::from).to_vec() }
+        })
+    }
+}
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    process: Child,
+}
+
+impl Server {
+    /// Starts it, on the processors named by `cores` (as taskset takes them) or on all, and waits until it answers.
+    pub(crate) fn start(spec: &Spec, cores: Option<&str>) -> Result<Server, String> {
+        let port = free_port()?;
+        let mut words: Vec<String> =
+            spec.command.iter().map(|w| w.replace("{port}", &port.to_string())).collect();
+        if let Some(cores) = cores {
+            words.splice(0..0, ["taskset", "-c", cores].map(String::from));
+        }
+        let process = Command::new(&words[0])
+            .args(&words[1..])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| format!("bench: cannot start {}: {e}", words[0]))?;
+        let mut server = Server { name: spec.name.clone(), port, process };
+        for _ in 0..200 {
+            if let Ok(Some(status)) = server.process.try_wait() {
+                return Err(format!("bench: {} ended at once: {status}", server.name));
+            }
+            if Client::connect(port).is_ok() {
+                return Ok(server);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(format!("bench: {} does not answer", server.name))
+    }
+
+    pub(crate) fn client(&self) -> Result<Client, String> {
+        Client::connect(self.port).map_err(|e| format!("bench: cannot reach {}: {e}", self.name))
+    }
+
+    /// Resident bytes.
+    pub(crate) fn rss_bytes(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.process.id())).unwrap_or_default();
+        text.split(' ').nth(1).and_then(|p| p.parse::<u64>().ok()).unwrap_or(0) * 4096
+    }
+
+    /// Processor time of all its threads, in microseconds.
+    pub(crate) fn cpu_us(&self) -> f64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id()));
+        let stat = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).ok();
+        let first = |text: String| text.split(' ').next().and_then(|n| n.parse::<f64>().ok());
+        tasks.map_or(0.0, |all| all.flatten().filter_map(stat).filter_map(first).sum::<f64>() / 1e3)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It holds nothing that is worth a graceful end.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    let probe = TcpListener::bind("127.0.0.1:0").map_err(|e| format!("bench: no free port: {e}"))?;
+    Ok(probe.local_addr().map_err(|e| e.to_string())?.port())
+}

@@ -1,0 +1,97 @@
+//! Whether the size of the data stops anyone: while one connection loads keys by pipelines, flushes them and loads them
+//! again, the server's own histogram of command times is read (LATENCY HISTOGRAM), and another connection times PING.
+//!
+//! The server's figures tell what commands cost; the probe's tell what a client sees, the machine's own noise included, so the
+//! same probe on an idle server stands beside them.
+
+use super::Options;
+use super::client::{Answer, Client};
+use super::server::{Server, Spec};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let keys = options.keys.unwrap_or(20_000_000);
+    for spec in &options.servers {
+        one(spec, keys)?;
+    }
+    Ok(())
+}
+
+fn one(spec: &Spec, keys: u64) -> Result<(), String> {
+    let server = Server::start(spec, None)?;
+    let idle = probed(&server, || {
+        std::thread::sleep(Duration::from_secs(5));
+        Ok(())
+    })?;
+    let mut client = server.client()?;
+    let busy = probed(&server, || {
+        load(&mut client, keys)?;
+        client.call(&[b"FLUSHALL"])?;
+        load(&mut client, keys)
+    })?;
+    println!("{}: {keys} keys loaded, flushed, loaded again", server.name);
+    println!("  PING of another client, idle: {}", summary(idle));
+    println!("  PING of another client, busy: {}", summary(busy));
+    for command in ["set", "flushall"] {
+        let answer = client.call(&[b"LATENCY", b"HISTOGRAM", command.as_bytes()]);
+        println!("  {command}: {}", answer.map_or_else(|e| e, |a| histogram(&a)));
+    }
+    Ok(())
+}
+
+fn load(client: &mut Client, keys: u64) -> Result<(), String> {
+    for i in 0..keys {
+        client.pipe(&[b"SET", format!("key:{i:012}").as_bytes(), b"value"], 64)?;
+    }
+    client.flush()
+}
+
+/// Round trips of PING in microseconds while `work` runs.
+fn probed(server: &Server, work: impl FnOnce() -> Result<(), String>) -> Result<Vec<u64>, String> {
+    let done = AtomicBool::new(false);
+    let mut probe = server.client()?;
+    std::thread::scope(|scope| {
+        let times = scope.spawn(|| {
+            let mut times = Vec::new();
+            while !done.load(Ordering::Relaxed) {
+                #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+                let start = Instant::now();
+                if probe.call(&[b"PING"]).is_err() {
+                    break;
+                }
+                times.push(start.elapsed().as_micros() as u64);
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            times
+        });
+        let worked = work();
+        done.store(true, Ordering::Relaxed);
+        let times = times.join().map_err(|_| "bench: the probe failed".to_string())?;
+        worked.map(|()| times)
+    })
+}
+
+fn summary(mut times: Vec<u64>) -> String {
+    times.sort_unstable();
+    let at = |q: f64| times.get(((times.len().max(1) - 1) as f64 * q) as usize).copied().unwrap_or(0);
+    let over = times.iter().filter(|t| **t > 1_000).count();
+    format!(
+        "{} samples, p50 {} us, p99 {} us, p99.9 {} us, max {} us, over 1 ms: {over}",
+        times.len(),
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        at(1.0)
+    )
+}
+
+/// "up to 1us: 123, up to 2us: 130, ..." from LATENCY HISTOGRAM's cumulative counts.
+fn histogram(answer: &Answer) -> String {
+    let Answer::Many(parts) = answer else { return "no histogram".into() };
+    let Some(Answer::Many(fields)) = parts.get(1) else { return "no histogram".into() };
+    let Some(Answer::Many(pairs)) = fields.get(3) else { return "no histogram".into() };
+    let number = |a: &Answer| if let Answer::Int(n) = a { *n } else { 0 };
+    let cells = pairs.chunks_exact(2).map(|p| format!("<={}us: {}", number(&p[0]), number(&p[1])));
+    cells.collect::<Vec<String>>().join(", ")
+}
