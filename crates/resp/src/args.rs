@@ -34,6 +34,12 @@ impl<'a> Args<'a> {
         (index < self.spans.len()).then(|| self.at(index))
     }
 
+    /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None where nothing is left.
+    pub fn tail(&self, index: usize) -> Option<Args<'a>> {
+        let spans = self.spans.get(index..).filter(|rest| !rest.is_empty())?;
+        Some(Args { buffer: self.buffer, spans })
+    }
+
     /// The arguments from `index` on.
     pub fn iter_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let this = *self;

@@ -27,6 +27,7 @@ mod start;
 mod worker;
 
 pub use clock::{Clock, SimulatedTime};
+pub use command_info::command_reference;
 pub use config::{
     Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, sample_file,
     settings_reference,

@@ -1,0 +1,59 @@
+//! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is only shown, not run.
+use super::describe;
+use crate::call::ServerCall;
+use crate::registry::{Registry, Row};
+use command::{Access, Done, Error, Flags};
+use resp::Args;
+
+pub(super) fn names(call: &mut ServerCall<'_>) -> Done {
+    let found = keys(call)?;
+    call.reply.array(found.len());
+    found.iter().for_each(|(key, _)| call.reply.bulk(key));
+    Ok(())
+}
+
+pub(super) fn names_and_flags(call: &mut ServerCall<'_>) -> Done {
+    let found = keys(call)?;
+    call.reply.array(found.len());
+    for (key, access) in found {
+        call.reply.array(2);
+        call.reply.bulk(key);
+        describe::access(call.reply, access);
+    }
+    Ok(())
+}
+
+type Found<'a> = Vec<(&'a [u8], Access)>;
+
+fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
+    let args = call.args.tail(2).ok_or_else(|| Error::wrong_arity("command|getkeys"))?;
+    let row = row(&call.shared.registry, &args)?;
+    let is_key = |access: Access| !access.has(Access::NOT_KEY);
+    if !row.keys.iter().any(|spec| is_key(spec.access)) {
+        return Err(Error::custom("ERR The command has no key arguments"));
+    }
+    if !row.arity.accepts(args.len()) {
+        return Err(Error::custom("ERR Invalid number of arguments specified for command"));
+    }
+    let mut found = Vec::new();
+    let mut positions = Vec::new();
+    for spec in row.keys.iter().filter(|spec| is_key(spec.access)) {
+        positions.clear();
+        spec.extract(&args, &mut positions);
+        found.extend(positions.iter().map(|p| (args.at(*p as usize), spec.access)));
+    }
+    if found.is_empty() && !row.flags.has(Flags::NO_MANDATORY_KEYS) {
+        return Err(Error::custom("ERR Invalid arguments specified for command"));
+    }
+    Ok(found)
+}
+
+/// The row that would run: a container's subcommand where one is named.
+fn row<'r>(registry: &'r Registry, args: &Args<'_>) -> Result<&'r Row, Error> {
+    let invalid = || Error::custom("ERR Invalid command specified");
+    let row = registry.find(args.at(0)).ok_or_else(invalid)?;
+    match args.get(1) {
+        Some(name) if !row.subcommands.is_empty() => row.subcommand(name).ok_or_else(invalid),
+        _ => Ok(row),
+    }
+}
