@@ -16,6 +16,7 @@ pub(crate) use command::COMMANDS;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{OutputLimit, OutputLimits};
 pub use source::Source;
+pub(crate) use source::reason;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;

@@ -17,9 +17,11 @@ mod gate;
 mod help;
 mod info;
 mod log;
+mod open_files;
 mod promise;
 mod refusal;
 mod registry;
+mod replication;
 mod session;
 mod shared;
 mod shutdown;
@@ -33,4 +35,6 @@ pub use config::{
     settings_reference,
 };
 pub use log::Log;
+pub use open_files::make_room;
+pub use shutdown::Signals;
 pub use start::{Running, StartError, Stopper, start};

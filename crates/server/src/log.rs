@@ -63,7 +63,7 @@ impl Log {
     }
 
     /// From here on lines carry the role `M`.
-    pub(crate) fn enter_service(&self) {
+    pub fn enter_service(&self) {
         self.is_running.store(true, Relaxed);
     }
 

@@ -7,6 +7,7 @@ use crate::gate::Gates;
 use crate::log::Log;
 use crate::promise::Promise;
 use crate::registry::Registry;
+use crate::replication::ReplicationId;
 use crate::session::Card;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) expires: AtomicBool,
     pub(crate) ending: Ending,
     pub(crate) random_seed: u64,
+    pub(crate) replication_id: ReplicationId,
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
     pub(crate) started_ms: i64,

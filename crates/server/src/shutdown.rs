@@ -1,4 +1,135 @@
-//! SHUTDOWN, and the signals that mean the same.
-use crate::call::ServerCommand;
+//! How the server ends: SHUTDOWN, SIGTERM and SIGINT. All of them ask the workers to answer what they have read and stop;
+//! the process then returns 0.
+//!
+//! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal handler. A second
+//! SIGINT ends the process at once.
+use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::start::Stopper;
+use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
+use nix::sys::signal::{SigSet, Signal};
 
-pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[]);
+pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&SHUTDOWN]);
+
+const SHUTDOWN: ServerCommand = ServerCommand {
+    name: "SHUTDOWN",
+    arity: Arity::AtLeast(1),
+    flags: crate::call::ADMIN.or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY),
+    doc: Doc {
+        group: Group::Server,
+        since: "1.0.0",
+        summary: "Ends the server, after saving the data if that is asked for.",
+        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
+        args: &[
+            Arg::one_of("save-selector", &[Arg::word("nosave", "NOSAVE"), Arg::word("save", "SAVE")])
+                .optional(),
+            Arg::word("now", "NOW").since("7.0.0").optional(),
+            Arg::word("force", "FORCE").since("7.0.0").optional(),
+            Arg::word("abort", "ABORT").since("7.0.0").optional(),
+        ],
+        history: &[("7.0.0", "The modifiers `NOW`, `FORCE` and `ABORT`.")],
+        ..Doc::NEW
+    },
+    run: ServerRun::Shared(shutdown),
+    ..ROW
+};
+
+/// What SHUTDOWN was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Wish {
+    saves: Option<bool>,
+    /// Ends even if it cannot save.
+    is_forced: bool,
+    aborts: bool,
+}
+
+fn shutdown(call: &mut ServerCall<'_>) -> Done {
+    let words: Vec<&[u8]> = call.args.iter_from(1).collect();
+    let wish = wish(&words).ok_or_else(Error::syntax)?;
+    if wish.aborts {
+        // Ending takes no time to speak of, so there is never one to stop.
+        return Err(Error::custom("ERR No shutdown in progress."));
+    }
+    call.shared.log.notice("User requested shutdown...");
+    if wish.saves == Some(true) && !wish.is_forced {
+        call.shared.log.warning("Snapshots cannot be written yet, can't exit.");
+        return Err(Error::custom("ERR Errors trying to SHUTDOWN. Check logs."));
+    }
+    call.session.closes_after_reply = true;
+    call.shared.stop(0);
+    Ok(())
+}
+
+fn wish(words: &[&[u8]]) -> Option<Wish> {
+    let mut wish = Wish::default();
+    for word in words {
+        match word.to_ascii_lowercase().as_slice() {
+            b"nosave" if wish.saves != Some(true) => wish.saves = Some(false),
+            b"save" if wish.saves != Some(false) => wish.saves = Some(true),
+            // There are no replicas to wait for.
+            b"now" => {}
+            b"force" => wish.is_forced = true,
+            b"abort" if words.len() == 1 => wish.aborts = true,
+            _ => return None,
+        }
+    }
+    Some(wish)
+}
+
+/// The signals that end the server, blocked: from here on they wait for [`Signals::end`]. Made before any thread is
+/// started, because threads inherit what is blocked.
+pub struct Signals(SigSet);
+
+impl Signals {
+    pub fn block() -> std::io::Result<Signals> {
+        // SIGHUP is blocked and never acted on: a terminal that goes away does not take the server along.
+        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+        set.thread_block()?;
+        Ok(Signals(set))
+    }
+
+    /// Ends this server when a signal comes.
+    pub fn end(self, server: Stopper) -> std::io::Result<()> {
+        std::thread::Builder::new().name("sardine-signal".into()).spawn(move || self.wait(&server))?;
+        Ok(())
+    }
+
+    fn wait(self, server: &Stopper) {
+        let mut interrupts = 0;
+        while let Ok(signal) = self.0.wait() {
+            match signal {
+                Signal::SIGINT if interrupts > 0 => {
+                    server.log().warning("You insist... exiting now.");
+                    std::process::exit(1);
+                }
+                Signal::SIGINT | Signal::SIGTERM => {
+                    interrupts += usize::from(signal == Signal::SIGINT);
+                    server.log().warning(&format!("Received {signal} scheduling shutdown..."));
+                    server.stop(0);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Option<Wish> {
+        wish(&text.split(' ').filter(|w| !w.is_empty()).map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn wishes_that_contradict_are_refused() {
+        assert_eq!(parse(""), Some(Wish::default()));
+        assert_eq!(
+            parse("NOSAVE now Force"),
+            Some(Wish { saves: Some(false), is_forced: true, aborts: false })
+        );
+        assert_eq!(parse("abort").map(|w| w.aborts), Some(true));
+        for bad in ["foo", "save nosave", "nosave save", "abort now", "now abort", "save x"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

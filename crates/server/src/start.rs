@@ -4,6 +4,7 @@ use crate::counters::{AllCounters, Counters};
 use crate::gate::Gates;
 use crate::promise::Promise;
 use crate::registry::Registry;
+use crate::replication::ReplicationId;
 use crate::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::worker::Worker;
 use crate::{Clock, Config, Log};
@@ -46,6 +47,10 @@ impl Stopper {
     pub fn stop(&self, exit_status: i32) {
         self.0.stop(exit_status);
     }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.0.log
+    }
 }
 
 impl Running {
@@ -56,6 +61,7 @@ impl Running {
     /// Waits until SHUTDOWN or a signal has ended it; the exit status.
     pub fn wait(mut self) -> i32 {
         self.join();
+        self.shared.log.warning("Sardine is now ready to exit, bye bye...");
         self.shared.exit_status()
     }
 
@@ -89,12 +95,14 @@ impl Drop for Running {
     }
 }
 
-/// Binds, starts the workers and returns.
+/// Binds, starts the workers and returns. Why it does not start is also logged.
 pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartError> {
-    let listeners = listen(&config, &log)?;
-    let engines = open_engines(&config, &log)?;
+    let logged = |e: &StartError| log.warning(&e.0);
+    let listeners = listen(&config, &log).inspect_err(logged)?;
+    let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
     let (shared, engines) = share(config, clock, log, &listeners, engines, background)?;
+    shared.log.notice("Server initialized");
     let mut running = Running {
         addresses: shared.addresses.clone(),
         shared: Arc::clone(&shared),
@@ -108,7 +116,19 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
         }
         running.workers.push(spawn(&shared, index, engine).map_err(|e| cannot("start a worker", &e))?);
     }
+    announce(&shared, &running.listeners);
     Ok(running)
+}
+
+/// Scripts that start a server wait for these words.
+fn announce(shared: &Shared, listeners: &[Arc<Listener>]) {
+    pack::counted::note_startup();
+    let is_unix = |listener: &Arc<Listener>| matches!(listener.local_addr(), Peer::Unix { .. });
+    for (kind, unix) in [("tcp", false), ("unix", true)] {
+        if listeners.iter().any(|listener| is_unix(listener) == unix) {
+            shared.log.notice(&format!("Ready to accept connections {kind}"));
+        }
+    }
 }
 
 fn cannot(what: &str, error: &std::io::Error) -> StartError {
@@ -124,8 +144,9 @@ fn listen(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> 
             Err(error) if bind.is_optional && is_missing(&error) => {}
             Err(error) => {
                 log.warning(&format!(
-                    "Could not create server TCP listening socket {}: {error}",
-                    bind.address
+                    "Warning: Could not create server TCP listening socket {}: bind: {}",
+                    shown(bind.address),
+                    crate::config::reason(&error)
                 ));
                 return Err(StartError(format!("Failed listening on port {} (tcp), aborting.", config.port)));
             }
@@ -139,6 +160,15 @@ fn listen(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> 
         listeners.push(Arc::new(listener));
     }
     Ok(listeners)
+}
+
+/// `*:6379`, as the log of the peer has it.
+fn shown(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(a) if a.ip().is_unspecified() => format!("*:{}", a.port()),
+        SocketAddr::V6(a) if a.ip().is_unspecified() => format!("::*:{}", a.port()),
+        other => other.to_string(),
+    }
 }
 
 /// This machine does not have the address, or not its family.
@@ -190,7 +220,8 @@ fn share(
         started_ms: clock.now().0,
         addresses: listeners.iter().filter_map(|listener| tcp_address(listener)).collect(),
         random_seed: word(2),
-        run_id: hex(&random[24..]),
+        run_id: hex(&random[32..]),
+        replication_id: ReplicationId::new(word(3)),
         next_client_id: 1.into(),
         clients: Default::default(),
         stats: Stats::default(),
@@ -216,9 +247,9 @@ fn tcp_address(listener: &Listener) -> Option<SocketAddr> {
     }
 }
 
-/// 16 bytes for the hash seed, 8 for commands that choose at random, 20 for the run id.
-fn random_bytes() -> std::io::Result<[u8; 44]> {
-    let mut bytes = [0; 44];
+/// 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the replication id, 20 for the run id.
+fn random_bytes() -> std::io::Result<[u8; 52]> {
+    let mut bytes = [0; 52];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }

@@ -5,7 +5,7 @@ use super::setting::{Change, Setting, find};
 use super::table::SETTINGS;
 use super::{Allow, Config};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::help;
+use crate::{help, open_files};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 
@@ -124,7 +124,13 @@ fn set(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::wrong_arity("config|set"));
     }
     let is_local = call.session.card.is_local();
-    call.shared.replace_config(|present| changed(present, &args, is_local))?;
+    call.shared.replace_config(|present| {
+        let next = changed(present, &args, is_local)?;
+        if next.maxclients > present.maxclients {
+            open_files::room_for(next.maxclients).map_err(too_many_clients)?;
+        }
+        Ok::<Config, Error>(next)
+    })?;
     call.shared.log.set_level(call.shared.config().loglevel);
     call.reply.ok();
     Ok(())
@@ -165,6 +171,11 @@ fn changeable(
         }
         _ => Ok((spelled, setting)),
     }
+}
+
+fn too_many_clients(possible: u32) -> Error {
+    let why = "The operating system is not able to handle the specified number of clients, try with";
+    failed("maxclients", &format!("{why} {possible}"))
 }
 
 fn failed(name: &str, why: &str) -> Error {

@@ -112,7 +112,7 @@ fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 /// The system's words without Rust's "(os error 2)".
-pub(super) fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
 }

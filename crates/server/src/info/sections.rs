@@ -256,7 +256,7 @@ fn replication(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("role", "master");
     report.field("connected_slaves", 0);
     report.field("master_failover_state", "no-failover");
-    report.field("master_replid", &shared.run_id);
+    report.field("master_replid", shared.replication_id.text());
     report.field("master_replid2", "0".repeat(40));
     report.field("master_repl_offset", 0);
     report.field("second_repl_offset", -1);
