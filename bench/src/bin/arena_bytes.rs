@@ -1,7 +1,7 @@
 //! Bytes of RSS an entry when a million entries of one size are spread by hash over leaves that grow to their content
 //! and split when full, under three allocators: the measurement behind `pack::arena`.
 //!
-//! `cargo run --release -p pack --example arena_bytes [entry_bytes ...]`
+//! `cargo run --release --manifest-path bench/Cargo.toml --bin arena_bytes [entry_bytes ...]`
 
 use base::random::Random;
 use std::alloc::{GlobalAlloc, Layout, System};
