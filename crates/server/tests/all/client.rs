@@ -1,4 +1,5 @@
 //! A client that reads and writes bytes, and a server for it.
+use net::EngineKind;
 use server::{Clock, Config, Log, Running};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,13 +8,19 @@ use std::time::Duration;
 /// Long enough for the slowest machine; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Every engine that this machine's kernel allows.
+pub fn engines() -> Vec<EngineKind> {
+    let kinds = [EngineKind::Epoll, EngineKind::Uring];
+    kinds.into_iter().filter(|kind| net::open(*kind).is_ok()).collect()
+}
+
 pub fn config() -> Config {
     Config {
         bind: vec!["127.0.0.1".into()],
         port: 0,
         picks_port: true,
         worker_threads: 2,
-        io_engine: net::EngineKind::Epoll,
+        io_engine: EngineKind::Epoll,
         ..Config::default()
     }
 }
@@ -22,8 +29,25 @@ pub fn start(config: Config) -> Running {
     server::start(config, Clock::real(), Log::silent()).expect("the server starts")
 }
 
-pub struct Client {
-    stream: TcpStream,
+/// Anything that a client can be connected by.
+pub trait Stream: Read + Write {
+    fn finish(&mut self);
+}
+
+impl Stream for TcpStream {
+    fn finish(&mut self) {
+        self.shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+impl Stream for std::os::unix::net::UnixStream {
+    fn finish(&mut self) {
+        self.shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+pub struct Client<S = TcpStream> {
+    stream: S,
 }
 
 impl Client {
@@ -38,13 +62,26 @@ impl Client {
         stream.set_nodelay(true).unwrap();
         Client { stream }
     }
+}
+
+impl<S: Stream> Client<S> {
+    pub fn over(stream: S) -> Client<S> {
+        Client { stream }
+    }
 
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+    /// Sends what may be cut short because the server closes.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
+    pub fn read(&mut self, len: usize) -> Vec<u8> {
+        let mut got = vec![0; len];
+        self.stream.read_exact(&mut got).unwrap();
+        got
     }
 
     /// Reads as many bytes as are expected, and compares.
@@ -64,11 +101,15 @@ impl Client {
         assert_eq!(String::from_utf8_lossy(&got[..len]), expected);
     }
 
-    pub fn expect_end(&mut self) {
+    /// All until the end, which may be a reset.
+    pub fn rest(&mut self) -> String {
         let mut rest = Vec::new();
-        // A reset is an end too.
         let _ = self.stream.read_to_end(&mut rest);
-        assert_eq!(String::from_utf8_lossy(&rest), "");
+        String::from_utf8_lossy(&rest).into_owned()
+    }
+
+    pub fn expect_end(&mut self) {
+        assert_eq!(self.rest(), "");
     }
 
     /// One request, whose reply must be this.
@@ -77,9 +118,47 @@ impl Client {
         self.expect(expected);
     }
 
+    /// The bulk string that a request answers with.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        let mut header = Vec::new();
+        while !header.ends_with(b"\r\n") {
+            header.extend(self.read(1));
+        }
+        let header = String::from_utf8(header).unwrap();
+        match header[1..].trim().parse() {
+            Ok(len) if header.starts_with('$') => {
+                let mut text = self.read(len + 2);
+                text.truncate(len);
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            _ => header,
+        }
+    }
+
+    /// A field of INFO.
+    pub fn info(&mut self, field: &str) -> String {
+        let info = self.ask("INFO everything");
+        let found = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        found.unwrap_or_else(|| panic!("INFO has no {field}: {info}")).to_owned()
+    }
+
+    /// Asks until the answer is this.
+    pub fn wait_for(&mut self, line: &str, expected: &str) {
+        let mut answer = String::new();
+        for _ in 0..2000 {
+            answer = self.ask(line);
+            if answer.trim() == expected {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{line} still answers {answer:?}, not {expected:?}");
+    }
+
     /// No more requests; replies are still read.
     pub fn finish(&mut self) {
-        self.stream.shutdown(Shutdown::Write).unwrap();
+        self.stream.finish();
     }
 }
 

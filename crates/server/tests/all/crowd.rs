@@ -1,0 +1,130 @@
+//! Hundreds of clients at once, most of them badly behaved.
+use crate::client::{Client, bulk, config, engines, request, start};
+use base::random::Random;
+use server::{Config, Running};
+
+const CLIENTS: usize = 300;
+
+#[test]
+fn clients_that_connect_pipeline_stall_and_vanish_leave_a_healthy_server() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..config() });
+        let seed = u64::from(std::process::id());
+        let mut random = Random::new(seed);
+        println_seed(seed);
+        for round in 0..3 {
+            let clients: Vec<Client> = (0..CLIENTS).map(|_| misbehave(&server, &mut random)).collect();
+            let mut good = Client::connect(&server);
+            good.check("ECHO still", &bulk("still"));
+            good.check(&format!("SET round {round}"), "+OK\r\n");
+            drop(clients);
+            good.check("GET round", &bulk(&round.to_string()));
+        }
+        let mut last = Client::connect(&server);
+        for _ in 0..1000 {
+            if last.info("connected_clients") == "1" {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("clients that are gone are still counted: {}", last.info("connected_clients"));
+    }
+}
+
+#[allow(clippy::disallowed_macros, reason = "shown when the test fails, to repeat it")]
+fn println_seed(seed: u64) {
+    println!("seed {seed}");
+}
+
+fn misbehave(server: &Running, random: &mut Random) -> Client {
+    let mut client = Client::connect(server);
+    let pipeline: Vec<u8> = (0..random.below(50)).flat_map(|n| one(n, random)).collect();
+    match random.below(4) {
+        0 => {}
+        // Half a request, and silence.
+        1 => client.send(&pipeline[..pipeline.len() / 2]),
+        // Everything, and never a look at the replies.
+        2 => client.send(&pipeline),
+        // As far as it can get without reading.
+        _ => {
+            client.send(&pipeline);
+            client.finish();
+        }
+    }
+    client
+}
+
+fn one(n: u64, random: &mut Random) -> Vec<u8> {
+    let key = format!("key:{}", random.below(1000));
+    match n % 4 {
+        0 => request(&["SET", &key, &"x".repeat(random.below(5000) as usize)]),
+        1 => request(&["GET", &key]),
+        2 => request(&["NOSUCHCOMMAND", &key]),
+        _ => b"PING\r\n".to_vec(),
+    }
+}
+
+#[test]
+fn writes_over_many_shards_and_flushes_do_not_wait_for_each_other_forever() {
+    let server = start(Config { worker_threads: 3, ..config() });
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = Client::connect(server);
+                for round in 0..300 {
+                    let keys: Vec<String> =
+                        (0..20).map(|i| format!("k:{}", (round * 7 + i * 13 + writer) % 100)).collect();
+                    let mut args = vec!["MSET"];
+                    args.extend(keys.iter().flat_map(|key| [key.as_str(), "v"]));
+                    client.send(&request(&args));
+                    client.expect("+OK\r\n");
+                }
+            });
+        }
+        for _ in 0..2 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = Client::connect(server);
+                (0..200).for_each(|_| client.check("FLUSHALL", "+OK\r\n"));
+            });
+        }
+    });
+    let mut client = Client::connect(&server);
+    client.check("FLUSHALL", "+OK\r\n");
+    client.check("DBSIZE", ":0\r\n");
+}
+
+#[test]
+fn a_multiple_write_is_seen_whole_or_not_at_all() {
+    let server = start(Config { worker_threads: 3, ..config() });
+    let keys: Vec<String> = (0..30).map(|i| format!("k:{i}")).collect();
+    let get = request(&std::iter::once("MGET").chain(keys.iter().map(String::as_str)).collect::<Vec<_>>());
+    std::thread::scope(|scope| {
+        for writer in ["a", "b"] {
+            let (server, keys) = (&server, &keys);
+            scope.spawn(move || {
+                let pairs = keys.iter().flat_map(|key| [key.as_str(), writer]);
+                let set = request(&std::iter::once("MSET").chain(pairs).collect::<Vec<_>>());
+                let mut client = Client::connect(server);
+                (0..300).for_each(|_| {
+                    client.send(&set);
+                    client.expect("+OK\r\n");
+                });
+            });
+        }
+        let mut reader = Client::connect(&server);
+        reader.send(&request(
+            &std::iter::once("MSET").chain(keys.iter().flat_map(|k| [k.as_str(), "a"])).collect::<Vec<_>>(),
+        ));
+        reader.expect("+OK\r\n");
+        for _ in 0..300 {
+            reader.send(&get);
+            let reply = String::from_utf8(reader.read(5 + 30 * 7)).unwrap();
+            assert!(
+                reply.matches("\r\na\r\n").count() % 30 == 0,
+                "some of one writer, some of the other: {reply:?}"
+            );
+        }
+    });
+}

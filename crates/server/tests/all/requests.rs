@@ -1,0 +1,106 @@
+//! What dispatch answers before a command runs, and how requests are counted.
+use crate::client::{Client, bulk, config, request, start};
+use server::Config;
+
+#[test]
+fn refusals_have_the_peers_words() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.check("FOO a b", "-ERR unknown command 'FOO', with args beginning with: 'a' 'b' \r\n");
+    client.check("FOO", "-ERR unknown command 'FOO', with args beginning with: \r\n");
+    client.check("CLIENT NOPE x", "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n");
+    client.check("client", "-ERR wrong number of arguments for 'client' command\r\n");
+    client.check("client kill", "-ERR wrong number of arguments for 'client|kill' command\r\n");
+    client.check("Echo", "-ERR wrong number of arguments for 'echo' command\r\n");
+    client.check("OBJECT", "-ERR wrong number of arguments for 'object' command\r\n");
+    client.check("COMMAND NOPE", "-ERR unknown subcommand 'NOPE'. Try COMMAND HELP.\r\n");
+    client.send(b"*1\r\n$4\r\nF\xff\r\n\r\n");
+    assert_eq!(
+        client.read(60),
+        b"-ERR unknown command 'F\xff  ', with args beginning with: \r\n"[..].to_vec()
+    );
+}
+
+#[test]
+fn a_client_must_say_the_password_before_all_else() {
+    let server = start(Config { requirepass: b"secret".to_vec(), ..config() });
+    let mut client = Client::connect(&server);
+    client.check("GET x", "-NOAUTH Authentication required.\r\n");
+    client.check("FOO", "-ERR unknown command 'FOO', with args beginning with: \r\n");
+    client.check("AUTH secret", "+OK\r\n");
+    client.check("GET x", "$-1\r\n");
+}
+
+#[test]
+fn what_follows_auth_in_a_pipeline_may_be_as_large_as_any_request() {
+    let server = start(Config { requirepass: b"secret".to_vec(), ..config() });
+    let large = "x".repeat(100_000);
+    let many: Vec<String> = (0..50).map(|i| format!("k{i}")).collect();
+    let exists =
+        request(&std::iter::once("EXISTS").chain(many.iter().map(String::as_str)).collect::<Vec<_>>());
+    let mut client = Client::connect(&server);
+    client.send(&[request(&["AUTH", "secret"]), request(&["ECHO", &large]), exists.clone()].concat());
+    client.expect(&format!("+OK\r\n{}:0\r\n", bulk(&large)));
+    let mut stranger = Client::connect(&server);
+    stranger.send(&exists);
+    assert_eq!(stranger.rest(), "-ERR Protocol error: unauthenticated multibulk length\r\n");
+    let mut stranger = Client::connect(&server);
+    stranger.try_send(&request(&["ECHO", &large]));
+    let answer = stranger.rest();
+    assert!(
+        answer.is_empty() || answer == "-ERR Protocol error: unauthenticated bulk length\r\n",
+        "{answer}"
+    );
+}
+
+#[test]
+fn commands_and_errors_are_counted() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    (0..100).for_each(|_| client.check("SET k v", "+OK\r\n"));
+    client.check("INCR k", "-ERR value is not an integer or out of range\r\n");
+    client.check("LPUSH k v", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+    client.check("GET", "-ERR wrong number of arguments for 'get' command\r\n");
+    assert!(client.info("cmdstat_set").starts_with("calls=100,"));
+    assert!(client.info("cmdstat_incr").ends_with("rejected_calls=0,failed_calls=1"));
+    assert!(client.info("cmdstat_get").ends_with("rejected_calls=1,failed_calls=0"));
+    assert_eq!(client.info("errorstat_ERR"), "count=2");
+    assert_eq!(client.info("errorstat_WRONGTYPE"), "count=1");
+    assert_eq!(client.info("total_error_replies"), "3");
+    client.check("CONFIG RESETSTAT", "+OK\r\n");
+    assert_eq!(client.info("total_error_replies"), "0");
+}
+
+#[test]
+fn settings_hold_for_what_follows_in_the_same_pipeline() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.send(
+        &[
+            request(&["CONFIG", "SET", "proto-max-bulk-len", "1mb"]),
+            request(&["SETRANGE", "k", "2000000", "x"]),
+            request(&["PING"]),
+        ]
+        .concat(),
+    );
+    client.expect("+OK\r\n-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n+PONG\r\n");
+}
+
+#[test]
+fn clients_may_ask_for_silence() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.send(
+        b"CLIENT REPLY OFF\r\nPING\r\nNOSUCH\r\nCLIENT REPLY ON\r\nCLIENT REPLY SKIP\r\nPING\r\nECHO x\r\n",
+    );
+    client.expect("+OK\r\n$1\r\nx\r\n");
+}
+
+#[test]
+fn several_databases_live_side_by_side() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client
+        .send(b"SET k zero\r\nSELECT 1\r\nSET k one\r\nSELECT 0\r\nGET k\r\nSELECT 1\r\nGET k\r\nDBSIZE\r\n");
+    client.expect("+OK\r\n+OK\r\n+OK\r\n+OK\r\n$4\r\nzero\r\n+OK\r\n$3\r\none\r\n:1\r\n");
+}

@@ -1,0 +1,70 @@
+//! What happens as time goes by. Time is moved, not waited for.
+use crate::client::{Client, config, start};
+use base::Millis;
+use server::{Clock, Config, Log, OutputLimit, OutputLimits, Running, SimulatedTime};
+use std::time::Duration;
+
+fn start_at_noon(config: Config) -> (Running, SimulatedTime) {
+    let (clock, time) = Clock::simulated(Millis(1_800_000_000_000));
+    (server::start(config, clock, Log::silent()).expect("the server starts"), time)
+}
+
+#[test]
+fn idle_clients_are_closed_after_the_timeout() {
+    let (server, time) = start_at_noon(Config { timeout_s: 10, ..config() });
+    let (mut idle, mut busy) = (Client::connect(&server), Client::connect(&server));
+    idle.check("PING", "+PONG\r\n");
+    for _ in 0..12 {
+        time.advance(Duration::from_secs(1));
+        busy.check("PING", "+PONG\r\n");
+    }
+    idle.expect_end();
+    busy.check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn keys_go_when_their_time_comes_without_being_looked_at() {
+    let (server, time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    for i in 0..1000 {
+        client.check(&format!("SET k:{i} v PX {}", 1000 + i), "+OK\r\n");
+    }
+    time.advance(Duration::from_millis(1499));
+    client.wait_for("DBSIZE", ":500");
+    time.advance(Duration::from_millis(501));
+    client.wait_for("DBSIZE", ":0");
+    assert_eq!(client.info("expired_keys"), "1000");
+}
+
+#[test]
+fn a_key_past_its_time_is_gone_for_whoever_looks() {
+    let (server, time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    client.check("SET k v PX 100", "+OK\r\n");
+    time.advance(Duration::from_millis(99));
+    client.check("EXISTS k", ":1\r\n");
+    time.advance(Duration::from_millis(1));
+    client.check("EXISTS k", ":0\r\n");
+}
+
+#[test]
+fn a_client_over_the_soft_output_limit_is_closed_when_its_seconds_are_over() {
+    let normal = OutputLimit { hard_bytes: 0, soft_bytes: 4 << 20, soft_s: 5 };
+    let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+    let (server, time) = start_at_noon(Config { client_output_buffer, ..config() });
+    let mut slow = Client::connect(&server);
+    slow.check("SETRANGE mb 1048575 x", ":1048576\r\n");
+    slow.send(&crate::client::request(&["GET", "mb"]).repeat(60));
+    let mut other = Client::connect(&server);
+    other.check("PING", "+PONG\r\n");
+    time.advance(Duration::from_secs(3));
+    other.check("PING", "+PONG\r\n");
+    for _ in 0..200 {
+        time.advance(Duration::from_secs(1));
+        if other.info("connected_clients") == "1" {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it is still connected");
+}
