@@ -98,7 +98,9 @@ impl<S: Stream> Client<S> {
                 break;
             }
         }
-        assert_eq!(String::from_utf8_lossy(&got[..len]), expected);
+        if got != expected.as_bytes() {
+            panic!("{:?} is not {:?}", shown(&got[..len]), shown(expected.as_bytes()));
+        }
     }
 
     /// All until the end, which may be a reset.
@@ -160,6 +162,11 @@ impl<S: Stream> Client<S> {
     pub fn finish(&mut self) {
         self.stream.finish();
     }
+}
+
+/// Enough of it to tell.
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
 }
 
 /// A request in multibulk form.
