@@ -62,13 +62,16 @@ impl Block {
         block
     }
 
-    /// Zeros, at least `len` of them: as many as the allocation holds.
-    pub(crate) fn zeroed_to_capacity(len: usize) -> Block {
-        let mut block = Block::with_capacity(len);
+    /// `front`, zeros, `back`: at least `gap` zeros, and as many as fill the allocation.
+    pub(crate) fn spread(front: &[u8], gap: usize, back: &[u8]) -> Block {
+        let mut block = Block::with_capacity(front.len() + gap + back.len());
         let capacity = block.capacity();
-        // SAFETY: fresh and ours alone; `capacity` bytes follow the header.
+        let gap = capacity - front.len() - back.len();
+        // SAFETY: fresh and ours alone; the three parts are `capacity` bytes together.
         unsafe {
-            ptr::write_bytes(block.start(), 0, capacity);
+            ptr::copy_nonoverlapping(front.as_ptr(), block.start(), front.len());
+            ptr::write_bytes(block.start().add(front.len()), 0, gap);
+            ptr::copy_nonoverlapping(back.as_ptr(), block.start().add(front.len() + gap), back.len());
             block.set_len(capacity);
         }
         block
@@ -147,9 +150,14 @@ impl Block {
 
     /// Gives back the room that a smaller allocation would not have.
     pub(crate) fn shrink(&mut self) {
-        if heap::rounded(HEADER_BYTES + self.len()) < self.allocated_bytes() {
+        if self.is_larger_than_for(self.len()) {
             *self = Block::from_slice(self);
         }
+    }
+
+    /// Whether content of `len` bytes would lie in a smaller allocation.
+    pub(crate) fn is_larger_than_for(&self, len: usize) -> bool {
+        heap::rounded(HEADER_BYTES + len) < self.allocated_bytes()
     }
 
     /// Drops this handle; the last owner first runs `last` over the content.

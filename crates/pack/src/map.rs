@@ -1,8 +1,20 @@
 //! A map from byte strings to small payloads, ordered by hash: the keyspace, later hashes and sets. Leaves hold
 //! tagged entries `key, meta, payload`, in order of insertion within a leaf. An entry may own one value outside, behind
 //! a pointer (`V`, shared on clone, copied on write). Cloning the map costs one increment.
+//!
+//! No table ever doubles: a leaf that grows over its limit is split, one that shrinks far under it joins a neighbour,
+//! and that is all that an edit can cost. Looking up an entry to edit it copies nothing; the first change copies
+//! the nodes on the way that a clone shares.
+//!
+//! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+use crate::order::ByHash;
+pub use crate::order::OrderRange;
+use crate::shared::Shared;
 use crate::stats::Stats;
+use crate::tagged::{COUNT_MAX, Draft, NOTE_NONE, Slot, Tagged};
+use crate::tree::{Node, Path, Tree};
 use base::hash::{Hash, Seed};
+use base::random::Random;
 
 /// One entry as it is read. `meta` is 7 bits that belong to the caller (0..=127); so is `inline`.
 pub struct Found<'a, V> {
@@ -20,21 +32,37 @@ pub struct Removed<V> {
 }
 
 #[derive(Clone)]
-pub struct Map<V: Clone>(std::marker::PhantomData<V>);
-
-/// A range of places in hash order, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OrderRange {
-    pub first: u32,
-    pub last: u32,
+pub struct Map<V: Clone> {
+    tree: Tree<ByHash, Tagged<V>>,
+    len: u64,
 }
 
 pub enum Entry<'m, V: Clone> {
     Occupied(Occupied<'m, V>),
     Vacant(Vacant<'m, V>),
 }
-pub struct Occupied<'m, V: Clone>(std::marker::PhantomData<&'m mut V>);
-pub struct Vacant<'m, V: Clone>(std::marker::PhantomData<&'m mut V>);
+
+/// An entry that is there.
+pub struct Occupied<'m, V: Clone> {
+    map: &'m mut Map<V>,
+    seed: Seed,
+    key: &'m [u8],
+    tag: u8,
+    path: Path,
+    range: OrderRange,
+    slot: Slot,
+}
+
+/// The place where an entry would be.
+pub struct Vacant<'m, V: Clone> {
+    map: &'m mut Map<V>,
+    seed: Seed,
+    key: &'m [u8],
+    hash: Hash,
+    /// None in a map without leaves.
+    path: Option<Path>,
+    range: OrderRange,
+}
 
 /// What an edit of a leaf needs to know of the leaf around it.
 #[derive(Clone, Copy, Debug)]
@@ -46,62 +74,7 @@ pub struct LeafPlace {
     pub range: OrderRange,
 }
 
-#[allow(unused_variables)]
-impl<V: Clone> Map<V> {
-    pub fn new() -> Map<V> {
-        todo!()
-    }
-    pub fn len(&self) -> u64 {
-        todo!()
-    }
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// Asks the processor to fetch what `find` of this hash will read.
-    pub fn prefetch(&self, hash: Hash) {
-        todo!()
-    }
-    pub fn find(&self, hash: Hash, key: &[u8]) -> Option<Found<'_, V>> {
-        todo!()
-    }
-    /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
-    /// `seed` is what `hash` was made with; splits need it.
-    pub fn entry<'m>(&'m mut self, seed: &Seed, hash: Hash, key: &'m [u8]) -> Entry<'m, V> {
-        todo!()
-    }
-    /// Removes without looking first.
-    pub fn remove(&mut self, seed: &Seed, hash: Hash, key: &[u8]) -> Option<Removed<V>> {
-        todo!()
-    }
-    /// Visits every entry of the first leaf that covers places at or after `from`, but those before `from`. Returns
-    /// the place after that leaf's last, None at the end. An entry that stays in the map is visited by a
-    /// walk from 0 to None at least once, whatever splits and merges happen between the calls.
-    pub fn scan(&self, seed: &Seed, from: u32, visit: &mut dyn FnMut(Found<'_, V>)) -> Option<u32> {
-        todo!()
-    }
-    /// Every entry, in hash order of leaves.
-    pub fn for_each(&self, visit: &mut dyn FnMut(Found<'_, V>)) {
-        todo!()
-    }
-    /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which
-    /// `visit` answers `Sweep::Remove` (handing them to `removed` with their key), then sets each such leaf's note
-    /// to what `renote` returns for its range (called after its entries were visited).
-    pub fn sweep(&mut self, seed: &Seed, range: OrderRange, note_max: u64, sweeper: &mut dyn Sweeper<V>) {
-        todo!()
-    }
-    /// One entry chosen uniformly, from two random words.
-    pub fn random(&self, random: &mut base::random::Random) -> Option<Found<'_, V>> {
-        todo!()
-    }
-    pub fn stats(&self) -> Stats {
-        todo!()
-    }
-    /// Allocated bytes of this entry's share: its bytes in the leaf and its leaf's overhead divided by its entries.
-    pub fn entry_bytes(&self, hash: Hash, key: &[u8]) -> Option<u64> {
-        todo!()
-    }
-}
-
+/// Goes through leaves and decides what stays.
 pub trait Sweeper<V> {
     /// Whether the entry goes.
     fn visit(&mut self, found: Found<'_, V>) -> Sweep;
@@ -110,66 +83,355 @@ pub trait Sweeper<V> {
     /// All entries of the leaf that covers `range` were visited: its new note.
     fn renote(&mut self, range: OrderRange) -> u64;
 }
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
     Keep,
     Remove,
 }
 
-#[allow(unused_variables)]
-impl<'m, V: Clone> Occupied<'m, V> {
-    pub fn found(&self) -> Found<'_, V> {
-        todo!()
+impl<V: Clone> Map<V> {
+    /// An empty map allocates nothing.
+    pub fn new() -> Map<V> {
+        Map { tree: Tree::new(), len: 0 }
     }
-    pub fn meta(&self) -> u8 {
-        todo!()
+
+    pub fn len(&self) -> u64 {
+        self.len
     }
-    pub fn inline(&self) -> &[u8] {
-        todo!()
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
-    pub fn outside(&self) -> Option<&V> {
-        todo!()
+
+    /// Asks the processor to fetch what `find` of this hash will read.
+    #[inline]
+    pub fn prefetch(&self, hash: Hash) {
+        if let Some(leaf) = self.tree.leaf_at(hash.order()) {
+            leaf.prefetch();
+        }
     }
-    pub fn set_meta(&mut self, meta: u8) {
-        todo!()
+
+    #[inline]
+    pub fn find(&self, hash: Hash, key: &[u8]) -> Option<Found<'_, V>> {
+        let leaf = self.tree.leaf_at(hash.order())?;
+        let slot = leaf.find(hash.tag(), key)?;
+        Some(leaf.found(slot))
     }
-    /// To edit in place; the length stays.
-    pub fn inline_mut(&mut self) -> &mut [u8] {
-        todo!()
+
+    /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
+    /// `seed` is what `hash` was made with; splits need it.
+    pub fn entry<'m>(&'m mut self, seed: &Seed, hash: Hash, key: &'m [u8]) -> Entry<'m, V> {
+        debug_assert_eq!(seed.hash(key), hash);
+        let seed = *seed;
+        let Some((path, range)) = self.tree.seek(hash.order()) else {
+            return Entry::Vacant(Vacant { map: self, seed, key, hash, path: None, range: OrderRange::ALL });
+        };
+        let tag = hash.tag();
+        match self.tree.leaf(&path).find(tag, key) {
+            Some(slot) => Entry::Occupied(Occupied { map: self, seed, key, tag, path, range, slot }),
+            None => Entry::Vacant(Vacant { map: self, seed, key, hash, path: Some(path), range }),
+        }
     }
-    /// Cloned first where a snapshot shares it.
-    pub fn outside_mut(&mut self) -> Option<&mut V> {
-        todo!()
+
+    /// Removes without looking first.
+    pub fn remove(&mut self, seed: &Seed, hash: Hash, key: &[u8]) -> Option<Removed<V>> {
+        match self.entry(seed, hash, key) {
+            Entry::Occupied(entry) => Some(entry.remove()),
+            Entry::Vacant(_) => None,
+        }
     }
-    /// Replaces meta, payload and outside value; what was outside is returned. May split the leaf.
-    pub fn replace(self, meta: u8, inline: &[u8], outside: Option<V>) -> Option<V> {
-        todo!()
+
+    /// Visits every entry of the first leaf that covers places at or after `from`, but those before `from`. Returns
+    /// the place after that leaf's last, None at the end. An entry that stays in the map is visited by a
+    /// walk from 0 to None at least once, whatever splits and merges happen between the calls.
+    pub fn scan(&self, seed: &Seed, from: u32, visit: &mut dyn FnMut(Found<'_, V>)) -> Option<u32> {
+        let (path, range) = self.tree.seek(from)?;
+        let leaf = self.tree.leaf(&path);
+        for slot in leaf.slots() {
+            let found = leaf.found(slot);
+            if range.first >= from || seed.hash(found.key).order() >= from {
+                visit(found);
+            }
+        }
+        range.last.checked_add(1)
     }
-    /// Replaces meta and inline payload and leaves the outside value where it is.
-    pub fn replace_inline(self, meta: u8, inline: &[u8]) {
-        todo!()
+
+    /// Every entry, in hash order of leaves.
+    pub fn for_each(&self, visit: &mut dyn FnMut(Found<'_, V>)) {
+        self.tree.for_each_leaf(&mut |leaf| leaf.slots().for_each(|slot| visit(leaf.found(slot))));
     }
-    pub fn remove(self) -> Removed<V> {
-        todo!()
+
+    /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which
+    /// `visit` answers `Sweep::Remove` (handing them to `removed` with their key), then sets each such leaf's note
+    /// to what `renote` returns for its range (called after its entries were visited). A leaf that then joins a
+    /// neighbour may be visited once more.
+    pub fn sweep(&mut self, seed: &Seed, range: OrderRange, note_max: u64, sweeper: &mut dyn Sweeper<V>) {
+        let mut at = range.first;
+        while let Some((path, covered)) = self.tree.seek(at) {
+            if self.tree.leaf(&path).note() <= note_max {
+                self.sweep_leaf(&path, covered, sweeper);
+                self.join_if_under(covered.first);
+            }
+            match covered.last.checked_add(1) {
+                Some(next) if next <= range.last => at = next,
+                _ => break,
+            }
+        }
+        let _ = seed;
     }
-    pub fn leaf(&self) -> LeafPlace {
-        todo!()
+
+    /// One entry chosen uniformly, from random words.
+    pub fn random(&self, random: &mut Random) -> Option<Found<'_, V>> {
+        if self.is_empty() {
+            return None;
+        }
+        // Each entry of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
+        for _ in 0..DRAWS_MAX {
+            let Some(leaf) = self.tree.draw(random) else { continue };
+            let index = random.below(leaf.count().max(COUNT_MAX) as u64) as usize;
+            if index < leaf.count() {
+                return Some(leaf.found(leaf.slot(index)));
+            }
+        }
+        self.first_from(random.next_u64() as u32)
     }
-    pub fn set_note(&mut self, note: u64) {
-        todo!()
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
+        self.tree.for_each_node(&mut |node| match node {
+            Node::Inner(inner) => {
+                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
+            }
+            Node::Leaf(leaf) => {
+                stats.tagged.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
+                for _ in leaf.slots().filter(|slot| leaf.outside(*slot).is_some()) {
+                    stats.outside.add(1, Shared::<V>::body_bytes(), Shared::<V>::allocated_bytes());
+                }
+            }
+        });
+        stats
+    }
+
+    /// Allocated bytes of this entry's share: its bytes in the leaf and its leaf's overhead divided by its entries.
+    pub fn entry_bytes(&self, hash: Hash, key: &[u8]) -> Option<u64> {
+        let leaf = self.tree.leaf_at(hash.order())?;
+        let slot = leaf.find(hash.tag(), key)?;
+        let entries: usize = leaf.slots().map(|slot| leaf.entry_bytes(slot)).sum();
+        let overhead = (leaf.allocated_bytes() - entries).div_ceil(leaf.count());
+        Some((leaf.entry_bytes(slot) + overhead) as u64)
+    }
+
+    fn sweep_leaf(&mut self, path: &Path, range: OrderRange, sweeper: &mut dyn Sweeper<V>) {
+        let mut index = 0;
+        while index < self.tree.leaf(path).count() {
+            let leaf = self.tree.leaf(path);
+            let slot = leaf.slot(index);
+            if sweeper.visit(leaf.found(slot)) == Sweep::Keep {
+                index += 1;
+                continue;
+            }
+            let key = leaf.parts(slot).key.to_vec();
+            let removed = self.take(path, slot);
+            sweeper.removed(&key, removed);
+        }
+        let note = sweeper.renote(range);
+        self.set_note(path, note);
+    }
+
+    /// Takes an entry out of its leaf, which stays as it is.
+    fn take(&mut self, path: &Path, slot: Slot) -> Removed<V> {
+        let leaf = self.tree.leaf_mut(path);
+        let parts = leaf.parts(slot);
+        let (meta, inline) = (parts.meta, parts.inline.to_vec());
+        let outside = leaf.remove(slot).map(Shared::into_value);
+        self.len -= 1;
+        Removed { meta, inline, outside }
+    }
+
+    fn set_note(&mut self, path: &Path, note: u64) {
+        if self.tree.leaf(path).note() != note {
+            self.tree.leaf_mut(path).set_note(note);
+        }
+    }
+
+    /// Splits the leaf that covers `place` until no part of it is over its limit, or cannot be split.
+    fn split_if_over(&mut self, seed: &Seed, place: u32) {
+        let Some((mut path, range)) = self.tree.seek(place) else { return };
+        if !self.tree.leaf(&path).is_over() {
+            return;
+        }
+        let Some((cut, right)) = self.tree.leaf_mut(&path).split(seed) else { return };
+        assert!(range.first < cut && cut <= range.last, "a cut at {cut} of {range:?}");
+        self.tree.insert_after(&mut path, cut, right);
+        self.split_if_over(seed, range.first);
+        self.split_if_over(seed, cut);
+    }
+
+    /// Joins the leaf that covers `place` with a neighbour if both have become small; an empty one goes.
+    fn join_if_under(&mut self, place: u32) {
+        let Some((path, range)) = self.tree.seek(place) else { return };
+        let leaf = self.tree.leaf(&path);
+        if leaf.count() == 0 {
+            self.tree.remove(&path);
+        } else if leaf.is_under() {
+            let joined = self.tree.has_next_sibling(&path) && self.join(range.first, range.last + 1);
+            if !joined && self.tree.has_prev_sibling(&path) {
+                self.join(range.first - 1, range.first);
+            }
+        }
+    }
+
+    /// Joins the leaves that cover two places, neighbours under one parent; false if they would be too large.
+    fn join(&mut self, left_place: u32, right_place: u32) -> bool {
+        let seek = |place| self.tree.seek(place).expect("there are two leaves");
+        let ((left, left_range), (right, right_range)) = (seek(left_place), seek(right_place));
+        assert_eq!(left_range.last + 1, right_range.first, "neighbours");
+        if !self.tree.leaf(&left).can_join(self.tree.leaf(&right)) {
+            return false;
+        }
+        let leaf = self.tree.remove(&right);
+        let (left, range) = self.tree.seek(left_place).expect("the left leaf is still there");
+        assert_eq!(range, OrderRange { first: left_range.first, last: right_range.last });
+        self.tree.leaf_mut(&left).join(leaf);
+        true
+    }
+
+    /// The first entry of the first leaf that has one, from a place on, and round.
+    fn first_from(&self, place: u32) -> Option<Found<'_, V>> {
+        let leaf = self.tree.leaf_at(place).filter(|leaf| leaf.count() > 0)?;
+        Some(leaf.found(leaf.slot(0)))
     }
 }
 
-#[allow(unused_variables)]
-impl<'m, V: Clone> Vacant<'m, V> {
-    pub fn insert(self, meta: u8, inline: &[u8], outside: Option<V>) {
-        todo!()
-    }
-    pub fn leaf(&self) -> LeafPlace {
-        todo!()
-    }
-    /// The leaf's note; it is kept by the split that an insert may cause.
-    pub fn set_note(&mut self, note: u64) {
-        todo!()
+/// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
+const DRAWS_MAX: usize = 1000;
+
+impl<V: Clone> Default for Map<V> {
+    fn default() -> Map<V> {
+        Map::new()
     }
 }
+
+impl<V> Tagged<V> {
+    #[inline]
+    fn found(&self, slot: Slot) -> Found<'_, V> {
+        let parts = self.parts(slot);
+        Found { key: parts.key, meta: parts.meta, inline: parts.inline, outside: self.outside(slot) }
+    }
+}
+
+impl<'m, V: Clone> Occupied<'m, V> {
+    pub fn found(&self) -> Found<'_, V> {
+        self.tagged().found(self.slot)
+    }
+
+    pub fn meta(&self) -> u8 {
+        self.tagged().parts(self.slot).meta
+    }
+
+    pub fn inline(&self) -> &[u8] {
+        self.tagged().parts(self.slot).inline
+    }
+
+    pub fn outside(&self) -> Option<&V> {
+        self.tagged().outside(self.slot)
+    }
+
+    pub fn set_meta(&mut self, meta: u8) {
+        let slot = self.slot;
+        self.tagged_mut().set_meta(slot, meta);
+    }
+
+    /// To edit in place; the length stays.
+    pub fn inline_mut(&mut self) -> &mut [u8] {
+        let slot = self.slot;
+        self.tagged_mut().inline_mut(slot)
+    }
+
+    /// Cloned first where a snapshot shares it.
+    pub fn outside_mut(&mut self) -> Option<&mut V> {
+        let slot = self.slot;
+        self.tagged_mut().outside_mut(slot)
+    }
+
+    /// Replaces meta, payload and outside value; what was outside is returned. May split the leaf.
+    pub fn replace(mut self, meta: u8, inline: &[u8], outside: Option<V>) -> Option<V> {
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
+        let old = self.tagged_mut().replace(slot, &draft, outside.map(Shared::new));
+        self.settle();
+        old.map(Shared::into_value)
+    }
+
+    /// Replaces meta and inline payload and leaves the outside value where it is.
+    pub fn replace_inline(mut self, meta: u8, inline: &[u8]) {
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
+        self.tagged_mut().replace_inline(slot, &draft);
+        self.settle();
+    }
+
+    pub fn remove(self) -> Removed<V> {
+        let removed = self.map.take(&self.path, self.slot);
+        self.map.join_if_under(self.range.first);
+        removed
+    }
+
+    pub fn leaf(&self) -> LeafPlace {
+        LeafPlace { note: self.tagged().note(), range: self.range }
+    }
+
+    pub fn set_note(&mut self, note: u64) {
+        self.map.set_note(&self.path, note);
+    }
+
+    /// The leaf may have grown or shrunk.
+    fn settle(self) {
+        if self.tagged().is_over() {
+            self.map.split_if_over(&self.seed, self.range.first);
+        } else if self.tagged().is_under() {
+            self.map.join_if_under(self.range.first);
+        }
+    }
+
+    fn tagged(&self) -> &Tagged<V> {
+        self.map.tree.leaf(&self.path)
+    }
+
+    fn tagged_mut(&mut self) -> &mut Tagged<V> {
+        self.map.tree.leaf_mut(&self.path)
+    }
+}
+
+impl<'m, V: Clone> Vacant<'m, V> {
+    pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<V>) {
+        let path = self.planted();
+        let leaf = self.map.tree.leaf_mut(&path);
+        let draft = Draft { tag: self.hash.tag(), meta, key: self.key, inline };
+        leaf.push(&draft, outside.map(Shared::new));
+        let is_over = leaf.is_over();
+        self.map.len += 1;
+        if is_over {
+            self.map.split_if_over(&self.seed, self.range.first);
+        }
+    }
+
+    pub fn leaf(&self) -> LeafPlace {
+        let note = self.path.map_or(NOTE_NONE, |path| self.map.tree.leaf(&path).note());
+        LeafPlace { note, range: self.range }
+    }
+
+    /// The leaf's note; it is kept by the split that an insert may cause.
+    pub fn set_note(&mut self, note: u64) {
+        let path = self.planted();
+        self.map.set_note(&path, note);
+    }
+
+    /// The path to the leaf; a map without leaves gets its first.
+    fn planted(&mut self) -> Path {
+        *self.path.get_or_insert_with(|| self.map.tree.plant(0, Tagged::new()))
+    }
+}
+
+#[cfg(test)]
+#[path = "map_tests.rs"]
+mod tests;

@@ -1,11 +1,14 @@
 //! The naive twins: the same behaviour in the plainest way, for the properties to compare with.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use base::random::Random;
 
 /// A list as anyone would write it.
 pub(crate) type List = VecDeque<Vec<u8>>;
+
+/// Twin of [`crate::map::Map`]: meta, inline payload and outside value of each key.
+pub(crate) type Entries = BTreeMap<Vec<u8>, (u8, Vec<u8>, Option<u64>)>;
 
 /// Values as lists meet them: small and large integers, texts that only look like integers, words, long strings.
 #[derive(Clone, Copy, Debug)]

@@ -37,7 +37,7 @@ const _: () = assert!(HEADER_BYTES == 8 && FANOUT <= u8::MAX as usize);
 
 /// A leaf of a tree: a thin handle whose clone is O(1) and shares the content, and that copies it before an edit.
 /// Its drop gives up one reference.
-pub(crate) trait Leaf: Clone + Send + Sync {}
+pub(crate) trait Leaf: Clone {}
 
 /// A leaf or an inner node; which of them, the level tells.
 pub(crate) union Child<O: Order, L: Leaf> {
@@ -129,10 +129,10 @@ pub(crate) struct Inner<O: Order, L: Leaf> {
     owns: PhantomData<(O::Mark, L)>,
 }
 
-// SAFETY: children are Send + Sync by `Leaf`'s bounds, marks by `Order`'s; edits need a sole owner; the count is atomic.
-unsafe impl<O: Order, L: Leaf> Send for Inner<O, L> {}
+// SAFETY: several threads may read the leaves and the last one drops them; marks are Send + Sync; edits need a sole owner.
+unsafe impl<O: Order, L: Leaf + Send + Sync> Send for Inner<O, L> {}
 // SAFETY: as above.
-unsafe impl<O: Order, L: Leaf> Sync for Inner<O, L> {}
+unsafe impl<O: Order, L: Leaf + Send + Sync> Sync for Inner<O, L> {}
 
 impl<O: Order, L: Leaf> Inner<O, L> {
     /// An empty node with room for at least `count` children.

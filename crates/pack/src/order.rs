@@ -7,6 +7,17 @@
 //!
 //! Orders by value and by (score, member) fit the same trait with marks of their own.
 
+/// A range of places in hash order, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderRange {
+    pub first: u32,
+    pub last: u32,
+}
+
+impl OrderRange {
+    pub const ALL: OrderRange = OrderRange { first: 0, last: u32::MAX };
+}
+
 pub(crate) trait Order: 'static {
     type Mark: Copy + Send + Sync + std::fmt::Debug + PartialEq;
 

@@ -10,6 +10,25 @@ pub struct Kind {
     pub allocated_bytes: u64,
 }
 
+impl Kind {
+    /// Counts one node.
+    pub(crate) fn add(&mut self, entries: u64, used_bytes: usize, allocated_bytes: usize) {
+        assert!(used_bytes <= allocated_bytes, "a node of {used_bytes} bytes in {allocated_bytes}");
+        self.nodes += 1;
+        self.entries += entries;
+        self.used_bytes += used_bytes as u64;
+        self.allocated_bytes += allocated_bytes as u64;
+    }
+
+    /// Adds the sums of another tree.
+    pub fn merge(&mut self, other: &Kind) {
+        self.nodes += other.nodes;
+        self.entries += other.entries;
+        self.used_bytes += other.used_bytes;
+        self.allocated_bytes += other.allocated_bytes;
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     pub inner: Kind,
@@ -22,4 +41,24 @@ pub struct Stats {
     /// Values outside leaves (behind a pointer).
     pub outside: Kind,
     pub height: u32,
+}
+
+impl Stats {
+    /// Adds the sums of another tree; the height is the greater one.
+    pub fn merge(&mut self, other: &Stats) {
+        self.inner.merge(&other.inner);
+        self.tagged.merge(&other.tagged);
+        self.strings.merge(&other.strings);
+        self.ints.merge(&other.ints);
+        self.compressed.merge(&other.compressed);
+        self.compressed_raw_bytes += other.compressed_raw_bytes;
+        self.outside.merge(&other.outside);
+        self.height = self.height.max(other.height);
+    }
+
+    /// Everything allocated by the tree and its outside values' bodies.
+    pub fn allocated_bytes(&self) -> u64 {
+        let kinds = [&self.inner, &self.tagged, &self.strings, &self.ints, &self.compressed, &self.outside];
+        kinds.iter().map(|kind| kind.allocated_bytes).sum()
+    }
 }

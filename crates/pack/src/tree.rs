@@ -8,7 +8,8 @@
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
-use crate::order::{ByHash, ByRank, Order};
+use crate::order::{ByHash, ByRank, Order, OrderRange};
+use base::random::Random;
 use std::mem::MaybeUninit;
 
 /// More levels than memory can fill: a node below the root has 32 children on the average, at the worst.
@@ -179,6 +180,25 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     /// Whether the leaf after this one has the same parent.
     pub(crate) fn has_next_sibling(&self, path: &Path) -> bool {
         self.height > 1 && path.slot(1) + 1 < self.inner(path, 1).count()
+    }
+
+    /// Whether the leaf before this one has the same parent.
+    pub(crate) fn has_prev_sibling(&self, path: &Path) -> bool {
+        self.height > 1 && path.slot(1) > 0
+    }
+
+    /// Draws a leaf: every one with the same chance, which full nodes would have. None where a node has no such child
+    /// (draw again).
+    pub(crate) fn draw(&self, random: &mut Random) -> Option<&L> {
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slots = if level + 1 == self.height() { inner.count() } else { FANOUT };
+            node = inner.children().get(random.below(slots as u64) as usize)?;
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf() })
     }
 
     /// Every node, parents first, left to right.
@@ -374,19 +394,10 @@ impl<L: Leaf> Tree<ByRank, L> {
     }
 }
 
-/// The places that a leaf covers, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) first: u32,
-    pub(crate) last: u32,
-}
-
-impl Bounds {
-    pub(crate) const ALL: Bounds = Bounds { first: 0, last: u32::MAX };
-
+impl OrderRange {
     /// The child that covers `place`, and what it covers. Hashes are uniform, so the first guess is
     /// nearly right.
-    fn child(self, marks: &[u32], place: u32) -> (usize, Bounds) {
+    fn child(self, marks: &[u32], place: u32) -> (usize, OrderRange) {
         let span = u64::from(self.last - self.first) + 1;
         let mut slot = (u64::from(place - self.first) * marks.len() as u64 / span) as usize;
         while slot + 1 < marks.len() && marks[slot + 1] <= place {
@@ -397,14 +408,14 @@ impl Bounds {
         }
         let first = if slot == 0 { self.first } else { marks[slot] };
         let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
-        (slot, Bounds { first, last })
+        (slot, OrderRange { first, last })
     }
 }
 
 impl<L: Leaf> Tree<ByHash, L> {
     /// The leaf that covers `place`, and all the places it covers. None in a tree without leaves.
-    pub(crate) fn seek(&self, place: u32) -> Option<(Path, Bounds)> {
-        let (mut path, mut bounds) = (self.first()?, Bounds::ALL);
+    pub(crate) fn seek(&self, place: u32) -> Option<(Path, OrderRange)> {
+        let (mut path, mut bounds) = (self.first()?, OrderRange::ALL);
         let mut node = self.root()?;
         for level in (1..self.height()).rev() {
             // SAFETY: only level 0 holds leaves.
@@ -418,7 +429,7 @@ impl<L: Leaf> Tree<ByHash, L> {
 
     /// The leaf that covers `place`, to be read.
     pub(crate) fn leaf_at(&self, place: u32) -> Option<&L> {
-        let (mut node, mut bounds) = (self.root()?, Bounds::ALL);
+        let (mut node, mut bounds) = (self.root()?, OrderRange::ALL);
         for _ in 1..self.height() {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };

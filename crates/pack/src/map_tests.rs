@@ -1,0 +1,412 @@
+//! The map against its naive twin, with clones held and checked, and every outside value accounted for.
+use super::*;
+use crate::model::Entries;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+const SEED: Seed = Seed::new(0x1234_5678_9ABC_DEF0, 0x0FED_CBA9_8765_4321);
+
+/// An outside value that counts how many live.
+#[derive(Debug)]
+struct Counted(u64, Arc<AtomicI64>);
+
+impl Counted {
+    fn new(value: u64, live: &Arc<AtomicI64>) -> Counted {
+        live.fetch_add(1, Ordering::Relaxed);
+        Counted(value, live.clone())
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Counted {
+        Counted::new(self.0, &self.1)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Content = BTreeMap<Vec<u8>, (u8, Vec<u8>, Option<u64>)>;
+
+fn content(map: &Map<Counted>) -> Content {
+    let mut all = BTreeMap::new();
+    map.for_each(&mut |found| {
+        let value = (found.meta, found.inline.to_vec(), found.outside.map(|counted| counted.0));
+        assert!(all.insert(found.key.to_vec(), value).is_none(), "a key twice");
+    });
+    all
+}
+
+/// Every entry lies in the leaf that covers its place, and no leaf is over its limits unless it must be.
+fn check(map: &Map<Counted>) {
+    let (mut at, mut entries) = (Some(0), 0);
+    while let Some(from) = at {
+        let Some((path, range)) = map.tree.seek(from) else { break };
+        assert_eq!(range.first, from, "ranges follow each other");
+        let leaf = map.tree.leaf(&path);
+        let mut places = Vec::new();
+        for slot in leaf.slots() {
+            let hash = SEED.hash(leaf.parts(slot).key);
+            assert!((range.first..=range.last).contains(&hash.order()));
+            assert_eq!(leaf.find(hash.tag(), leaf.parts(slot).key), Some(slot));
+            assert_eq!(leaf.slot(slot.index), slot);
+            places.push(hash.order());
+        }
+        places.dedup();
+        assert!(places.len() < 2 || !leaf.is_over(), "an oversize leaf of {} places", places.len());
+        assert!(!places.is_empty() || map.tree.height() == 1, "an empty leaf");
+        entries += leaf.count() as u64;
+        at = range.last.checked_add(1);
+    }
+    assert_eq!(entries, map.len());
+}
+
+/// One random edit of both.
+fn step(
+    map: &mut Map<Counted>,
+    model: &mut Entries,
+    random: &mut Random,
+    live: &Arc<AtomicI64>,
+    growing: bool,
+) {
+    let n = random.below(3000);
+    let key = if n % 50 == 0 { vec![b'k'; 200 + n as usize] } else { format!("key:{n}").into_bytes() };
+    let longest = if n % 7 == 0 { 700 } else { 40 };
+    let inline: Vec<u8> = (0..random.below(longest)).map(|_| random.next_u64() as u8).collect();
+    let meta = random.below(128) as u8;
+    let value = random.below(2).checked_sub(1).map(|_| random.next_u64());
+    let outside = value.map(|value| Counted::new(value, live));
+    let removes = random.below(10) < if growing { 2 } else { 7 };
+    let old = model.get(&key).cloned();
+    match map.entry(&SEED, SEED.hash(&key), &key) {
+        Entry::Vacant(entry) => {
+            assert!(old.is_none(), "a key was lost");
+            if !removes {
+                entry.insert(meta, &inline, outside);
+                model.insert(key, (meta, inline, value));
+            }
+        }
+        Entry::Occupied(entry) if removes => {
+            let removed = entry.remove();
+            let removed = (removed.meta, removed.inline, removed.outside.map(|counted| counted.0));
+            assert_eq!(Some(removed), model.remove(&key));
+        }
+        Entry::Occupied(mut entry) => {
+            let (old_meta, old_inline, old_value) = old.expect("a key came from nowhere");
+            assert_eq!((entry.meta(), entry.inline()), (old_meta, &old_inline[..]));
+            match random.below(4) {
+                0 => {
+                    let gone = entry.replace(meta, &inline, outside);
+                    assert_eq!(gone.map(|counted| counted.0), old_value);
+                    model.insert(key, (meta, inline, value));
+                }
+                1 => {
+                    entry.replace_inline(meta, &inline);
+                    model.insert(key, (meta, inline, old_value));
+                }
+                2 => {
+                    entry.set_meta(meta);
+                    entry.inline_mut().fill(meta);
+                    model.insert(key, (meta, vec![meta; old_inline.len()], old_value));
+                }
+                _ => {
+                    let new = entry.outside_mut().map(|counted| {
+                        counted.0 += 1;
+                        counted.0
+                    });
+                    assert_eq!(new, old_value.map(|value| value.wrapping_add(1)));
+                    model.insert(key, (old_meta, old_inline, new));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_edits_agree_with_the_twin_and_clones_stay() {
+    for seed in 0..4 {
+        let live = Arc::new(AtomicI64::new(0));
+        let mut random = Random::new(seed);
+        let mut map: Map<Counted> = Map::new();
+        let mut model = Entries::new();
+        let mut held: Vec<(Map<Counted>, Content)> = Vec::new();
+        for turn in 0..24_000 {
+            step(&mut map, &mut model, &mut random, &live, (turn / 6000) % 2 == 0);
+            assert_eq!(map.len(), model.len() as u64);
+            if turn % 400 == 0 {
+                check(&map);
+                assert!(content(&map) == model, "seed {seed} turn {turn}");
+                held.push((map.clone(), model.clone()));
+            }
+            if held.len() > 3 {
+                let (old, then) = held.swap_remove(random.below(3) as usize);
+                assert!(content(&old) == then, "a held clone changed: seed {seed} turn {turn}");
+            }
+        }
+        drop((map, held));
+        assert_eq!(live.load(Ordering::Relaxed), 0, "outside values leak: seed {seed}");
+    }
+}
+
+#[test]
+fn every_key_is_found_and_no_other() {
+    let mut map: Map<u64> = Map::new();
+    for n in 0..50_000u64 {
+        let key = format!("user:{n}");
+        let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
+            panic!("{key} is there before it came");
+        };
+        entry.insert((n % 128) as u8, &n.to_le_bytes(), (n % 10 == 0).then_some(n));
+    }
+    for n in 0..50_000u64 {
+        let key = format!("user:{n}");
+        let found = map.find(SEED.hash(key.as_bytes()), key.as_bytes()).expect("it is there");
+        assert_eq!((found.key, found.meta), (key.as_bytes(), (n % 128) as u8));
+        assert_eq!(
+            (found.inline, found.outside.copied()),
+            (&n.to_le_bytes()[..], (n % 10 == 0).then_some(n))
+        );
+        let other = format!("user:{}", n + 50_000);
+        assert!(map.find(SEED.hash(other.as_bytes()), other.as_bytes()).is_none());
+    }
+}
+
+#[test]
+fn removing_everything_leaves_no_leaf() {
+    let mut map: Map<()> = Map::new();
+    let keys: Vec<String> = (0..20_000).map(|n| format!("k{n}")).collect();
+    for key in &keys {
+        let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
+            panic!()
+        };
+        entry.insert(0, b"v", None);
+    }
+    let full = map.stats();
+    for key in &keys[..19_000] {
+        assert!(map.remove(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()).is_some());
+    }
+    let sparse = map.stats();
+    assert!(sparse.tagged.nodes * 8 < full.tagged.nodes, "{sparse:?} after {full:?}: the tree rots");
+    for key in &keys[19_000..] {
+        assert!(map.remove(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()).is_some());
+    }
+    assert_eq!(map.stats(), Stats::default());
+}
+
+#[test]
+fn a_leaf_keeps_the_order_of_insertion() {
+    let mut map: Map<()> = Map::new();
+    let insert = |map: &mut Map<()>, key: &str, value: &str| match map.entry(
+        &SEED,
+        SEED.hash(key.as_bytes()),
+        key.as_bytes(),
+    ) {
+        Entry::Vacant(entry) => entry.insert(0, value.as_bytes(), None),
+        Entry::Occupied(entry) => entry.replace_inline(0, value.as_bytes()),
+    };
+    let keys: Vec<String> = (0..30).map(|n| format!("field{n}")).collect();
+    keys.iter().for_each(|key| insert(&mut map, key, "1"));
+    insert(&mut map, "field7", "a much longer value than before");
+    map.remove(&SEED, SEED.hash(b"field3"), b"field3");
+    insert(&mut map, "field3", "back again, at the end");
+    let mut seen = Vec::new();
+    map.for_each(&mut |found| seen.push(String::from_utf8(found.key.to_vec()).unwrap()));
+    let mut wanted = keys.clone();
+    wanted.remove(3);
+    wanted.push("field3".into());
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn a_scan_sees_what_stays_whatever_comes_and_goes() {
+    let mut random = Random::new(9);
+    let mut map: Map<Counted> = Map::new();
+    let live = Arc::new(AtomicI64::new(0));
+    let stays: Vec<Vec<u8>> = (0..2000).map(|n| format!("stays:{n}").into_bytes()).collect();
+    for key in &stays {
+        let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key), key) else { panic!() };
+        entry.insert(1, b"", None);
+    }
+    for round in 0..4u64 {
+        let mut seen = BTreeMap::new();
+        let mut model: Entries = content(&map);
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            cursor = map.scan(&SEED, from, &mut |found| {
+                assert!(SEED.hash(found.key).order() >= from);
+                *seen.entry(found.key.to_vec()).or_insert(0) += 1;
+            });
+            for _ in 0..60 {
+                step(&mut map, &mut model, &mut random, &live, round % 2 == 0);
+            }
+        }
+        assert!(stays.iter().all(|key| seen.contains_key(key)), "round {round}");
+    }
+}
+
+/// Removes what its inline payload (a little-endian time) says is due.
+struct Due {
+    now: u64,
+    gone: Vec<Vec<u8>>,
+    next: u64,
+}
+
+impl Sweeper<Counted> for Due {
+    fn visit(&mut self, found: Found<'_, Counted>) -> Sweep {
+        let due = u64::from_le_bytes(found.inline.try_into().unwrap());
+        if due <= self.now {
+            return Sweep::Remove;
+        }
+        self.next = self.next.min(due);
+        Sweep::Keep
+    }
+
+    fn removed(&mut self, key: &[u8], removed: Removed<Counted>) {
+        assert!(removed.outside.is_some());
+        self.gone.push(key.to_vec());
+    }
+
+    fn renote(&mut self, range: OrderRange) -> u64 {
+        assert!(range.first <= range.last);
+        std::mem::replace(&mut self.next, u64::MAX)
+    }
+}
+
+#[test]
+fn sweeps_remove_what_is_due_and_nothing_else() {
+    let live = Arc::new(AtomicI64::new(0));
+    let mut random = Random::new(21);
+    let mut map: Map<Counted> = Map::new();
+    let mut due: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    for n in 0..20_000u64 {
+        let (key, at) = (format!("session:{n}").into_bytes(), random.below(1000) + 1);
+        let Entry::Vacant(mut entry) = map.entry(&SEED, SEED.hash(&key), &key) else { panic!() };
+        let note = entry.leaf().note.min(at);
+        entry.set_note(note);
+        entry.insert(0, &at.to_le_bytes(), Some(Counted::new(n, &live)));
+        due.insert(key, at);
+    }
+    let snapshot = map.clone();
+    for now in (0..=1000).step_by(100) {
+        let mut sweeper = Due { now, gone: Vec::new(), next: u64::MAX };
+        for quarter in 0..4u32 {
+            let range = OrderRange { first: quarter << 30, last: (quarter << 30) + ((1 << 30) - 1) };
+            map.sweep(&SEED, range, now, &mut sweeper);
+        }
+        sweeper.gone.sort();
+        let wanted: Vec<Vec<u8>> =
+            due.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
+        assert_eq!(sweeper.gone.len(), wanted.len());
+        assert!(sweeper.gone == wanted, "at {now}");
+        due.retain(|_, at| *at > now);
+        assert_eq!(map.len(), due.len() as u64);
+    }
+    assert!(map.is_empty() && snapshot.len() == 20_000);
+    drop((map, snapshot));
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn notes_are_inherited_by_both_halves_and_merges_take_the_smaller() {
+    let mut map: Map<()> = Map::new();
+    for n in 0..2000u64 {
+        let key = format!("n{n}");
+        let Entry::Vacant(mut entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
+            panic!()
+        };
+        assert_eq!(entry.leaf().note, if n == 0 { u64::MAX } else { 77 });
+        entry.set_note(77);
+        entry.insert(0, b"", None);
+    }
+    let mut least = 1000;
+    for n in 0..1990u64 {
+        let key = format!("n{n}");
+        let Entry::Occupied(mut entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
+            panic!()
+        };
+        if n == 500 {
+            entry.set_note(5);
+            least = 5;
+        }
+        entry.remove();
+    }
+    let mut notes = Vec::new();
+    map.tree.for_each_leaf(&mut |leaf| notes.push(leaf.note()));
+    assert_eq!((notes.len(), least), (1, 5));
+    assert_eq!(notes[0], 5);
+}
+
+#[test]
+fn keys_of_one_place_make_an_oversize_leaf() {
+    // With a seed of zeros the empty multiplication chain still spreads; keys that collide are found by search.
+    let mut by_place: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    let mut leaf: Tagged<()> = Tagged::new();
+    let seed = SEED;
+    for n in 0..COUNT_MAX as u64 * 3 {
+        let key = format!("same{n}");
+        by_place.entry(0).or_default().push(key.clone());
+        leaf.push(&Draft { tag: 7, meta: 0, key: key.as_bytes(), inline: b"x" }, None);
+    }
+    assert!(leaf.is_over());
+    for key in &by_place[&0] {
+        let slot = leaf.find(7, key.as_bytes()).expect("found among equals");
+        assert_eq!(leaf.parts(slot).key, key.as_bytes());
+    }
+    let (cut, right) = leaf.split(&seed).expect("their real places differ");
+    assert!(cut > 0 && right.count().abs_diff(leaf.count()) <= 1);
+}
+
+#[test]
+fn random_draws_reach_every_entry_about_as_often() {
+    let mut map: Map<()> = Map::new();
+    for n in 0..1000 {
+        let key = format!("r{n}");
+        let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
+            panic!()
+        };
+        entry.insert(0, b"", None);
+    }
+    let mut random = Random::new(1);
+    let mut drawn: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+    for _ in 0..100_000 {
+        *drawn.entry(map.random(&mut random).unwrap().key.to_vec()).or_default() += 1;
+    }
+    assert_eq!(drawn.len(), 1000);
+    // 100 each on the average, with a deviation of 10: six of them either way.
+    assert!(drawn.values().all(|times| (40..160).contains(times)), "{:?}", drawn.values().max());
+    assert!(Map::<()>::new().random(&mut random).is_none());
+}
+
+#[test]
+fn entries_of_every_length_are_kept() {
+    let mut map: Map<()> = Map::new();
+    let lengths = [
+        0, 1, 120, 121, 127, 128, 129, 250, 251, 252, 253, 254, 255, 256, 300, 5000, 16_383, 16_384, 65_530,
+        70_000,
+    ];
+    for (n, len) in lengths.iter().enumerate() {
+        for side in 0..2 {
+            let (key_len, inline_len) = if side == 0 { (*len, 3) } else { (8, *len) };
+            let mut key = vec![b'0' + n as u8; key_len];
+            key.extend_from_slice(&[side]);
+            let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(&key), &key) else {
+                panic!("{len} {side}")
+            };
+            entry.insert(5, &vec![n as u8; inline_len], None);
+        }
+    }
+    for (n, len) in lengths.iter().enumerate() {
+        for side in 0..2 {
+            let (key_len, inline_len) = if side == 0 { (*len, 3) } else { (8, *len) };
+            let mut key = vec![b'0' + n as u8; key_len];
+            key.extend_from_slice(&[side]);
+            let found = map.find(SEED.hash(&key), &key).expect("it is there");
+            assert_eq!((found.meta, found.inline), (5, &vec![n as u8; inline_len][..]));
+            assert!(map.entry_bytes(SEED.hash(&key), &key).unwrap() >= (key_len + inline_len + 4) as u64);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
+//!
+//! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
+use crate::heap;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+struct Body<V> {
+    refs: AtomicU32,
+    value: V,
+}
+
+pub(crate) struct Shared<V>(NonNull<Body<V>>);
+
+// SAFETY: as for `Arc`: several threads may read the value, and the last to let go drops it.
+unsafe impl<V: Send + Sync> Send for Shared<V> {}
+// SAFETY: as above.
+unsafe impl<V: Send + Sync> Sync for Shared<V> {}
+
+/// Bytes of a pointer as it is stored in an entry.
+pub(crate) const POINTER_BYTES: usize = 8;
+const _: () = assert!(size_of::<Shared<u8>>() == POINTER_BYTES);
+
+impl<V> Shared<V> {
+    pub(crate) fn new(value: V) -> Shared<V> {
+        let body = Box::new(Body { refs: AtomicU32::new(1), value });
+        Shared(NonNull::from(Box::leak(body)))
+    }
+
+    /// The pointer as bytes; they own the reference from here on.
+    pub(crate) fn into_bytes(self) -> [u8; POINTER_BYTES] {
+        let address = ManuallyDrop::new(self).0.as_ptr().expose_provenance() as u64;
+        address.to_le_bytes()
+    }
+
+    /// # Safety
+    /// The bytes came from [`Shared::into_bytes`] of the same type, and own a reference that this takes over.
+    pub(crate) unsafe fn from_bytes(bytes: [u8; POINTER_BYTES]) -> Shared<V> {
+        // SAFETY: by the caller's word the address is that of a body, never null.
+        Shared(unsafe { NonNull::new_unchecked(Self::pointer(bytes)) })
+    }
+
+    /// # Safety
+    /// The bytes came from [`Shared::into_bytes`] of the same type, and own a reference for all of `'a`.
+    pub(crate) unsafe fn peek<'a>(bytes: [u8; POINTER_BYTES]) -> &'a V {
+        // SAFETY: by the caller's word.
+        unsafe { &(*Self::pointer(bytes)).value }
+    }
+
+    /// # Safety
+    /// As for [`Shared::peek`], and nobody else holds a reference to this value.
+    pub(crate) unsafe fn peek_mut<'a>(bytes: [u8; POINTER_BYTES]) -> &'a mut V {
+        // SAFETY: by the caller's word.
+        unsafe { &mut (*Self::pointer(bytes)).value }
+    }
+
+    /// Bytes of one body, as it is asked from the allocator.
+    pub(crate) const fn body_bytes() -> usize {
+        size_of::<Body<V>>()
+    }
+
+    /// Bytes of one body, the allocator's rounding included.
+    pub(crate) fn allocated_bytes() -> usize {
+        heap::rounded(Self::body_bytes())
+    }
+
+    fn pointer(bytes: [u8; POINTER_BYTES]) -> *mut Body<V> {
+        std::ptr::with_exposed_provenance_mut(u64::from_le_bytes(bytes) as usize)
+    }
+
+    fn body(&self) -> &Body<V> {
+        // SAFETY: the body lives as long as any reference to it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<V: Clone> Shared<V> {
+    /// The value, to be edited: cloned first where another owner has it too.
+    pub(crate) fn make_mut(&mut self) -> &mut V {
+        if self.body().refs.load(Ordering::Acquire) != 1 {
+            *self = Shared::new(V::clone(self));
+        }
+        // SAFETY: we are the only owner, and `&mut self` keeps it so.
+        unsafe { &mut self.0.as_mut().value }
+    }
+
+    /// The value itself: moved out where nobody else has it, else cloned.
+    pub(crate) fn into_value(self) -> V {
+        if self.body().refs.load(Ordering::Acquire) != 1 {
+            return V::clone(&self);
+        }
+        let body = ManuallyDrop::new(self).0.as_ptr();
+        // SAFETY: we were the only owner; the box was leaked by `new`.
+        unsafe { Box::from_raw(body) }.value
+    }
+}
+
+impl<V> Deref for Shared<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.body().value
+    }
+}
+
+impl<V> Clone for Shared<V> {
+    fn clone(&self) -> Shared<V> {
+        let before = self.body().refs.fetch_add(1, Ordering::Relaxed);
+        assert!(before < u32::MAX / 2, "a value's references are leaked");
+        Shared(self.0)
+    }
+}
+
+impl<V> Drop for Shared<V> {
+    fn drop(&mut self) {
+        if self.body().refs.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: ours was the last reference; the box was leaked by `new`.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_value_is_cloned_for_an_edit_only_when_it_is_shared() {
+        let witness = Arc::new(());
+        let mut first = Shared::new((witness.clone(), 1));
+        first.make_mut().1 = 2;
+        assert_eq!(Arc::strong_count(&witness), 2);
+        let second = first.clone();
+        first.make_mut().1 = 3;
+        assert_eq!((first.1, second.1, Arc::strong_count(&witness)), (3, 2, 3));
+        assert_eq!(second.into_value().1, 2);
+        drop(first);
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+
+    #[test]
+    fn a_pointer_survives_as_bytes() {
+        let witness = Arc::new(7);
+        let bytes = Shared::new(witness.clone()).into_bytes();
+        // SAFETY: the bytes own their reference.
+        assert_eq!(**unsafe { Shared::<Arc<i32>>::peek(bytes) }, 7);
+        // SAFETY: the bytes are not used after this.
+        drop(unsafe { Shared::<Arc<i32>>::from_bytes(bytes) });
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+}

@@ -1,0 +1,726 @@
+//! The tagged leaf: entries found by a 1-byte tag of their key's hash, in order of insertion.
+//!
+//! Tags and lengths grow from the front in groups of 16, entries grow from the back towards them, so that an insert moves
+//! nothing. A lookup compares 16 tags at once; a match's offset from the end is the sum of the
+//! lengths up to its own. Two groups, 32 entries, are one cache line.
+//!
+//! ```text
+//! +------+----------+---------+---------+---------+-- - --+------+---------+---------+---------+
+//! | note | count,   | 16 tags | 16      | 16 tags |       | room | entry 2 | entry 1 | entry 0 |
+//! | u64  | kind u32 |         | lengths |         |       |      |         |         |         |
+//! +------+----------+---------+---------+---------+-- - --+------+---------+---------+---------+
+//!
+//! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4 | bit 30 some entry has a pointer
+//!
+//! entry: +--------------------+------------+-----+----------------+--------------------+
+//!        | meta: 7 bits of    | key length | key | inline payload | pointer, 8 bytes,  |
+//!        | the caller's, bit 7| LEB128     |     |                | if bit 7 of meta   |
+//!        +--------------------+------------+-----+----------------+--------------------+
+//! ```
+//!
+//! The key `ab` (tag 0x51) with meta 3 and the payload `xyz`, note unset:
+//! `FFFFFFFFFFFFFFFF 01000000 | 51 00*15 | 07 00*15 | room | 03 02 6162 78797A`.
+//!
+//! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from 65,536 on.
+//! Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes its key, its payload, and 4 bytes (tag, length,
+//! meta, key length); a leaf takes 24 bytes, on the average 16 of a group begun, and the allocator's rounding.
+//!
+//! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share one
+//! place cannot be split, and make an oversize leaf.
+use crate::block::{self, Block};
+use crate::node::Leaf;
+use crate::shared::{POINTER_BYTES, Shared};
+use crate::simd::{self, Group, LANES};
+use base::hash::Seed;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+/// A leaf with more entries than this is split.
+pub(crate) const COUNT_MAX: usize = 64;
+
+/// A leaf of more bytes than this is split, unless it holds one entry.
+pub(crate) const BYTES_MAX: usize = 4096;
+
+/// What a new leaf has as its note.
+pub(crate) const NOTE_NONE: u64 = u64::MAX;
+
+const NOTE_BYTES: usize = 8;
+const HEAD_BYTES: usize = NOTE_BYTES + 4;
+const COUNT_LIMIT: usize = 1 << 28;
+const WIDTH_SHIFT: u32 = 28;
+const HAS_OUTSIDE: u32 = 1 << 30;
+/// The bit of an entry's meta byte that says that a pointer follows.
+const OUTSIDE: u8 = 0x80;
+
+pub(crate) struct Tagged<V> {
+    block: ManuallyDrop<Block>,
+    owns: PhantomData<Shared<V>>,
+}
+
+/// Where an entry is: its number, its length, and the distance of its first byte from the leaf's end. It holds until
+/// an entry before it in the order of insertion changes its length or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) index: usize,
+    back: usize,
+    len: usize,
+}
+
+/// An entry taken apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'l> {
+    pub(crate) meta: u8,
+    pub(crate) key: &'l [u8],
+    pub(crate) inline: &'l [u8],
+    pointer: Option<[u8; POINTER_BYTES]>,
+}
+
+/// What an entry is made of.
+pub(crate) struct Draft<'d> {
+    pub(crate) tag: u8,
+    pub(crate) meta: u8,
+    pub(crate) key: &'d [u8],
+    pub(crate) inline: &'d [u8],
+}
+
+/// The second word of the header.
+#[derive(Clone, Copy)]
+struct Kind {
+    count: usize,
+    /// Bytes of a length: 1, 2 or 4.
+    width: usize,
+    has_outside: bool,
+}
+
+impl Kind {
+    fn of(leaf: &[u8]) -> Kind {
+        let word = u32::from_le_bytes(leaf[NOTE_BYTES..HEAD_BYTES].try_into().expect("4 bytes"));
+        Kind {
+            count: word as usize & (COUNT_LIMIT - 1),
+            width: 1 << (word >> WIDTH_SHIFT & 3),
+            has_outside: word & HAS_OUTSIDE != 0,
+        }
+    }
+
+    fn store(self, leaf: &mut [u8]) {
+        assert!(self.count < COUNT_LIMIT && matches!(self.width, 1 | 2 | 4));
+        let flag = if self.has_outside { HAS_OUTSIDE } else { 0 };
+        let word = self.count as u32 | self.width.ilog2() << WIDTH_SHIFT | flag;
+        leaf[NOTE_BYTES..HEAD_BYTES].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// Bytes of a group: its tags and its lengths.
+    fn group_bytes(self) -> usize {
+        LANES * (1 + self.width)
+    }
+
+    fn groups(self) -> usize {
+        self.count.div_ceil(LANES)
+    }
+
+    /// Header and groups.
+    fn front_bytes(self) -> usize {
+        HEAD_BYTES + self.groups() * self.group_bytes()
+    }
+
+    fn group_at(self, group: usize) -> usize {
+        HEAD_BYTES + group * self.group_bytes()
+    }
+
+    fn tag_at(self, index: usize) -> usize {
+        self.group_at(index / LANES) + index % LANES
+    }
+
+    fn len_at(self, index: usize) -> usize {
+        self.group_at(index / LANES) + LANES + index % LANES * self.width
+    }
+
+    fn len(self, leaf: &[u8], index: usize) -> usize {
+        debug_assert!(index < self.count);
+        let at = self.len_at(index);
+        read_len(&leaf[at..at + self.width])
+    }
+
+    fn set_lane(self, leaf: &mut [u8], index: usize, tag: u8, len: usize) {
+        assert!(len <= self.len_max(), "a length of {len} in {} bytes", self.width);
+        leaf[self.tag_at(index)] = tag;
+        let at = self.len_at(index);
+        leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
+    }
+
+    fn len_max(self) -> usize {
+        (1 << (8 * self.width)) - 1
+    }
+
+    /// The sum of the lengths of `group`'s first `lanes` entries.
+    #[inline(always)]
+    fn sum_first(self, leaf: &[u8], group: usize, lanes: usize) -> usize {
+        let at = self.group_at(group) + LANES;
+        if self.width == 1 {
+            return simd::sum_first(group_of(leaf, at), lanes) as usize;
+        }
+        leaf[at..at + lanes * self.width].chunks_exact(self.width).map(read_len).sum()
+    }
+
+    /// The sum of the lengths of the first `count` entries.
+    fn sum_before(self, leaf: &[u8], count: usize) -> usize {
+        let whole: usize = (0..count / LANES).map(|group| self.sum_first(leaf, group, LANES)).sum();
+        if count.is_multiple_of(LANES) {
+            return whole;
+        }
+        whole + self.sum_first(leaf, count / LANES, count % LANES)
+    }
+
+    /// The least width for entries of at most `len` bytes.
+    fn width_for(len: usize) -> usize {
+        match len {
+            0..=0xFF => 1,
+            0x100..=0xFFFF => 2,
+            _ => 4,
+        }
+    }
+}
+
+fn read_len(bytes: &[u8]) -> usize {
+    match *bytes {
+        [a] => a as usize,
+        [a, b] => u16::from_le_bytes([a, b]) as usize,
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as usize,
+        _ => unreachable!("a length takes 1, 2 or 4 bytes"),
+    }
+}
+
+#[inline(always)]
+fn group_of(leaf: &[u8], at: usize) -> &Group {
+    leaf[at..at + LANES].try_into().expect("16 bytes")
+}
+
+impl<V> Tagged<V> {
+    /// An empty leaf.
+    pub(crate) fn new() -> Tagged<V> {
+        Tagged::with_room(NOTE_NONE, Kind { count: 0, width: 1, has_outside: false }, 1, 0)
+    }
+
+    /// An empty leaf with room for `count` entries of `bytes` together, in the width of `kind`.
+    fn with_room(note: u64, kind: Kind, count: usize, bytes: usize) -> Tagged<V> {
+        let mut head = [0; HEAD_BYTES];
+        head[..NOTE_BYTES].copy_from_slice(&note.to_le_bytes());
+        Kind { count: 0, ..kind }.store(&mut head);
+        let groups = Kind { count, ..kind }.front_bytes() - HEAD_BYTES;
+        Tagged::of_block(Block::spread(&head, groups + bytes, &[]))
+    }
+
+    fn of_block(block: Block) -> Tagged<V> {
+        Tagged { block: ManuallyDrop::new(block), owns: PhantomData }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        Kind::of(&self.block).count
+    }
+
+    pub(crate) fn note(&self) -> u64 {
+        u64::from_le_bytes(self.block[..NOTE_BYTES].try_into().expect("8 bytes"))
+    }
+
+    /// Bytes in use, the block's header included.
+    pub(crate) fn used_bytes(&self) -> usize {
+        let kind = Kind::of(&self.block);
+        block::HEADER_BYTES + kind.front_bytes() + kind.sum_before(&self.block, kind.count)
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.block.allocated_bytes()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let count = self.count();
+        count > COUNT_MAX
+            || (self.allocated_bytes() > BYTES_MAX && count > 1 && self.used_bytes() > BYTES_MAX)
+    }
+
+    /// Whether the leaf is so empty that it looks for a neighbour to join.
+    pub(crate) fn is_under(&self) -> bool {
+        self.count() < COUNT_MAX / 4 && self.used_bytes() < BYTES_MAX / 4
+    }
+
+    /// Whether both would make one leaf that does not split again soon.
+    pub(crate) fn can_join(&self, other: &Tagged<V>) -> bool {
+        self.count() + other.count() <= COUNT_MAX * 3 / 4
+            && self.used_bytes() + other.used_bytes() <= BYTES_MAX * 3 / 4
+    }
+
+    /// The cache lines that every lookup reads.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        const LINE_BYTES: usize = 64;
+        let start = self.block.address();
+        for line in 0..3 {
+            simd::prefetch(start.wrapping_add(line * LINE_BYTES));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, tag: u8, key: &[u8]) -> Option<Slot> {
+        let leaf = &self.block[..];
+        let kind = Kind::of(leaf);
+        let mut before = 0;
+        for group in 0..kind.groups() {
+            let first = group * LANES;
+            let mut hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
+            if kind.count - first < LANES {
+                hits &= (1 << (kind.count - first)) - 1;
+            }
+            while hits != 0 {
+                let lane = hits.trailing_zeros() as usize;
+                let back = before + kind.sum_first(leaf, group, lane + 1);
+                if key_is(&leaf[leaf.len() - back..], key) {
+                    return Some(Slot { index: first + lane, back, len: kind.len(leaf, first + lane) });
+                }
+                hits &= hits - 1;
+            }
+            before += kind.sum_first(leaf, group, LANES);
+        }
+        None
+    }
+
+    /// The entry with this number.
+    pub(crate) fn slot(&self, index: usize) -> Slot {
+        let kind = Kind::of(&self.block);
+        assert!(index < kind.count, "entry {index} of {}", kind.count);
+        Slot { index, back: kind.sum_before(&self.block, index + 1), len: kind.len(&self.block, index) }
+    }
+
+    /// All entries, in order of insertion.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        let (leaf, kind) = (&self.block[..], Kind::of(&self.block));
+        let mut back = 0;
+        (0..kind.count).map(move |index| {
+            let len = kind.len(leaf, index);
+            back += len;
+            Slot { index, back, len }
+        })
+    }
+
+    pub(crate) fn parts(&self, slot: Slot) -> Parts<'_> {
+        Parts::of(self.entry(slot))
+    }
+
+    pub(crate) fn outside(&self, slot: Slot) -> Option<&V> {
+        // SAFETY: the entry owns the reference, and stays as it is while `self` is borrowed.
+        self.parts(slot).pointer.map(|bytes| unsafe { Shared::peek(bytes) })
+    }
+
+    /// Bytes that the entry takes in the leaf.
+    pub(crate) fn entry_bytes(&self, slot: Slot) -> usize {
+        slot.len + 1 + Kind::of(&self.block).width
+    }
+
+    fn entry(&self, slot: Slot) -> &[u8] {
+        let start = self.block.len() - slot.back;
+        &self.block[start..start + slot.len]
+    }
+
+    /// The bytes of all entries.
+    fn back_bytes(&self) -> &[u8] {
+        let kind = Kind::of(&self.block);
+        &self.block[self.block.len() - kind.sum_before(&self.block, kind.count)..]
+    }
+
+    /// The tag of an entry.
+    fn tag(&self, index: usize) -> u8 {
+        self.block[Kind::of(&self.block).tag_at(index)]
+    }
+}
+
+impl<V: Clone> Tagged<V> {
+    pub(crate) fn set_note(&mut self, note: u64) {
+        if note != self.note() {
+            self.make_mut()[..NOTE_BYTES].copy_from_slice(&note.to_le_bytes());
+        }
+    }
+
+    /// Adds an entry behind all others. The caller has made sure that there is none with this key.
+    pub(crate) fn push(&mut self, draft: &Draft<'_>, outside: Option<Shared<V>>) -> Slot {
+        let pointer = outside.map(Shared::into_bytes);
+        let len = entry_len(draft.key, draft.inline, pointer);
+        self.reserve(len, 1, len);
+        let leaf = self.block.make_mut();
+        let kind = Kind::of(leaf);
+        let back = kind.sum_before(leaf, kind.count) + len;
+        let grown = Kind { count: kind.count + 1, has_outside: kind.has_outside | pointer.is_some(), ..kind };
+        assert!(grown.front_bytes() + back <= leaf.len(), "an entry has room");
+        if kind.count.is_multiple_of(LANES) {
+            leaf[kind.front_bytes()..grown.front_bytes()].fill(0);
+        }
+        grown.store(leaf);
+        grown.set_lane(leaf, kind.count, draft.tag, len);
+        let start = leaf.len() - back;
+        write_entry(&mut leaf[start..start + len], draft, pointer);
+        Slot { index: kind.count, back, len }
+    }
+
+    /// Writes the entry anew, in its place in the order of insertion; what was outside comes back.
+    pub(crate) fn replace(
+        &mut self,
+        slot: Slot,
+        draft: &Draft<'_>,
+        outside: Option<Shared<V>>,
+    ) -> Option<Shared<V>> {
+        self.unshare();
+        let old = self.parts(slot).pointer;
+        let pointer = outside.map(Shared::into_bytes);
+        self.rewrite(slot, draft, pointer);
+        // SAFETY: the entry owned the reference, and its bytes were written over.
+        old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
+    }
+
+    /// Writes meta and inline payload anew; what is outside stays.
+    pub(crate) fn replace_inline(&mut self, slot: Slot, draft: &Draft<'_>) {
+        self.unshare();
+        let pointer = self.parts(slot).pointer;
+        self.rewrite(slot, draft, pointer);
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<Shared<V>> {
+        self.unshare();
+        let old = self.parts(slot).pointer;
+        self.resize(slot, 0);
+        let leaf = self.block.make_mut();
+        let kind = Kind::of(leaf);
+        for index in slot.index..kind.count - 1 {
+            let (tag, len) = (leaf[kind.tag_at(index + 1)], kind.len(leaf, index + 1));
+            kind.set_lane(leaf, index, tag, len);
+        }
+        kind.set_lane(leaf, kind.count - 1, 0, 0);
+        Kind { count: kind.count - 1, ..kind }.store(leaf);
+        self.shrink();
+        // SAFETY: the entry owned the reference, and is gone.
+        old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
+    }
+
+    pub(crate) fn set_meta(&mut self, slot: Slot, meta: u8) {
+        assert!(meta < OUTSIDE, "7 bits of meta are the caller's");
+        let start = self.block.len() - slot.back;
+        let byte = &mut self.make_mut()[start];
+        *byte = *byte & OUTSIDE | meta;
+    }
+
+    pub(crate) fn inline_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let start = self.block.len() - slot.back;
+        let inline = self.parts(slot).inline.len();
+        let tail = if self.parts(slot).pointer.is_some() { POINTER_BYTES } else { 0 };
+        let end = start + slot.len - tail;
+        &mut self.make_mut()[end - inline..end]
+    }
+
+    /// The outside value, to be edited; it moves when a clone shares it.
+    pub(crate) fn outside_mut(&mut self, slot: Slot) -> Option<&mut V> {
+        self.unshare();
+        let bytes = self.parts(slot).pointer?;
+        // SAFETY: the entry owns the reference; the pointer is written back before anyone reads the entry.
+        let mut shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
+        shared.make_mut();
+        let bytes = ManuallyDrop::into_inner(shared).into_bytes();
+        let end = self.block.len() - slot.back + slot.len;
+        self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&bytes);
+        // SAFETY: the value has one owner, this entry, which `&mut self` keeps from all others.
+        Some(unsafe { Shared::peek_mut(bytes) })
+    }
+
+    /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.
+    pub(crate) fn split(&mut self, seed: &Seed) -> Option<(u32, Tagged<V>)> {
+        let places: Vec<u32> = self.slots().map(|slot| seed.hash(self.parts(slot).key).order()).collect();
+        let cut = self.cut(&places)?;
+        self.unshare();
+        let left = self.selected(|index| places[index] < cut);
+        let right = self.selected(|index| places[index] >= cut);
+        assert!(left.count() > 0 && right.count() > 0 && left.count() + right.count() == self.count());
+        self.abandon(left);
+        Some((cut, right))
+    }
+
+    /// Appends the entries of `other`; the smaller note holds for both.
+    pub(crate) fn join(&mut self, mut other: Tagged<V>) {
+        self.unshare();
+        other.unshare();
+        let (mine, others) = (Kind::of(&self.block), Kind::of(&other.block));
+        let kind = Kind {
+            count: mine.count + others.count,
+            width: mine.width.max(others.width),
+            has_outside: mine.has_outside | others.has_outside,
+        };
+        let bytes = self.back_bytes().len() + other.back_bytes().len();
+        let mut joined = Tagged::with_room(self.note().min(other.note()), kind, kind.count, bytes);
+        let mut back = 0;
+        for (leaf, slot) in
+            self.slots().map(|slot| (&*self, slot)).chain(other.slots().map(|slot| (&other, slot)))
+        {
+            joined.append(leaf, slot, &mut back);
+        }
+        other.abandon(Tagged::new());
+        self.abandon(joined);
+    }
+
+    /// The first place of the right half: the cut that leaves the halves nearest to one size.
+    fn cut(&self, places: &[u32]) -> Option<u32> {
+        let mut order: Vec<(u32, u32)> =
+            self.slots().map(|slot| (places[slot.index], slot.len as u32 + 2)).collect();
+        order.sort_unstable();
+        let half = order.iter().map(|(_, len)| u64::from(*len)).sum::<u64>() / 2;
+        let mut left = 0;
+        let mut best: Option<(u64, u32)> = None;
+        for pair in order.windows(2) {
+            left += u64::from(pair[0].1);
+            if pair[0].0 != pair[1].0 && best.is_none_or(|(miss, _)| left.abs_diff(half) < miss) {
+                best = Some((left.abs_diff(half), pair[1].0));
+            }
+        }
+        best.map(|(_, place)| place)
+    }
+
+    /// A leaf of the chosen entries, bit for bit: the references of both are owned once.
+    fn selected(&self, choose: impl Fn(usize) -> bool) -> Tagged<V> {
+        let (mut count, mut bytes, mut longest) = (0, 0, 0);
+        for slot in self.slots().filter(|slot| choose(slot.index)) {
+            (count, bytes, longest) = (count + 1, bytes + slot.len, longest.max(slot.len));
+        }
+        let kind = Kind { width: Kind::width_for(longest), ..Kind::of(&self.block) };
+        let mut leaf = Tagged::with_room(self.note(), kind, count, bytes);
+        let mut back = 0;
+        for slot in self.slots().filter(|slot| choose(slot.index)) {
+            leaf.append(self, slot, &mut back);
+        }
+        leaf
+    }
+
+    /// Copies an entry of another leaf behind all others; `back` is the sum of the lengths so far.
+    fn append(&mut self, from: &Tagged<V>, slot: Slot, back: &mut usize) {
+        let leaf = self.block.make_mut();
+        let kind = Kind::of(leaf);
+        let grown = Kind { count: kind.count + 1, ..kind };
+        *back += slot.len;
+        let start = leaf.len() - *back;
+        assert!(grown.front_bytes() <= start, "a new leaf has room for all it is made of");
+        grown.store(leaf);
+        grown.set_lane(leaf, kind.count, from.tag(slot.index), slot.len);
+        leaf[start..start + slot.len].copy_from_slice(from.entry(slot));
+    }
+
+    /// Becomes `heir`, to which the references of all entries have gone.
+    fn abandon(&mut self, heir: Tagged<V>) {
+        assert!(self.block.is_sole(), "only what nobody shares is taken apart");
+        let mut old = ManuallyDrop::new(std::mem::replace(self, heir));
+        // SAFETY: the old leaf is not used again, nor dropped: its block goes as mere bytes.
+        drop(unsafe { ManuallyDrop::take(&mut old.block) });
+    }
+
+    fn rewrite(&mut self, slot: Slot, draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) {
+        let len = entry_len(draft.key, draft.inline, pointer);
+        let back = self.resize(slot, len);
+        let leaf = self.block.make_mut();
+        let kind = Kind::of(leaf);
+        if pointer.is_some() && !kind.has_outside {
+            Kind { has_outside: true, ..kind }.store(leaf);
+        }
+        let start = leaf.len() - back;
+        write_entry(&mut leaf[start..start + len], draft, pointer);
+        if len < slot.len {
+            self.shrink();
+        }
+    }
+
+    /// Makes the entry `len` bytes long, its content undefined, and moves those after it. Returns its new distance
+    /// from the end.
+    fn resize(&mut self, slot: Slot, len: usize) -> usize {
+        self.reserve(len, 0, len.saturating_sub(slot.len));
+        let back = slot.back - slot.len + len;
+        if len == slot.len {
+            return back;
+        }
+        let leaf = self.block.make_mut();
+        let kind = Kind::of(leaf);
+        let used = kind.sum_before(leaf, kind.count);
+        let end = leaf.len();
+        assert!(slot.back <= used && kind.len(leaf, slot.index) == slot.len, "a stale slot");
+        leaf.copy_within(end - used..end - slot.back, end - used + slot.len - len);
+        let tag = leaf[kind.tag_at(slot.index)];
+        kind.set_lane(leaf, slot.index, tag, len);
+        back
+    }
+
+    /// Makes sure that there is one owner, that lengths can say `len`, and that there is room for `bytes` and
+    /// `lanes` more.
+    fn reserve(&mut self, len: usize, lanes: usize, bytes: usize) {
+        self.unshare();
+        let kind = Kind::of(&self.block);
+        if len > kind.len_max() {
+            self.widen(len, bytes);
+        }
+        let kind = Kind::of(&self.block);
+        let used = kind.sum_before(&self.block, kind.count);
+        let wanted = Kind { count: kind.count + lanes, ..kind }.front_bytes() + used + bytes;
+        if wanted > self.block.len() {
+            self.respread(wanted);
+        }
+    }
+
+    /// Moves to a block with `len` bytes of content, rounded up.
+    fn respread(&mut self, len: usize) {
+        let front = &self.block[..Kind::of(&self.block).front_bytes()];
+        let back = self.back_bytes();
+        let block = Block::spread(front, len - front.len() - back.len(), back);
+        // The references have moved with the bytes, so the old block goes as mere bytes.
+        *self.block = block;
+    }
+
+    /// Moves to a smaller block once an eighth is empty.
+    fn shrink(&mut self) {
+        let kind = Kind::of(&self.block);
+        let wanted = kind.front_bytes() + kind.sum_before(&self.block, kind.count);
+        if (self.block.len() - wanted) * 8 >= self.block.len() && self.block.is_larger_than_for(wanted) {
+            self.respread(wanted);
+        }
+    }
+
+    /// Rewrites all lengths so wide that they can say `len`.
+    fn widen(&mut self, len: usize, bytes: usize) {
+        let old = Kind::of(&self.block);
+        let kind = Kind { width: Kind::width_for(len), ..old };
+        let more = self.back_bytes().len() + bytes;
+        let mut wide = Tagged::with_room(self.note(), kind, kind.count + 1, more);
+        let mut back = 0;
+        for slot in self.slots() {
+            wide.append(self, slot, &mut back);
+        }
+        self.abandon(wide);
+    }
+
+    fn make_mut(&mut self) -> &mut [u8] {
+        self.unshare();
+        self.block.make_mut()
+    }
+
+    /// Copies the leaf if it is shared; outside values are then shared by both copies.
+    fn unshare(&mut self) {
+        if self.block.is_sole() {
+            return;
+        }
+        let copy = Block::from_slice(&self.block);
+        if Kind::of(&copy).has_outside {
+            for slot in self.slots() {
+                if let Some(bytes) = self.parts(slot).pointer {
+                    // SAFETY: our entry owns a reference; the clone's is the copy's, which owns it as bytes.
+                    let shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
+                    std::mem::forget(Shared::clone(&shared));
+                }
+            }
+        }
+        *self = Tagged::of_block(copy);
+    }
+}
+
+impl<V> Clone for Tagged<V> {
+    fn clone(&self) -> Tagged<V> {
+        Tagged { block: self.block.clone(), owns: PhantomData }
+    }
+}
+
+impl<V> Leaf for Tagged<V> {}
+
+impl<V> Drop for Tagged<V> {
+    fn drop(&mut self) {
+        // SAFETY: the field is not used again.
+        let block = unsafe { ManuallyDrop::take(&mut self.block) };
+        block.drop_with(|leaf| {
+            let kind = Kind::of(leaf);
+            if !kind.has_outside {
+                return;
+            }
+            let mut start = leaf.len();
+            for index in 0..kind.count {
+                let len = kind.len(leaf, index);
+                start -= len;
+                if let Some(bytes) = Parts::of(&leaf[start..start + len]).pointer {
+                    // SAFETY: the entry owned the reference, and the block goes.
+                    drop(unsafe { Shared::<V>::from_bytes(bytes) });
+                }
+            }
+        });
+    }
+}
+
+impl<'l> Parts<'l> {
+    fn of(entry: &'l [u8]) -> Parts<'l> {
+        let (key_len, head) = read_varint(&entry[1..]);
+        let (key, rest) = entry[1 + head..].split_at(key_len);
+        let meta = entry[0] & !OUTSIDE;
+        if entry[0] & OUTSIDE == 0 {
+            return Parts { meta, key, inline: rest, pointer: None };
+        }
+        let (inline, pointer) = rest.split_last_chunk().expect("a pointer of 8 bytes");
+        Parts { meta, key, inline, pointer: Some(*pointer) }
+    }
+}
+
+/// Whether the entry that begins here has this key.
+#[inline(always)]
+fn key_is(entry: &[u8], key: &[u8]) -> bool {
+    let (len, head) = read_varint(&entry[1..]);
+    len == key.len() && &entry[1 + head..1 + head + len] == key
+}
+
+fn entry_len(key: &[u8], inline: &[u8], pointer: Option<[u8; POINTER_BYTES]>) -> usize {
+    let tail = if pointer.is_some() { POINTER_BYTES } else { 0 };
+    1 + varint_len(key.len()) + key.len() + inline.len() + tail
+}
+
+fn write_entry(entry: &mut [u8], draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) {
+    assert!(draft.meta < OUTSIDE, "7 bits of meta are the caller's");
+    entry[0] = draft.meta | if pointer.is_some() { OUTSIDE } else { 0 };
+    let at = 1 + write_varint(&mut entry[1..], draft.key.len());
+    let (key, rest) = entry[at..].split_at_mut(draft.key.len());
+    key.copy_from_slice(draft.key);
+    let (inline, tail) = rest.split_at_mut(draft.inline.len());
+    inline.copy_from_slice(draft.inline);
+    match pointer {
+        Some(bytes) => tail.copy_from_slice(&bytes),
+        None => assert!(tail.is_empty(), "an entry is as long as it says"),
+    }
+}
+
+fn varint_len(n: usize) -> usize {
+    if n < 0x80 { 1 } else { (usize::BITS - n.leading_zeros()).div_ceil(7) as usize }
+}
+
+/// LEB128: 7 bits a byte, the lowest first, the top bit says that more follow. Returns the bytes written.
+fn write_varint(to: &mut [u8], mut n: usize) -> usize {
+    let mut at = 0;
+    while n >= 0x80 {
+        to[at] = n as u8 | 0x80;
+        n >>= 7;
+        at += 1;
+    }
+    to[at] = n as u8;
+    at + 1
+}
+
+/// The number, and the bytes it takes.
+#[inline(always)]
+fn read_varint(from: &[u8]) -> (usize, usize) {
+    if from[0] < 0x80 {
+        return (from[0] as usize, 1);
+    }
+    read_long_varint(from)
+}
+
+#[cold]
+fn read_long_varint(from: &[u8]) -> (usize, usize) {
+    let mut n = 0;
+    for (at, byte) in from.iter().enumerate() {
+        n |= (*byte as usize & 0x7F) << (7 * at);
+        if *byte < 0x80 {
+            return (n, at + 1);
+        }
+    }
+    unreachable!("a length ends within its entry")
+}
