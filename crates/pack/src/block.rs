@@ -13,7 +13,7 @@
 //! Cloning a block costs one increment. Who is the only owner edits in place; who shares it gets a copy first. Growth goes
 //! to the allocator's next size class and no further: a leaf is small, so a copy now and then is cheaper
 //! than the room that doubling would leave empty. Cost: 12 bytes and the rounding.
-use crate::heap;
+use crate::alloc;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -44,13 +44,13 @@ unsafe impl Sync for Block {}
 impl Block {
     /// An empty block with room for at least `capacity` bytes.
     pub(crate) fn with_capacity(capacity: usize) -> Block {
-        let size = heap::rounded(HEADER_BYTES + capacity);
+        let size = alloc::rounded(HEADER_BYTES + capacity);
         let header = Header {
             refs: AtomicU32::new(1),
             len: 0,
             size: u32::try_from(size).expect("a block holds less than 4 GB"),
         };
-        let memory = heap::allocate(size).cast::<Header>();
+        let memory = alloc::allocate(size).cast::<Header>();
         // SAFETY: the allocation is fresh, large enough and aligned to 8.
         unsafe { memory.write(header) };
         Block(memory)
@@ -78,11 +78,15 @@ impl Block {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.allocated_bytes() - HEADER_BYTES
+        self.size() - HEADER_BYTES
     }
 
-    /// The whole allocation, header and rounding included.
+    /// What the block costs: header, content, room, and what the allocator adds.
     pub(crate) fn allocated_bytes(&self) -> usize {
+        alloc::footprint(self.size())
+    }
+
+    fn size(&self) -> usize {
         self.header().size as usize
     }
 
@@ -157,7 +161,7 @@ impl Block {
 
     /// Whether content of `len` bytes would lie in a smaller allocation.
     pub(crate) fn is_larger_than_for(&self, len: usize) -> bool {
-        heap::rounded(HEADER_BYTES + len) < self.allocated_bytes()
+        alloc::rounded(HEADER_BYTES + len) < self.size()
     }
 
     /// Drops this handle; the last owner first runs `last` over the content.
@@ -172,7 +176,7 @@ impl Block {
 
     fn fits(&self, len: usize) -> bool {
         let room = self.capacity();
-        len <= room && heap::rounded(HEADER_BYTES + len) * 4 > self.allocated_bytes() * 3
+        len <= room && alloc::rounded(HEADER_BYTES + len) * 4 > self.size() * 3
     }
 
     /// The same edit as `gap`, into a fresh block.
@@ -223,7 +227,7 @@ impl Block {
     /// No handle is used after this.
     unsafe fn free(&self) {
         // SAFETY: allocated with this size; unused from here on.
-        unsafe { heap::free(self.0.cast::<u8>(), self.allocated_bytes()) };
+        unsafe { alloc::free(self.0.cast::<u8>(), self.size()) };
     }
 }
 
@@ -313,7 +317,7 @@ mod tests {
         let mut block = Block::with_capacity(0);
         for _ in 0..3000 {
             block.extend(b"x");
-            assert!(block.allocated_bytes() <= heap::rounded(HEADER_BYTES + block.len()));
+            assert!(block.size() <= alloc::rounded(HEADER_BYTES + block.len()));
         }
     }
 

@@ -1,9 +1,9 @@
 //! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Two faces: [`map::Map`], ordered by
 //! hash, and [`seq::Seq`], ordered by rank. Knows no keys, expiry or commands.
+mod alloc;
 pub mod arena;
 mod block;
 pub mod counted;
-mod heap;
 pub mod image;
 mod ints;
 mod leaf;

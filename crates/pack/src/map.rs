@@ -261,7 +261,8 @@ impl<V: Clone> Map<V> {
         if !self.tree.leaf(&path).is_over() {
             return;
         }
-        let Some((cut, right)) = self.tree.leaf_mut(&path).split(seed) else { return };
+        let place = |key: &[u8]| seed.hash(key).order();
+        let Some((cut, right)) = self.tree.leaf_mut(&path).split(place) else { return };
         assert!(range.first < cut && cut <= range.last, "a cut at {cut} of {range:?}");
         self.tree.insert_after(&mut path, cut, right);
         self.split_if_over(seed, range.first);

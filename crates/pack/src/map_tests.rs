@@ -342,22 +342,18 @@ fn notes_are_inherited_by_both_halves_and_merges_take_the_smaller() {
 
 #[test]
 fn keys_of_one_place_make_an_oversize_leaf() {
-    // With a seed of zeros the empty multiplication chain still spreads; keys that collide are found by search.
-    let mut by_place: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     let mut leaf: Tagged<()> = Tagged::new();
-    let seed = SEED;
-    for n in 0..COUNT_MAX as u64 * 3 {
-        let key = format!("same{n}");
-        by_place.entry(0).or_default().push(key.clone());
+    let keys: Vec<String> = (0..COUNT_MAX * 3).map(|n| format!("same{n:03}")).collect();
+    for key in &keys {
         leaf.push(&Draft { tag: 7, meta: 0, key: key.as_bytes(), inline: b"x" }, None);
     }
-    assert!(leaf.is_over());
-    for key in &by_place[&0] {
+    assert!(leaf.is_over() && leaf.split(|_| 5).is_none());
+    for key in &keys {
         let slot = leaf.find(7, key.as_bytes()).expect("found among equals");
         assert_eq!(leaf.parts(slot).key, key.as_bytes());
     }
-    let (cut, right) = leaf.split(&seed).expect("their real places differ");
-    assert!(cut > 0 && right.count().abs_diff(leaf.count()) <= 1);
+    let (cut, right) = leaf.split(|key| u32::from(key == keys[9].as_bytes())).expect("one has another place");
+    assert_eq!((cut, right.count(), leaf.count()), (1, 1, COUNT_MAX * 3 - 1));
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //!
 //! Room is for as many children as the allocation holds, so a tree of two leaves does not pay for a full node.
 //! Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the leaves.
-use crate::heap;
+use crate::alloc;
 use crate::order::Order;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -140,7 +140,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         let slots = slots_for::<O::Mark>(count);
         let header = Header { refs: AtomicU32::new(1), level: level as u8, count: 0, slots: slots as u8 };
         assert!(level > 0 && level < 256 && count <= FANOUT);
-        let head = heap::allocate(node_bytes::<O::Mark>(slots)).cast::<Header>();
+        let head = alloc::allocate(node_bytes::<O::Mark>(slots)).cast::<Header>();
         // SAFETY: fresh, large enough, aligned to 8.
         unsafe { head.write(header) };
         Inner { head, owns: PhantomData }
@@ -159,7 +159,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        heap::rounded(node_bytes::<O::Mark>(self.slots()))
+        alloc::footprint(alloc::rounded(node_bytes::<O::Mark>(self.slots())))
     }
 
     pub(crate) fn used_bytes(&self) -> usize {
@@ -342,7 +342,7 @@ impl<O: Order, L: Leaf> Drop for Inner<O, L> {
             unsafe { (*self.children_start().add(index)).release(below) };
         }
         // SAFETY: allocated with this size, and unused from here on.
-        unsafe { heap::free(self.head.cast::<u8>(), node_bytes::<O::Mark>(self.slots())) };
+        unsafe { alloc::free(self.head.cast::<u8>(), node_bytes::<O::Mark>(self.slots())) };
     }
 }
 
@@ -378,7 +378,7 @@ fn node_bytes<M>(slots: usize) -> usize {
 
 /// As many slots as the allocation for `count` children really holds.
 fn slots_for<M>(count: usize) -> usize {
-    let size = heap::rounded(node_bytes::<M>(count));
+    let size = alloc::rounded(node_bytes::<M>(count));
     let mut slots = (size - HEADER_BYTES) / (size_of::<M>() + 8);
     if node_bytes::<M>(slots) > size {
         slots -= 1;

@@ -1,7 +1,7 @@
 //! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
 //!
 //! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
-use crate::heap;
+use crate::alloc;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -63,7 +63,7 @@ impl<V> Shared<V> {
 
     /// Bytes of one body, the allocator's rounding included.
     pub(crate) fn allocated_bytes() -> usize {
-        heap::rounded(Self::body_bytes())
+        alloc::footprint(alloc::rounded(Self::body_bytes()))
     }
 
     fn pointer(bytes: [u8; POINTER_BYTES]) -> *mut Body<V> {

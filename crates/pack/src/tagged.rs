@@ -31,7 +31,6 @@ use crate::block::{self, Block};
 use crate::node::Leaf;
 use crate::shared::{POINTER_BYTES, Shared};
 use crate::simd::{self, Group, LANES};
-use base::hash::Seed;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -428,8 +427,8 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.
-    pub(crate) fn split(&mut self, seed: &Seed) -> Option<(u32, Tagged<V>)> {
-        let places: Vec<u32> = self.slots().map(|slot| seed.hash(self.parts(slot).key).order()).collect();
+    pub(crate) fn split(&mut self, place: impl Fn(&[u8]) -> u32) -> Option<(u32, Tagged<V>)> {
+        let places: Vec<u32> = self.slots().map(|slot| place(self.parts(slot).key)).collect();
         let cut = self.cut(&places)?;
         self.unshare();
         let left = self.selected(|index| places[index] < cut);

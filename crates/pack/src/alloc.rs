@@ -1,0 +1,93 @@
+//! Where blocks and nodes get their memory: the one place that knows how an allocation is rounded.
+//!
+//! Leaves are allocated at nearly their content's size, so rounding is the main loss of the whole tree. Small requests go to
+//! the general allocator, whose size classes are known; from 128 bytes to 32 KB the arena (`arena.rs`) serves, which is exact to 16
+//! bytes, and a node grows by a fraction of its size, so that not every insert moves it. Whoever grows a block
+//! asks [`rounded`] first, and then uses all that it gets.
+use crate::arena;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Every allocation is aligned so.
+const ALIGN: usize = 8;
+
+/// Size classes for each doubling of the general allocator: jemalloc and mimalloc both have four.
+const CLASSES_PER_DOUBLING: usize = 4;
+
+/// Growth steps for each doubling of what the arena serves. More waste less, and move leaves more often.
+const STEPS_PER_DOUBLING: usize = 32;
+
+/// The least step of what the arena serves.
+const STEP_MIN: usize = 32;
+
+/// The general allocator's part: up to here, in steps of 16 bytes, and above [`ARENA_MAX`] in size classes.
+const SMALL_MAX: usize = 112;
+const ARENA_MIN: usize = 128;
+const ARENA_MAX: usize = (32 << 10) - ARENA_HEAD;
+
+/// The arena's blocks are multiples of 16 with a head of 8 bytes: what one may use ends 8 bytes before a multiple.
+const ARENA_HEAD: usize = 8;
+
+/// As much as one may use who needs `size` bytes: the next growth step, as the allocator rounds it.
+pub(crate) fn rounded(size: usize) -> usize {
+    if size <= SMALL_MAX {
+        return size.next_multiple_of(16);
+    }
+    if size > ARENA_MAX {
+        return size.next_multiple_of(doubling_below(size) / CLASSES_PER_DOUBLING);
+    }
+    let block = size.max(ARENA_MIN) + ARENA_HEAD;
+    let step = (doubling_below(block) / STEPS_PER_DOUBLING).max(STEP_MIN);
+    block.next_multiple_of(step) - ARENA_HEAD
+}
+
+/// The greatest power of two less than `size`.
+fn doubling_below(size: usize) -> usize {
+    1 << (size - 1).ilog2()
+}
+
+/// What an allocation of `size` bytes, itself a rounded size, costs.
+pub(crate) fn footprint(size: usize) -> usize {
+    arena::footprint_bytes(size)
+}
+
+/// Memory for `size` bytes, not initialised, to be given back by [`free`] with the same size.
+pub(crate) fn allocate(size: usize) -> NonNull<u8> {
+    let layout = layout(size);
+    // SAFETY: the layout's size is not zero (asserted there).
+    let memory = unsafe { alloc(layout) };
+    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// # Safety
+/// `memory` came from [`allocate`] with this `size`, and nobody uses it any more.
+pub(crate) unsafe fn free(memory: NonNull<u8>, size: usize) {
+    // SAFETY: by the caller's word, the same layout as it was allocated with.
+    unsafe { dealloc(memory.as_ptr(), layout(size)) }
+}
+
+fn layout(size: usize) -> Layout {
+    assert!(size > 0, "an allocation of nothing");
+    Layout::from_size_align(size, ALIGN).expect("a node is far smaller than the address space")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_never_loses_bytes_and_is_stable() {
+        for size in 1..100_000 {
+            let round = rounded(size);
+            assert!(round >= size && round < size + size / 4 + STEP_MIN, "{size} -> {round}");
+            assert_eq!(rounded(round), round, "{size}");
+            let served = (ARENA_MIN..=ARENA_MAX).contains(&round);
+            assert!(!served || arena::usable_bytes(round) == round, "{round} leaves bytes unused");
+            assert_eq!(
+                footprint(round),
+                if served { round + ARENA_HEAD } else { round.max(footprint(round)) }
+            );
+        }
+        assert_eq!((rounded(1000), rounded(1400)), (1016, 1400));
+    }
+}
