@@ -7,7 +7,7 @@
 //!
 //! What is counted is what a block costs, not what was asked for: the arena's footprint where the arena serves, the
 //! general allocator's size class otherwise.
-use crate::{arena, heap};
+use crate::{alloc, arena};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
@@ -51,7 +51,7 @@ pub fn startup_bytes() -> usize {
 /// What a block for `layout` costs. A function of the layout alone, so that freeing takes back what allocating added.
 fn cost(layout: Layout) -> i64 {
     let footprint = arena::footprint_bytes(layout.size());
-    let bytes = if footprint == layout.size() { heap::rounded(layout.size()) } else { footprint };
+    let bytes = if footprint == layout.size() { alloc::rounded(layout.size()) } else { footprint };
     bytes as i64
 }
 
