@@ -20,7 +20,7 @@
 //! and reports `Gone`. Only then can its slot be used again, so no event still in the kernel can be mistaken.
 use crate::listener::Listener;
 use crate::queue::{Pool, SendQueue};
-use crate::table::Table;
+use crate::table::{Life, Table};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -42,13 +42,6 @@ const READ_EDGES: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u3
 const WRITE_EDGES: u32 = READ_EDGES | libc::EPOLLOUT as u32;
 const HANGUP: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Life {
-    Open,
-    Flushing,
-    Dying,
-}
-
 struct Conn {
     fd: OwnedFd,
     life: Life,
@@ -59,6 +52,10 @@ struct Conn {
     is_hung_up: bool,
     /// On the `again` list.
     is_again: bool,
+    /// On the `unsent` list: the first `send` since the last poll put it there.
+    is_unsent: bool,
+    /// Edges of writability are asked for: the kernel would take no more.
+    is_blocked: bool,
     queue: SendQueue,
 }
 
@@ -70,6 +67,7 @@ pub(crate) struct Epoll {
     /// Accepting rests until then; the listeners are not watched meanwhile.
     rests_until: Option<Instant>,
     again: Vec<ConnId>,
+    unsent: Vec<ConnId>,
     dying: Vec<ConnId>,
     pool: Pool,
     events: Vec<libc::epoll_event>,
@@ -117,6 +115,7 @@ impl Epoll {
             listeners: Vec::new(),
             rests_until: None,
             again: Vec::new(),
+            unsent: Vec::new(),
             dying: Vec::new(),
             pool: Pool::default(),
             events: Vec::with_capacity(EVENTS_MAX),
@@ -208,7 +207,7 @@ impl Epoll {
 
     fn on_edge(&mut self, id: ConnId, edges: u32, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
-        if edges & libc::EPOLLOUT as u32 != 0 && !conn.queue.is_empty() {
+        if edges & libc::EPOLLOUT as u32 != 0 && conn.is_blocked {
             self.flush(id, events);
         }
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -228,33 +227,48 @@ impl Epoll {
         }
     }
 
+    /// Sends what has been queued since the last poll.
+    fn flush_unsent(&mut self, events: &mut Vec<Event>) {
+        let mut unsent = std::mem::take(&mut self.unsent);
+        for id in unsent.drain(..) {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            conn.is_unsent = false;
+            if !conn.is_blocked {
+                self.flush(id, events);
+            }
+        }
+        self.unsent = unsent;
+    }
+
     /// Writes what is queued as far as the kernel takes it.
     fn flush(&mut self, id: ConnId, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         for _ in 0..FLUSH_CALLS_MAX {
-            let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-            let count = conn.queue.slices(&mut pieces);
-            match socket::send_pieces(conn.fd.as_raw_fd(), &pieces[..count]) {
+            match write_queued(conn) {
                 Ok(sent) => conn.queue.advance(sent, &mut self.pool),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return self.kill(id),
             }
             if conn.queue.is_empty() {
-                return self.on_drained(id, events);
+                return self.on_emptied(id, events);
             }
         }
-        // The kernel would take more, but others wait too: asking anew raises a new edge.
+        // Either the kernel takes no more, or it would but others wait too: asking anew raises an edge then.
+        conn.is_blocked = true;
         self.ask_edges(id, WRITE_EDGES);
     }
 
-    fn on_drained(&mut self, id: ConnId, events: &mut Vec<Event>) {
-        let Some(conn) = self.table.get(id) else { return };
+    fn on_emptied(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
         if conn.life == Life::Flushing {
             return self.finish(id);
         }
-        self.ask_edges(id, READ_EDGES);
-        events.push(Event::Drained(id));
+        if conn.is_blocked {
+            conn.is_blocked = false;
+            self.ask_edges(id, READ_EDGES);
+            events.push(Event::Drained(id));
+        }
     }
 
     fn ask_edges(&mut self, id: ConnId, edges: u32) {
@@ -297,16 +311,6 @@ impl Epoll {
     fn open_conn(&mut self, id: ConnId) -> Option<&mut Conn> {
         self.table.get_mut(id).filter(|conn| conn.life == Life::Open)
     }
-
-    /// Queues what `data` holds from `sent` on. The first to wait asks for edges of writability.
-    fn enqueue(&mut self, id: ConnId, data: &mut Vec<u8>, sent: usize) {
-        let Some(conn) = self.table.get_mut(id) else { return };
-        let was_empty = conn.queue.is_empty();
-        conn.queue.push(data, sent, &mut self.pool);
-        if was_empty {
-            self.ask_edges(id, WRITE_EDGES);
-        }
-    }
 }
 
 impl Engine for Epoll {
@@ -343,6 +347,8 @@ impl Engine for Epoll {
             is_unread: false,
             is_hung_up: false,
             is_again: false,
+            is_unsent: false,
+            is_blocked: false,
             queue: SendQueue::default(),
         });
         if let Err(e) = self.control(libc::EPOLL_CTL_ADD, fd, READ_EDGES, token_of(id)) {
@@ -355,6 +361,7 @@ impl Engine for Epoll {
     fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
         let rest = self.end_rest()?;
         let before = events.len();
+        self.flush_unsent(events);
         self.report_kept(events);
         let timeout_ms = if events.len() == before { shorter_ms(timeout, rest) } else { 0 };
         let count = self.wait(timeout_ms)?;
@@ -404,21 +411,13 @@ impl Engine for Epoll {
     }
 
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) {
-        let Some(conn) = self.open_conn(id) else { return data.clear() };
-        if !conn.queue.is_empty() {
-            return self.enqueue(id, data, 0);
-        }
-        if data.is_empty() {
-            return;
-        }
-        match socket::send(conn.fd.as_raw_fd(), data) {
-            Ok(sent) if sent == data.len() => data.clear(),
-            Ok(sent) => self.enqueue(id, data, sent),
-            Err(e) if is_temporary(&e) => self.enqueue(id, data, 0),
-            Err(_) => {
-                data.clear();
-                self.kill(id);
-            }
+        let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) else {
+            return data.clear();
+        };
+        conn.queue.push(data, &mut self.pool);
+        if !conn.is_unsent && !conn.queue.is_empty() {
+            conn.is_unsent = true;
+            self.unsent.push(id);
         }
     }
 
@@ -453,8 +452,12 @@ impl Engine for Epoll {
     }
 }
 
-fn is_temporary(e: &io::Error) -> bool {
-    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+fn write_queued(conn: &Conn) -> io::Result<usize> {
+    let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+    match conn.queue.slices(&mut pieces) {
+        1 => socket::send(conn.fd.as_raw_fd(), &pieces[0]),
+        count => socket::send_pieces(conn.fd.as_raw_fd(), &pieces[..count]),
+    }
 }
 
 /// Whether accepting failed for want of descriptors or memory: trying again at once would spin.

@@ -7,6 +7,7 @@ mod socket;
 mod table;
 #[cfg(test)]
 mod tests;
+mod uring;
 mod waker;
 
 use std::io;
@@ -115,11 +116,13 @@ pub struct Opened {
 }
 
 /// Makes an engine. `Auto` takes io_uring where the kernel accepts all that is needed, and epoll otherwise.
+///
+/// An engine may be opened on one thread and moved to another; it then belongs to the thread that first polls it.
 pub fn open(kind: EngineKind) -> io::Result<Opened> {
     match kind {
         EngineKind::Epoll => open_epoll(None),
-        EngineKind::Uring => Err(uring_is_missing()),
-        EngineKind::Auto => open_epoll(Some(uring_is_missing())),
+        EngineKind::Uring => open_uring(),
+        EngineKind::Auto => open_uring().or_else(|refused| open_epoll(Some(refused))),
     }
 }
 
@@ -127,6 +130,6 @@ fn open_epoll(refused: Option<io::Error>) -> io::Result<Opened> {
     Ok(Opened { engine: Box::new(epoll::Epoll::new()?), name: "epoll", refused })
 }
 
-fn uring_is_missing() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "io_uring is not part of this build")
+fn open_uring() -> io::Result<Opened> {
+    Ok(Opened { engine: Box::new(uring::Uring::new()?), name: "io_uring", refused: None })
 }

@@ -67,8 +67,19 @@ impl Listener {
     /// One waiting connection; `WouldBlock` when there is none.
     pub(crate) fn accept(&self) -> io::Result<Accepted> {
         let (socket, from) = self.socket.accept()?;
+        self.with_peer(socket, &from)
+    }
+
+    /// A connection that the kernel has accepted from this listener without saying whose it is.
+    pub(crate) fn described(&self, fd: OwnedFd) -> io::Result<Accepted> {
+        let socket = Socket::from(fd);
+        let from = socket.peer_addr()?;
+        self.with_peer(socket, &from)
+    }
+
+    fn with_peer(&self, socket: Socket, from: &SockAddr) -> io::Result<Accepted> {
         let peer = match &self.address {
-            Peer::Tcp { .. } => Peer::Tcp { peer: as_inet(&from)?, local: as_inet(&socket.local_addr()?)? },
+            Peer::Tcp { .. } => Peer::Tcp { peer: as_inet(from)?, local: as_inet(&socket.local_addr()?)? },
             Peer::Unix { path } => Peer::Unix { path: path.clone() },
         };
         Ok(Accepted { fd: OwnedFd::from(socket), peer })
@@ -89,7 +100,7 @@ fn clamped(backlog: u32) -> i32 {
     i32::try_from(backlog).unwrap_or(i32::MAX)
 }
 
-pub(crate) fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
+fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
 }
 

@@ -1,13 +1,15 @@
 //! What a connection has still to send, and the buffers that come back once it is sent.
 //!
 //! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer is taken
-//! over, never copied, unless it is small and the last one has room: many small replies to a client that does not
-//! read would otherwise cost a buffer each. `Pool` keeps emptied buffers for the next sender.
+//! over, never copied, unless it is small and others wait before it: many small replies to a client that does not
+//! read are gathered in few buffers. `Pool` keeps emptied buffers for the next sender.
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Data up to this size is copied behind the last buffer where that one has room.
+/// Data up to this size is copied behind what waits already.
 const COPY_BYTES_MAX: usize = 4 << 10;
+/// Room of a buffer that such data is gathered in.
+const GATHER_BYTES: usize = 16 << 10;
 /// Buffers with more room than this are freed, not kept.
 const KEPT_CAPACITY_MAX: usize = 64 << 10;
 /// The most room that all kept buffers may have together.
@@ -31,26 +33,26 @@ impl SendQueue {
         self.bytes == 0
     }
 
-    /// Takes what `data` holds from `sent` on and leaves it empty, with room from the pool.
-    pub(crate) fn push(&mut self, data: &mut Vec<u8>, sent: usize, pool: &mut Pool) {
-        let rest = data.len() - sent;
-        if rest == 0 {
-            return data.clear();
+    /// Takes what `data` holds and leaves it empty, with room from the pool.
+    pub(crate) fn push(&mut self, data: &mut Vec<u8>, pool: &mut Pool) {
+        let len = data.len();
+        if len == 0 {
+            return;
         }
-        self.bytes += rest;
-        if let Some(last) = self.buffers.back_mut()
-            && rest <= COPY_BYTES_MAX
-            && last.capacity() - last.len() >= rest
-        {
-            last.extend_from_slice(&data[sent..]);
-            return data.clear();
+        self.bytes += len;
+        if len > COPY_BYTES_MAX || self.buffers.is_empty() {
+            self.buffers.push_back(std::mem::replace(data, pool.take()));
+            return;
         }
-        if self.buffers.is_empty() {
-            self.head_sent = sent;
-        } else {
-            assert_eq!(sent, 0, "only the first buffer can have left in part");
+        match self.buffers.back_mut() {
+            Some(last) if last.capacity() - last.len() >= len => last.append(data),
+            _ => self.buffers.push_back(gathering(data)),
         }
-        self.buffers.push_back(std::mem::replace(data, pool.take()));
+    }
+
+    /// The unsent bytes of the first buffer.
+    pub(crate) fn first_piece(&self) -> Option<&[u8]> {
+        self.buffers.front().map(|first| &first[self.head_sent..])
     }
 
     /// The first unsent bytes, as many pieces as `into` has room for. The number of pieces.
@@ -78,6 +80,13 @@ impl SendQueue {
             pool.put(emptied);
         }
     }
+}
+
+/// A buffer that starts with `data` and has room for more of its size.
+fn gathering(data: &mut Vec<u8>) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(GATHER_BYTES);
+    buffer.append(data);
+    buffer
 }
 
 /// Emptied buffers, the last one used first: it is the likeliest to be in the cache.
@@ -124,10 +133,8 @@ mod tests {
             let mut data = Vec::new();
             for step in 0..200u32 {
                 data.resize(random.below(9000) as usize, step as u8);
-                let sent = if queue.is_empty() { random.below(data.len() as u64 + 1) as usize } else { 0 };
-                left.extend_from_slice(&data[..sent]);
                 pushed.extend_from_slice(&data);
-                queue.push(&mut data, sent, &mut pool);
+                queue.push(&mut data, &mut pool);
                 assert!(data.is_empty());
                 let ready = gathered(&queue, 3);
                 let taken = random.below(ready.len() as u64 + 1) as usize;
@@ -149,17 +156,9 @@ mod tests {
     fn many_small_replies_share_a_buffer() {
         let (mut queue, mut pool) = (SendQueue::default(), Pool::default());
         for _ in 0..1000 {
-            queue.push(&mut Vec::from(*b"+OK\r\n"), 0, &mut pool);
+            queue.push(&mut Vec::from(*b"+OK\r\n"), &mut pool);
         }
-        // The first one's exact allocation has no room; from the first with room on they gather.
-        let mut roomy = Vec::with_capacity(16 << 10);
-        roomy.push(b'x');
-        queue.push(&mut roomy, 0, &mut pool);
-        let before = queue.buffers.len();
-        for _ in 0..1000 {
-            queue.push(&mut Vec::from(*b"+OK\r\n"), 0, &mut pool);
-        }
-        assert_eq!(queue.buffers.len(), before);
+        assert_eq!((queue.bytes(), queue.buffers.len()), (5000, 2));
     }
 
     #[test]

@@ -8,6 +8,16 @@ use crate::ConnId;
 /// Tokens have 28 bits for the index; see `Token` of the engines.
 pub(crate) const INDEX_MAX: u32 = (1 << 28) - 1;
 
+/// Where a connection is between `adopt` and `Gone`. Each engine's opener says who moves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Open,
+    /// Closed with something queued; nothing is read any more.
+    Flushing,
+    /// Closed or failed; `Gone` has not been told.
+    Dying,
+}
+
 struct Slot<C> {
     generation: u32,
     conn: Option<C>,
@@ -46,6 +56,11 @@ impl<C> Table<C> {
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut C> {
         let slot = self.slots.get_mut(id.index as usize)?;
         if slot.generation == id.generation { slot.conn.as_mut() } else { None }
+    }
+
+    pub(crate) fn ids(&self) -> Vec<ConnId> {
+        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.conn.is_some());
+        live.map(|(index, slot)| ConnId { index: index as u32, generation: slot.generation }).collect()
     }
 
     pub(crate) fn remove(&mut self, id: ConnId) -> Option<C> {

@@ -1,7 +1,7 @@
 //! What the face promises beside the bytes: timeouts, wakers, ids, descriptors.
 use super::{LIMIT, Rig, on_every_engine};
 use crate::{CloseWhen, Event, Received};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
@@ -77,10 +77,7 @@ fn sending_nothing_is_nothing(mut rig: Rig) {
     rig.send(id, b"");
     rig.send(id, b"something");
     rig.send(id, b"");
-    rig.settle();
-    let mut reply = [0; 9];
-    client.read_exact(&mut reply).unwrap();
-    assert_eq!(&reply, b"something");
+    assert_eq!(rig.replied(&mut client, 9), b"something");
 }
 
 fn the_buffer_of_send_can_be_used_again_at_once(mut rig: Rig) {
@@ -96,8 +93,5 @@ fn the_buffer_of_send_can_be_used_again_at_once(mut rig: Rig) {
             rig.poll(Duration::ZERO);
         }
     }
-    rig.settle();
-    let mut reply = vec![0; expected.len()];
-    client.read_exact(&mut reply).unwrap();
-    assert_eq!(reply, expected);
+    assert_eq!(rig.replied(&mut client, expected.len()), expected);
 }

@@ -9,6 +9,7 @@ use crate::{
     Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, SocketOptions, open,
 };
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +137,18 @@ impl Rig {
         let mut data = data.to_vec();
         self.engine.send(id, &mut data);
         assert!(data.is_empty());
+    }
+
+    /// What a client reads, while the engine goes on.
+    pub(crate) fn replied(&mut self, client: &mut TcpStream, len: usize) -> Vec<u8> {
+        let (mut reply, mut have) = (vec![0; len], 0);
+        client.set_nonblocking(true).unwrap();
+        self.until("the reply", |_| {
+            have += client.read(&mut reply[have..]).unwrap_or(0);
+            have == len
+        });
+        client.set_nonblocking(false).unwrap();
+        reply
     }
 
     pub(crate) fn received(&self, id: ConnId) -> &[u8] {

@@ -1,0 +1,702 @@
+//! The engine over io_uring. On the path of every request: a share of one `io_uring_enter`, which submits all sends
+//! of the last batch, waits, and comes back with all that has arrived, already received.
+//!
+//! * Accepting and receiving are *multishot*: armed once a connection, they complete again and again. They end when
+//!   the kernel says so (no MORE flag): out of buffers, an error, a cancellation. `arm` starts them anew if wanted.
+//! * Received bytes lie in buffers of one ring (`buffers.rs`). What is not taken by `receive` until the next `poll` is
+//!   moved to the connection's `stash`, so during every wait all buffers are the kernel's, and running out of them is
+//!   a matter of one batch. A connection with more than `UNREAD_MAX` unread bytes is not received from until they
+//!   are read: that, not an operation, is what a pause comes to.
+//! * Sends are queued and submitted together by the next `poll`. The first try is *quick*: with MSG_DONTWAIT it
+//!   completes while it is being submitted. So the wait can ask for one completion more than there are quick sends,
+//!   and returns for news only, not for its own sends. What the kernel does not take at once is *patient*: it
+//!   completes when there is room, and is not counted.
+//!
+//! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed or failed:
+//! its operations are cancelled, and when the last has completed it leaves the table, its socket is closed and `Gone`
+//! is told. Until then it keeps its descriptor and its queue, because operations may use them.
+mod buffers;
+mod ring;
+mod token;
+
+use crate::epoll::{is_exhausted, now};
+use crate::listener::Listener;
+use crate::queue::{Pool, SendQueue};
+use crate::table::{Life, Table};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
+use buffers::{BUFFER_BYTES, Buffers, Chain, GROUP};
+use io_uring::{cqueue, opcode, types};
+use ring::Ring;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use token::Token;
+
+/// Unread bytes of a connection beyond which it is not received from.
+const UNREAD_MAX: usize = 16 * BUFFER_BYTES;
+/// How long accepting rests when the process or the system is out of descriptors or memory.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+/// The most that one send names; its length has 32 bits.
+const SEND_BYTES_MAX: usize = 1 << 30;
+/// How often a closing engine waits for its operations before it gives their memory up.
+const FAREWELLS_MAX: usize = 100;
+
+struct Conn {
+    fd: OwnedFd,
+    life: Life,
+    is_tcp: bool,
+    is_paused: bool,
+    /// Something waits that `receive` has not been told of, or has not taken.
+    is_unread: bool,
+    /// On the list of that name.
+    is_again: bool,
+    is_held: bool,
+    is_unsent: bool,
+    is_idle: bool,
+    /// Operations that the kernel has.
+    is_receiving: bool,
+    is_sending: bool,
+    is_watched: bool,
+    /// The receiving is being cancelled.
+    is_stopping: bool,
+    /// The kernel would take no more: sends are patient until the queue is empty.
+    is_blocked: bool,
+    has_ended: bool,
+    error: Option<i32>,
+    /// Length of the send under way.
+    sending_bytes: usize,
+    chain: Chain,
+    /// Older than the chain; read up to `stash_read`.
+    stash: Vec<u8>,
+    stash_read: usize,
+    /// Bytes of stash and chain.
+    unread_bytes: usize,
+    queue: SendQueue,
+}
+
+impl Conn {
+    fn new(fd: OwnedFd, is_tcp: bool) -> Conn {
+        Conn {
+            fd,
+            life: Life::Open,
+            is_tcp,
+            is_paused: false,
+            is_unread: false,
+            is_again: false,
+            is_held: false,
+            is_unsent: false,
+            is_idle: false,
+            is_receiving: false,
+            is_sending: false,
+            is_watched: false,
+            is_stopping: false,
+            is_blocked: false,
+            has_ended: false,
+            error: None,
+            sending_bytes: 0,
+            chain: Chain::default(),
+            stash: Vec::new(),
+            stash_read: 0,
+            unread_bytes: 0,
+            queue: SendQueue::default(),
+        }
+    }
+
+    fn has_operations(&self) -> bool {
+        self.is_receiving || self.is_sending || self.is_watched
+    }
+
+    fn wants_bytes(&self) -> bool {
+        self.life == Life::Open && !self.has_ended && self.error.is_none() && self.unread_bytes <= UNREAD_MAX
+    }
+
+    /// Takes at most `limit` bytes of the stash.
+    fn read_stash(&mut self, into: &mut Vec<u8>, limit: usize) -> usize {
+        let n = limit.min(self.stash.len() - self.stash_read);
+        into.extend_from_slice(&self.stash[self.stash_read..][..n]);
+        self.stash_read += n;
+        if self.stash_read == self.stash.len() {
+            self.stash = Vec::new();
+            self.stash_read = 0;
+        }
+        n
+    }
+}
+
+/// A listener and whether the kernel is accepting from it.
+struct Accepting {
+    listener: Arc<Listener>,
+    is_armed: bool,
+    is_ending: bool,
+}
+
+pub(crate) struct Uring {
+    /// Before `buffers` and `table`, which its operations use: fields are dropped in order.
+    ring: Ring,
+    buffers: Buffers,
+    table: Table<Conn>,
+    waker: Waker,
+    is_waker_armed: bool,
+    /// By the index in the token; ended ones leave a gap.
+    accepting: Vec<Option<Accepting>>,
+    rests_until: Option<Instant>,
+    /// Those to tell `Readable` of at the next poll.
+    again: Vec<ConnId>,
+    /// Those told `Readable` by the last poll, or with a chain since.
+    held: Vec<ConnId>,
+    /// Those with data sent since the last poll.
+    unsent: Vec<ConnId>,
+    /// Those whose receiving ended and may be armed anew.
+    idle: Vec<ConnId>,
+    /// Those without operations, to tell `Gone` of at the next poll.
+    dying: Vec<ConnId>,
+    /// Quick sends whose completion has not been taken.
+    quick_sends: usize,
+    pool: Pool,
+    completions: Vec<cqueue::Entry>,
+}
+
+impl Uring {
+    pub(crate) fn new() -> io::Result<Uring> {
+        let ring = Ring::new()?;
+        let buffers = Buffers::register(&ring.submitter())?;
+        Ok(Uring {
+            ring,
+            buffers,
+            table: Table::new(),
+            waker: Waker::new()?,
+            is_waker_armed: false,
+            accepting: Vec::new(),
+            rests_until: None,
+            again: Vec::new(),
+            held: Vec::new(),
+            unsent: Vec::new(),
+            idle: Vec::new(),
+            dying: Vec::new(),
+            quick_sends: 0,
+            pool: Pool::default(),
+            completions: Vec::new(),
+        })
+    }
+
+    // What a poll does before it waits.
+
+    /// Moves what was not received out of the kernel's buffers.
+    fn empty_buffers(&mut self) {
+        for id in self.held.drain(..) {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            conn.is_held = false;
+            if !conn.chain.is_empty() {
+                self.buffers.read(&mut conn.chain, &mut conn.stash, usize::MAX);
+            }
+        }
+        self.buffers.publish();
+    }
+
+    fn arm_idle(&mut self) {
+        for id in std::mem::take(&mut self.idle) {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            conn.is_idle = false;
+            if conn.wants_bytes() {
+                self.arm(id);
+            } else if conn.life == Life::Open && conn.error.is_none() {
+                self.watch(id);
+            }
+        }
+    }
+
+    fn send_unsent(&mut self) {
+        let mut unsent = std::mem::take(&mut self.unsent);
+        for id in unsent.drain(..) {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            conn.is_unsent = false;
+            if !conn.is_sending && conn.life != Life::Dying {
+                self.start_send(id);
+            }
+        }
+        self.unsent = unsent;
+    }
+
+    fn report_kept(&mut self, events: &mut Vec<Event>) {
+        for id in self.dying.drain(..) {
+            self.table.remove(id);
+            events.push(Event::Gone(id));
+        }
+        for id in std::mem::take(&mut self.again) {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            conn.is_again = false;
+            if conn.life == Life::Open && !conn.is_paused {
+                self.tell(id, events);
+            }
+        }
+    }
+
+    /// Arms what listens and is not armed, unless accepting rests; how long the rest still lasts.
+    fn arm_listeners(&mut self) -> Option<Duration> {
+        if let Some(until) = self.rests_until {
+            let left = until.saturating_duration_since(now());
+            if !left.is_zero() {
+                return Some(left);
+            }
+            self.rests_until = None;
+        }
+        for index in 0..self.accepting.len() {
+            self.arm_listener(index);
+        }
+        None
+    }
+
+    fn arm_listener(&mut self, index: usize) {
+        let Some(accepting) = self.accepting[index].as_mut().filter(|a| !a.is_armed && !a.is_ending) else {
+            return;
+        };
+        accepting.is_armed = true;
+        let fd = types::Fd(accepting.listener.fd());
+        let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        // SAFETY: the entry points to nothing.
+        unsafe { self.ring.push(entry.user_data(Token::Accept(index as u32).pack())) };
+    }
+
+    fn arm_waker(&mut self) {
+        if !self.is_waker_armed {
+            self.is_waker_armed = true;
+            let entry =
+                opcode::PollAdd::new(types::Fd(self.waker.fd()), libc::POLLIN as u32).multi(true).build();
+            // SAFETY: the entry points to nothing.
+            unsafe { self.ring.push(entry.user_data(Token::Waker.pack())) };
+        }
+    }
+
+    // Operations of a connection.
+
+    fn arm(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_receiving) else { return };
+        conn.is_receiving = true;
+        let entry = opcode::RecvMulti::new(types::Fd(conn.fd.as_raw_fd()), GROUP).build();
+        // SAFETY: the entry points to nothing; the buffers it chooses outlive the ring.
+        unsafe { self.ring.push(entry.user_data(Token::Receive(id).pack())) };
+    }
+
+    /// While nothing is received a reset must still be seen.
+    fn watch(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_watched) else { return };
+        conn.is_watched = true;
+        let entry = opcode::PollAdd::new(types::Fd(conn.fd.as_raw_fd()), libc::POLLERR as u32).build();
+        // SAFETY: the entry points to nothing.
+        unsafe { self.ring.push(entry.user_data(Token::Watch(id).pack())) };
+    }
+
+    fn start_send(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        assert!(!conn.is_sending, "one send at a time, or bytes could change places");
+        let Some(piece) = conn.queue.first_piece() else { return };
+        let len = piece.len().min(SEND_BYTES_MAX);
+        let (token, flags) = match conn.is_blocked {
+            true => (Token::PatientSend(id), libc::MSG_NOSIGNAL),
+            false => (Token::QuickSend(id), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT),
+        };
+        let fd = types::Fd(conn.fd.as_raw_fd());
+        let entry = opcode::Send::new(fd, piece.as_ptr(), len as u32).flags(flags).build();
+        conn.is_sending = true;
+        conn.sending_bytes = len;
+        self.quick_sends += usize::from(!conn.is_blocked);
+        // SAFETY: the piece is the queue's first buffer. A connection leaves the table only when `is_sending` is
+        // false, that is after this entry's completion; the queue drops its first buffer only in `advance`, and
+        // appends to it only within its capacity, behind the piece.
+        unsafe { self.ring.push(entry.user_data(token.pack())) };
+    }
+
+    fn cancel(&mut self, token: Token) {
+        let entry = opcode::AsyncCancel::new(token.pack()).build();
+        // SAFETY: the entry points to nothing.
+        unsafe { self.ring.push(entry.user_data(Token::Cancel.pack())) };
+    }
+
+    /// Puts it where the next poll looks whether it is to be received from.
+    fn set_idle(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_idle && !conn.is_receiving) {
+            conn.is_idle = true;
+            self.idle.push(id);
+        }
+    }
+
+    fn remember(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_again) {
+            conn.is_again = true;
+            self.again.push(id);
+        }
+    }
+
+    /// Tells `Readable`, once a poll, unless it is paused.
+    fn tell(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        let is_news = !conn.is_held;
+        conn.is_held = true;
+        conn.is_unread = true;
+        if is_news {
+            self.held.push(id);
+            if !conn.is_paused {
+                events.push(Event::Readable(id));
+            }
+        }
+    }
+
+    // The end of a connection.
+
+    fn kill(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life != Life::Dying) else { return };
+        conn.life = Life::Dying;
+        self.buffers.clear(&mut conn.chain);
+        conn.stash = Vec::new();
+        let (receiving, watched) = (conn.is_receiving, conn.is_watched);
+        let sending = conn.is_sending && conn.is_blocked;
+        if !conn.has_operations() {
+            return self.dying.push(id);
+        }
+        for (is_under_way, token) in [
+            (receiving, Token::Receive(id)),
+            (watched, Token::Watch(id)),
+            // A quick send needs no cancelling: it completes by itself.
+            (sending, Token::PatientSend(id)),
+        ] {
+            if is_under_way {
+                self.cancel(token);
+            }
+        }
+    }
+
+    /// After an operation has completed: tells `Gone` if it was the last of a dying connection.
+    fn retire(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let is_over = |conn: &Conn| conn.life == Life::Dying && !conn.has_operations();
+        if self.table.get(id).is_some_and(is_over) {
+            self.table.remove(id);
+            events.push(Event::Gone(id));
+        }
+    }
+
+    /// All has been sent: closes so that the peer gets it.
+    fn finish(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get(id)
+            && conn.is_tcp
+        {
+            socket::discard(conn.fd.as_raw_fd());
+        }
+        self.kill(id);
+    }
+
+    // What completions say.
+
+    fn on_completion(&mut self, entry: &cqueue::Entry, events: &mut Vec<Event>) {
+        match Token::unpack(entry.user_data()) {
+            Token::Receive(id) => self.on_received(id, entry, events),
+            Token::QuickSend(id) => {
+                self.quick_sends -= 1;
+                self.on_sent(id, entry.result(), events);
+            }
+            Token::PatientSend(id) => self.on_sent(id, entry.result(), events),
+            Token::Watch(id) => self.on_watched(id, entry.result(), events),
+            Token::Accept(index) => self.on_accepted(index as usize, entry, events),
+            Token::Waker => {
+                self.is_waker_armed = cqueue::more(entry.flags());
+                self.waker.silence();
+                events.push(Event::Woken);
+            }
+            Token::Cancel => {}
+        }
+    }
+
+    fn on_received(&mut self, id: ConnId, entry: &cqueue::Entry, events: &mut Vec<Event>) {
+        self.keep_received(id, entry, events);
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if !cqueue::more(entry.flags()) {
+            conn.is_receiving = false;
+            conn.is_stopping = false;
+            match conn.life {
+                Life::Dying => self.retire(id, events),
+                Life::Open | Life::Flushing => self.set_idle(id),
+            }
+        } else if !conn.wants_bytes() && conn.life == Life::Open && !conn.is_stopping {
+            conn.is_stopping = true;
+            self.cancel(Token::Receive(id));
+        }
+    }
+
+    /// The bytes, the end or the error that a completion of the receiving brings.
+    fn keep_received(&mut self, id: ConnId, entry: &cqueue::Entry, events: &mut Vec<Event>) {
+        let buffer = cqueue::buffer_select(entry.flags());
+        let is_open = |conn: &&mut Conn| conn.life == Life::Open;
+        let Some(conn) = self.table.get_mut(id).filter(is_open) else {
+            if let Some(number) = buffer {
+                self.buffers.release(number);
+            }
+            return self.on_late_result(id, entry.result());
+        };
+        match (entry.result(), buffer) {
+            (n @ 1.., Some(number)) => {
+                self.buffers.append(&mut conn.chain, number, n as u32);
+                conn.unread_bytes += n as usize;
+                return self.tell(id, events);
+            }
+            (_, Some(number)) => self.buffers.release(number),
+            (_, None) => {}
+        }
+        match -entry.result() {
+            0 => {
+                conn.has_ended = true;
+                self.tell(id, events);
+            }
+            // No buffer was left, or we stopped it: it is armed anew when there is room.
+            libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
+            error => {
+                conn.error = Some(error);
+                match conn.is_paused {
+                    // Nobody would find out by reading.
+                    true => self.kill(id),
+                    false => self.tell(id, events),
+                }
+            }
+        }
+    }
+
+    /// A connection that reads no more has only resets to fear.
+    fn on_late_result(&mut self, id: ConnId, result: i32) {
+        if result < 0 && ![libc::ENOBUFS, libc::ECANCELED, libc::EINTR, libc::EAGAIN].contains(&-result) {
+            self.kill(id);
+        }
+    }
+
+    fn on_sent(&mut self, id: ConnId, result: i32, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        conn.is_sending = false;
+        if conn.life == Life::Dying {
+            return self.retire(id, events);
+        }
+        match result {
+            sent @ 0.. => {
+                conn.queue.advance(sent as usize, &mut self.pool);
+                conn.is_blocked |= (sent as usize) < conn.sending_bytes;
+            }
+            failed if failed == -libc::EAGAIN => conn.is_blocked = true,
+            failed if failed == -libc::EINTR => {}
+            _ => {
+                self.kill(id);
+                return;
+            }
+        }
+        match conn.queue.is_empty() {
+            true => self.on_emptied(id, events),
+            false => self.start_send(id),
+        }
+    }
+
+    fn on_emptied(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if conn.life == Life::Flushing {
+            return self.finish(id);
+        }
+        if conn.is_blocked {
+            conn.is_blocked = false;
+            events.push(Event::Drained(id));
+        }
+    }
+
+    fn on_watched(&mut self, id: ConnId, result: i32, events: &mut Vec<Event>) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        conn.is_watched = false;
+        match conn.life {
+            Life::Dying => self.retire(id, events),
+            // Receiving finds the error out by itself, behind the bytes that came before it.
+            Life::Open if conn.is_receiving || !conn.is_paused => {}
+            Life::Open | Life::Flushing if result > 0 && result & i32::from(libc::POLLERR) != 0 => {
+                self.kill(id)
+            }
+            Life::Open | Life::Flushing => {}
+        }
+    }
+
+    fn on_accepted(&mut self, index: usize, entry: &cqueue::Entry, events: &mut Vec<Event>) {
+        let Some(Some(accepting)) = self.accepting.get_mut(index) else { return };
+        match entry.result() {
+            fd @ 0.. => {
+                // SAFETY: the kernel has just made this descriptor for us.
+                let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+                // One that is gone already is dropped.
+                events.extend(accepting.listener.described(fd).ok().map(Event::Accepted));
+            }
+            error if is_exhausted(&io::Error::from_raw_os_error(-error)) => {
+                self.rests_until = Some(now() + ACCEPT_REST);
+            }
+            // It concerned one connection, or the end of the accepting.
+            _ => {}
+        }
+        if !cqueue::more(entry.flags()) {
+            accepting.is_armed = false;
+            if accepting.is_ending {
+                self.accepting[index] = None;
+            }
+        }
+    }
+
+    /// Cancels everything and waits until nothing uses our memory any more.
+    fn say_farewell(&mut self) -> io::Result<()> {
+        for id in self.table.ids() {
+            self.kill(id);
+        }
+        let mut events = Vec::new();
+        for _ in 0..FAREWELLS_MAX {
+            self.report_kept(&mut events);
+            if self.table.ids().is_empty() {
+                return Ok(());
+            }
+            self.ring.enter(1, Some(Duration::from_millis(10)))?;
+            self.take_completions(&mut events);
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    fn take_completions(&mut self, events: &mut Vec<Event>) {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.ring.take_completions(&mut completions);
+        for entry in completions.drain(..) {
+            self.on_completion(&entry, events);
+        }
+        self.completions = completions;
+    }
+}
+
+impl Engine for Uring {
+    fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()> {
+        listener.set_nonblocking(false)?;
+        self.accepting.push(Some(Accepting { listener, is_armed: false, is_ending: false }));
+        Ok(())
+    }
+
+    fn stop_listening(&mut self) {
+        for index in 0..self.accepting.len() {
+            let Some(accepting) = &mut self.accepting[index] else { continue };
+            match accepting.is_armed {
+                // The listener must stay open while an entry that has not been submitted names its number.
+                true => {
+                    accepting.is_ending = true;
+                    self.cancel(Token::Accept(index as u32));
+                }
+                false => self.accepting[index] = None,
+            }
+        }
+        self.rests_until = None;
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId> {
+        let is_tcp = matches!(accepted.peer, Peer::Tcp { .. });
+        if is_tcp {
+            socket::set_up(&accepted.fd, options)?;
+        }
+        let id = self.table.insert(Conn::new(accepted.fd, is_tcp));
+        self.arm(id);
+        Ok(id)
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+        let before = events.len();
+        self.empty_buffers();
+        self.arm_waker();
+        let rest = self.arm_listeners();
+        self.arm_idle();
+        self.send_unsent();
+        self.report_kept(events);
+        let (want, timeout) = match events.len() == before {
+            true => (self.quick_sends + 1, [timeout, rest].into_iter().flatten().min()),
+            false => (0, None),
+        };
+        let want = if timeout == Some(Duration::ZERO) { 0 } else { want };
+        self.ring.enter(want, timeout)?;
+        self.take_completions(events);
+        Ok(())
+    }
+
+    fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) else {
+            return Received::Failed(io::ErrorKind::NotConnected.into());
+        };
+        if conn.unread_bytes > 0 {
+            let limit = limit.max(1);
+            let mut n = conn.read_stash(into, limit);
+            n += self.buffers.read(&mut conn.chain, into, limit - n);
+            conn.unread_bytes -= n;
+            conn.is_unread = conn.unread_bytes > 0 || conn.has_ended || conn.error.is_some();
+            let (is_unread, is_idle) = (conn.is_unread, !conn.is_receiving && conn.wants_bytes());
+            if is_unread {
+                self.remember(id);
+            }
+            if is_idle {
+                self.set_idle(id);
+            }
+            return Received::Bytes(n);
+        }
+        conn.is_unread = false;
+        if let Some(error) = conn.error {
+            self.kill(id);
+            return Received::Failed(io::Error::from_raw_os_error(error));
+        }
+        if conn.has_ended { Received::End } else { Received::Empty }
+    }
+
+    fn send(&mut self, id: ConnId, data: &mut Vec<u8>) {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) else {
+            return data.clear();
+        };
+        conn.queue.push(data, &mut self.pool);
+        if !conn.is_unsent && !conn.queue.is_empty() {
+            conn.is_unsent = true;
+            self.unsent.push(id);
+        }
+    }
+
+    fn unsent_bytes(&self, id: ConnId) -> usize {
+        self.table.get(id).filter(|conn| conn.life != Life::Dying).map_or(0, |conn| conn.queue.bytes())
+    }
+
+    fn pause(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) {
+            conn.is_paused = true;
+        }
+    }
+
+    fn resume(&mut self, id: ConnId) {
+        let is_paused = |conn: &&mut Conn| conn.life == Life::Open && conn.is_paused;
+        let Some(conn) = self.table.get_mut(id).filter(is_paused) else { return };
+        conn.is_paused = false;
+        if conn.is_unread {
+            self.remember(id);
+        }
+    }
+
+    fn close(&mut self, id: ConnId, when: CloseWhen) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        match when {
+            CloseWhen::Now => self.kill(id),
+            CloseWhen::Flushed if conn.life == Life::Dying => {}
+            CloseWhen::Flushed if conn.queue.is_empty() => self.finish(id),
+            CloseWhen::Flushed => {
+                conn.life = Life::Flushing;
+                self.buffers.clear(&mut conn.chain);
+                conn.stash = Vec::new();
+            }
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        if self.say_farewell().is_err() {
+            // Another thread's rings, or an operation that does not end: its memory is given up, not freed.
+            std::mem::forget(std::mem::replace(&mut self.table, Table::new()));
+            std::mem::forget(std::mem::take(&mut self.pool));
+        }
+    }
+}
