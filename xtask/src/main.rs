@@ -3,6 +3,7 @@
 //! | command | does |
 //! |---|---|
 //! | `test` | everything a change has to pass: what the tests need, formatting, clippy, tidy, then every test |
+//! | `setup` | installs what the tests need; `test` begins with it |
 //! | `tidy` | the rules of the house that a machine can check |
 //! | `docs` | writes the generated documents anew |
 //! | `bench NAME [...]` | the measurements behind every figure that is quoted |
@@ -21,14 +22,15 @@ mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo xtask test | tidy | docs | bench NAME [...] | fuzz TARGET SECONDS | asan | valgrind";
+const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | fuzz TARGET SECONDS \
+    | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args[..] {
         ["test"] => test::run(),
+        ["setup"] => setup::run(),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(),
         ["bench", ref rest @ ..] => bench::run(rest),

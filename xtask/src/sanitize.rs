@@ -10,7 +10,7 @@ const UNSAFE_CRATES: [&str; 2] = ["pack", "net"];
 pub(crate) fn asan() -> Outcome {
     let mut command = nightly_cargo()?;
     command.arg("test").args(UNSAFE_CRATES.iter().flat_map(|name| ["--package", name]));
-    command.args(["--target", &host()?, "--target-dir"]).arg(target("asan"));
+    command.args(["--lib", "--tests", "--target", &host()?, "--target-dir"]).arg(target("asan"));
     command.env("RUSTFLAGS", "-Zsanitizer=address -Cdebug-assertions").env("PROPTEST_CASES", "64");
     execute(command.env("ASAN_OPTIONS", "detect_stack_use_after_return=1"))
 }
@@ -29,7 +29,7 @@ pub(crate) fn valgrind() -> Outcome {
 /// Builds a crate's tests and names the programs, as cargo's messages list them.
 fn test_programs(package: &str) -> Result<Vec<PathBuf>, String> {
     let mut command = cargo();
-    command.args(["test", "--no-run", "--package", package, "--message-format=json"]);
+    command.args(["test", "--lib", "--tests", "--no-run", "--package", package, "--message-format=json"]);
     let output =
         command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo test --no-run: {e}"))?;
     if !output.status.success() {
