@@ -43,8 +43,9 @@ fn note_of(Millis(ms): Millis) -> u64 {
     u64::try_from(ms).unwrap_or(0).max(FIRST_NOTE)
 }
 
+/// Always before [`NEVER_DUE`]: something waits.
 fn time_of(note: u64) -> i64 {
-    i64::try_from(note).unwrap_or(NEVER_DUE)
+    i64::try_from(note).unwrap_or(NEVER_DUE).min(NEVER_DUE - 1)
 }
 
 /// An entry of the map, present or to come, in its leaf.

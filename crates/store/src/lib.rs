@@ -13,13 +13,23 @@
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
 mod entry;
 mod expire;
+#[cfg(test)]
+mod expire_tests;
 mod info;
 mod keyspace;
+#[cfg(test)]
+mod keyspace_tests;
 mod list;
 mod listpack;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod properties;
 mod settings;
 mod shard;
 mod string;
+#[cfg(test)]
+mod value_tests;
 mod view;
 mod wheel;
 mod whole;

@@ -269,18 +269,9 @@ impl<'v> ListMut<'v> {
             return;
         }
         match self.tree() {
-            None => self.visit_draft(index, towards, visit),
+            None => self.desk.buffers.draft.visit(index, towards, visit),
             Some(tree) => tree.seq.visit(index, towards, visit),
         }
-    }
-
-    fn visit_draft(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
-        let draft = &self.desk.buffers.draft;
-        let mut go = |at: u64| draft.get(at).is_none_or(|item| visit(at, item).is_break());
-        let _ = match towards {
-            End::Tail => (index..draft.len()).any(&mut go),
-            End::Head => (0..=index).rev().any(&mut go),
-        };
     }
 
     /// Tells how much the command is about to add, so that the list's name changes as in Redis, which looks at all of it at once and
@@ -312,10 +303,12 @@ impl<'v> ListMut<'v> {
     /// The size of the draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
     fn draft_listpack_bytes(&self) -> u64 {
         let mut sum = listpack::EMPTY_BYTES;
-        self.visit_draft(0, End::Tail, &mut |_, item| {
-            sum += listpack::entry_bytes(item);
-            ControlFlow::Continue(())
-        });
+        if self.desk.buffers.draft.len() > 0 {
+            self.desk.buffers.draft.visit(0, End::Tail, &mut |_, item| {
+                sum += listpack::entry_bytes(item);
+                ControlFlow::Continue(())
+            });
+        }
         sum
     }
 

@@ -1,0 +1,253 @@
+//! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
+use crate::keyspace_tests::{NOW, keyspace, set, with};
+use crate::{AddError, Deadline, End, Expiry, Fill, Form, KeyInfo, Keyspace, Kind, Settings, WrongType};
+use base::{Item, Millis};
+
+fn info(keyspace: &Keyspace, key: &str) -> KeyInfo {
+    with(keyspace, NOW, key, |view, key| view.info(key)).expect("the key is there")
+}
+
+fn encoding_of(value: &str, form: Form) -> &'static str {
+    let keyspace = keyspace(0);
+    with(&keyspace, NOW, "k", |view, key| view.put_string(key, value.as_bytes(), form, Expiry::Clear));
+    info(&keyspace, "k").encoding
+}
+
+#[test]
+fn a_string_goes_by_the_name_that_redis_gives_it() {
+    let (short, long) = ("x".repeat(44), "x".repeat(45));
+    let cases = [
+        ("1", "int"),
+        ("-9223372036854775808", "int"),
+        ("9223372036854775808", "embstr"),
+        ("007", "embstr"),
+        ("3.5", "embstr"),
+        ("", "embstr"),
+        (&short[..], "embstr"),
+        (&long[..], "raw"),
+    ];
+    for (value, name) in cases {
+        assert_eq!(encoding_of(value, Form::Auto), name, "{value:?}");
+        let as_text = if name == "int" { "embstr" } else { name };
+        assert_eq!(encoding_of(value, Form::Text), as_text, "{value:?}");
+        assert_eq!(encoding_of(value, Form::Raw), "raw", "{value:?}");
+    }
+    assert_eq!(encoding_of(&"x".repeat(5000), Form::Auto), "raw");
+}
+
+#[test]
+fn append_and_set_range_make_a_string_raw_and_incr_makes_it_int_again() {
+    let keyspace = keyspace(0);
+    with(&keyspace, NOW, "k", |view, key| {
+        assert_eq!(view.append(key, b"12"), Ok(2));
+        assert_eq!(view.info(key).map(|info| info.encoding), Some("int"), "created by APPEND");
+        assert_eq!(view.append(key, b"3"), Ok(3));
+        assert_eq!(view.info(key).map(|info| info.encoding), Some("raw"));
+        assert_eq!(view.string(key), Ok(Some(Item::Int(123))));
+        assert_eq!(view.add(key, 1), Ok(124));
+        assert_eq!(view.info(key).map(|info| info.encoding), Some("int"));
+    });
+    with(&keyspace, NOW, "r", |view, key| {
+        assert_eq!(view.set_range(key, 3, b"x"), Ok(4));
+        assert_eq!(view.string(key), Ok(Some(Item::Bytes(b"\0\0\0x"))));
+        assert_eq!(view.info(key).map(|info| info.encoding), Some("raw"));
+    });
+}
+
+#[test]
+fn add_refuses_what_is_no_number_and_keeps_the_deadline() {
+    let keyspace = keyspace(0);
+    set(&keyspace, "n", "10", Expiry::At(Millis(NOW.0 + 5)));
+    set(&keyspace, "spaced", " 1", Expiry::Clear);
+    set(&keyspace, "zeros", "01", Expiry::Clear);
+    set(&keyspace, "long", &"1".repeat(2000), Expiry::Clear);
+    let add = |key, delta| with(&keyspace, NOW, key, |view, key| view.add(key, delta));
+    assert_eq!(add("n", -300), Ok(-290));
+    assert_eq!(with(&keyspace, NOW, "n", |v, k| v.deadline(k)), Some(Deadline::At(Millis(NOW.0 + 5))));
+    for key in ["spaced", "zeros", "long"] {
+        assert_eq!(add(key, 1), Err(AddError::NotAnInteger), "{key}");
+    }
+    with(&keyspace, NOW, "list", |view, key| view.list_or_new(key).expect("new").push(End::Head, b"1"));
+    assert_eq!(add("list", 1), Err(AddError::WrongType));
+    assert_eq!(with(&keyspace, Millis(NOW.0 + 5), "n", |v, k| v.add(k, 7)), Ok(7), "it had expired");
+    assert_eq!(with(&keyspace, NOW, "n", |v, k| v.deadline(k)), Some(Deadline::Never));
+}
+
+#[test]
+fn the_deadline_is_kept_cleared_or_set_as_the_write_says() {
+    let keyspace = keyspace(0);
+    let at = |ms| Millis(NOW.0 + ms);
+    let deadline = || with(&keyspace, NOW, "k", |view, key| view.deadline(key));
+    set(&keyspace, "k", "1", Expiry::At(at(100)));
+    set(&keyspace, "k", "a longer value", Expiry::Keep);
+    assert_eq!(deadline(), Some(Deadline::At(at(100))));
+    set(&keyspace, "k", "v", Expiry::At(Millis(i64::MAX)));
+    assert_eq!(deadline(), Some(Deadline::At(Millis(i64::MAX))));
+    set(&keyspace, "k", "v", Expiry::Clear);
+    assert_eq!(deadline(), Some(Deadline::Never));
+    assert!(with(&keyspace, NOW, "k", |view, key| view.set_deadline(key, Deadline::At(at(7)))));
+    assert_eq!(deadline(), Some(Deadline::At(at(7))));
+    assert_eq!(with(&keyspace, NOW, "k", |v, k| v.string(k) == Ok(Some(Item::Bytes(b"v")))), true);
+    assert!(with(&keyspace, NOW, "k", |view, key| view.set_deadline(key, Deadline::At(NOW))));
+    assert_eq!(deadline(), None, "a deadline that has passed removes the key");
+    assert!(!with(&keyspace, NOW, "k", |view, key| view.set_deadline(key, Deadline::Never)));
+}
+
+#[test]
+fn strings_move_outside_their_entry_and_back_with_their_length() {
+    let keyspace = keyspace(0);
+    set(&keyspace, "k", &"x".repeat(512), Expiry::Clear);
+    assert!(info(&keyspace, "k").is_inline);
+    with(&keyspace, NOW, "k", |view, key| view.append(key, b"y").expect("a string"));
+    let outside = info(&keyspace, "k");
+    assert!(!outside.is_inline && outside.len == 513 && outside.memory_bytes >= 513 + 24);
+    assert_eq!(outside.stats.outside.nodes, 1);
+    set(&keyspace, "k", "short", Expiry::Clear);
+    assert!(info(&keyspace, "k").is_inline);
+}
+
+/// Pushes `values` one command at a time under `settings`, and names the list after each.
+fn names(settings: &Settings, values: &[&str]) -> Vec<&'static str> {
+    let keyspace = keyspace(0);
+    let name_after = |value: &&str| {
+        let (mut view, key) = keyspace.lock_one(0, NOW, settings, b"k");
+        view.list_or_new(&key).expect("a list").push(End::Tail, value.as_bytes());
+        view.info(&key).expect("it is there").encoding
+    };
+    values.iter().map(name_after).collect()
+}
+
+#[test]
+fn a_list_is_a_quicklist_from_the_push_on_that_redis_makes_it_one() {
+    let value = "x".repeat(100);
+    let all = names(&Settings::default(), &[&value[..]; 90]);
+    assert_eq!(all.iter().position(|name| *name == "quicklist"), Some(79));
+    let mut settings = Settings::default();
+    settings.list.fill = Fill::Entries(5);
+    let all = names(&settings, &["1"; 7]);
+    assert_eq!(all.iter().position(|name| *name == "quicklist"), Some(5));
+}
+
+#[test]
+fn what_a_command_announces_is_weighed_as_plain_text_before_it_is_added() {
+    let (keyspace, value) = (keyspace(0), "x".repeat(100));
+    with(&keyspace, NOW, "k", |view, key| {
+        let mut list = view.list_or_new(key).expect("a list");
+        list.announce(81, 8100);
+        (0..81).for_each(|_| list.push(End::Tail, value.as_bytes()));
+    });
+    assert_eq!(info(&keyspace, "k").encoding, "listpack");
+}
+
+#[test]
+fn a_quicklist_is_a_listpack_again_at_half_the_limit() {
+    let (keyspace, value) = (keyspace(0), "x".repeat(100));
+    with(&keyspace, NOW, "k", |view, key| {
+        let mut list = view.list_or_new(key).expect("a list");
+        (0..300).for_each(|_| list.push(End::Tail, value.as_bytes()));
+    });
+    let pop = || {
+        with(&keyspace, NOW, "k", |view, key| {
+            view.list_mut(key).expect("a list").expect("it is there").pop(End::Head, |_| ());
+        })
+    };
+    (0..260).for_each(|_| pop());
+    assert_eq!((info(&keyspace, "k").len, info(&keyspace, "k").encoding), (40, "quicklist"));
+    pop();
+    assert_eq!(info(&keyspace, "k").encoding, "listpack");
+    let mut settings = Settings::default();
+    settings.list.fill = Fill::Entries(5);
+    let (mut view, key) = keyspace.lock_one(0, NOW, &settings, b"few");
+    (0..6).for_each(|_| view.list_or_new(&key).expect("a list").push(End::Tail, b"1"));
+    for len in [5, 4, 3, 2] {
+        view.list_mut(&key).expect("a list").expect("it is there").pop(End::Tail, |_| ());
+        let name = if len == 2 { "listpack" } else { "quicklist" };
+        assert_eq!(view.info(&key).map(|info| (info.len, info.encoding)), Some((len, name)));
+    }
+}
+
+#[test]
+fn a_large_cut_out_of_a_quicklist_still_finds_its_name() {
+    let keyspace = keyspace(0);
+    with(&keyspace, NOW, "k", |view, key| {
+        let mut list = view.list_or_new(key).expect("a list");
+        (0..20_000).for_each(|n: u32| list.push(End::Tail, n.to_string().as_bytes()));
+    });
+    let cut = |index, count| {
+        with(&keyspace, NOW, "k", |view, key| {
+            view.list_mut(key).expect("a list").expect("it is there").remove(index, count);
+        })
+    };
+    cut(0, 10_000);
+    assert_eq!(info(&keyspace, "k").encoding, "quicklist");
+    cut(100, 9_900);
+    assert_eq!((info(&keyspace, "k").len, info(&keyspace, "k").encoding), (100, "listpack"));
+    cut(0, 100);
+    assert_eq!(keyspace.len(0), 0, "an empty list takes its key with it");
+}
+
+#[test]
+fn a_list_leaves_its_entry_when_it_grows_and_returns_when_it_is_short_again() {
+    let keyspace = keyspace(0);
+    let edit = |act: &dyn Fn(&mut crate::ListMut<'_>)| {
+        with(&keyspace, NOW, "k", |view, key| act(&mut view.list_or_new(key).expect("a list")));
+        info(&keyspace, "k").is_inline
+    };
+    assert!(edit(&|list| list.push(End::Head, b"first")));
+    assert!(!edit(&|list| (0..60).for_each(|_| list.push(End::Tail, b"some more text"))));
+    assert!(!edit(&|list| list.remove(1, 50)), "not at the same size");
+    assert!(edit(&|list| list.remove(1, 9)));
+    assert!(!edit(&|list| list.set(0, &[b'x'; 400])));
+    assert!(edit(&|list| list.set(0, b"x")));
+    let all = with(&keyspace, NOW, "k", |view, key| {
+        let list = view.list(key).expect("a list").expect("it is there");
+        (0..list.len()).map(|n| list.get(n, |item| item.len()).expect("in range")).collect::<Vec<_>>()
+    });
+    assert_eq!(all, [1, 14]);
+}
+
+#[test]
+fn a_list_keeps_its_deadline_through_edits_in_and_outside_its_entry() {
+    let keyspace = keyspace(0);
+    let at = Deadline::At(Millis(NOW.0 + 1000));
+    with(&keyspace, NOW, "k", |view, key| {
+        view.list_or_new(key).expect("a list").push(End::Tail, b"1");
+        assert!(view.set_deadline(key, at));
+        (0..200)
+            .for_each(|_| view.list_or_new(key).expect("a list").push(End::Tail, b"twenty bytes of text"));
+        assert_eq!(view.deadline(key), Some(at));
+        assert!(view.set_deadline(key, Deadline::Never) && view.set_deadline(key, at));
+        assert_eq!(view.list(key).expect("a list").map(|list| list.len()), Some(201));
+        view.list_mut(key).expect("a list").expect("it is there").remove(1, 200);
+        assert_eq!(view.deadline(key), Some(at));
+    });
+}
+
+#[test]
+fn a_new_list_nobody_pushes_to_is_not_there() {
+    let keyspace = keyspace(0);
+    with(&keyspace, NOW, "k", |view, key| {
+        drop(view.list_or_new(key).expect("a list"));
+        assert!(!view.exists(key));
+        assert!(view.list_mut(key).expect("nothing").is_none());
+    });
+    assert_eq!(keyspace.len(0), 0);
+}
+
+#[test]
+fn a_value_of_another_type_is_refused_and_stays() {
+    let keyspace = keyspace(0);
+    set(&keyspace, "s", "text", Expiry::Clear);
+    with(&keyspace, NOW, "s", |view, key| {
+        assert!(view.list(key).is_err() && view.list_mut(key).is_err() && view.list_or_new(key).is_err());
+        assert_eq!(view.kind(key), Some(Kind::String));
+        assert_eq!(view.kind(key).map(Kind::name), Some("string"));
+    });
+    with(&keyspace, NOW, "l", |view, key| {
+        view.list_or_new(key).expect("a list").push(End::Head, b"1");
+        assert_eq!(view.string(key), Err(WrongType));
+        assert_eq!(view.append(key, b"x"), Err(WrongType));
+        assert_eq!(view.set_range(key, 0, b"x"), Err(WrongType));
+        assert_eq!(view.kind(key).map(Kind::name), Some("list"));
+    });
+}
