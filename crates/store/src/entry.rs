@@ -17,7 +17,7 @@
 //!
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
-use crate::list::Tree;
+use crate::tree::Tree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
 

@@ -8,6 +8,7 @@
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `entry.rs` | the bytes of a keyspace entry |
 //! | `string.rs`, `list.rs` | one value API a type |
+//! | `tree.rs` | a list outside its entry |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
@@ -28,6 +29,7 @@ mod properties;
 mod settings;
 mod shard;
 mod string;
+mod tree;
 #[cfg(test)]
 mod value_tests;
 mod view;

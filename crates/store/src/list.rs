@@ -12,6 +12,7 @@
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
 use crate::entry::{Large, Meta, Shape, Stamp};
 use crate::listpack::{self, Encoding};
+use crate::tree::{RETURN_BYTES_MAX, Tree};
 use crate::view::Desk;
 use crate::{Deadline, End, Key, View, WrongType};
 use base::Item;
@@ -22,96 +23,8 @@ use std::ops::ControlFlow;
 /// A list leaves its entry when its image outgrows either.
 const IMAGE_BYTES_MAX: usize = 192;
 const IMAGE_LEN_MAX: u64 = 128;
-/// And returns when its listpack would be no larger than these: far enough below that a list which swings around the limit stays outside.
-const RETURN_BYTES_MAX: u64 = 64;
-const RETURN_LEN_MAX: u64 = 32;
 /// No image is a larger listpack than this: so many integers of 10 bytes, or its bytes of text and 3 for each.
 const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;
-/// Removing more elements than this from a tree does not add up their sizes.
-const SUMMED_LEN_MAX: u64 = 1024;
-
-/// A list outside its entry.
-#[derive(Clone)]
-pub(crate) struct Tree {
-    pub(crate) seq: Seq,
-    /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is short again.
-    pub(crate) listpack_bytes: Option<u64>,
-    pub(crate) encoding: Encoding,
-}
-
-impl Tree {
-    fn grow(&mut self, bytes: u64) {
-        self.listpack_bytes = self.listpack_bytes.map(|sum| sum + bytes);
-    }
-
-    fn shrink(&mut self, bytes: u64) {
-        self.listpack_bytes = self.listpack_bytes.map(|sum| sum - bytes);
-    }
-
-    fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
-        self.grow(listpack::entry_bytes(Item::classify(value)));
-        self.seq.push(end, value, limits);
-    }
-
-    fn pop<R>(&mut self, end: End, limits: &Limits, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        let mut bytes = 0;
-        let taken = self.seq.pop(end, limits, |item| {
-            bytes = listpack::entry_bytes(item);
-            take(item)
-        });
-        self.shrink(bytes);
-        taken
-    }
-
-    fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
-        let old = self.seq.get(index, listpack::entry_bytes).unwrap_or(0);
-        self.shrink(old);
-        self.grow(listpack::entry_bytes(Item::classify(value)));
-        self.seq.set(index, value, limits);
-    }
-
-    fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
-        if count <= SUMMED_LEN_MAX {
-            let removed = self.sum(index, count);
-            self.shrink(removed);
-        } else {
-            self.listpack_bytes = None;
-        }
-        self.seq.remove(index, count, limits);
-    }
-
-    /// The listpack bytes of `count` elements from `index` on.
-    fn sum(&self, index: u64, count: u64) -> u64 {
-        let mut sum = 0;
-        if count > 0 {
-            self.seq.visit(index, End::Tail, &mut |at, item| {
-                sum += listpack::entry_bytes(item);
-                if at + 1 < index + count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-        }
-        sum
-    }
-
-    /// After a removal: the name may change back, and a size that got lost is found again once that is cheap.
-    fn settle(&mut self, limits: &Limits) {
-        let len = self.seq.len();
-        if listpack::is_surely_long(limits.fill, len) {
-            return;
-        }
-        if self.listpack_bytes.is_none() {
-            self.listpack_bytes = Some(listpack::EMPTY_BYTES + self.sum(0, len));
-        }
-        let fits = |bytes| listpack::fits_half(limits.fill, bytes, len);
-        if self.listpack_bytes.is_some_and(fits) {
-            self.encoding = Encoding::Listpack;
-        }
-    }
-
-    /// Whether it is short enough to lie inside its entry.
-    fn is_small(&self) -> bool {
-        self.seq.len() <= RETURN_LEN_MAX && self.listpack_bytes.is_some_and(|bytes| bytes <= RETURN_BYTES_MAX)
-    }
-}
 
 /// A list, to read.
 pub struct List<'v>(Source<'v>);
@@ -303,7 +216,7 @@ impl<'v> ListMut<'v> {
     /// The size of the draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
     fn draft_listpack_bytes(&self) -> u64 {
         let mut sum = listpack::EMPTY_BYTES;
-        if self.desk.buffers.draft.len() > 0 {
+        if !self.desk.buffers.draft.is_empty() {
             self.desk.buffers.draft.visit(0, End::Tail, &mut |_, item| {
                 sum += listpack::entry_bytes(item);
                 ControlFlow::Continue(())
