@@ -419,7 +419,7 @@ impl View<'_> {
         let limits = &self.settings().list;
         let (map, seed, mut desk) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
-        match desk.live_deadline(&entry) {
+        match desk.read(&entry).live() {
             Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits).map(Some),
             None => {
                 desk.remove(entry);
@@ -434,7 +434,7 @@ impl View<'_> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Vacant(entry) => Ok(ListMut::create(Entry::Vacant(entry), desk, limits)),
-            Entry::Occupied(mut entry) => match desk.live_deadline(&entry) {
+            Entry::Occupied(mut entry) => match desk.read(&entry).live() {
                 Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits),
                 None => {
                     let old = Meta(entry.meta()).deadline(entry.inline());

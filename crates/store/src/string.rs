@@ -3,7 +3,7 @@
 //! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
 //! of the same size is there already, one copy in place.
 use crate::entry::{Encoded, Large, Meta, Shape, Stamp, int_value, string_value};
-use crate::view::Desk;
+use crate::view::{Before, Desk};
 use crate::{Deadline, Key, Kind, View, WrongType};
 use base::text::I64Text;
 use base::{Item, Millis};
@@ -58,11 +58,10 @@ impl View<'_> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let old = Meta(entry.meta()).deadline(entry.inline());
-                let kept = desk.live_deadline(&entry).unwrap_or(Deadline::Never);
-                let deadline = expiry.applied_to(kept);
-                desk.timer.change(&mut entry, old, deadline);
-                desk.store(entry, &value, deadline);
+                let before = desk.read(&entry);
+                let deadline = expiry.applied_to(before.live().unwrap_or(Deadline::Never));
+                desk.timer.change(&mut entry, before.deadline, deadline);
+                desk.store(entry, &before, &value, deadline);
             }
             Entry::Vacant(entry) => desk.insert(entry, &value, expiry.applied_to(Deadline::Never)),
         }
@@ -73,12 +72,13 @@ impl View<'_> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(entry) => {
-                let Some(deadline) = desk.live_deadline(&entry) else {
-                    desk.overwrite_overdue(entry, &Encoded::int(delta, Shape::Int));
+                let before = desk.read(&entry);
+                if before.is_past {
+                    desk.overwrite_overdue(entry, &before, &Encoded::int(delta, Shape::Int));
                     return Ok(delta);
-                };
+                }
                 let sum = int_of(&entry)?.checked_add(delta).ok_or(AddError::Overflow)?;
-                desk.store(entry, &Encoded::int(sum, Shape::Int), deadline);
+                desk.store(entry, &before, &Encoded::int(sum, Shape::Int), before.deadline);
                 Ok(sum)
             }
             Entry::Vacant(entry) => {
@@ -119,14 +119,16 @@ impl View<'_> {
         let mut text = std::mem::take(&mut desk.buffers.text);
         text.clear();
         let len = match map.entry(seed, key.hash, key.bytes()) {
-            Entry::Occupied(entry) => match desk.live_deadline(&entry) {
-                Some(deadline) => desk.edit_live(entry, deadline, &mut text, edit),
-                None => {
+            Entry::Occupied(entry) => {
+                let before = desk.read(&entry);
+                if before.is_past {
                     edit(&mut text);
-                    desk.overwrite_overdue(entry, &Encoded::new(&text, form_when_new));
+                    desk.overwrite_overdue(entry, &before, &Encoded::new(&text, form_when_new));
                     Ok(text.len() as u64)
+                } else {
+                    desk.edit_live(entry, &before, &mut text, edit)
                 }
-            },
+            }
             Entry::Vacant(entry) => {
                 edit(&mut text);
                 desk.insert(entry, &Encoded::new(&text, form_when_new), Deadline::Never);
@@ -152,15 +154,20 @@ fn int_of(entry: &Occupied<'_, Large>) -> Result<i64, AddError> {
 impl Desk<'_> {
     /// Writes value and deadline over an entry, whose change of deadline has been accounted for.
     #[inline]
-    fn store(&mut self, mut entry: Occupied<'_, Large>, value: &Encoded<'_>, deadline: Deadline) {
+    fn store(
+        &mut self,
+        mut entry: Occupied<'_, Large>,
+        before: &Before,
+        value: &Encoded<'_>,
+        deadline: Deadline,
+    ) {
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(value.shape(), &stamp);
-        let old = Meta(entry.meta());
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
-        let fits = entry.inline().len() == payload.len();
-        if fits && !old.shape().is_outside() && !value.shape().is_outside() {
+        let fits = before.payload_len == payload.len();
+        if fits && !before.meta.shape().is_outside() && !meta.shape().is_outside() {
             entry.inline_mut().copy_from_slice(payload);
-            if old != meta {
+            if before.meta != meta {
                 entry.set_meta(meta.0);
             }
             return;
@@ -177,20 +184,19 @@ impl Desk<'_> {
     }
 
     /// Writes over an entry whose key is gone already; the new key has no deadline.
-    fn overwrite_overdue(&mut self, mut entry: Occupied<'_, Large>, value: &Encoded<'_>) {
-        let old = Meta(entry.meta()).deadline(entry.inline());
-        self.timer.change(&mut entry, old, Deadline::Never);
-        self.store(entry, value, Deadline::Never);
+    fn overwrite_overdue(&mut self, mut entry: Occupied<'_, Large>, before: &Before, value: &Encoded<'_>) {
+        self.timer.change(&mut entry, before.deadline, Deadline::Never);
+        self.store(entry, before, value, Deadline::Never);
     }
 
     fn edit_live(
         &mut self,
         mut entry: Occupied<'_, Large>,
-        deadline: Deadline,
+        before: &Before,
         text: &mut Vec<u8>,
         edit: impl FnOnce(&mut Vec<u8>),
     ) -> Result<u64, WrongType> {
-        let meta = Meta(entry.meta());
+        let meta = before.meta;
         if meta.shape() == Shape::Long
             && let Some(Large::Str(bytes)) = entry.outside_mut()
         {
@@ -200,7 +206,7 @@ impl Desk<'_> {
         let item = string_value(meta, entry.inline(), entry.outside())?;
         text.extend_from_slice(item.text(&mut I64Text::new()));
         edit(text);
-        self.store(entry, &Encoded::new(text, Form::Raw), deadline);
+        self.store(entry, before, &Encoded::new(text, Form::Raw), before.deadline);
         Ok(text.len() as u64)
     }
 

@@ -113,18 +113,37 @@ pub(crate) struct Desk<'s> {
     pub(crate) garbage: &'s mut Vec<Garbage>,
 }
 
+/// What an entry was before an edit.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    pub(crate) meta: Meta,
+    pub(crate) deadline: Deadline,
+    pub(crate) is_past: bool,
+    pub(crate) payload_len: usize,
+}
+
+impl Before {
+    /// The deadline of a key that is not gone.
+    #[inline]
+    pub(crate) fn live(&self) -> Option<Deadline> {
+        (!self.is_past).then_some(self.deadline)
+    }
+}
+
 impl Desk<'_> {
     pub(crate) fn discard(&mut self, value: Option<Large>) {
         discard(value, self.garbage, self.stats);
     }
 
-    /// The deadline of an entry that is there; counts it as expired and answers None if the key is gone already.
+    /// Reads an entry once, before it is edited; counts its key as expired if it is gone already.
     #[inline]
-    pub(crate) fn live_deadline(&mut self, entry: &Occupied<'_, Large>) -> Option<Deadline> {
-        let deadline = Meta(entry.meta()).deadline(entry.inline());
+    pub(crate) fn read(&mut self, entry: &Occupied<'_, Large>) -> Before {
+        let found = entry.found();
+        let meta = Meta(found.meta);
+        let deadline = meta.deadline(found.inline);
         let is_past = deadline.is_past(self.timer.now);
         self.stats.expired += u64::from(is_past);
-        (!is_past).then_some(deadline)
+        Before { meta, deadline, is_past, payload_len: found.inline.len() }
     }
 
     /// Removes an entry, whatever its deadline.
@@ -220,7 +239,7 @@ impl<'k> View<'k> {
     pub fn set_deadline(&mut self, key: &Key<'_>, deadline: Deadline) -> bool {
         let (map, seed, mut desk) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return false };
-        let Some(old) = desk.live_deadline(&entry) else {
+        let Some(old) = desk.read(&entry).live() else {
             desk.remove(entry);
             return false;
         };
@@ -301,7 +320,7 @@ impl<'k> View<'k> {
         for Overdue { key, hash, guard } in std::mem::take(&mut self.overdue) {
             let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard));
             if let Entry::Occupied(entry) = map.entry(seed, hash, &key)
-                && desk.live_deadline(&entry).is_none()
+                && desk.read(&entry).is_past
             {
                 desk.remove(entry);
             }
