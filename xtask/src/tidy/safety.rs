@@ -19,7 +19,7 @@ pub(crate) fn unsafety(source: &Source) -> Vec<Complaint> {
                 "unsafe outside pack and net: it stays where its proofs, sanitizers and fuzzers are",
             ));
         }
-        let needs_reason = is_zone && declares_unsafe(&line.code);
+        let needs_reason = is_zone && declares_unsafe(&line.code) && !keeps_a_trait(source, at);
         (needs_reason && !has_reason(source, at)).then_some((
             at,
             "unsafe without SAFETY: the comment says why it is sound, or a reader has to guess",
@@ -32,6 +32,16 @@ pub(crate) fn unsafety(source: &Source) -> Vec<Complaint> {
 fn declares_unsafe(code: &str) -> bool {
     let behind = code.split("unsafe").nth(1).unwrap_or_default().trim_start();
     !behind.starts_with("fn(") && !behind.starts_with('(') && !behind.starts_with('_')
+}
+
+/// Whether the line is a method of `impl Trait for Type`: what its callers promise is written at the trait.
+fn keeps_a_trait(source: &Source, at: usize) -> bool {
+    let indent = |line: &Line| line.code.len() - line.code.trim_start().len();
+    let own = indent(&source.lines[at]);
+    let is_method = source.lines[at].code.trim_start().starts_with("unsafe fn");
+    let around =
+        source.lines[..at].iter().rev().find(|line| !line.code.trim().is_empty() && indent(line) < own);
+    is_method && around.is_some_and(|line| line.has_word("impl") && line.has_word("for"))
 }
 
 /// Whether a comment on the line or above it, with a few lines of the same statement between, gives the reason.
@@ -77,6 +87,10 @@ mod tests {
         let good = "/// # Safety\n/// `p` is valid.\n#[inline]\npub unsafe fn f(p: *const u8) {}\n\n\
                     // SAFETY: as above.\nlet x = g(\n    unsafe { f(p) },\n);\ntype F = unsafe fn(u8);\n";
         check(unsafety, "crates/pack/src/a.rs", good, &[]);
+        let good =
+            "// SAFETY: as A.\nunsafe impl G for A {\n    unsafe fn f() {}\n\n    unsafe fn g() {}\n}\n";
+        check(unsafety, "crates/pack/src/a.rs", good, &[]);
+        check(unsafety, "crates/pack/src/a.rs", "impl A {\n    unsafe fn f() {}\n}\n", &[2]);
         let bad = "pub unsafe fn f() {}\n\nfn g() {\n    unsafe { f() }\n}\nunsafe impl Send for X {}\n";
         check(unsafety, "crates/pack/src/a.rs", bad, &[1, 4, 6]);
     }
