@@ -1,1 +1,6 @@
-//! In-process servers, a simulated clock, transcripts.
+//! What tests share: the data commands without a server ([`bare`]), transcripts and their peers, a client.
+pub mod bare;
+pub mod real_peer;
+pub mod resp_client;
+pub mod resp_value;
+pub mod transcript;

@@ -75,7 +75,7 @@ pub(super) const LINSERT: Command = Command {
 struct Search {
     /// Matches to skip before the first that counts.
     skipped: u64,
-    from: End,
+    towards: End,
     /// Matches at most; None: one, replied alone instead of in an array.
     count: Option<u64>,
     /// Elements compared at most.
@@ -118,13 +118,13 @@ fn for_each_match(
     wanted: u64,
     visit: &mut dyn FnMut(u64),
 ) {
-    let first = match search.from {
-        End::Head => 0,
-        End::Tail => list.len() - 1,
+    let first = match search.towards {
+        End::Tail => 0,
+        End::Head => list.len() - 1,
     };
     let (mut compared, mut matches) = (0, 0);
     let last = search.skipped.saturating_add(wanted);
-    list.visit(first, search.from, &mut |index, item| {
+    list.visit(first, search.towards, &mut |index, item| {
         compared += 1;
         if needle.is(item) {
             matches += 1;
@@ -140,12 +140,12 @@ fn for_each_match(
 }
 
 fn search(call: &Call<'_, '_>) -> Result<Search, Error> {
-    let mut search = Search { skipped: 0, from: End::Head, count: None, compared_max: u64::MAX };
+    let mut search = Search { skipped: 0, towards: End::Tail, count: None, compared_max: u64::MAX };
     let mut words = call.args.iter_from(3);
     while let Some(word) = words.next() {
         let value = words.next();
         if is_word(word, "RANK") {
-            (search.skipped, search.from) = rank(value.ok_or_else(Error::syntax)?)?;
+            (search.skipped, search.towards) = rank(value.ok_or_else(Error::syntax)?)?;
         } else if is_word(word, "COUNT") {
             let count = limit(value.ok_or_else(Error::syntax)?);
             search.count = Some(count.ok_or_else(Error::negative_count)?);
@@ -159,13 +159,19 @@ fn search(call: &Call<'_, '_>) -> Result<Search, Error> {
     Ok(search)
 }
 
+/// How many to skip, and the direction.
 fn rank(text: &[u8]) -> Result<(u64, End), Error> {
-    let rank = int(text)?;
-    if rank == i64::MIN {
-        return Err(Error::not_between(-i64::MAX, i64::MAX));
-    }
+    let rank = signed_count(text)?;
     let skipped = rank.unsigned_abs().checked_sub(1).ok_or_else(Error::zero_rank)?;
-    Ok((skipped, if rank < 0 { End::Tail } else { End::Head }))
+    Ok((skipped, if rank < 0 { End::Head } else { End::Tail }))
+}
+
+/// A count whose sign is a direction: the one integer without an opposite is refused.
+fn signed_count(text: &[u8]) -> Result<i64, Error> {
+    match int(text)? {
+        i64::MIN => Err(Error::not_between(-i64::MAX, i64::MAX)),
+        n => Ok(n),
+    }
 }
 
 /// A limit where 0 means none.
@@ -177,7 +183,7 @@ fn limit(text: &[u8]) -> Option<u64> {
 }
 
 fn lrem(call: &mut Call<'_, '_>) -> Done {
-    let count = int(call.args.at(2))?;
+    let count = signed_count(call.args.at(2))?;
     let needle = Needle::new(call.args.at(3));
     let key = call.key(0);
     let Some(mut list) = call.view.list_mut(&key)? else {
