@@ -41,10 +41,22 @@ pub(crate) fn rounded(size: usize) -> usize {
     block.next_multiple_of(step) - ARENA_HEAD
 }
 
+/// As much as one may use who needs `size` bytes and will not grow: what the allocator rounds it to anyway.
+pub(crate) fn rounded_least(size: usize) -> usize {
+    match size {
+        ..=SMALL_MAX => size.next_multiple_of(16),
+        ..=ARENA_MAX => arena::usable_bytes(size.max(ARENA_MIN)),
+        _ => rounded(size),
+    }
+}
+
 /// The greatest power of two less than `size`.
 fn doubling_below(size: usize) -> usize {
     1 << (size - 1).ilog2()
 }
+
+/// What the allocation of a rounded size costs beyond that size, where leaves are large.
+pub(crate) const HEAD_BYTES: usize = ARENA_HEAD;
 
 /// What an allocation of `size` bytes, itself a rounded size, costs.
 pub(crate) fn footprint(size: usize) -> usize {
@@ -81,6 +93,8 @@ mod tests {
             let round = rounded(size);
             assert!(round >= size && round < size + size / 4 + STEP_MIN, "{size} -> {round}");
             assert_eq!(rounded(round), round, "{size}");
+            let least = rounded_least(size);
+            assert!(size <= least && least <= round && rounded_least(least) == least, "{size} -> {least}");
             let served = (ARENA_MIN..=ARENA_MAX).contains(&round);
             assert!(!served || arena::usable_bytes(round) == round, "{round} leaves bytes unused");
             assert_eq!(

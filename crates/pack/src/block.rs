@@ -44,7 +44,11 @@ unsafe impl Sync for Block {}
 impl Block {
     /// An empty block with room for at least `capacity` bytes.
     pub(crate) fn with_capacity(capacity: usize) -> Block {
-        let size = alloc::rounded(HEADER_BYTES + capacity);
+        Block::of_size(alloc::rounded(HEADER_BYTES + capacity))
+    }
+
+    /// An empty block in an allocation of `size` bytes, which is a rounded size.
+    fn of_size(size: usize) -> Block {
         let header = Header {
             refs: AtomicU32::new(1),
             len: 0,
@@ -54,6 +58,17 @@ impl Block {
         // SAFETY: the allocation is fresh, large enough and aligned to 8.
         unsafe { memory.write(header) };
         Block(memory)
+    }
+
+    /// A block that will not grow: without the room that a growth step would give.
+    pub(crate) fn fitting(bytes: &[u8]) -> Block {
+        let mut block = Block::of_size(alloc::rounded_least(HEADER_BYTES + bytes.len()));
+        // SAFETY: fresh, ours alone, and as long as `bytes` behind the header.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), block.start(), bytes.len());
+            block.set_len(bytes.len());
+        }
+        block
     }
 
     pub(crate) fn from_slice(bytes: &[u8]) -> Block {
@@ -162,6 +177,13 @@ impl Block {
     /// Whether content of `len` bytes would lie in a smaller allocation.
     pub(crate) fn is_larger_than_for(&self, len: usize) -> bool {
         alloc::rounded(HEADER_BYTES + len) < self.size()
+    }
+
+    /// Gives back all room, also that of a growth step.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        if alloc::rounded_least(HEADER_BYTES + self.len()) < self.size() {
+            *self = Block::fitting(self);
+        }
     }
 
     /// Drops this handle; the last owner first runs `last` over the content.

@@ -8,7 +8,7 @@
 //! Cost beside the elements (see the leaves): 2 bytes a list of strings; 4 bytes, base and stride (2 to 16 bytes) a
 //! list of integers.
 
-use crate::leaf::{self, Leaf};
+use crate::leaf::{self, Leaf, Start};
 use crate::seq::{End, Limits, Seq};
 use base::Item;
 use std::ops::ControlFlow;
@@ -71,7 +71,7 @@ impl Draft {
     pub fn push(&mut self, end: End, value: &[u8]) {
         let item = Item::classify(value);
         if self.leaf.is_empty() {
-            leaf::start(&mut self.leaf, end, item, NO_LIMIT);
+            leaf::start(&mut self.leaf, end, item, NO_LIMIT, Start::Small);
         } else {
             leaf::push(&mut self.leaf, end, item, NO_LIMIT).expect("a draft has no limit");
         }

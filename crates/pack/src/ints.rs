@@ -34,7 +34,7 @@
 //! random 31-bit integers, 4.3 for 800 64-bit ids whose steps are random below 2^30. A leaf of `n` bytes at most holds `n / 2` elements
 //! at most, so that redrawing a line never takes long. Edits at the ends are O(1); an edit between redraws the leaf.
 
-use crate::leaf::{Buffer, Full, KIND_INTS};
+use crate::leaf::{Buffer, Full, KIND_INTS, Start};
 use crate::seq::End;
 use crate::strings::{int_len, read_int, read_tight_count, write_tight_count};
 use base::Item;
@@ -299,9 +299,12 @@ impl Plan {
 }
 
 /// Makes `buffer` a leaf of the one element `value`.
-pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize) {
+pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize, start: Start) {
     let frame = Frame { width: 0, base: value as u64, stride: 0 };
-    buffer.resize(B::round_up(64).min(len_max.max(HEADER)));
+    buffer.resize(match start {
+        Start::Small => B::round_up(64).min(len_max.max(HEADER)),
+        Start::Whole => len_max.max(HEADER),
+    });
     Shape { frame, count: 1, first: 0 }.write(buffer.bytes_mut(), 1);
 }
 

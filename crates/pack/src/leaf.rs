@@ -4,14 +4,19 @@
 //!
 //! ```text
 //! kind 1  strings.rs  entries back to back, lengths in a column; integers are native integers
-//! kind 2  ints.rs     only integers: a frame, and offsets of equal width in bits
+//! kind 2  ints.rs     only integers: a line, and distances from it of equal width in bits
+//! kind 3  compressed.rs  either of them, packed by a codec; opened before anything else
 //! ```
+//!
+//! Bytes 4..8 are the count in all three.
 //!
 //! A leaf of integers that gets a string becomes a leaf of strings. The same code edits a leaf of the tree (a
 //! reference-counted block) and the draft of a short list (a `Vec`): both are a [`Buffer`].
 //!
 //! On the path of every list command: no allocation but when a leaf grows, no formatting.
 
+use crate::alloc;
+use crate::block::{self, Block};
 use crate::ints::{self, Ints};
 use crate::seq::End;
 use crate::strings::{self, Strings};
@@ -26,6 +31,29 @@ pub(crate) trait Buffer {
     fn resize(&mut self, len: usize);
     /// The length at or above `len` that the allocator would round it to anyway.
     fn round_up(len: usize) -> usize;
+}
+
+impl Buffer for Block {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.make_mut()
+    }
+    fn resize(&mut self, len: usize) {
+        let old = self.bytes().len();
+        if len > old {
+            self.gap(old, 0, len - old);
+        } else if len < old {
+            self.truncate(len);
+            self.shrink_to_fit();
+        }
+    }
+    fn round_up(len: usize) -> usize {
+        alloc::rounded(block::HEADER_BYTES + len) - block::HEADER_BYTES
+    }
 }
 
 impl Buffer for Vec<u8> {
@@ -59,6 +87,28 @@ pub(crate) enum Effort {
 pub(crate) const KIND_MASK: u8 = 3;
 pub(crate) const KIND_STRINGS: u8 = 1;
 pub(crate) const KIND_INTS: u8 = 2;
+
+/// How many elements a leaf of any kind has.
+#[inline]
+pub(crate) fn count(bytes: &[u8]) -> usize {
+    u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize
+}
+
+/// Bit 7 of the first byte: compression was tried and did not pay. The next edit that writes the byte forgets it.
+const INCOMPRESSIBLE: u8 = 1 << 7;
+
+pub(crate) fn is_marked_incompressible(bytes: &[u8]) -> bool {
+    bytes[0] & INCOMPRESSIBLE != 0
+}
+
+pub(crate) fn mark_incompressible(bytes: &mut [u8]) {
+    bytes[0] |= INCOMPRESSIBLE;
+}
+
+/// Room that sealing would give back, but for what a new line would.
+pub(crate) fn slack_bytes(bytes: &[u8]) -> usize {
+    bytes.len() - Leaf::open(bytes).used_bytes()
+}
 
 /// A leaf, to read.
 #[derive(Clone, Copy)]
@@ -136,12 +186,21 @@ impl<'a> Leaf<'a> {
     }
 }
 
+/// How large a new leaf begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// For one element and some to come: the list is short, and empty room would show.
+    Small,
+    /// As large as a leaf gets: the list is long, and growing would only copy.
+    Whole,
+}
+
 /// Makes `buffer` a leaf of the one element `item`, which will grow towards `end` and never beyond `len_max` bytes
 /// (but for an element that is longer by itself).
-pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) {
+pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
     match item {
-        Item::Int(n) => ints::start(buffer, n, len_max),
-        Item::Bytes(_) => strings::start(buffer, end, item, len_max),
+        Item::Int(n) => ints::start(buffer, n, len_max, start),
+        Item::Bytes(_) => strings::start(buffer, end, item, len_max, start),
     }
 }
 

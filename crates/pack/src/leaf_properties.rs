@@ -47,7 +47,7 @@ fn edit(buffer: &mut Vec<u8>, model: &mut List, random: &mut Random, value: &[u8
         _ => return seal(buffer),
     };
     if done.is_err() && random.below(3) == 0 {
-        start(buffer, end, item, len_max);
+        start(buffer, end, item, len_max, Start::Small);
         *model = List::from([value.to_vec()]);
     }
 }
@@ -75,7 +75,7 @@ fn run(seed: u64) {
     let len_max = [300, 1000, 4096, 8192, 65536][random.below(5) as usize];
     let first = taste.value(&mut random, 0);
     let (mut buffer, mut model) = (Vec::new(), List::from([first.clone()]));
-    start(&mut buffer, End::Head, Item::classify(&first), len_max);
+    start(&mut buffer, End::Head, Item::classify(&first), len_max, Start::Small);
     for step in 0..600 {
         let value = taste.value(&mut random, seed * 300 + step);
         edit(&mut buffer, &mut model, &mut random, &value, len_max);
@@ -100,7 +100,7 @@ fn a_leaf_holds_what_a_deque_holds_and_keeps_its_limit() {
 /// Pushes `values` at `end` until the leaf is full; how many went in, and how long it is when sealed.
 fn fill(end: End, len_max: usize, mut values: impl FnMut(u64) -> Vec<u8>) -> (usize, usize) {
     let mut buffer = Vec::new();
-    start(&mut buffer, end, Item::classify(&values(0)), len_max);
+    start(&mut buffer, end, Item::classify(&values(0)), len_max, Start::Small);
     let mut n = 1;
     while push(&mut buffer, end, Item::classify(&values(n)), len_max).is_ok() {
         n += 1;
@@ -139,7 +139,7 @@ fn rising_identifiers_take_the_bits_of_their_jitter() {
     let mut random = Random::new(2);
     let mut id = 1u64 << 60;
     let mut buffer = Vec::new();
-    start(&mut buffer, End::Head, Item::Int(id as i64), 8192);
+    start(&mut buffer, End::Head, Item::Int(id as i64), 8192, Start::Small);
     for _ in 1..800 {
         id += random.below(1 << 30);
         push(&mut buffer, End::Head, Item::Int(id as i64), 8192).expect("room");
@@ -151,7 +151,7 @@ fn rising_identifiers_take_the_bits_of_their_jitter() {
 #[test]
 fn a_queue_moves_through_a_full_leaf_without_growing_it() {
     let mut buffer = Vec::new();
-    start(&mut buffer, End::Head, Item::Bytes(b"v"), 1024);
+    start(&mut buffer, End::Head, Item::Bytes(b"v"), 1024, Start::Small);
     let mut refused = 0;
     for _ in 0..10_000 {
         refused += usize::from(push(&mut buffer, End::Head, Item::Bytes(&[b'v'; 64]), 1024).is_err());

@@ -3,6 +3,9 @@
 mod alloc;
 pub mod arena;
 mod block;
+mod chain;
+pub mod classic;
+pub mod compressed;
 pub mod counted;
 pub mod image;
 mod ints;

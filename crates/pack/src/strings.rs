@@ -35,7 +35,7 @@
 //! of the whole leaf: 2, 4), and 20 bytes a leaf; tight, 2 bytes a list. Limits: 4 GB a leaf and an element.
 
 use crate::ints::Ints;
-use crate::leaf::{Buffer, Effort, Full, KIND_STRINGS};
+use crate::leaf::{Buffer, Effort, Full, KIND_STRINGS, Start};
 use crate::lengths::{Extent, Width};
 use crate::seq::End;
 use base::Item;
@@ -335,10 +335,13 @@ pub(crate) fn used_bytes_of(ints: Ints<'_>) -> usize {
 }
 
 /// Makes `buffer` a leaf of the one element `item`, to grow towards `end`.
-pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) {
+pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
     let piece = Piece::new(item);
-    let len = HEADER + entry_bytes(item);
-    buffer.resize(grown(len, len_max.max(len), B::round_up));
+    let (len, len_max) = (HEADER + entry_bytes(item), len_max.max(HEADER + entry_bytes(item)));
+    buffer.resize(match start {
+        Start::Small => grown(len, len_max, B::round_up),
+        Start::Whole => len_max,
+    });
     let mut shape = empty_shape(Width::for_extent(piece.extent), end, buffer.bytes().len());
     put_back(buffer.bytes_mut(), &mut shape, &piece);
     shape.write(buffer.bytes_mut());

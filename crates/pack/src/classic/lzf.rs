@@ -1,0 +1,176 @@
+//! LZF, the format in which Redis compresses list nodes and the strings of dump files.
+//!
+//! ```text
+//! 000lllll                     l + 1 literal bytes follow (1..=32)
+//! lllooooo oooooooo            copy l + 2 bytes (l 1..=6) from o + 1 bytes back
+//! 111ooooo llllllll oooooooo   copy l + 9 bytes from o + 1 bytes back
+//! ```
+//!
+//! `aaaaaaaaaa` (ten) is `00 61 e0 00 00`: one literal, then copy 9 bytes from 1 byte back. There is no header: whoever keeps
+//! the bytes keeps both lengths. Copies reach 8,192 bytes back and are at most 264 bytes long.
+//!
+//! Redis's figures compare with ours only when both use the format, and dump files have to be read; for the former there is no
+//! crate with a bounded decoder that fills a given buffer, and the format is small, so it is written here.
+
+/// The input is not LZF, or not of the length it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+const LITERALS_MAX: usize = 32;
+const COPY_MIN: usize = 3;
+const COPY_MAX: usize = 264;
+const REACH: usize = 1 << 13;
+const TABLE_BITS: u32 = 13;
+
+/// Fills `target` from `input`; all of both must be used.
+pub fn decompress(mut input: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
+    let mut filled = 0;
+    while let Some((&control, rest)) = input.split_first() {
+        input = rest;
+        if control < LITERALS_MAX as u8 {
+            let (literals, rest) = input.split_at_checked(usize::from(control) + 1).ok_or(Corrupt)?;
+            let end = filled + literals.len();
+            target.get_mut(filled..end).ok_or(Corrupt)?.copy_from_slice(literals);
+            (filled, input) = (end, rest);
+        } else {
+            let (back, len, rest) = copy_of(control, input)?;
+            copy_back(target, filled, back, len)?;
+            (filled, input) = (filled + len, rest);
+        }
+    }
+    if filled == target.len() { Ok(()) } else { Err(Corrupt) }
+}
+
+/// How far back, how long, and what follows.
+fn copy_of(control: u8, input: &[u8]) -> Result<(usize, usize, &[u8]), Corrupt> {
+    let high = usize::from(control & 31) << 8;
+    match (control >> 5, input) {
+        (7, [more, low, rest @ ..]) => Ok((high + usize::from(*low) + 1, usize::from(*more) + 9, rest)),
+        (len @ 1..=6, [low, rest @ ..]) => Ok((high + usize::from(*low) + 1, usize::from(len) + 2, rest)),
+        _ => Err(Corrupt),
+    }
+}
+
+/// Copies within `target`, byte by byte where source and copy overlap: then the source repeats.
+fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Result<(), Corrupt> {
+    let from = filled.checked_sub(back).ok_or(Corrupt)?;
+    if filled + len > target.len() {
+        return Err(Corrupt);
+    }
+    if len <= back {
+        target.copy_within(from..from + len, filled);
+    } else {
+        (0..len).for_each(|i| target[filled + i] = target[from + i]);
+    }
+    Ok(())
+}
+
+/// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd.
+pub fn compress(input: &[u8], target: &mut Vec<u8>) {
+    let mut seen = vec![u32::MAX; 1 << TABLE_BITS];
+    let (mut at, mut literals_from) = (0, 0);
+    while at + COPY_MIN <= input.len() {
+        let slot = &mut seen[hash(&input[at..at + COPY_MIN])];
+        let from = std::mem::replace(slot, at as u32) as usize;
+        if from >= at || at - from > REACH || input[from..from + COPY_MIN] != input[at..at + COPY_MIN] {
+            at += 1;
+            continue;
+        }
+        put_literals(&input[literals_from..at], target);
+        let len = match_len(input, from, at);
+        put_copy(at - from, len, target);
+        remember(input, at + 1..at + len, &mut seen);
+        at += len;
+        literals_from = at;
+    }
+    put_literals(&input[literals_from..], target);
+}
+
+fn hash(three: &[u8]) -> usize {
+    let word = u32::from_le_bytes([three[0], three[1], three[2], 0]);
+    (word.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS)) as usize
+}
+
+fn match_len(input: &[u8], from: usize, at: usize) -> usize {
+    let len_max = COPY_MAX.min(input.len() - at);
+    (COPY_MIN..len_max).find(|len| input[from + len] != input[at + len]).unwrap_or(len_max)
+}
+
+fn remember(input: &[u8], places: std::ops::Range<usize>, seen: &mut [u32]) {
+    for at in places {
+        if let Some(three) = input.get(at..at + COPY_MIN) {
+            seen[hash(three)] = at as u32;
+        }
+    }
+}
+
+fn put_literals(literals: &[u8], target: &mut Vec<u8>) {
+    for run in literals.chunks(LITERALS_MAX) {
+        target.push(run.len() as u8 - 1);
+        target.extend_from_slice(run);
+    }
+}
+
+fn put_copy(back: usize, len: usize, target: &mut Vec<u8>) {
+    let [low, high, ..] = (back - 1).to_le_bytes();
+    match len - 2 {
+        short @ 1..=6 => target.extend_from_slice(&[(short as u8) << 5 | high, low]),
+        long => target.extend_from_slice(&[7 << 5 | high, (long - 7) as u8, low]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    fn check(input: &[u8]) {
+        let mut packed = Vec::new();
+        compress(input, &mut packed);
+        let mut opened = vec![0; input.len()];
+        assert_eq!(decompress(&packed, &mut opened), Ok(()));
+        assert!(opened == input && packed.len() <= input.len() + input.len() / 32 + 1);
+    }
+
+    #[test]
+    fn the_worked_example_reads_and_writes_as_shown() {
+        let packed = [0x00, 0x61, 0xE0, 0x00, 0x00];
+        let mut opened = [0; 10];
+        assert_eq!(decompress(&packed, &mut opened), Ok(()));
+        assert_eq!(&opened, b"aaaaaaaaaa");
+        let mut again = Vec::new();
+        compress(b"aaaaaaaaaa", &mut again);
+        assert_eq!(again, packed);
+    }
+
+    #[test]
+    fn everything_comes_back_from_runs_to_noise() {
+        let mut random = Random::new(3);
+        for round in 0..300u64 {
+            let alphabet = 1 + random.below(1 + round % 60 * 4);
+            let len = random.below(20_000);
+            let input: Vec<u8> = (0..len).map(|_| random.below(alphabet) as u8).collect();
+            check(&input);
+        }
+        check(b"");
+        check(&[7; 100_000]);
+    }
+
+    #[test]
+    fn corrupt_input_is_an_error_and_never_a_panic() {
+        let mut random = Random::new(4);
+        let mut packed = Vec::new();
+        compress(&b"the quick brown fox jumps over the lazy dog, the quick brown fox".repeat(9), &mut packed);
+        for _ in 0..20_000 {
+            let mut bad = packed.clone();
+            for _ in 0..1 + random.below(3) {
+                let at = random.below(bad.len() as u64) as usize;
+                bad[at] = random.next_u64() as u8;
+            }
+            bad.truncate(random.below(bad.len() as u64 + 1) as usize);
+            let _ = decompress(&bad, &mut [0; 576]);
+        }
+        assert_eq!(decompress(&[0x20, 0x00], &mut [0; 3]), Err(Corrupt));
+        assert_eq!(decompress(&[0x00, 0x61], &mut [0; 3]), Err(Corrupt));
+    }
+}
