@@ -11,7 +11,7 @@ use crate::order::ByHash;
 pub use crate::order::OrderRange;
 use crate::shared::Shared;
 use crate::stats::Stats;
-use crate::tagged::{COUNT_MAX, Draft, NOTE_NONE, Slot, Tagged};
+use crate::tagged::{COUNT_MAX, Draft, NOTE_NONE, Slot, Tagged, joined_note};
 use crate::tree::{Node, Path, Tree};
 use base::hash::{Hash, Seed};
 use base::random::Random;
@@ -67,8 +67,9 @@ pub struct Vacant<'m, V: Clone> {
 /// What an edit of a leaf needs to know of the leaf around it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafPlace {
-    /// The caller's word for this leaf; a new leaf has `u64::MAX`, both halves of a split inherit it, a merge takes the
-    /// smaller.
+    /// The caller's word for this leaf and its places; a new leaf has `u64::MAX`, both halves of a split inherit it. A
+    /// leaf that takes over the places of another keeps it if both had the same, else it has 0: what the caller knows of
+    /// the one leaf need not hold for the places of the other.
     pub note: u64,
     /// The places this leaf covers now.
     pub range: OrderRange,
@@ -274,7 +275,11 @@ impl<V: Clone> Map<V> {
         let Some((path, range)) = self.tree.seek(place) else { return };
         let leaf = self.tree.leaf(&path);
         if leaf.count() == 0 {
+            let note = leaf.note();
             self.tree.remove(&path);
+            if let Some((heir, _)) = self.tree.seek(place) {
+                self.set_note(&heir, joined_note(self.tree.leaf(&heir).note(), note));
+            }
         } else if leaf.is_under() {
             let joined = self.tree.has_next_sibling(&path) && self.join(range.first, range.last + 1);
             if !joined && self.tree.has_prev_sibling(&path) {

@@ -42,6 +42,13 @@ pub(crate) const BYTES_MAX: usize = 4096;
 
 /// What a new leaf has as its note.
 pub(crate) const NOTE_NONE: u64 = u64::MAX;
+/// What a leaf has that took over the places of a leaf with another note: neither holds for all of them.
+const NOTE_MIXED: u64 = 0;
+
+/// The note of a leaf that takes over the places of another.
+pub(crate) fn joined_note(mine: u64, other: u64) -> u64 {
+    if mine == other { mine } else { NOTE_MIXED }
+}
 
 const NOTE_BYTES: usize = 8;
 const HEAD_BYTES: usize = NOTE_BYTES + 4;
@@ -438,7 +445,7 @@ impl<V: Clone> Tagged<V> {
         Some((cut, right))
     }
 
-    /// Appends the entries of `other`; the smaller note holds for both.
+    /// Appends the entries of `other`.
     pub(crate) fn join(&mut self, mut other: Tagged<V>) {
         self.unshare();
         other.unshare();
@@ -449,7 +456,7 @@ impl<V: Clone> Tagged<V> {
             has_outside: mine.has_outside | others.has_outside,
         };
         let bytes = self.back_bytes().len() + other.back_bytes().len();
-        let mut joined = Tagged::with_room(self.note().min(other.note()), kind, kind.count, bytes);
+        let mut joined = Tagged::with_room(joined_note(self.note(), other.note()), kind, kind.count, bytes);
         let mut back = 0;
         for (leaf, slot) in
             self.slots().map(|slot| (&*self, slot)).chain(other.slots().map(|slot| (&other, slot)))
