@@ -10,6 +10,8 @@ mod keyspec;
 mod lifetime;
 mod long_double;
 mod table;
+#[cfg(test)]
+mod table_test;
 
 pub mod keys;
 pub mod list;

@@ -323,4 +323,20 @@ mod tests {
         assert!(LongDouble::parse(b"1e-4951").is_none());
         assert!(LongDouble::parse(b"0e99999999999999999999").is_some());
     }
+
+    /// Recorded from the peer: random numbers of every size and form, and texts that are none.
+    const PEER: &str = include_str!("facts/incrbyfloat_8_0_2.txt");
+
+    #[test]
+    fn sums_are_those_of_redis_to_the_last_digit() {
+        for case in PEER.lines().filter(|line| !line.starts_with('#')) {
+            let [value, increment, expected] = case.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("three fields: {case}")
+            };
+            let sum = LongDouble::parse(value.as_bytes())
+                .zip(LongDouble::parse(increment.as_bytes()))
+                .map_or("-ERR value is not a valid float".to_owned(), |(a, b)| a.add(b).to_text().unwrap());
+            assert_eq!(sum, expected, "{value} + {increment}");
+        }
+    }
 }
