@@ -1,6 +1,6 @@
 //! The naive twin of the parser: reads a whole stream at once, the way the protocol's description reads, with no state
 //! between calls and no care for speed.
-use crate::{Limits, ProtocolError, Span, split_line};
+use crate::{Limits, ProtocolError};
 
 pub(crate) type Requests = Vec<Vec<Vec<u8>>>;
 
@@ -75,12 +75,53 @@ fn number(line: &[u8]) -> Option<i64> {
 
 fn parse_inline(stream: &mut &[u8]) -> Result<Option<Vec<Vec<u8>>>, ProtocolError> {
     let Some(end) = stream.iter().position(|b| *b == b'\n') else { return Ok(None) };
-    let mut line = stream[..end].to_vec();
+    let line = stream[..end].strip_suffix(b"\r").unwrap_or(&stream[..end]);
     *stream = &stream[end + 1..];
-    if line.last() == Some(&b'\r') {
-        line.pop();
+    split(line).map(Some).ok_or(ProtocolError::UnbalancedQuotes)
+}
+
+/// The words of a line, each in a buffer of its own; `None` if a quote is open or closes inside a word.
+fn split(mut line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let is_space = |b: u8| b == b' ' || (9..=13).contains(&b);
+    let mut words = Vec::new();
+    loop {
+        while line.first().is_some_and(|b| is_space(*b)) {
+            line = &line[1..];
+        }
+        if line.is_empty() {
+            return Some(words);
+        }
+        let plain = line.iter().position(|b| b" \t\r\n\"'".contains(b)).unwrap_or(line.len());
+        let (mut word, rest) = (line[..plain].to_vec(), &line[plain..]);
+        line = match rest.first() {
+            Some(quote @ (b'"' | b'\'')) => {
+                let rest = unquote(*quote, &rest[1..], &mut word)?;
+                rest.first().is_none_or(|b| is_space(*b)).then_some(rest)?
+            }
+            _ => rest,
+        };
+        words.push(word);
     }
-    let mut spans: Vec<Span> = Vec::new();
-    split_line(&mut line, &mut spans)?;
-    Ok(Some(spans.iter().map(|s| line[s.start..][..s.len].to_vec()).collect()))
+}
+
+/// Decodes up to the closing quote; what is behind it.
+fn unquote<'a>(quote: u8, mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
+    loop {
+        let (byte, len) = match (quote, rest) {
+            (_, [byte, tail @ ..]) if *byte == quote => return Some(tail),
+            (b'"', [b'\\', b'x', high, low, ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                let text = String::from_utf8_lossy(&rest[2..4]).into_owned();
+                (u8::from_str_radix(&text, 16).ok()?, 4)
+            }
+            (b'"', [b'\\', byte, ..]) => {
+                let names = b"n\nr\rt\tb\x08a\x07";
+                (names.chunks(2).find(|pair| pair[0] == *byte).map_or(*byte, |pair| pair[1]), 2)
+            }
+            (b'\'', [b'\\', b'\'', ..]) => (b'\'', 2),
+            (_, [byte, ..]) => (*byte, 1),
+            (_, []) => return None,
+        };
+        word.push(byte);
+        rest = &rest[len..];
+    }
 }
