@@ -11,6 +11,7 @@ use base::hash::Hash;
 use net::{ConnId, Engine, Received};
 use resp::{Args, Limits, Parsed, ProtocolError, Span};
 use std::ops::Range;
+use store::Keyspace;
 
 /// Asked of the engine at a time.
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -37,6 +38,8 @@ pub(super) struct Request<'s> {
     pub(super) row: Option<&'s Row>,
     /// Of its key, if the command has one where it is known to be.
     pub(super) hash: Option<Hash>,
+    /// The database selected when it was parsed, which is where to prefetch.
+    db: u16,
     spans: Range<usize>,
 }
 
@@ -144,7 +147,8 @@ impl<'s> Batch<'s> {
                     let row = shared.registry.find(args.at(0));
                     let key = row.and_then(|row| row.only_key(&args));
                     let hash = key.map(|key| shared.keyspace.hash(key));
-                    self.requests.push(Request { row, hash, spans: first_span..self.spans.len() });
+                    let (db, spans) = (connection.session.db, first_span..self.spans.len());
+                    self.requests.push(Request { row, hash, db, spans });
                 }
                 Ok(Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
                 Err(error) => break Rest::Wrong(error),
@@ -155,6 +159,14 @@ impl<'s> Batch<'s> {
         };
         turn.parsed = at;
         turn.requests = first..self.requests.len();
+    }
+
+    /// Asks for the memory that the key of a request lies in, if there is such a request.
+    #[inline]
+    pub(super) fn prefetch(&self, index: usize, keyspace: &Keyspace) {
+        if let Some(Request { hash: Some(hash), db, .. }) = self.requests.get(index) {
+            keyspace.prefetch_hashed(*db, *hash);
+        }
     }
 
     /// The arguments of a request.
