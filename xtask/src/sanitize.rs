@@ -17,8 +17,13 @@ pub(crate) fn asan() -> Outcome {
 
 pub(crate) fn valgrind() -> Outcome {
     for program in test_programs("pack")? {
-        let options =
-            ["--quiet", "--error-exitcode=1", "--leak-check=full", "--errors-for-leak-kinds=definite"];
+        let options = [
+            "--quiet",
+            "--error-exitcode=1",
+            "--leak-check=full",
+            "--show-leak-kinds=definite",
+            "--errors-for-leak-kinds=definite",
+        ];
         let mut command = Command::new("valgrind");
         command.args(options).arg(program).args(["--test-threads=1"]).env("PROPTEST_CASES", "8");
         execute(&mut command)?;
