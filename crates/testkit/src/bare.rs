@@ -31,6 +31,10 @@ impl Bare {
         }
     }
 
+    pub fn set_now(&mut self, now: Millis) {
+        self.now = now;
+    }
+
     pub fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }

@@ -137,13 +137,10 @@ fn lmpop(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// What stands from argument `at` on: nothing, or COUNT with its number.
+/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a surplus argument.
 fn lmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
-    match (call.args.get(at), call.args.get(at + 1), call.args.len() - at) {
-        (None, ..) => Ok(1),
-        (Some(word), Some(count), 2) if is_word(word, "COUNT") => {
-            argument::count(count).ok().filter(|n| *n > 0).ok_or_else(Error::count_not_positive)
-        }
-        _ => Err(Error::syntax()),
-    }
+    let Some(word) = call.args.get(at) else { return Ok(1) };
+    let count = call.args.get(at + 1).filter(|_| is_word(word, "COUNT")).ok_or_else(Error::syntax)?;
+    let count = argument::count(count).ok().filter(|n| *n > 0).ok_or_else(Error::count_not_positive)?;
+    if call.args.len() > at + 2 { Err(Error::syntax()) } else { Ok(count) }
 }
