@@ -200,19 +200,19 @@ impl Peer {
 }
 
 fn random_operations_lose_and_confuse_nothing(mut rig: Rig) {
-    for seed in 0..6 {
+    for seed in 0..4 {
         let mut random = Random::new(seed);
         let mut peers: Vec<Peer> = Vec::new();
         let mut leaving = BTreeSet::new();
         rig.inbox.clear();
         rig.gone.clear();
-        for step in 0..3000 {
+        for step in 0..2500 {
             rig.receive_limit = 1 + random.below(20_000) as usize;
             one_random_step(&mut rig, &mut random, &mut peers, &mut leaving);
-            for peer in &peers {
-                let received = rig.received(peer.id);
-                assert!(peer.sent.starts_with(received), "seed {seed} step {step}");
-                assert!(peer.expected.starts_with(&peer.got), "seed {seed} step {step}");
+            if step % 100 == 0 {
+                let is_right =
+                    |p: &Peer| p.sent.starts_with(rig.received(p.id)) && p.expected.starts_with(&p.got);
+                assert!(peers.iter().all(is_right), "seed {seed} step {step}");
             }
         }
         finish_random(&mut rig, peers, leaving, seed);
@@ -239,7 +239,7 @@ fn one_random_step(
     match random.below(100) {
         0..30 => peer.write(mostly_small(random, 300_000)),
         30..50 => {
-            let len = mostly_small(random, 1_000_000);
+            let len = mostly_small(random, 400_000);
             let data: Vec<u8> = (0..len).map(|i| (peer.expected.len() + 7 * i) as u8).collect();
             peer.expected.extend_from_slice(&data);
             rig.send(peer.id, &data);
@@ -286,11 +286,14 @@ fn finish_random(rig: &mut Rig, mut peers: Vec<Peer>, leaving: BTreeSet<ConnId>,
     for peer in &mut peers {
         rig.engine.resume(peer.id);
     }
-    let is_whole = |rig: &Rig, peer: &Peer| rig.received(peer.id) == peer.sent && peer.got == peer.expected;
+    let has_all =
+        |rig: &Rig, p: &Peer| rig.received(p.id).len() == p.sent.len() && p.got.len() == p.expected.len();
     rig.until("every byte", |rig| {
         peers.iter_mut().for_each(Peer::take);
-        peers.iter().all(|peer| is_whole(rig, peer))
+        peers.iter().all(|peer| has_all(rig, peer))
     });
+    let is_whole = |p: &Peer| rig.received(p.id) == p.sent && p.got == p.expected;
+    assert!(peers.iter().all(is_whole), "seed {seed}");
     rig.until("every Gone", |rig| leaving.iter().all(|id| rig.gone.contains(id)));
     assert_eq!(rig.gone.len(), leaving.len(), "seed {seed}");
     for peer in &peers {

@@ -76,7 +76,7 @@ fn thousands_of_connections_are_served(mut rig: Rig) {
         }
     }
     // The others come and go, ten at a time, so that slots are used over and over.
-    for _ in 0..300 {
+    for _ in 0..150 {
         let mut few: Vec<_> = (0..10).map(|_| rig.connect()).collect();
         for (client, id) in &mut few {
             client.write_all(b"hello").unwrap();

@@ -15,121 +15,31 @@
 //! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed or failed:
 //! its operations are cancelled, and when the last has completed it leaves the table, its socket is closed and `Gone`
 //! is told. Until then it keeps its descriptor and its queue, because operations may use them.
+mod accept;
 mod buffers;
+mod conn;
 mod ring;
 mod token;
 
-use crate::epoll::{is_exhausted, now};
 use crate::listener::Listener;
-use crate::queue::{Pool, SendQueue};
+use crate::queue::Pool;
 use crate::table::{Life, Table};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
-use buffers::{BUFFER_BYTES, Buffers, Chain, GROUP};
+use accept::Accepting;
+use buffers::{Buffers, GROUP};
+use conn::Conn;
 use io_uring::{cqueue, opcode, types};
 use ring::Ring;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use token::Token;
 
-/// Unread bytes of a connection beyond which it is not received from.
-const UNREAD_MAX: usize = 16 * BUFFER_BYTES;
-/// How long accepting rests when the process or the system is out of descriptors or memory.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// The most that one send names; its length has 32 bits.
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// How often a closing engine waits for its operations before it gives their memory up.
 const FAREWELLS_MAX: usize = 100;
-
-struct Conn {
-    fd: OwnedFd,
-    life: Life,
-    is_tcp: bool,
-    is_paused: bool,
-    /// Something waits that `receive` has not been told of, or has not taken.
-    is_unread: bool,
-    /// On the list of that name.
-    is_again: bool,
-    is_held: bool,
-    is_unsent: bool,
-    is_idle: bool,
-    /// Operations that the kernel has.
-    is_receiving: bool,
-    is_sending: bool,
-    is_watched: bool,
-    /// The receiving is being cancelled.
-    is_stopping: bool,
-    /// The kernel would take no more: sends are patient until the queue is empty.
-    is_blocked: bool,
-    has_ended: bool,
-    error: Option<i32>,
-    /// Length of the send under way.
-    sending_bytes: usize,
-    chain: Chain,
-    /// Older than the chain; read up to `stash_read`.
-    stash: Vec<u8>,
-    stash_read: usize,
-    /// Bytes of stash and chain.
-    unread_bytes: usize,
-    queue: SendQueue,
-}
-
-impl Conn {
-    fn new(fd: OwnedFd, is_tcp: bool) -> Conn {
-        Conn {
-            fd,
-            life: Life::Open,
-            is_tcp,
-            is_paused: false,
-            is_unread: false,
-            is_again: false,
-            is_held: false,
-            is_unsent: false,
-            is_idle: false,
-            is_receiving: false,
-            is_sending: false,
-            is_watched: false,
-            is_stopping: false,
-            is_blocked: false,
-            has_ended: false,
-            error: None,
-            sending_bytes: 0,
-            chain: Chain::default(),
-            stash: Vec::new(),
-            stash_read: 0,
-            unread_bytes: 0,
-            queue: SendQueue::default(),
-        }
-    }
-
-    fn has_operations(&self) -> bool {
-        self.is_receiving || self.is_sending || self.is_watched
-    }
-
-    fn wants_bytes(&self) -> bool {
-        self.life == Life::Open && !self.has_ended && self.error.is_none() && self.unread_bytes <= UNREAD_MAX
-    }
-
-    /// Takes at most `limit` bytes of the stash.
-    fn read_stash(&mut self, into: &mut Vec<u8>, limit: usize) -> usize {
-        let n = limit.min(self.stash.len() - self.stash_read);
-        into.extend_from_slice(&self.stash[self.stash_read..][..n]);
-        self.stash_read += n;
-        if self.stash_read == self.stash.len() {
-            self.stash = Vec::new();
-            self.stash_read = 0;
-        }
-        n
-    }
-}
-
-/// A listener and whether the kernel is accepting from it.
-struct Accepting {
-    listener: Arc<Listener>,
-    is_armed: bool,
-    is_ending: bool,
-}
 
 pub(crate) struct Uring {
     /// Before `buffers` and `table`, which its operations use: fields are dropped in order.
@@ -230,32 +140,6 @@ impl Uring {
                 self.tell(id, events);
             }
         }
-    }
-
-    /// Arms what listens and is not armed, unless accepting rests; how long the rest still lasts.
-    fn arm_listeners(&mut self) -> Option<Duration> {
-        if let Some(until) = self.rests_until {
-            let left = until.saturating_duration_since(now());
-            if !left.is_zero() {
-                return Some(left);
-            }
-            self.rests_until = None;
-        }
-        for index in 0..self.accepting.len() {
-            self.arm_listener(index);
-        }
-        None
-    }
-
-    fn arm_listener(&mut self, index: usize) {
-        let Some(accepting) = self.accepting[index].as_mut().filter(|a| !a.is_armed && !a.is_ending) else {
-            return;
-        };
-        accepting.is_armed = true;
-        let fd = types::Fd(accepting.listener.fd());
-        let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
-        // SAFETY: the entry points to nothing.
-        unsafe { self.ring.push(entry.user_data(Token::Accept(index as u32).pack())) };
     }
 
     fn arm_waker(&mut self) {
@@ -515,29 +399,6 @@ impl Uring {
         }
     }
 
-    fn on_accepted(&mut self, index: usize, entry: &cqueue::Entry, events: &mut Vec<Event>) {
-        let Some(Some(accepting)) = self.accepting.get_mut(index) else { return };
-        match entry.result() {
-            fd @ 0.. => {
-                // SAFETY: the kernel has just made this descriptor for us.
-                let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-                // One that is gone already is dropped.
-                events.extend(accepting.listener.described(fd).ok().map(Event::Accepted));
-            }
-            error if is_exhausted(&io::Error::from_raw_os_error(-error)) => {
-                self.rests_until = Some(now() + ACCEPT_REST);
-            }
-            // It concerned one connection, or the end of the accepting.
-            _ => {}
-        }
-        if !cqueue::more(entry.flags()) {
-            accepting.is_armed = false;
-            if accepting.is_ending {
-                self.accepting[index] = None;
-            }
-        }
-    }
-
     /// Cancels everything and waits until nothing uses our memory any more.
     fn say_farewell(&mut self) -> io::Result<()> {
         for id in self.table.ids() {
@@ -573,18 +434,7 @@ impl Engine for Uring {
     }
 
     fn stop_listening(&mut self) {
-        for index in 0..self.accepting.len() {
-            let Some(accepting) = &mut self.accepting[index] else { continue };
-            match accepting.is_armed {
-                // The listener must stay open while an entry that has not been submitted names its number.
-                true => {
-                    accepting.is_ending = true;
-                    self.cancel(Token::Accept(index as u32));
-                }
-                false => self.accepting[index] = None,
-            }
-        }
-        self.rests_until = None;
+        self.end_accepting();
     }
 
     fn waker(&self) -> Waker {

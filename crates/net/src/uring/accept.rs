@@ -1,0 +1,90 @@
+//! Accepting with io_uring: one multishot operation a listener.
+//!
+//! A listener is *armed* while the kernel accepts from it. The operation ends by an error, and is armed anew by the
+//! next poll, but after a rest when descriptors have run out; or it is *ending*, cancelled by `stop_listening`, and
+//! its place in the list stays empty afterwards so that no late completion finds another listener there.
+use super::Uring;
+use super::token::Token;
+use crate::Event;
+use crate::epoll::{is_exhausted, now};
+use crate::listener::Listener;
+use io_uring::{cqueue, opcode, types};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long accepting rests when the process or the system is out of descriptors or memory.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+/// A listener and whether the kernel is accepting from it.
+pub(super) struct Accepting {
+    pub(super) listener: Arc<Listener>,
+    pub(super) is_armed: bool,
+    pub(super) is_ending: bool,
+}
+
+impl Uring {
+    /// Arms what listens and is not armed, unless accepting rests; how long the rest still lasts.
+    pub(super) fn arm_listeners(&mut self) -> Option<Duration> {
+        if let Some(until) = self.rests_until {
+            let left = until.saturating_duration_since(now());
+            if !left.is_zero() {
+                return Some(left);
+            }
+            self.rests_until = None;
+        }
+        for index in 0..self.accepting.len() {
+            self.arm_listener(index);
+        }
+        None
+    }
+
+    fn arm_listener(&mut self, index: usize) {
+        let Some(accepting) = self.accepting[index].as_mut().filter(|a| !a.is_armed && !a.is_ending) else {
+            return;
+        };
+        accepting.is_armed = true;
+        let fd = types::Fd(accepting.listener.fd());
+        let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        // SAFETY: the entry points to nothing.
+        unsafe { self.ring.push(entry.user_data(Token::Accept(index as u32).pack())) };
+    }
+
+    pub(super) fn on_accepted(&mut self, index: usize, entry: &cqueue::Entry, events: &mut Vec<Event>) {
+        let Some(Some(accepting)) = self.accepting.get_mut(index) else { return };
+        match entry.result() {
+            fd @ 0.. => {
+                // SAFETY: the kernel has just made this descriptor for us.
+                let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+                // One that is gone already is dropped.
+                events.extend(accepting.listener.described(fd).ok().map(Event::Accepted));
+            }
+            error if is_exhausted(&io::Error::from_raw_os_error(-error)) => {
+                self.rests_until = Some(now() + ACCEPT_REST);
+            }
+            // It concerned one connection, or the end of the accepting.
+            _ => {}
+        }
+        if !cqueue::more(entry.flags()) {
+            accepting.is_armed = false;
+            if accepting.is_ending {
+                self.accepting[index] = None;
+            }
+        }
+    }
+
+    pub(super) fn end_accepting(&mut self) {
+        for index in 0..self.accepting.len() {
+            let Some(accepting) = &mut self.accepting[index] else { continue };
+            match accepting.is_armed {
+                // The listener must stay open while an entry that has not been submitted names its number.
+                true => {
+                    accepting.is_ending = true;
+                    self.cancel(Token::Accept(index as u32));
+                }
+                false => self.accepting[index] = None,
+            }
+        }
+        self.rests_until = None;
+    }
+}

@@ -1,0 +1,92 @@
+//! One connection of the io_uring engine: its flags, and what it holds in either direction.
+//!
+//! Received bytes are read in the order `stash`, then `chain`: what `receive` leaves is moved from the chain behind the
+//! stash by the next poll, so that the kernel has its buffers back.
+use super::buffers::{BUFFER_BYTES, Chain};
+use crate::queue::SendQueue;
+use crate::table::Life;
+use std::os::fd::OwnedFd;
+
+/// Unread bytes of a connection beyond which it is not received from.
+const UNREAD_MAX: usize = 16 * BUFFER_BYTES;
+pub(super) struct Conn {
+    pub(super) fd: OwnedFd,
+    pub(super) life: Life,
+    pub(super) is_tcp: bool,
+    pub(super) is_paused: bool,
+    /// Something waits that `receive` has not been told of, or has not taken.
+    pub(super) is_unread: bool,
+    /// On the list of that name.
+    pub(super) is_again: bool,
+    pub(super) is_held: bool,
+    pub(super) is_unsent: bool,
+    pub(super) is_idle: bool,
+    /// Operations that the kernel has.
+    pub(super) is_receiving: bool,
+    pub(super) is_sending: bool,
+    pub(super) is_watched: bool,
+    /// The receiving is being cancelled.
+    pub(super) is_stopping: bool,
+    /// The kernel would take no more: sends are patient until the queue is empty.
+    pub(super) is_blocked: bool,
+    pub(super) has_ended: bool,
+    pub(super) error: Option<i32>,
+    /// Length of the send under way.
+    pub(super) sending_bytes: usize,
+    pub(super) chain: Chain,
+    /// Older than the chain; read up to `stash_read`.
+    pub(super) stash: Vec<u8>,
+    pub(super) stash_read: usize,
+    /// Bytes of stash and chain.
+    pub(super) unread_bytes: usize,
+    pub(super) queue: SendQueue,
+}
+
+impl Conn {
+    pub(super) fn new(fd: OwnedFd, is_tcp: bool) -> Conn {
+        Conn {
+            fd,
+            life: Life::Open,
+            is_tcp,
+            is_paused: false,
+            is_unread: false,
+            is_again: false,
+            is_held: false,
+            is_unsent: false,
+            is_idle: false,
+            is_receiving: false,
+            is_sending: false,
+            is_watched: false,
+            is_stopping: false,
+            is_blocked: false,
+            has_ended: false,
+            error: None,
+            sending_bytes: 0,
+            chain: Chain::default(),
+            stash: Vec::new(),
+            stash_read: 0,
+            unread_bytes: 0,
+            queue: SendQueue::default(),
+        }
+    }
+
+    pub(super) fn has_operations(&self) -> bool {
+        self.is_receiving || self.is_sending || self.is_watched
+    }
+
+    pub(super) fn wants_bytes(&self) -> bool {
+        self.life == Life::Open && !self.has_ended && self.error.is_none() && self.unread_bytes <= UNREAD_MAX
+    }
+
+    /// Takes at most `limit` bytes of the stash.
+    pub(super) fn read_stash(&mut self, into: &mut Vec<u8>, limit: usize) -> usize {
+        let n = limit.min(self.stash.len() - self.stash_read);
+        into.extend_from_slice(&self.stash[self.stash_read..][..n]);
+        self.stash_read += n;
+        if self.stash_read == self.stash.len() {
+            self.stash = Vec::new();
+            self.stash_read = 0;
+        }
+        n
+    }
+}
