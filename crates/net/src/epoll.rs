@@ -12,6 +12,9 @@
 //! writable           (acted on)    the queue is empty, or the kernel takes no more and will raise another edge
 //! ```
 //!
+//! Sends are queued and written by the next poll, in a row: the first write wakes the peer, and while it is awake the
+//! others cost less than each would between two requests.
+//!
 //! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every reply
 //! that its peer reads.
 //!
@@ -50,6 +53,8 @@ struct Conn {
     /// Something waits, or may, that no edge will tell of again.
     is_unread: bool,
     is_hung_up: bool,
+    /// `receive` has told the end.
+    has_ended: bool,
     /// On the `again` list.
     is_again: bool,
     /// On the `unsent` list: the first `send` since the last poll put it there.
@@ -213,8 +218,10 @@ impl Epoll {
         let Some(conn) = self.table.get_mut(id) else { return };
         conn.is_hung_up |= edges & HANGUP != 0;
         match conn.life {
-            // The peer is not there any more, and nobody would find out by reading.
-            Life::Open if conn.is_paused && edges & libc::EPOLLERR as u32 != 0 => self.kill(id),
+            // The peer is not there any more, and nobody would find out by reading: TCP goes on to tell the end.
+            Life::Open if (conn.is_paused || conn.has_ended) && edges & libc::EPOLLERR as u32 != 0 => {
+                self.kill(id)
+            }
             Life::Open if edges & (HANGUP | libc::EPOLLIN as u32) != 0 => {
                 conn.is_unread = true;
                 if !conn.is_paused {
@@ -346,6 +353,7 @@ impl Engine for Epoll {
             is_paused: false,
             is_unread: false,
             is_hung_up: false,
+            has_ended: false,
             is_again: false,
             is_unsent: false,
             is_blocked: false,
@@ -388,6 +396,7 @@ impl Engine for Epoll {
             match socket::receive(conn.fd.as_raw_fd(), into, limit) {
                 Ok(0) => {
                     conn.is_unread = false;
+                    conn.has_ended = true;
                     return Received::End;
                 }
                 Ok(n) => {

@@ -83,9 +83,10 @@ pub trait Engine: Send {
     /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the engine raises
     /// `Readable` again at the next poll if so.
     fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received;
-    /// Sends or queues all of `data` and leaves it empty (perhaps another, recycled buffer).
+    /// Queues all of `data` and leaves it empty (perhaps another, recycled buffer). The next `poll` sends it, so that
+    /// all replies of a batch leave together and several to one connection in one call.
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>);
-    /// Bytes queued and not yet taken by the kernel.
+    /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
     /// No `Readable` for this connection until `resume`: the client does not read what we send.
     fn pause(&mut self, id: ConnId);
@@ -100,7 +101,8 @@ pub enum CloseWhen {
     Now,
 }
 
-/// `io-engine`
+/// `io-engine`. By `examples/echo_bench.rs` under `redis-benchmark -t ping_inline -c 50`, processor time per request
+/// as a part of redis-server's in the same run: at depth 1 epoll 0.81 to 0.84, io_uring 0.80; at depth 16 both 0.57.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     Auto,

@@ -12,6 +12,7 @@ on_every_engine! {
     a_reset_is_told_as_gone
     a_reset_while_paused_is_told_as_gone
     a_reset_while_sending_is_told_as_gone
+    a_reset_after_the_end_is_told_as_gone
     closing_while_sending_is_at_once
     closing_flushed_may_become_closing_now
     a_reply_before_the_close_survives_unread_requests
@@ -58,6 +59,15 @@ fn a_reset_while_sending_is_told_as_gone(mut rig: Rig) {
     reset(client);
     until_gone_by_itself(&mut rig, id);
     assert_eq!(rig.engine.unsent_bytes(id), 0);
+}
+
+fn a_reset_after_the_end_is_told_as_gone(mut rig: Rig) {
+    let (client, id) = rig.connect();
+    client.shutdown(Shutdown::Write).unwrap();
+    rig.until("the end", |rig| rig.has_ended(id));
+    rig.settle();
+    reset(client);
+    until_gone_by_itself(&mut rig, id);
 }
 
 fn closing_while_sending_is_at_once(mut rig: Rig) {

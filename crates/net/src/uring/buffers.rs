@@ -29,6 +29,8 @@ const _: () = assert!(size_of::<BufRingEntry>() == 16 && RING_BYTES.is_multiple_
 pub(super) struct Buffers {
     map: NonNull<u8>,
     tail: u16,
+    /// The kernel may still write: the map must stay.
+    is_given_up: bool,
     next: [u16; COUNT as usize],
     len: [u32; COUNT as usize],
 }
@@ -59,8 +61,8 @@ impl Chain {
 impl Buffers {
     /// Registers the buffers, all the kernel's. They must outlive the ring: see `Uring`'s order of fields.
     pub(super) fn register(submitter: &Submitter<'_>) -> io::Result<Buffers> {
-        let mut buffers =
-            Buffers { map: map()?, tail: 0, next: [NONE; COUNT as usize], len: [0; COUNT as usize] };
+        let (next, len) = ([NONE; COUNT as usize], [0; COUNT as usize]);
+        let mut buffers = Buffers { map: map()?, tail: 0, is_given_up: false, next, len };
         (0..COUNT).for_each(|number| buffers.release(number));
         buffers.publish();
         let address = buffers.map.as_ptr() as u64;
@@ -138,6 +140,11 @@ impl Buffers {
         }
     }
 
+    /// Never unmaps: operations that use the buffers could not be ended.
+    pub(super) fn give_up(&mut self) {
+        self.is_given_up = true;
+    }
+
     fn bytes(&self, number: u16, from: u32, len: usize) -> &[u8] {
         let (from, end) = (from as usize, self.len[usize::from(number)] as usize);
         assert!(from + len <= end, "beyond what the kernel has written");
@@ -157,6 +164,9 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
+        if self.is_given_up {
+            return;
+        }
         // SAFETY: mapped by `map` with this length, and nobody has a slice of it: they borrow from `self`.
         unsafe { libc::munmap(self.map.as_ptr().cast(), MAP_BYTES) };
     }

@@ -162,11 +162,13 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(Token::Receive(id).pack())) };
     }
 
-    /// While nothing is received a reset must still be seen.
+    /// While nothing is received a reset must still be seen. Multishot, because io_uring always asks for POLLRDHUP
+    /// too, which a half-closed peer raises at once.
     fn watch(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_watched) else { return };
         conn.is_watched = true;
-        let entry = opcode::PollAdd::new(types::Fd(conn.fd.as_raw_fd()), libc::POLLERR as u32).build();
+        let entry =
+            opcode::PollAdd::new(types::Fd(conn.fd.as_raw_fd()), libc::POLLERR as u32).multi(true).build();
         // SAFETY: the entry points to nothing.
         unsafe { self.ring.push(entry.user_data(Token::Watch(id).pack())) };
     }
@@ -279,7 +281,7 @@ impl Uring {
                 self.on_sent(id, entry.result(), events);
             }
             Token::PatientSend(id) => self.on_sent(id, entry.result(), events),
-            Token::Watch(id) => self.on_watched(id, entry.result(), events),
+            Token::Watch(id) => self.on_watched(id, entry, events),
             Token::Accept(index) => self.on_accepted(index as usize, entry, events),
             Token::Waker => {
                 self.is_waker_armed = cqueue::more(entry.flags());
@@ -385,17 +387,19 @@ impl Uring {
         }
     }
 
-    fn on_watched(&mut self, id: ConnId, result: i32, events: &mut Vec<Event>) {
+    fn on_watched(&mut self, id: ConnId, entry: &cqueue::Entry, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
-        conn.is_watched = false;
+        conn.is_watched = cqueue::more(entry.flags());
+        let result = entry.result();
         match conn.life {
             Life::Dying => self.retire(id, events),
-            // Receiving finds the error out by itself, behind the bytes that came before it.
-            Life::Open if conn.is_receiving || !conn.is_paused => {}
-            Life::Open | Life::Flushing if result > 0 && result & i32::from(libc::POLLERR) != 0 => {
-                self.kill(id)
+            // Only a hang-up, or receiving finds the error out by itself, behind the bytes that came before it.
+            _ if conn.is_receiving || result < 0 || result & i32::from(libc::POLLERR) == 0 => {}
+            Life::Open if !conn.is_paused => {
+                conn.error = Some(libc::ECONNRESET);
+                self.tell(id, events);
             }
-            Life::Open | Life::Flushing => {}
+            Life::Open | Life::Flushing => self.kill(id),
         }
     }
 
@@ -546,7 +550,7 @@ impl Drop for Uring {
         if self.say_farewell().is_err() {
             // Another thread's rings, or an operation that does not end: its memory is given up, not freed.
             std::mem::forget(std::mem::replace(&mut self.table, Table::new()));
-            std::mem::forget(std::mem::take(&mut self.pool));
+            self.buffers.give_up();
         }
     }
 }
