@@ -135,8 +135,10 @@ fn echo(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn select(call: &mut ServerCall<'_>) -> Done {
-    let index = base::text::parse_i64(call.args.at(1)).and_then(|n| i32::try_from(n).ok());
-    let index = index.ok_or_else(Error::not_an_integer)?;
+    let index = base::text::parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
+    if i32::try_from(index).is_err() {
+        return Err(Error::custom(INT_RANGE));
+    }
     match u16::try_from(index) {
         Ok(db) if db < call.shared.keyspace.databases() => choose_db(call, db),
         _ => return Err(Error::custom("ERR DB index is out of range")),
@@ -144,6 +146,8 @@ fn select(call: &mut ServerCall<'_>) -> Done {
     call.reply.ok();
     Ok(())
 }
+
+const INT_RANGE: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 
 fn choose_db(call: &mut ServerCall<'_>, db: u16) {
     call.session.db = db;

@@ -40,12 +40,25 @@ fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     for spec in row.keys.iter().filter(|spec| is_key(spec.access)) {
         positions.clear();
         spec.extract(&args, &mut positions);
-        found.extend(positions.iter().map(|p| (args.at(*p as usize), spec.access)));
+        let access = access(row, &args, spec.access);
+        found.extend(positions.iter().map(|p| (args.at(*p as usize), access)));
     }
     if found.is_empty() && !row.flags.has(Flags::NO_MANDATORY_KEYS) {
         return Err(Error::custom("ERR Invalid arguments specified for command"));
     }
     Ok(found)
+}
+
+/// What the command does with its key as it stands there: SET reads it only with GET.
+fn access(row: &Row, args: &Args<'_>, access: Access) -> Access {
+    if !access.has(Access::VARIABLE_FLAGS) || row.name != "SET" {
+        return access;
+    }
+    if args.iter_from(3).any(|arg| arg.eq_ignore_ascii_case(b"GET")) {
+        Access::RW.or(Access::ACCESS).or(Access::UPDATE)
+    } else {
+        Access::OW.or(Access::UPDATE)
+    }
 }
 
 /// The row that would run: a container's subcommand where one is named.

@@ -104,15 +104,21 @@ const HELP: ServerCommand = ServerCommand {
 
 fn get(call: &mut ServerCall<'_>) -> Done {
     let config = call.shared.config();
-    let mut found: BTreeMap<&'static str, &Setting> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<u8>, &Setting> = BTreeMap::new();
     for pattern in call.args.iter_from(2) {
+        if !pattern.iter().any(|b| b"*?[".contains(b)) {
+            // A name is answered in the spelling that it was asked in.
+            found.extend(find(pattern).map(|setting| (pattern.to_vec(), setting)));
+            continue;
+        }
         let pattern = pattern.to_ascii_lowercase();
-        let names = SETTINGS.iter().flat_map(|s| s.names().map(move |n| (n, s)));
-        found.extend(names.filter(|(name, _)| base::glob::matches(&pattern, name.as_bytes())));
+        let names = SETTINGS.iter().flat_map(|s| s.names().map(move |n| (n.as_bytes(), s)));
+        let matching = names.filter(|(name, _)| base::glob::matches(&pattern, name));
+        found.extend(matching.map(|(name, setting)| (name.to_vec(), setting)));
     }
     call.reply.map(found.len());
     for (name, setting) in found {
-        call.reply.bulk(name.as_bytes());
+        call.reply.bulk(&name);
         call.reply.bulk(&setting.render(&config));
     }
     Ok(())

@@ -362,9 +362,6 @@ fn set_list_fill(config: &mut Config, n: i64) -> Outcome {
 }
 
 fn set_password(config: &mut Config, text: &[u8]) -> Outcome {
-    if text.len() > 512 {
-        return Err("Password cannot be longer than 512 characters".into());
-    }
     config.requirepass = text.to_vec();
     Ok(())
 }
