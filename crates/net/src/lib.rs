@@ -102,7 +102,9 @@ pub enum CloseWhen {
 }
 
 /// `io-engine`. By `examples/echo_bench.rs` under `redis-benchmark -t ping_inline -c 50`, processor time per request
-/// as a part of redis-server's in the same run: at depth 1 epoll 0.81 to 0.84, io_uring 0.80; at depth 16 both 0.57.
+/// as a part of redis-server's in the same run, medians of runs on a busy machine: at depth 1 epoll 0.81 to 0.91 (4
+/// runs), io_uring 0.80 to 0.89 (3 runs); at depth 16 both 0.57. In two of the three runs that had both, io_uring was
+/// ahead: `Auto` prefers it on that, which is to be measured again on a quiet machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     Auto,
