@@ -5,22 +5,27 @@ use std::fs;
 
 struct Document {
     path: &'static str,
-    /// The option that makes the server print the document and exit.
-    option: &'static str,
+    /// The server prints it and exits when it is run as `sardine --dump-docs NAME`.
+    name: &'static str,
 }
 
-const DOCUMENTS: [Document; 1] = [Document { path: "docs/commands.md", option: "--dump-command-docs" }];
+const DOCUMENTS: [Document; 3] = [
+    Document { path: "docs/commands.md", name: "commands" },
+    Document { path: "docs/settings.md", name: "settings" },
+    Document { path: "sardine.conf", name: "sample" },
+];
 
 impl Document {
     fn generate(&self) -> Result<Vec<u8>, String> {
-        let arguments = ["run", "--quiet", "--package", "tools", "--bin", "sardine", "--", self.option];
+        let arguments =
+            ["run", "--quiet", "--package", "tools", "--bin", "sardine", "--", "--dump-docs", self.name];
         let output = cargo().args(arguments).output().map_err(|e| format!("cargo run: {e}"))?;
         if !output.status.success() || output.stdout.is_empty() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             return Err(format!(
-                "{}: sardine {} printed no document: {}",
+                "{}: sardine --dump-docs {} printed no document: {}",
                 self.path,
-                self.option,
+                self.name,
                 stderr.trim()
             ));
         }
@@ -32,6 +37,9 @@ pub(crate) fn run() -> Outcome {
     for document in &DOCUMENTS {
         let text = document.generate()?;
         let path = root().join(document.path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
         fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
         println!("wrote {}", document.path);
     }
