@@ -176,6 +176,20 @@ impl Chain {
         (rest < end_count(&self.tail)).then_some((Place::Tail, rest as usize))
     }
 
+    /// The leaf that has element `index`, to be read, and where in it.
+    #[inline]
+    pub(crate) fn element(&self, index: u64) -> Option<(&Block, usize)> {
+        let head = end_count(&self.head);
+        if let Some(rest) = index.checked_sub(head)
+            && rest < self.middle.total()
+        {
+            let (block, at) = self.middle.leaf_at_rank(rest)?;
+            return Some((block, at as usize));
+        }
+        let (place, at) = self.find(index)?;
+        Some((self.block(&place), at))
+    }
+
     #[inline]
     pub(crate) fn block(&self, place: &Place) -> &Block {
         match place {

@@ -218,12 +218,13 @@ fn write_slot(slots: &mut [u8], frame: &Frame, slot: usize, offset: u64) {
 pub(crate) struct Ints<'a> {
     slots: &'a [u8],
     shape: Shape,
+    fitted: usize,
 }
 
 impl<'a> Ints<'a> {
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Ints<'a> {
-        Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes) }
+        Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes), fitted: load_u32(bytes, 12) }
     }
 
     #[inline]
@@ -238,6 +239,7 @@ impl<'a> Ints<'a> {
         Ints {
             slots: &bytes[slots_at..],
             shape: Shape { frame: Frame { width, base, stride }, count, first: 0 },
+            fitted: count,
         }
     }
 
@@ -407,7 +409,8 @@ pub(crate) fn copy_range<B: Buffer>(source: Ints<'_>, range: Range<usize>, targe
 pub(crate) fn copy_tight(source: Ints<'_>, target: &mut Vec<u8>) {
     let old = source.frame_from_first();
     target.clear();
-    if source.count() <= SHORT {
+    let is_fresh = source.fitted == source.count();
+    if source.count() <= SHORT && !is_fresh {
         let values = source.values();
         let new = Frame::fit(&values, 0);
         if tight_len(&new, values.len()) < tight_len(&old, values.len()) {
@@ -429,7 +432,7 @@ pub(crate) fn tight_len_max(source: Ints<'_>) -> usize {
     tight_len(&source.frame_from_first(), source.count())
 }
 
-/// Lists up to this count have a new line drawn whenever they are made tight.
+/// Lists up to this count have a new line drawn whenever they are made tight, but where the last push drew one.
 const SHORT: usize = 32;
 
 fn tight_len(frame: &Frame, count: usize) -> usize {
@@ -451,7 +454,7 @@ fn write_tight_head(frame: &Frame, count: usize, target: &mut Vec<u8>) -> usize 
 
 /// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
 pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
-    let Ints { slots, shape } = Ints::open_tight(image);
+    let Ints { slots, shape, .. } = Ints::open_tight(image);
     let width = shape.frame.width as usize;
     // Eight slots are whole bytes, so the others need not be written anew.
     let before = if width == 0 { WEIGHTLESS_ROOM } else { 8 };
@@ -486,7 +489,7 @@ fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) ->
         return push(buffer, end, value, len_max);
     }
     let before = room_before(&old, end, &frame, next, len);
-    let fitted = load_u32(buffer.bytes(), 12);
+    let fitted = leaf.fitted;
     let values = pushed(leaf, end, value);
     write_anew(buffer, &values, &Plan { frame, before, fitted }, next);
     Ok(())
@@ -497,7 +500,7 @@ fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usi
     let leaf = Ints::open(buffer.bytes());
     let (old, len) = (leaf.shape, buffer.bytes().len());
     let values = pushed(leaf, end, value);
-    let is_soon = old.count.saturating_sub(load_u32(buffer.bytes(), 12)) < old.count / 8;
+    let is_soon = old.count.saturating_sub(leaf.fitted) < old.count / 8;
     let frame = Frame::fit(&values, if is_soon { old.frame.width + 1 } else { 0 });
     let used = HEADER + frame.slots_bytes(values.len());
     // An outlier that would widen a long leaf by much belongs to the next.

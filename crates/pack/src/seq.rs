@@ -160,8 +160,8 @@ impl Seq {
     /// Element `index` from the head.
     #[inline]
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        let (place, at) = self.chain.find(index)?;
-        Some(compressed::read(self.chain.block(&place), |leaf| look(leaf.get(at))))
+        let (block, at) = self.chain.element(index)?;
+        Some(compressed::read(block, |leaf| look(leaf.get(at))))
     }
 
     /// Replaces element `index`, which exists.

@@ -381,17 +381,52 @@ impl<L: Leaf> Tree<ByRank, L> {
     pub(crate) fn seek(&self, index: u64) -> Option<(Path, u64)> {
         assert!(index <= self.mark, "element {index} of {}", self.mark);
         let (mut path, mut rest) = (self.first()?, index);
+        let mut node = self.root()?;
         for level in (1..self.height()).rev() {
-            let marks = self.inner(&path, level).marks();
-            let mut slot = 0;
-            while slot + 1 < marks.len() && rest >= marks[slot] {
-                rest -= marks[slot];
-                slot += 1;
-            }
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = child_at(inner.marks(), &mut rest);
             path.slots[level] = slot as u8;
+            node = &inner.children()[slot];
         }
         Some((path, rest))
     }
+
+    /// The leaf that holds element `index`, to be read, and where in it.
+    pub(crate) fn leaf_at_rank(&self, index: u64) -> Option<(&L, u64)> {
+        assert!(index <= self.mark, "element {index} of {}", self.mark);
+        let (mut node, mut rest) = (self.root()?, index);
+        for _ in 1..self.height() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            node = &inner.children()[child_at(inner.marks(), &mut rest)];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some((unsafe { node.leaf() }, rest))
+    }
+}
+
+/// The child that holds element `rest` (the last, where it is the end of all), which then counts from that child's
+/// start. Eight counts are added up at a time, because each step of a chain of comparisons waits for the one before.
+fn child_at(marks: &[u64], rest: &mut u64) -> usize {
+    let mut slot = 0;
+    for eight in marks.as_chunks::<8>().0 {
+        let sum: u64 = eight.iter().sum();
+        if *rest < sum {
+            break;
+        }
+        *rest -= sum;
+        slot += 8;
+    }
+    while slot < marks.len() && *rest >= marks[slot] {
+        *rest -= marks[slot];
+        slot += 1;
+    }
+    if slot == marks.len() {
+        slot -= 1;
+        *rest += marks[slot];
+    }
+    slot
 }
 
 impl OrderRange {
