@@ -128,3 +128,131 @@ impl Peer for Bare {
         (8, 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn call(bare: &mut Bare, line: &str) -> Value {
+        let args: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        bare.call("A", Protocol::Resp2, &args)
+    }
+
+    fn elements(value: Value) -> Vec<Value> {
+        let Value::Aggregate(_, elements) = value else { panic!("an array: {value:?}") };
+        elements
+    }
+
+    /// What a whole walk with `options` shows, and how many calls it took.
+    fn walk(bare: &mut Bare, options: &str) -> (BTreeSet<Vec<u8>>, usize) {
+        let (mut keys, mut calls, mut cursor) = (BTreeSet::new(), 0, "0".to_owned());
+        loop {
+            let reply = elements(call(bare, &format!("SCAN {cursor}{options}")));
+            calls += 1;
+            cursor = String::from_utf8(reply[0].text().unwrap().to_vec()).unwrap();
+            keys.extend(elements(reply[1].clone()).iter().map(|key| key.text().unwrap().to_vec()));
+            if cursor == "0" {
+                return (keys, calls);
+            }
+        }
+    }
+
+    fn filled(shard_bits: u32) -> Bare {
+        let mut bare = Bare::new(shard_bits, 3);
+        for n in 0..3_000 {
+            call(&mut bare, &format!("SET key:{n} {n}"));
+        }
+        for n in 0..40 {
+            call(&mut bare, &format!("RPUSH list:{n} a"));
+        }
+        bare
+    }
+
+    #[test]
+    fn a_walk_shows_every_key_on_any_number_of_shards() {
+        for shard_bits in [0, 8] {
+            let mut bare = filled(shard_bits);
+            let (keys, calls) = walk(&mut bare, "");
+            assert_eq!(keys.len(), 3_040);
+            assert!(calls > 10, "ten keys a call or so, not {calls} calls in all");
+            let (keys, calls) = walk(&mut bare, " COUNT 100000");
+            assert_eq!((keys.len(), calls), (3_040, 1));
+        }
+    }
+
+    #[test]
+    fn a_walk_can_be_narrowed_to_a_pattern_and_a_type() {
+        let mut bare = filled(4);
+        assert_eq!(walk(&mut bare, " TYPE list").0.len(), 40);
+        assert_eq!(walk(&mut bare, " TYPE LIST MATCH list:1?").0.len(), 10);
+        assert_eq!(walk(&mut bare, " MATCH key:29?? COUNT 7").0.len(), 100);
+        assert_eq!(walk(&mut bare, " TYPE nothing").0.len(), 0);
+    }
+
+    #[test]
+    fn keys_added_and_removed_during_a_walk_do_not_hide_the_others() {
+        let mut bare = filled(2);
+        let (mut seen, mut cursor, mut round) = (BTreeSet::new(), "0".to_owned(), 0);
+        loop {
+            let reply = elements(call(&mut bare, &format!("SCAN {cursor} COUNT 20")));
+            seen.extend(elements(reply[1].clone()).iter().map(|key| key.text().unwrap().to_vec()));
+            cursor = String::from_utf8(reply[0].text().unwrap().to_vec()).unwrap();
+            for n in 0..30 {
+                call(&mut bare, &format!("SET new:{round}:{n} x"));
+                call(&mut bare, &format!("DEL key:{}", round * 7 % 1_500));
+            }
+            round += 1;
+            if cursor == "0" {
+                break;
+            }
+        }
+        for n in 1_500..3_000 {
+            assert!(seen.contains(format!("key:{n}").as_bytes()), "key:{n}");
+        }
+    }
+
+    #[test]
+    fn a_random_key_is_one_that_lives() {
+        let mut bare = Bare::new(8, 5);
+        call(&mut bare, "SET lives v");
+        call(&mut bare, "SET dies v PX 10");
+        let mut seen = BTreeSet::new();
+        for _ in 0..100 {
+            seen.insert(call(&mut bare, "RANDOMKEY").text().unwrap().to_vec());
+        }
+        assert_eq!(seen.len(), 2, "both come up");
+        bare.advance(11);
+        for _ in 0..20 {
+            assert_eq!(call(&mut bare, "RANDOMKEY").text(), Some(&b"lives"[..]));
+        }
+    }
+
+    #[test]
+    fn flushing_counts_as_many_changes_as_there_were_keys() {
+        let mut bare = filled(8);
+        let before = bare.changes();
+        call(&mut bare, "FLUSHALL ASYNC");
+        assert_eq!(bare.changes() - before, 3_040);
+        assert_eq!(call(&mut bare, "DBSIZE"), Value::Line(b':', b"0".to_vec()));
+    }
+
+    #[test]
+    fn layout_tells_where_the_bytes_of_a_long_list_are() {
+        let mut bare = Bare::new(0, 1);
+        for n in 0..5_000_u64 {
+            call(&mut bare, &format!("RPUSH l {}", n * 48_271 % 1_000_003));
+        }
+        let layout =
+            bare.call("A", Protocol::Resp3, &[b"MEMORY".to_vec(), b"LAYOUT".to_vec(), b"l".to_vec()]);
+        let Value::Aggregate(b'%', pairs) = layout else { panic!("a map") };
+        let value = |name: &str| {
+            let at = pairs.iter().position(|v| v.text() == Some(name.as_bytes())).unwrap();
+            pairs[at + 1].clone()
+        };
+        assert_eq!(value("place").text(), Some(&b"outside"[..]));
+        assert_eq!(value("length"), Value::Line(b':', b"5000".to_vec()));
+        let bytes: u64 = String::from_utf8(value("bytes").text().unwrap().to_vec()).unwrap().parse().unwrap();
+        assert!((5_000..50_000).contains(&bytes), "a few bytes an integer, not {bytes} in all");
+    }
+}

@@ -10,7 +10,8 @@ const FAMILIES: [&str; 3] = ["keys", "list", "string"];
 
 fn files(family: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts").join(family);
-    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        folder.read_dir().unwrap().map(|entry| entry.expect("a folder can be read").path()).collect();
     files.sort();
     files
 }
@@ -18,10 +19,10 @@ fn files(family: &str) -> Vec<PathBuf> {
 fn replay_all(shard_bits: u32, protocol: Protocol) {
     let mut failures = Vec::new();
     for path in FAMILIES.iter().flat_map(|family| files(family)) {
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(&path).expect("a transcript is text");
         let transcript = Transcript::parse(&text).unwrap_or_else(|error| panic!("{path:?}: {error:?}"));
         for mismatch in transcript.replay(&mut Bare::new(shard_bits, 1), protocol) {
-            failures.push(format!("{} {mismatch}", path.file_name().unwrap().to_string_lossy()));
+            failures.push(format!("{} {mismatch}", path.display()));
         }
     }
     assert!(failures.is_empty(), "{} replies differ\n{}", failures.len(), failures.join("\n"));

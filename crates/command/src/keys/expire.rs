@@ -167,8 +167,8 @@ impl Conditions {
             Deadline::Never => (false, false, true),
             Deadline::At(time) => (true, new > time, new < time),
         };
-        !(self.is_nx && is_volatile || self.is_xx && !is_volatile)
-            && !(self.is_gt && !is_later || self.is_lt && !is_earlier)
+        let fits_kind = if is_volatile { !self.is_nx } else { !self.is_xx };
+        fits_kind && (is_later || !self.is_gt) && (is_earlier || !self.is_lt)
     }
 }
 
