@@ -10,8 +10,11 @@ const FAMILIES: [&str; 3] = ["keys", "list", "string"];
 
 fn files(family: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts").join(family);
-    let mut files: Vec<PathBuf> =
-        folder.read_dir().unwrap().map(|entry| entry.expect("a folder can be read").path()).collect();
+    let mut files: Vec<PathBuf> = folder
+        .read_dir()
+        .expect("every family has its folder")
+        .map(|entry| entry.expect("a folder can be read").path())
+        .collect();
     files.sort();
     files
 }
