@@ -63,6 +63,8 @@ pub(crate) struct Uring {
     dying: Vec<ConnId>,
     /// Quick sends whose completion has not been taken.
     quick_sends: usize,
+    /// Whether a connection closes once its send completes: then the completion is news in itself.
+    awaits_sends: bool,
     pool: Pool,
     completions: Vec<cqueue::Entry>,
 }
@@ -85,6 +87,7 @@ impl Uring {
             idle: Vec::new(),
             dying: Vec::new(),
             quick_sends: 0,
+            awaits_sends: false,
             pool: Pool::default(),
             completions: Vec::new(),
         })
@@ -250,6 +253,12 @@ impl Uring {
                 self.cancel(token);
             }
         }
+    }
+
+    /// How many completions are worth waking for: quick sends alone are none, but where one of them ends a connection.
+    fn wanted_completions(&mut self) -> usize {
+        let ends_with_a_send = std::mem::take(&mut self.awaits_sends) && self.quick_sends > 0;
+        self.quick_sends + usize::from(!ends_with_a_send)
     }
 
     /// After an operation has completed: tells `Gone` if it was the last of a dying connection.
@@ -464,7 +473,7 @@ impl Engine for Uring {
         self.send_unsent();
         self.report_kept(events);
         let (want, timeout) = match events.len() == before {
-            true => (self.quick_sends + 1, [timeout, rest].into_iter().flatten().min()),
+            true => (self.wanted_completions(), [timeout, rest].into_iter().flatten().min()),
             false => (0, None),
         };
         let want = if timeout == Some(Duration::ZERO) { 0 } else { want };
@@ -538,6 +547,7 @@ impl Engine for Uring {
             CloseWhen::Flushed if conn.queue.is_empty() => self.finish(id),
             CloseWhen::Flushed => {
                 conn.life = Life::Flushing;
+                self.awaits_sends = true;
                 self.buffers.clear(&mut conn.chain);
                 conn.stash = Vec::new();
             }
