@@ -113,6 +113,15 @@ impl<V: Clone> Map<V> {
         }
     }
 
+    /// Asks for the entry that `find` of this hash will read. Worth calling, some time after `prefetch`, for many hashes in
+    /// turn; alone it only does the work of `find` twice.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: Hash) {
+        if let Some(leaf) = self.tree.leaf_at(hash.order()) {
+            leaf.prefetch_entry(hash.tag());
+        }
+    }
+
     #[inline]
     pub fn find(&self, hash: Hash, key: &[u8]) -> Option<Found<'_, V>> {
         let leaf = self.tree.leaf_at(hash.order())?;
@@ -323,7 +332,7 @@ impl<V> Tagged<V> {
     #[inline]
     fn found(&self, slot: Slot) -> Found<'_, V> {
         let parts = self.parts(slot);
-        Found { key: parts.key, meta: parts.meta, inline: parts.inline, outside: self.outside(slot) }
+        Found { key: parts.key, meta: parts.meta, inline: parts.inline, outside: self.outside_of(&parts) }
     }
 }
 

@@ -38,7 +38,7 @@ use std::mem::ManuallyDrop;
 pub(crate) const COUNT_MAX: usize = 64;
 
 /// A leaf of more bytes than this is split, unless it holds one entry.
-pub(crate) const BYTES_MAX: usize = 4096;
+pub(crate) const BYTES_MAX: usize = 8192;
 
 /// What a new leaf has as its note.
 pub(crate) const NOTE_NONE: u64 = u64::MAX;
@@ -265,28 +265,33 @@ impl<V> Tagged<V> {
         }
     }
 
+    /// The cache line where the first entry with this tag begins, to be called when the leaf's own lines have come.
     #[inline]
-    pub(crate) fn find(&self, tag: u8, key: &[u8]) -> Option<Slot> {
+    pub(crate) fn prefetch_entry(&self, tag: u8) {
         let leaf = &self.block[..];
         let kind = Kind::of(leaf);
         let mut before = 0;
         for group in 0..kind.groups() {
-            let first = group * LANES;
-            let mut hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
-            if kind.count - first < LANES {
-                hits &= (1 << (kind.count - first)) - 1;
-            }
-            while hits != 0 {
+            let hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
+            if hits != 0 {
                 let lane = hits.trailing_zeros() as usize;
                 let back = before + kind.sum_first(leaf, group, lane + 1);
-                if key_is(&leaf[leaf.len() - back..], key) {
-                    return Some(Slot { index: first + lane, back, len: kind.len(leaf, first + lane) });
-                }
-                hits &= hits - 1;
+                return simd::prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(back));
             }
             before += kind.sum_first(leaf, group, LANES);
         }
-        None
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, tag: u8, key: &[u8]) -> Option<Slot> {
+        let leaf = &self.block[..];
+        let kind = Kind::of(leaf);
+        match leaf[HEAD_BYTES..].first_chunk() {
+            Some(front) if kind.width == 1 && kind.count <= QUAD_LANES => {
+                find_quad(leaf, front, kind, tag, key)
+            }
+            _ => find_any(leaf, kind, tag, key),
+        }
     }
 
     /// The entry with this number.
@@ -307,13 +312,20 @@ impl<V> Tagged<V> {
         })
     }
 
+    #[inline(always)]
     pub(crate) fn parts(&self, slot: Slot) -> Parts<'_> {
         Parts::of(self.entry(slot))
     }
 
     pub(crate) fn outside(&self, slot: Slot) -> Option<&V> {
+        self.outside_of(&self.parts(slot))
+    }
+
+    /// The outside value of an entry of this leaf.
+    #[inline(always)]
+    pub(crate) fn outside_of<'l>(&'l self, parts: &Parts<'l>) -> Option<&'l V> {
         // SAFETY: the entry owns the reference, and stays as it is while `self` is borrowed.
-        self.parts(slot).pointer.map(|bytes| unsafe { Shared::peek(bytes) })
+        parts.pointer.map(|bytes| unsafe { Shared::peek(bytes) })
     }
 
     /// Bytes that the entry takes in the leaf.
@@ -656,6 +668,7 @@ impl<V> Drop for Tagged<V> {
 }
 
 impl<'l> Parts<'l> {
+    #[inline(always)]
     fn of(entry: &'l [u8]) -> Parts<'l> {
         let (key_len, head) = read_varint(&entry[1..]);
         let (key, rest) = entry[1 + head..].split_at(key_len);
@@ -666,6 +679,62 @@ impl<'l> Parts<'l> {
         let (inline, pointer) = rest.split_last_chunk().expect("a pointer of 8 bytes");
         Parts { meta, key, inline, pointer: Some(*pointer) }
     }
+}
+
+/// Groups that are searched at once, and their entries and bytes.
+const QUAD: usize = 4;
+const QUAD_LANES: usize = QUAD * LANES;
+const QUAD_BYTES: usize = QUAD * LANES * 2;
+
+/// The search of an ordinary leaf: all four groups without a branch on how many there are, so that the
+/// processor goes on to the next lookup while this one waits for memory. What lies behind the last group is room or
+/// entries; it is read, and masked out.
+#[inline(always)]
+fn find_quad(leaf: &[u8], front: &[u8; QUAD_BYTES], kind: Kind, tag: u8, key: &[u8]) -> Option<Slot> {
+    let group = |at: usize| -> &Group { front[at..at + LANES].try_into().expect("16 bytes") };
+    let mut hits = 0;
+    for quarter in 0..QUAD {
+        hits |= u64::from(simd::matches(group(quarter * LANES * 2), tag)) << (quarter * LANES);
+    }
+    hits &= u64::MAX.checked_shr((QUAD_LANES - kind.count) as u32).unwrap_or(0);
+    while hits != 0 {
+        let index = hits.trailing_zeros() as usize;
+        let mut back = 0;
+        for quarter in 0..QUAD {
+            let lanes = (index + 1).saturating_sub(quarter * LANES).min(LANES);
+            back += simd::sum_first(group(quarter * LANES * 2 + LANES), lanes) as usize;
+        }
+        let start = leaf.len() - back;
+        let len = front[index / LANES * LANES * 2 + LANES + index % LANES] as usize;
+        if key_is(&leaf[start..start + len], key) {
+            return Some(Slot { index, back, len });
+        }
+        hits &= hits - 1;
+    }
+    None
+}
+
+/// The search of any leaf, group after group.
+#[inline(never)]
+fn find_any(leaf: &[u8], kind: Kind, tag: u8, key: &[u8]) -> Option<Slot> {
+    let mut before = 0;
+    for group in 0..kind.groups() {
+        let first = group * LANES;
+        let mut hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
+        if kind.count - first < LANES {
+            hits &= (1 << (kind.count - first)) - 1;
+        }
+        while hits != 0 {
+            let lane = hits.trailing_zeros() as usize;
+            let back = before + kind.sum_first(leaf, group, lane + 1);
+            if key_is(&leaf[leaf.len() - back..], key) {
+                return Some(Slot { index: first + lane, back, len: kind.len(leaf, first + lane) });
+            }
+            hits &= hits - 1;
+        }
+        before += kind.sum_first(leaf, group, LANES);
+    }
+    None
 }
 
 /// Whether the entry that begins here has this key.

@@ -430,22 +430,34 @@ fn child_at(marks: &[u64], rest: &mut u64) -> usize {
 }
 
 impl OrderRange {
-    /// The child that covers `place`, and what it covers. Hashes are uniform, so the first guess is
-    /// nearly right.
+    /// The child that covers `place`, and what it covers.
     fn child(self, marks: &[u32], place: u32) -> (usize, OrderRange) {
-        let span = u64::from(self.last - self.first) + 1;
-        let mut slot = (u64::from(place - self.first) * marks.len() as u64 / span) as usize;
-        while slot + 1 < marks.len() && marks[slot + 1] <= place {
-            slot += 1;
-        }
-        while slot > 0 && marks[slot] > place {
-            slot -= 1;
-        }
+        let slot = self.child_at(marks, place);
         let first = if slot == 0 { self.first } else { marks[slot] };
         let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
         (slot, OrderRange { first, last })
     }
+
+    /// The last child whose mark is at most `place`, or the first. Hashes are uniform, so a guess is a slot or two off; a
+    /// window around it is counted without branches, and the rare miss starts anew from all marks.
+    #[inline(always)]
+    fn child_at(self, marks: &[u32], place: u32) -> usize {
+        let span = u64::from(self.last - self.first) + 1;
+        let guess = (u64::from(place - self.first) * marks.len() as u64 / span) as usize;
+        let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
+        if let Some(window) = marks[from..].first_chunk::<WINDOW>() {
+            let under = window.iter().map(|mark| u32::from(*mark <= place)).sum::<u32>() as usize;
+            let is_inside = (under > 0 || from == 0) && (under < WINDOW || from + WINDOW == marks.len());
+            if is_inside {
+                return (from + under).saturating_sub(1);
+            }
+        }
+        marks[1..].partition_point(|mark| *mark <= place)
+    }
 }
+
+/// Marks that are compared at once.
+const WINDOW: usize = 16;
 
 impl<L: Leaf> Tree<ByHash, L> {
     /// The leaf that covers `place`, and all the places it covers. None in a tree without leaves.
