@@ -447,9 +447,10 @@ impl OrderRange {
         let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
         if let Some(window) = marks[from..].first_chunk::<WINDOW>() {
             let under = window.iter().map(|mark| u32::from(*mark <= place)).sum::<u32>() as usize;
-            let is_inside = (under > 0 || from == 0) && (under < WINDOW || from + WINDOW == marks.len());
-            if is_inside {
-                return (from + under).saturating_sub(1);
+            // The first child's own mark says nothing: it counts as under every place.
+            let under = under + usize::from(from == 0 && window[0] > place);
+            if under > 0 && (under < WINDOW || from + WINDOW == marks.len()) {
+                return from + under - 1;
             }
         }
         marks[1..].partition_point(|mark| *mark <= place)
