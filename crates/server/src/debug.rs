@@ -131,6 +131,7 @@ fn change_replication_id(call: &mut ServerCall<'_>) -> Done {
 }
 
 /// One reply of each type, for the tests of clients.
+#[allow(clippy::approx_constant, reason = "it is the number that the peer sends")]
 fn protocol(call: &mut ServerCall<'_>) -> Done {
     let is_resp2 = call.reply.protocol == Protocol::Resp2;
     let reply = &mut *call.reply;

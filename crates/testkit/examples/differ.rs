@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use store::Fill;
 use testkit::bare::Bare;
 use testkit::random_command::RandomCommands;
-use testkit::real_peer::RealPeer;
 use testkit::resp_value::Value;
+use testkit::socket_peer::SocketPeer;
 use testkit::transcript::Peer;
 
 /// What answers with an order, a size or a choice of its own.
@@ -46,7 +46,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     };
     let (address, seed, count): (SocketAddr, u64, u64) = (address.parse()?, seed.parse()?, count.parse()?);
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
-        let mut peer = RealPeer::connect(address)?;
+        let mut peer = SocketPeer::connect(&address.into())?;
         let mut bare = Bare::new(4, seed);
         let (size, fill) = FILLS[(seed % FILLS.len() as u64) as usize];
         bare.settings_mut().list.fill = fill;
@@ -88,7 +88,7 @@ fn is_known_to_differ(request: &[Vec<u8>]) -> bool {
     }
 }
 
-fn clock(peer: &mut RealPeer) -> Result<Millis, Box<dyn Error>> {
+fn clock(peer: &mut SocketPeer) -> Result<Millis, Box<dyn Error>> {
     let Value::Aggregate(_, parts) = peer.call("clock", Protocol::Resp2, &[b"TIME".to_vec()]) else {
         return Err("TIME is an array".into());
     };

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs};
-use testkit::real_peer::RealPeer;
+use testkit::socket_peer::SocketPeer;
 use testkit::transcript::Transcript;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -31,15 +31,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn record(path: &Path, mut transcript: Transcript, address: SocketAddr) -> Result<(), Box<dyn Error>> {
-    RealPeer::connect(address)?;
-    transcript.record(|| Box::new(RealPeer::connect(address).expect("the peer answered just now")));
+    SocketPeer::connect(&address.into())?;
+    transcript.record(|| Box::new(SocketPeer::connect(&address.into()).expect("the peer answered just now")));
     Ok(fs::write(path, transcript.to_string())?)
 }
 
 fn compare(path: &Path, transcript: &Transcript, address: SocketAddr) -> Result<usize, Box<dyn Error>> {
     let mut count = 0;
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
-        for mismatch in transcript.replay(&mut RealPeer::connect(address)?, protocol) {
+        for mismatch in transcript.replay(&mut SocketPeer::connect(&address.into())?, protocol) {
             eprintln!("{} {protocol:?} {mismatch}", path.display());
             count += 1;
         }

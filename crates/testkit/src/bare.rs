@@ -1,5 +1,6 @@
 //! The data commands on a keyspace, without a server around them: no sockets, no threads, and time stands still until a
 //! test moves it. What a transcript says of a command is tried here first, with any number of shards.
+use crate::in_process::BEGINNING;
 use crate::resp_client::request;
 use crate::resp_value::Value;
 use crate::transcript::{Peer, Version};
@@ -9,9 +10,6 @@ use base::random::Random;
 use command::{Call, Command, DataRun, Done, Error, FAMILIES, WholeCall};
 use resp::{Args, Limits, Parser, Protocol, Reply, Span};
 use store::{Keyspace, KeyspaceOptions, Settings};
-
-/// Some day in 2026: deadlines that transcripts name as Unix times lie before and behind it.
-const BEGINNING: Millis = Millis(1_780_000_000_000);
 
 pub struct Bare {
     keyspace: Keyspace,

@@ -1,7 +1,12 @@
-//! What tests share: the data commands without a server ([`bare`]), transcripts and their peers, a client.
+//! What tests share: transcripts and how they are played ([`suite`]), what they are played to ([`bare`], [`in_process`],
+//! [`redis_server`]), a client, random requests.
 pub mod bare;
+pub mod in_process;
 pub mod random_command;
-pub mod real_peer;
+pub mod redis_server;
 pub mod resp_client;
 pub mod resp_value;
+pub mod scratch;
+pub mod socket_peer;
+pub mod suite;
 pub mod transcript;

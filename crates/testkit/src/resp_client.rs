@@ -1,22 +1,50 @@
 //! A client for tests: sends requests, reads whole replies, keeps them as bytes. Waits at most some seconds for one.
 use crate::resp_value::Value;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address::Tcp(address)
+    }
+}
+
+trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send> Stream for S {}
 
 pub struct RespClient {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     /// What has arrived and not been taken.
     pending: Vec<u8>,
 }
 
 impl RespClient {
-    pub fn connect(address: impl ToSocketAddrs) -> io::Result<RespClient> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+    pub fn connect(address: &Address) -> io::Result<RespClient> {
+        let stream: Box<dyn Stream> = match address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(TIMEOUT))?;
+                Box::new(stream)
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(TIMEOUT))?;
+                Box::new(stream)
+            }
+        };
         Ok(RespClient { stream, pending: Vec::new() })
     }
 
@@ -38,9 +66,12 @@ impl RespClient {
                 return Ok(value);
             }
             let mut chunk = [0; 16 * 1024];
-            match self.stream.read(&mut chunk)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                len => self.pending.extend_from_slice(&chunk[..len]),
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) => self.pending.extend_from_slice(&chunk[..len]),
+                // The kernel interrupts the thread that has opened an io_uring when it takes the ring down.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }

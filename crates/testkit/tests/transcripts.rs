@@ -1,47 +1,127 @@
-//! Every transcript of the data commands, replayed on the commands themselves: on one shard and on many, in both
-//! protocols.
+//! Every transcript, replayed: on the data commands alone, on whole servers in this process over real sockets, with one
+//! shard and with many, in both protocols, and on a real redis-server, so that what is expected stays what it answers.
 use resp::Protocol;
-use std::path::{Path, PathBuf};
+use server::Config;
 use testkit::bare::Bare;
-use testkit::transcript::Transcript;
+use testkit::in_process::InProcess;
+use testkit::redis_server::{RedisServer, skip_without};
+use testkit::resp_value::Value;
+use testkit::socket_peer::SocketPeer;
+use testkit::suite::{Script, is_of_redis, load, replay, transcripts_folder};
+use testkit::transcript::{Mismatch, Peer, Version};
 
-/// Families whose commands need a server around them are replayed elsewhere.
-const FAMILIES: [&str; 3] = ["keys", "list", "string"];
+/// Families whose commands need no server around them.
+const DATA_FAMILIES: [&str; 3] = ["keys", "list", "string"];
 
-fn files(family: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts").join(family);
-    let mut files: Vec<PathBuf> = folder
-        .read_dir()
-        .expect("every family has its folder")
-        .map(|entry| entry.expect("a folder can be read").path())
-        .collect();
-    files.sort();
-    files
+fn scripts() -> Vec<Script> {
+    load(&transcripts_folder()).expect("transcripts can be read")
 }
 
-fn replay_all(shard_bits: u32, protocol: Protocol) {
-    let mut failures = Vec::new();
-    for path in FAMILIES.iter().flat_map(|family| files(family)) {
-        let text = std::fs::read_to_string(&path).expect("a transcript is text");
-        let transcript = Transcript::parse(&text).unwrap_or_else(|error| panic!("{path:?}: {error:?}"));
-        for mismatch in transcript.replay(&mut Bare::new(shard_bits, 1), protocol) {
-            failures.push(format!("{} {mismatch}", path.display()));
-        }
+fn is_of_data(script: &Script) -> bool {
+    DATA_FAMILIES.iter().any(|family| script.name.split('/').next() == Some(family))
+}
+
+fn replay_bare(shard_bits: u32, protocol: Protocol) {
+    replay(&scripts(), protocol, is_of_data, || Bare::new(shard_bits, 1));
+}
+
+/// A server that lives as long as its peer.
+struct Served {
+    peer: SocketPeer,
+    /// Requests take turns on so many connections, which different workers serve.
+    connection_count: usize,
+    turn: usize,
+    _server: InProcess,
+}
+
+impl Peer for Served {
+    fn call(&mut self, connection: &str, protocol: Protocol, args: &[Vec<u8>]) -> Value {
+        self.turn = (self.turn + 1) % self.connection_count;
+        self.peer.call(&format!("{connection}{}", self.turn), protocol, args)
     }
-    assert!(failures.is_empty(), "{} replies differ\n{}", failures.len(), failures.join("\n"));
+    fn advance(&mut self, ms: u64) {
+        self.peer.advance(ms);
+    }
+    fn changes(&mut self) -> i64 {
+        self.peer.changes()
+    }
+    fn version(&self) -> Version {
+        self.peer.version()
+    }
+}
+
+fn served(shard_bits: u32, worker_threads: usize, connection_count: usize) -> Served {
+    let server = InProcess::start(Config { shard_bits, worker_threads, ..InProcess::config() });
+    Served { peer: server.peer().expect("it listens"), connection_count, turn: 0, _server: server }
 }
 
 #[test]
-fn transcripts_hold_on_one_shard() {
-    replay_all(0, Protocol::Resp2);
+fn data_commands_hold_their_transcripts_on_one_shard() {
+    replay_bare(0, Protocol::Resp2);
 }
 
 #[test]
-fn transcripts_hold_on_many_shards() {
-    replay_all(8, Protocol::Resp2);
+fn data_commands_hold_their_transcripts_on_many_shards() {
+    replay_bare(8, Protocol::Resp2);
 }
 
 #[test]
-fn transcripts_hold_in_resp3() {
-    replay_all(8, Protocol::Resp3);
+fn data_commands_hold_their_transcripts_in_resp3() {
+    replay_bare(8, Protocol::Resp3);
+}
+
+#[test]
+fn a_server_of_one_shard_and_one_worker_holds_the_transcripts() {
+    replay(&scripts(), Protocol::Resp2, |_| true, || served(0, 1, 1));
+}
+
+#[test]
+fn a_server_of_many_shards_and_workers_holds_the_transcripts() {
+    replay(&scripts(), Protocol::Resp2, |_| true, || served(8, 4, 1));
+}
+
+#[test]
+fn a_server_holds_the_transcripts_in_resp3() {
+    replay(&scripts(), Protocol::Resp3, |_| true, || served(8, 2, 1));
+}
+
+#[test]
+fn what_one_worker_wrote_the_others_read_as_the_transcripts_say() {
+    replay(&scripts(), Protocol::Resp2, is_of_data, || served(8, 4, 7));
+}
+
+#[test]
+fn a_real_redis_server_holds_the_transcripts_that_its_version_knows() {
+    let Some(redis) = RedisServer::start().unwrap() else { return skip_without("redis-server") };
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        replay(&scripts(), protocol, is_of_redis, || SocketPeer::connect(&redis.address()).unwrap());
+    }
+}
+
+#[test]
+fn a_reply_that_differs_is_shown_with_its_file_and_line() {
+    let scripts = scripts();
+    let script = scripts.iter().find(|script| script.name == "string/strlen.txt").unwrap();
+    let mismatches: Vec<Mismatch> = script.transcript.replay(&mut Mute, Protocol::Resp2);
+    let told = mismatches[0].to_string();
+    assert!(
+        told.contains("line ") && told.contains("expected: ") && told.contains("answered: +OK"),
+        "{told}"
+    );
+}
+
+/// Answers everything with OK.
+struct Mute;
+
+impl Peer for Mute {
+    fn call(&mut self, _: &str, _: Protocol, _: &[Vec<u8>]) -> Value {
+        Value::Line(b'+', b"OK".to_vec())
+    }
+    fn advance(&mut self, _: u64) {}
+    fn changes(&mut self) -> i64 {
+        0
+    }
+    fn version(&self) -> Version {
+        (8, 0)
+    }
 }

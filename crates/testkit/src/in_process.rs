@@ -1,0 +1,41 @@
+//! A server in this process: the whole of it, on a port of loopback that the system chooses, silent, ended when it is
+//! dropped. Its time stands still until a test moves it.
+use crate::resp_client::{Address, RespClient};
+use crate::socket_peer::SocketPeer;
+use base::Millis;
+use server::{Clock, Config, Log, Running, SimulatedTime};
+use std::io;
+
+/// Some day in 2026: deadlines that transcripts name as Unix times lie before and behind it.
+pub(crate) const BEGINNING: Millis = Millis(1_780_000_000_000);
+
+pub struct InProcess {
+    pub server: Running,
+    pub time: SimulatedTime,
+}
+
+impl InProcess {
+    /// The defaults but for the address: the way to begin a configuration for [`InProcess::start`].
+    pub fn config() -> Config {
+        Config { bind: vec!["127.0.0.1".into()], port: 0, picks_port: true, ..Config::default() }
+    }
+
+    pub fn start(config: Config) -> InProcess {
+        let (clock, time) = Clock::simulated(BEGINNING);
+        let server = server::start(config, clock, Log::silent()).expect("loopback has a free port");
+        InProcess { server, time }
+    }
+
+    pub fn address(&self) -> Address {
+        self.server.addresses[0].into()
+    }
+
+    pub fn client(&self) -> io::Result<RespClient> {
+        RespClient::connect(&self.address())
+    }
+
+    /// For transcripts.
+    pub fn peer(&self) -> io::Result<SocketPeer> {
+        Ok(SocketPeer::connect(&self.address())?.with_time(self.time.clone()))
+    }
+}

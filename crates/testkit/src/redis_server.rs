@@ -1,0 +1,73 @@
+//! A real redis-server, if there is one on this machine: started on a Unix socket of its own, so that no port can be taken by
+//! somebody else, keeping nothing, and killed when it is dropped.
+use crate::resp_client::{Address, RespClient};
+use crate::scratch::Scratch;
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Times 20 ms.
+const PATIENCE: usize = 1000;
+
+pub struct RedisServer {
+    child: Child,
+    folder: Scratch,
+}
+
+impl RedisServer {
+    /// None where it is not installed.
+    pub fn start() -> io::Result<Option<RedisServer>> {
+        let folder = Scratch::new("redis-server")?;
+        let started = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--enable-debug-command", "local"])
+            .arg("--dir")
+            .arg(folder.path())
+            .arg("--unixsocket")
+            .arg(folder.path().join("socket"))
+            .stdout(Stdio::null())
+            .spawn();
+        let child = match started {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            started => started?,
+        };
+        let mut server = RedisServer { child, folder };
+        server.wait_until_ready()?;
+        Ok(Some(server))
+    }
+
+    pub fn address(&self) -> Address {
+        Address::Unix(self.folder.path().join("socket"))
+    }
+
+    fn wait_until_ready(&mut self) -> io::Result<()> {
+        for _ in 0..PATIENCE {
+            let answer = RespClient::connect(&self.address()).and_then(|mut client| client.call(&["PING"]));
+            if answer.is_ok() {
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait()? {
+                return Err(io::Error::other(format!("redis-server ended: {status}")));
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What to do without something that `cargo xtask setup` installs: where changes are checked it is missing by mistake.
+#[allow(clippy::disallowed_macros, reason = "a test that checks nothing says so")]
+pub fn skip_without(what: &str) {
+    assert!(
+        std::env::var_os("CI").is_none_or(|value| value.is_empty()),
+        "{what} is missing: run cargo xtask setup"
+    );
+    eprintln!("SKIPPED: {what} is missing: run cargo xtask setup");
+}
