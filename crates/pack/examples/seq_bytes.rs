@@ -144,10 +144,12 @@ fn leaves(seq: &Seq, part: fn(&pack::stats::Kind) -> u64) -> u64 {
     part(&stats.strings) + part(&stats.ints) + part(&stats.compressed)
 }
 
+type FillLists = fn(&mut Data, &Limits);
+
 fn main() {
     assert!(!WORDS.is_empty());
     let with = |codec| Limits { depth: 1, codec, ..OPEN };
-    let cases: [(&str, fn(&mut Data, &Limits), Limits); 12] = [
+    let cases: [(&str, FillLists, Limits); 12] = [
         ("list_ints_seq", ints_seq, OPEN),
         ("list_ints_rand", ints_rand, OPEN),
         ("list_ids", ids, OPEN),

@@ -45,7 +45,7 @@ pub(crate) fn rounded(size: usize) -> usize {
 pub(crate) fn rounded_least(size: usize) -> usize {
     match size {
         ..=SMALL_MAX => size.next_multiple_of(16),
-        ..=ARENA_MAX => arena::usable_bytes(size.max(ARENA_MIN)),
+        size if size <= ARENA_MAX => arena::usable_bytes(size.max(ARENA_MIN)),
         _ => rounded(size),
     }
 }

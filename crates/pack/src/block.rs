@@ -106,6 +106,7 @@ impl Block {
     }
 
     /// Whether nobody else holds this block. Only for `&mut` owners is the answer more than a hint.
+    #[inline]
     pub(crate) fn is_sole(&self) -> bool {
         self.header().refs.load(Ordering::Acquire) == 1
     }
@@ -122,12 +123,18 @@ impl Block {
     }
 
     /// The content, to be edited: copied first where it is shared.
+    #[inline]
     pub(crate) fn make_mut(&mut self) -> &mut [u8] {
         if !self.is_sole() {
-            *self = Block::from_slice(self);
+            self.unshare();
         }
         // SAFETY: we are the only owner, and `&mut self` keeps it so.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.len()) }
+    }
+
+    #[cold]
+    fn unshare(&mut self) {
+        *self = Block::from_slice(self);
     }
 
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
@@ -217,12 +224,14 @@ impl Block {
         *self = fresh;
     }
 
+    #[inline]
     fn header(&self) -> &Header {
         // SAFETY: the header lives as long as any handle does.
         unsafe { self.0.as_ref() }
     }
 
     /// The first byte of the content.
+    #[inline]
     fn start(&self) -> *mut u8 {
         // SAFETY: the content begins right behind the header, within the allocation.
         unsafe { self.0.as_ptr().cast::<u8>().add(HEADER_BYTES) }
@@ -256,6 +265,7 @@ impl Block {
 impl Deref for Block {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: `len` bytes are initialised, and nobody edits while a shared reference lives.
         unsafe { std::slice::from_raw_parts(self.start(), self.header().len as usize) }

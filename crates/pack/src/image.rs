@@ -129,8 +129,9 @@ impl Draft {
         (!self.leaf.is_empty()).then(|| Leaf::open(&self.leaf))
     }
 
+    /// A list without elements is a draft without a leaf.
     fn drop_if_empty(&mut self) {
-        if self.len() == 0 {
+        if self.read().is_some_and(|leaf| leaf.count() == 0) {
             self.leaf.clear();
         }
     }

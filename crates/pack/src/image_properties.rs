@@ -81,11 +81,11 @@ fn run(seed: u64) {
 #[test]
 fn a_draft_and_its_images_hold_what_a_deque_holds() {
     for seed in 0..400 {
-        println_seed_on_panic(seed, run);
+        with_seed_on_panic(seed, run);
     }
 }
 
-fn println_seed_on_panic(seed: u64, run: fn(u64)) {
+fn with_seed_on_panic(seed: u64, run: fn(u64)) {
     if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
         eprintln!("seed {seed}");
         std::panic::resume_unwind(panic);

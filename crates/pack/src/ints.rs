@@ -420,7 +420,7 @@ pub(crate) fn copy_tight(source: Ints<'_>, target: &mut Vec<u8>) {
     }
     let slots_at = write_tight_head(&old, source.count(), target);
     let bit = source.shape.first * old.width as usize;
-    if bit % 8 == 0 {
+    if bit.is_multiple_of(8) {
         let len = target.len() - slots_at;
         return target[slots_at..].copy_from_slice(&source.slots[bit / 8..][..len]);
     }

@@ -16,7 +16,7 @@ fn texts(leaf: Leaf<'_>) -> Vec<Vec<u8>> {
     all
 }
 
-fn check(buffer: &Vec<u8>, model: &List, len_max: usize) {
+fn check(buffer: &[u8], model: &List, len_max: usize) {
     let leaf = Leaf::open(buffer);
     assert_eq!(leaf.count(), model.len());
     assert!(leaf.used_bytes() <= buffer.len());
@@ -63,9 +63,9 @@ fn check_parts(buffer: &[u8], model: &List, random: &mut Random) {
     copy_tight(leaf, &mut part);
     assert!(part.len() <= tight_len_max(leaf));
     assert!(texts(Leaf::open_tight(&part)).iter().eq(model));
-    for index in 0..model.len() {
-        assert_eq!(text(leaf.get(index)), model[index]);
-        assert_eq!(text(Leaf::open_tight(&part).get(index)), model[index]);
+    for (index, value) in model.iter().enumerate() {
+        assert_eq!(text(leaf.get(index)), *value);
+        assert_eq!(text(Leaf::open_tight(&part).get(index)), *value);
     }
 }
 

@@ -373,11 +373,12 @@ pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max:
     if !has_room(&shape, side, &piece, buffer.bytes().len(), len_max) {
         shape = make_room(buffer, side, &piece, len_max, Effort::Amortized)?;
     }
+    let bytes = buffer.bytes_mut();
     match side {
-        Side::Back => put_back(buffer.bytes_mut(), &mut shape, &piece),
-        Side::Front => put_front(buffer.bytes_mut(), &mut shape, &piece),
+        Side::Back => put_back(bytes, &mut shape, &piece),
+        Side::Front => put_front(bytes, &mut shape, &piece),
     }
-    shape.write(buffer.bytes_mut());
+    shape.write(bytes);
     Ok(())
 }
 
