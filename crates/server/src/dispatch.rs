@@ -9,7 +9,7 @@ use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::refusal::{Refusal, append_error};
-use crate::registry::{KeyShape, Row, Run};
+use crate::registry::{Row, Run};
 use crate::session::Session;
 use crate::shared::Shared;
 use base::Millis;
@@ -24,13 +24,14 @@ use store::{Garbage, View};
 /// A power of two.
 const TIMED_EVERY: u64 = 16;
 
-/// What was looked up for a request when it was parsed.
+/// A request, and what was looked up for it when it was parsed.
 #[derive(Clone, Copy)]
-pub(crate) struct Found<'s> {
+pub(crate) struct Request<'s, 'a> {
     /// The row of its name, if there is one.
     pub(crate) row: Option<&'s Row>,
     /// Of its only key, where that was known then.
     pub(crate) hash: Option<Hash>,
+    pub(crate) args: Args<'a>,
 }
 
 /// One worker's means to run commands.
@@ -100,35 +101,29 @@ impl<'s> Executor<'s> {
         self.inside = None;
     }
 
-    /// Runs one request, whose name was looked up as `found`, and appends its reply.
-    pub(crate) fn execute(
-        &mut self,
-        session: &mut Session,
-        found: Found<'s>,
-        args: Args<'_>,
-        reply: &mut Reply,
-    ) {
+    /// Runs one request and appends its reply.
+    pub(crate) fn execute(&mut self, session: &mut Session, request: Request<'s, '_>, reply: &mut Reply) {
         let start = reply.out.len();
-        self.check_and_run(session, found, args, reply);
+        self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
             reply.out.truncate(start);
         }
         session.reply_mode = session.reply_mode.next();
     }
 
-    fn check_and_run(&mut self, session: &mut Session, found: Found<'s>, args: Args<'_>, reply: &mut Reply) {
-        let row = match admit(session, found.row, &args) {
+    fn check_and_run(&mut self, session: &mut Session, request: Request<'s, '_>, reply: &mut Reply) {
+        let row = match admit(session, &request) {
             Ok(row) => row,
-            Err(refusal) => return self.refuse(&refusal, &args, reply),
+            Err(refusal) => return self.refuse(&refusal, &request.args, reply),
         };
         session.card.last_row.store(row.number as u32, Relaxed);
         let counts = &self.counters.commands[row.number];
         let calls = counts.calls.load();
         counts.calls.add(1);
         let done = if calls.is_multiple_of(TIMED_EVERY) {
-            self.run_timed(session, row, found.hash, args, reply)
+            self.run_timed(session, row, request, reply)
         } else {
-            self.run(session, row, found.hash, args, reply)
+            self.run(session, row, request, reply)
         };
         if let Err(error) = done {
             counts.failed.add(1);
@@ -151,12 +146,11 @@ impl<'s> Executor<'s> {
         &mut self,
         session: &mut Session,
         row: &'s Row,
-        hash: Option<Hash>,
-        args: Args<'_>,
+        request: Request<'s, '_>,
         reply: &mut Reply,
     ) -> Done {
         let watch = Stopwatch::start();
-        let done = self.run(session, row, hash, args, reply);
+        let done = self.run(session, row, request, reply);
         let counts = &self.counters.commands[row.number];
         counts.timed.add(1);
         counts.time_ns.add(watch.elapsed_ns());
@@ -167,20 +161,18 @@ impl<'s> Executor<'s> {
         &mut self,
         session: &mut Session,
         row: &'s Row,
-        hash: Option<Hash>,
-        args: Args<'_>,
+        request: Request<'s, '_>,
         reply: &mut Reply,
     ) -> Done {
+        let (db, args) = (session.db, request.args);
         match row.run {
-            Run::Data(DataRun::Keys(run)) => match (row.shape, hash) {
-                (KeyShape::One(index), Some(hash)) => {
-                    self.run_on_key(session.db, row, run, (args.at(index), hash), args, reply)
-                }
-                _ => self.run_on_keys(session.db, row, run, args, reply),
+            Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
+                (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
+                _ => self.run_on_keys(db, row, run, args, reply),
             },
-            Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(session.db, run, args, reply),
+            Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
-                self.alone(|this| this.run_on_all(session.db, run, args, reply))
+                self.alone(|this| this.run_on_all(db, run, args, reply))
             }
             Run::Server(ServerRun::Shared(run)) => self.run_on_server(session, run, args, reply),
             Run::Server(ServerRun::Exclusive(run)) => {
@@ -199,8 +191,7 @@ impl<'s> Executor<'s> {
         row: &Row,
         run: fn(&mut Call<'_, '_>) -> Done,
         (key, hash): (&[u8], Hash),
-        args: Args<'_>,
-        reply: &mut Reply,
+        (args, reply): (Args<'_>, &mut Reply),
     ) -> Done {
         let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now, settings, key, hash);
@@ -290,8 +281,9 @@ impl<'s> Executor<'s> {
 }
 
 /// The checks before a command runs; the row that runs, which is a subcommand's where the request names one.
-fn admit<'s>(session: &Session, found: Option<&'s Row>, args: &Args<'_>) -> Result<&'s Row, Refusal<'s>> {
-    let mut row = found.ok_or(Refusal::UnknownCommand)?;
+fn admit<'s>(session: &Session, request: &Request<'s, '_>) -> Result<&'s Row, Refusal<'s>> {
+    let args = &request.args;
+    let mut row = request.row.ok_or(Refusal::UnknownCommand)?;
     if !row.subcommands.is_empty() && args.len() > 1 {
         row = row.subcommand(args.at(1)).ok_or(Refusal::UnknownSubcommand(row))?;
     }

@@ -263,7 +263,7 @@ mod tests {
             let lower = row.name.to_ascii_lowercase();
             assert_eq!(registry.find(row.name.as_bytes()).map(|r| r.number), Some(row.number));
             assert_eq!(registry.find(lower.as_bytes()).map(|r| r.number), Some(row.number));
-            assert!(registry.find(format!("{lower}x").as_bytes()).is_none());
+            assert!(registry.find(format!("{lower}~").as_bytes()).is_none());
         }
         for name in ["", "x", "ab", "abc", "nosuchcommand", "a-name-longer-than-sixteen-bytes"] {
             assert!(registry.find(name.as_bytes()).is_none(), "{name}");

@@ -9,7 +9,7 @@ use crate::registry::Row;
 use crate::shared::Shared;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
-use resp::{Args, Limits, Parsed, ProtocolError, Span};
+use resp::{Args, Limits, ProtocolError, Span};
 use std::ops::Range;
 use store::Keyspace;
 
@@ -28,12 +28,12 @@ const BATCH_BYTES: usize = 128 << 10;
 pub(super) struct Batch<'s> {
     scratch: Vec<u8>,
     spans: Vec<Span>,
-    pub(super) requests: Vec<Request<'s>>,
+    pub(super) requests: Vec<Parsed<'s>>,
     pub(super) turns: Vec<Turn>,
 }
 
 /// One whole request.
-pub(super) struct Request<'s> {
+pub(super) struct Parsed<'s> {
     /// The row of its name, if there is one.
     pub(super) row: Option<&'s Row>,
     /// Of its key, if the command has one where it is known to be.
@@ -142,15 +142,15 @@ impl<'s> Batch<'s> {
         turn.rest = loop {
             let first_span = self.spans.len();
             match connection.parser.parse(bytes, &mut at, &mut self.spans, limits) {
-                Ok(Parsed::Request) => {
+                Ok(resp::Parsed::Request) => {
                     let args = Args::new(bytes, &self.spans[first_span..]);
                     let row = shared.registry.find(args.at(0));
                     let key = row.and_then(|row| row.only_key(&args));
                     let hash = key.map(|key| shared.keyspace.hash(key));
                     let (db, spans) = (connection.session.db, first_span..self.spans.len());
-                    self.requests.push(Request { row, hash, db, spans });
+                    self.requests.push(Parsed { row, hash, db, spans });
                 }
-                Ok(Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
+                Ok(resp::Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
                 Err(error) => break Rest::Wrong(error),
             }
             if !limits.is_authenticated {
@@ -164,13 +164,13 @@ impl<'s> Batch<'s> {
     /// Asks for the memory that the key of a request lies in, if there is such a request.
     #[inline]
     pub(super) fn prefetch(&self, index: usize, keyspace: &Keyspace) {
-        if let Some(Request { hash: Some(hash), db, .. }) = self.requests.get(index) {
+        if let Some(Parsed { hash: Some(hash), db, .. }) = self.requests.get(index) {
             keyspace.prefetch_hashed(*db, *hash);
         }
     }
 
     /// The arguments of a request.
-    pub(super) fn args<'a>(&'a self, request: &Request<'s>, bytes: &'a [u8]) -> Args<'a> {
+    pub(super) fn args<'a>(&'a self, request: &Parsed<'s>, bytes: &'a [u8]) -> Args<'a> {
         Args::new(bytes, &self.spans[request.spans.clone()])
     }
 

@@ -6,7 +6,6 @@
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
-use super::table::Flow;
 use crate::shared::Shared;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -72,6 +71,7 @@ impl Worker<'_> {
         self.shared.background.free(&mut self.garbage);
     }
 
+    /// Also those that are closing and do not read their last replies.
     fn close_idle(&mut self, now: Millis, elapsed_ms: i64) {
         let timeout_ms = i64::from(self.executor.config().timeout_s) * 1000;
         if timeout_ms == 0 {
@@ -83,7 +83,7 @@ impl Worker<'_> {
         self.cron.idle_cursor = first + part;
         let is_idle = |last_active_ms: i64| now.0 - last_active_ms > timeout_ms;
         let idle: Vec<ConnId> = (self.table.part(first, part))
-            .filter(|c| c.flow != Flow::Closing && is_idle(c.session.card.last_active_ms.load(Relaxed)))
+            .filter(|c| is_idle(c.session.card.last_active_ms.load(Relaxed)))
             .map(|c| c.id)
             .collect();
         for id in idle {

@@ -16,10 +16,10 @@ mod table;
 
 use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
-use crate::dispatch::{Executor, Found};
+use crate::dispatch::{Executor, Request};
 use crate::shared::{Letter, Shared};
 use base::Millis;
-use batch::{Batch, Rest, Turn};
+use batch::{Batch, Parsed, Rest, Turn};
 use cron::Cron;
 use net::{CloseWhen, ConnId, Engine, Event};
 use resp::{Limits, Parser, Reply};
@@ -220,8 +220,9 @@ impl<'s> Worker<'s> {
         let bytes = batch.bytes(turn, &connection.kept);
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             batch.prefetch(turn.requests.start + index + AHEAD, &shared.keyspace);
-            let found = Found { row: request.row, hash: request.hash };
-            executor.execute(&mut connection.session, found, batch.args(request, bytes), reply);
+            let Parsed { row, hash, .. } = *request;
+            let request = Request { row, hash, args: batch.args(request, bytes) };
+            executor.execute(&mut connection.session, request, reply);
             if connection.session.closes_after_reply {
                 return index + 1;
             }

@@ -1,5 +1,5 @@
 //! What happens as time goes by. Time is moved, not waited for.
-use crate::client::{Client, config, start};
+use crate::client::{Client, config};
 use base::Millis;
 use server::{Clock, Config, Log, OutputLimit, OutputLimits, Running, SimulatedTime};
 use std::time::Duration;
