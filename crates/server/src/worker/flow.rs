@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What may wait unsent for a client at first.
 pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
+/// Less than this is not looked at, unless an output limit is smaller.
+const LOOK_BYTES: usize = 64 << 10;
 
 /// What to do with a client for which so much waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,13 +43,22 @@ impl Worker<'_> {
                 self.reply.out = Vec::new();
             }
         }
-        if self.engine.unsent_bytes(id) > 0 {
+        // The next poll hands it to the kernel; what is left then tells who does not read.
+        let limit = self.executor.config().client_output_buffer.normal;
+        if self.engine.unsent_bytes(id) >= worth_a_look(limit) {
+            self.sent.push(id);
+        }
+    }
+
+    /// After a poll has sent what it could.
+    pub(super) fn look_at_sent(&mut self) {
+        while let Some(id) = self.sent.pop() {
             self.look_at(id);
         }
     }
 
     /// Judges a client with unsent replies: closes it, pauses it, or lets it be.
-    pub(super) fn look_at(&mut self, id: ConnId) {
+    fn look_at(&mut self, id: ConnId) {
         let unsent_bytes = self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
         connection.session.card.output_buffer_bytes.store(unsent_bytes as u64, Relaxed);
@@ -95,6 +106,8 @@ impl Worker<'_> {
             connection.is_watched = false;
             let unsent_bytes = self.engine.unsent_bytes(id);
             if unsent_bytes == 0 {
+                // It may have left without ever being held up: then nobody reports it drained.
+                self.drained(id);
                 continue;
             }
             if connection.flow == Flow::Paused {
@@ -146,6 +159,12 @@ impl Worker<'_> {
 pub(super) fn count_sent(card: &Card, counters: &Counters, bytes: usize) {
     counters.bytes_out.add(bytes as u64);
     card.bytes_out.store(card.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
+}
+
+/// Less unsent than this changes nothing for the client.
+fn worth_a_look(limit: OutputLimit) -> usize {
+    let limits = [limit.hard_bytes, limit.soft_bytes].into_iter().filter(|bytes| *bytes > 0);
+    limits.fold(LOOK_BYTES, |least, bytes| least.min(bytes as usize))
 }
 
 fn judge(connection: &mut Connection, unsent_bytes: usize, limit: OutputLimit, now: Millis) -> Verdict {

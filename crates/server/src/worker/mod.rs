@@ -48,6 +48,8 @@ pub(crate) struct Worker<'s> {
     batch: Batch<'s>,
     /// Connections with something kept that can go on without receiving.
     again: Vec<ConnId>,
+    /// Connections to which much was sent since the last poll.
+    sent: Vec<ConnId>,
     reply: Reply,
     cron: Cron,
     /// When the next key expires.
@@ -68,6 +70,7 @@ impl<'s> Worker<'s> {
             executor: Executor::new(shared, index),
             batch: Batch::default(),
             again: Vec::new(),
+            sent: Vec::new(),
             reply: Reply::new(resp::Protocol::Resp2),
             cron: Cron::default(),
             expire_due: None,
@@ -102,6 +105,7 @@ impl<'s> Worker<'s> {
     }
 
     fn handle(&mut self, events: &mut Vec<Event>) {
+        self.look_at_sent();
         for id in std::mem::take(&mut self.again) {
             self.take_up(id);
         }

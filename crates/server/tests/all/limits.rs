@@ -36,6 +36,7 @@ fn ask_for_megabytes(client: &mut Client, count: usize) -> bool {
 fn a_client_that_reads_nothing_is_closed_at_the_hard_limit() {
     let server = limited(OutputLimit { hard_bytes: 8 << 20, soft_bytes: 0, soft_s: 0 });
     let mut client = Client::connect(&server);
+    client.check("PING", "+PONG\r\n");
     ask_for_megabytes(&mut client, 64);
     let mut other = Client::connect(&server);
     for _ in 0..2000 {
