@@ -1,7 +1,7 @@
 //! Where blocks and nodes get their memory: the one place that knows how an allocation is rounded.
 //!
 //! Leaves are allocated at nearly their content's size, so rounding is the main loss of the whole tree. Small requests go to
-//! the general allocator, whose size classes are known; from 128 bytes to 32 KB the arena (`arena.rs`) serves, which is exact to 16
+//! the general allocator, whose size classes are known; from 128 bytes to 1 MB the arena (`arena.rs`) serves, which is exact to 16
 //! bytes, and a node grows by a fraction of its size, so that not every insert moves it. Whoever grows a block
 //! asks [`rounded`] first, and then uses all that it gets.
 use crate::arena;
@@ -23,6 +23,7 @@ const STEP_MIN: usize = 32;
 /// The general allocator's part: up to here, in steps of 16 bytes, and above [`ARENA_MAX`] in size classes.
 const SMALL_MAX: usize = 112;
 const ARENA_MIN: usize = 128;
+/// Above it growth goes by size classes: blocks are then few and large.
 const ARENA_MAX: usize = (32 << 10) - ARENA_HEAD;
 
 /// The arena's blocks are multiples of 16 with a head of 8 bytes: what one may use ends 8 bytes before a multiple.

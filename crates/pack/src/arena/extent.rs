@@ -1,10 +1,10 @@
-//! Extents: 4 MB of memory from the system, aligned to their size, and back.
+//! Memory from the system and back: extents of 4 MB, aligned to their size, and mappings of any size for large blocks.
 
 use std::ptr;
 
 /// The size and alignment of an extent.
 pub(super) const EXTENT: usize = 4 << 20;
-const PAGE: usize = 4 << 10;
+pub(super) const PAGE: usize = 4 << 10;
 
 /// Maps an extent of zero bytes; null where the system refuses.
 pub(super) fn map() -> *mut u8 {
@@ -57,4 +57,39 @@ pub(super) unsafe fn discard(from: *mut u8, to: *mut u8) -> usize {
     // SAFETY: whole pages inside the caller's range.
     unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_DONTNEED) };
     end - first
+}
+
+/// Maps zero bytes, at least `size`; null where the system refuses.
+pub(super) fn map_pages(size: usize) -> *mut u8 {
+    // SAFETY: a new anonymous mapping touches nobody's memory.
+    let raw = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            size.next_multiple_of(PAGE),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if raw == libc::MAP_FAILED { ptr::null_mut() } else { raw.cast() }
+}
+
+/// # Safety
+/// `block` came from [`map_pages`] or [`remap_pages`] with this `size` and is not used any more.
+pub(super) unsafe fn unmap_pages(block: *mut u8, size: usize) {
+    // SAFETY: the caller's promise.
+    let done = unsafe { libc::munmap(block.cast(), size.next_multiple_of(PAGE)) };
+    debug_assert_eq!(done, 0);
+}
+
+/// Grows or shrinks a mapping, moving its pages where there is no room; null, and nothing done, where the system refuses.
+///
+/// # Safety
+/// As [`unmap_pages`]; on success only the new address is valid.
+pub(super) unsafe fn remap_pages(block: *mut u8, from: usize, to: usize) -> *mut u8 {
+    let (from, to) = (from.next_multiple_of(PAGE), to.next_multiple_of(PAGE));
+    // SAFETY: the caller's promise.
+    let raw = unsafe { libc::mremap(block.cast(), from, to, libc::MREMAP_MAYMOVE) };
+    if raw == libc::MAP_FAILED { ptr::null_mut() } else { raw.cast() }
 }
