@@ -52,7 +52,9 @@ fn ends() {
         }
     });
     report("RPOP 64 bytes", 1_000_000, |count| {
-        (0..count).for_each(|_| drop(seq.pop(End::Tail, &LIMITS, |item| black_box(item.len()))));
+        for _ in 0..count {
+            seq.pop(End::Tail, &LIMITS, |item| black_box(item.len()));
+        }
     });
     let mut short = Seq::new();
     (0..100).for_each(|_| short.push(End::Tail, &value, &LIMITS));
@@ -80,12 +82,16 @@ fn reads() {
     for (name, seq) in [("strings", &strings), ("integers", &ints)] {
         for index in [0, 5_000_000, 5_000_300, 9_999_999] {
             report(&format!("get {index} of 10M {name}"), 1_000_000, |count| {
-                (0..count).for_each(|_| drop(black_box(seq.get(black_box(index), |item| item.len()))));
+                for _ in 0..count {
+                    black_box(seq.get(black_box(index), |item| item.len()));
+                }
             });
         }
         let mut random = Random::new(2);
         report(&format!("get anywhere of 10M {name}"), 1_000_000, |count| {
-            (0..count).for_each(|_| drop(black_box(seq.get(random.below(10_000_000), |item| item.len()))));
+            for _ in 0..count {
+                black_box(seq.get(random.below(10_000_000), |item| item.len()));
+            }
         });
     }
 }

@@ -174,13 +174,6 @@ impl Block {
         self.gap(len, self.len() - len, 0);
     }
 
-    /// Gives back the room that a smaller allocation would not have.
-    pub(crate) fn shrink(&mut self) {
-        if self.is_larger_than_for(self.len()) {
-            *self = Block::from_slice(self);
-        }
-    }
-
     /// Whether content of `len` bytes would lie in a smaller allocation.
     pub(crate) fn is_larger_than_for(&self, len: usize) -> bool {
         alloc::rounded(HEADER_BYTES + len) < self.size()

@@ -1,6 +1,6 @@
 //! Sixteen bytes at a time: finding a tag, and adding up lengths. On the path of every lookup.
 //!
-//! Three operations on a group of 16 bytes, for each instruction set one small file-private module: SSE2, which every x86-64
+//! Two operations on a group of 16 bytes, for each instruction set one small file-private module: SSE2, which every x86-64
 //! has, and portable words. The portable twin is always compiled and tested against the other.
 
 /// Bytes in a group.
@@ -12,12 +12,6 @@ pub(crate) type Group = [u8; LANES];
 #[inline(always)]
 pub(crate) fn matches(tags: &Group, tag: u8) -> u32 {
     native::matches(tags, tag)
-}
-
-/// The sum of all lanes.
-#[inline(always)]
-pub(crate) fn sum(lanes: &Group) -> u32 {
-    native::sum(lanes)
 }
 
 /// The sum of the first `count` lanes.
@@ -72,12 +66,6 @@ mod sse2 {
     }
 
     #[inline(always)]
-    pub(super) fn sum(lanes: &Group) -> u32 {
-        // SAFETY: as above.
-        unsafe { sum_vector(_mm_loadu_si128(lanes.as_ptr().cast())) }
-    }
-
-    #[inline(always)]
     pub(super) fn sum_first(lanes: &Group, count: usize) -> u32 {
         // SAFETY: as above; the window begins at 0 to 16 and is 16 bytes of 32.
         unsafe {
@@ -105,10 +93,6 @@ mod portable {
         tags.iter().enumerate().fold(0, |bits, (lane, byte)| bits | (u32::from(*byte == tag) << lane))
     }
 
-    pub(super) fn sum(lanes: &Group) -> u32 {
-        lanes.iter().map(|byte| u32::from(*byte)).sum()
-    }
-
     pub(super) fn sum_first(lanes: &Group, count: usize) -> u32 {
         lanes[..count].iter().map(|byte| u32::from(*byte)).sum()
     }
@@ -128,11 +112,10 @@ mod tests {
             let lanes: Group = std::array::from_fn(|_| 255 - random.below(spread) as u8);
             let tag = 255 - random.below(spread) as u8;
             assert_eq!(matches(&lanes, tag), portable::matches(&lanes, tag), "{lanes:?} {tag}");
-            assert_eq!(sum(&lanes), portable::sum(&lanes), "{lanes:?}");
             for count in 0..=LANES {
                 assert_eq!(sum_first(&lanes, count), portable::sum_first(&lanes, count), "{lanes:?} {count}");
             }
         }
-        assert_eq!(sum(&[255; LANES]), 4080);
+        assert_eq!(sum_first(&[255; LANES], LANES), 4080);
     }
 }

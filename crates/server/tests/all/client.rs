@@ -6,15 +6,17 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Long enough for the slowest machine; a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two questions about something that the server does when it gets to it.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Every engine that this machine's kernel allows.
-pub fn engines() -> Vec<EngineKind> {
+pub(crate) fn engines() -> Vec<EngineKind> {
     let kinds = [EngineKind::Epoll, EngineKind::Uring];
     kinds.into_iter().filter(|kind| net::open(*kind).is_ok()).collect()
 }
 
-pub fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config {
         bind: vec!["127.0.0.1".into()],
         port: 0,
@@ -25,12 +27,12 @@ pub fn config() -> Config {
     }
 }
 
-pub fn start(config: Config) -> Running {
+pub(crate) fn start(config: Config) -> Running {
     server::start(config, Clock::real(), Log::silent()).expect("the server starts")
 }
 
 /// Anything that a client can be connected by.
-pub trait Stream: Read + Write {
+pub(crate) trait Stream: Read + Write {
     fn finish(&mut self);
 }
 
@@ -46,16 +48,16 @@ impl Stream for std::os::unix::net::UnixStream {
     }
 }
 
-pub struct Client<S = TcpStream> {
+pub(crate) struct Client<S = TcpStream> {
     stream: S,
 }
 
 impl Client {
-    pub fn connect(server: &Running) -> Client {
+    pub(crate) fn connect(server: &Running) -> Client {
         Client::to(server.addresses[0])
     }
 
-    pub fn to(address: SocketAddr) -> Client {
+    pub(crate) fn to(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -65,27 +67,27 @@ impl Client {
 }
 
 impl<S: Stream> Client<S> {
-    pub fn over(stream: S) -> Client<S> {
+    pub(crate) fn over(stream: S) -> Client<S> {
         Client { stream }
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
     /// Sends what may be cut short because the server closes.
-    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
 
-    pub fn read(&mut self, len: usize) -> Vec<u8> {
+    pub(crate) fn read(&mut self, len: usize) -> Vec<u8> {
         let mut got = vec![0; len];
         self.stream.read_exact(&mut got).unwrap();
         got
     }
 
     /// Reads as many bytes as are expected, and compares.
-    pub fn expect(&mut self, expected: &str) {
+    pub(crate) fn expect(&mut self, expected: &str) {
         let mut got = vec![0; expected.len()];
         let mut len = 0;
         while len < got.len() {
@@ -104,24 +106,24 @@ impl<S: Stream> Client<S> {
     }
 
     /// All until the end, which may be a reset.
-    pub fn rest(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest);
         String::from_utf8_lossy(&rest).into_owned()
     }
 
-    pub fn expect_end(&mut self) {
+    pub(crate) fn expect_end(&mut self) {
         assert_eq!(self.rest(), "");
     }
 
     /// One request, whose reply must be this.
-    pub fn check(&mut self, line: &str, expected: &str) {
+    pub(crate) fn check(&mut self, line: &str, expected: &str) {
         self.send(&request(&line.split(' ').collect::<Vec<_>>()));
         self.expect(expected);
     }
 
     /// The bulk string that a request answers with.
-    pub fn ask(&mut self, line: &str) -> String {
+    pub(crate) fn ask(&mut self, line: &str) -> String {
         self.send(&request(&line.split(' ').collect::<Vec<_>>()));
         let mut header = Vec::new();
         while !header.ends_with(b"\r\n") {
@@ -139,27 +141,40 @@ impl<S: Stream> Client<S> {
     }
 
     /// A field of INFO.
-    pub fn info(&mut self, field: &str) -> String {
+    pub(crate) fn info(&mut self, field: &str) -> String {
         let info = self.ask("INFO everything");
         let found = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         found.unwrap_or_else(|| panic!("INFO has no {field}: {info}")).to_owned()
     }
 
     /// Asks until the answer is this.
-    pub fn wait_for(&mut self, line: &str, expected: &str) {
+    pub(crate) fn wait_for(&mut self, line: &str, expected: &str) {
         let mut answer = String::new();
-        for _ in 0..2000 {
+        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
             answer = self.ask(line);
             if answer.trim() == expected {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(PAUSE);
         }
         panic!("{line} still answers {answer:?}, not {expected:?}");
     }
 
+    /// Asks until a field of INFO is this.
+    pub(crate) fn wait_for_info(&mut self, field: &str, expected: &str) {
+        let mut value = String::new();
+        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+            value = self.info(field);
+            if value == expected {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        panic!("{field} is still {value:?}, not {expected:?}");
+    }
+
     /// No more requests; replies are still read.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.stream.finish();
     }
 }
@@ -170,7 +185,7 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 /// A request in multibulk form.
-pub fn request(args: &[&str]) -> Vec<u8> {
+pub(crate) fn request(args: &[&str]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", args.len()).into_bytes();
     for arg in args {
         out.extend_from_slice(format!("${}\r\n{arg}\r\n", arg.len()).as_bytes());
@@ -178,6 +193,6 @@ pub fn request(args: &[&str]) -> Vec<u8> {
     out
 }
 
-pub fn bulk(text: &str) -> String {
+pub(crate) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
