@@ -9,7 +9,8 @@
 //! | `expiry` | how late keys vanish when a million of them expire |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
 //!
-//! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced), `--keys N` scales a case.
+//! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced), `--keys N` scales a case, `--sardine PATH`
+//! takes a binary that is there already instead of a release build.
 
 mod bytes;
 mod cases;
@@ -21,6 +22,7 @@ mod speed;
 mod stalls;
 
 use server::Spec;
+use std::path::PathBuf;
 
 /// What the command line says.
 pub(crate) struct Options {
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let Some((name, rest)) = args.split_first() else {
         return Err("bench: name one of bytes, speed, depth, expiry, stalls".into());
     };
-    let options = parse(rest)?;
+    let options = parse(name, rest)?;
     match *name {
         "bytes" => bytes::run(&options),
         "speed" => speed::run(&options),
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     }
 }
 
-fn parse(args: &[&str]) -> Result<Options, String> {
+fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
     let mut options = Options {
         servers: Vec::new(),
         names: Vec::new(),
@@ -60,12 +62,13 @@ fn parse(args: &[&str]) -> Result<Options, String> {
         threads: 1,
         sardine_args: String::new(),
     };
-    let mut peers = Vec::new();
+    let (mut peers, mut program) = (Vec::new(), None);
     let mut args = args.iter().copied();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("bench: {arg} wants a value"));
         match arg {
             "--peer" => peers.push(Spec::named(value()?)?),
+            "--sardine" => program = Some(PathBuf::from(value()?)),
             "--keys" => options.keys = Some(number(value()?)?),
             "--threads" => options.threads = number(value()?)? as usize,
             "--sardine-args" => options.sardine_args = value()?.to_string(),
@@ -73,7 +76,11 @@ fn parse(args: &[&str]) -> Result<Options, String> {
             name => options.names.push(name.to_string()),
         }
     }
-    options.servers.push(Spec::sardine(options.threads, &options.sardine_args)?);
+    if name == "stalls" {
+        options.sardine_args.push_str(stalls::SARDINE_ARGS);
+    }
+    let program = program.map_or_else(server::built, Ok)?;
+    options.servers.push(Spec::sardine(&program, options.threads, &options.sardine_args)?);
     if peers.is_empty() {
         peers.extend(Spec::installed_peer(options.threads));
     }

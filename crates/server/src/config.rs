@@ -17,6 +17,7 @@ pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{OutputLimit, OutputLimits};
 pub use source::Source;
 pub(crate) use source::reason;
+pub(crate) use table::percentiles;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -67,6 +68,12 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What the binary allocates with, for INFO; no setting.
     pub allocator: &'static str,
+    /// Whether LATENCY HISTOGRAM and INFO latencystats have something to show.
+    pub latency_tracking: Tracking,
+    /// `latency-tracking-every`: 2^bits.
+    pub latency_every_bits: u32,
+    /// `latency-tracking-info-percentiles`
+    pub latency_percentiles: Vec<f64>,
     pub store: store::Settings,
 }
 
@@ -78,6 +85,13 @@ pub enum LogLevel {
     Notice,
     Warning,
     Nothing,
+}
+
+/// `latency-tracking`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    Off,
+    On,
 }
 
 /// Who may use something that can hurt.
@@ -139,6 +153,9 @@ impl Default for Config {
             enable_protected_configs: Allow::No,
             file: None,
             allocator: "libc",
+            latency_tracking: Tracking::On,
+            latency_every_bits: 4,
+            latency_percentiles: vec![50.0, 99.0, 99.9],
             store: store::Settings::default(),
         }
     }
@@ -148,6 +165,11 @@ impl Config {
     /// Whether a client needs to say who it is.
     pub fn needs_password(&self) -> bool {
         !self.requirepass.is_empty()
+    }
+
+    /// See `latency-tracking-every`.
+    pub(crate) fn timed_mask(&self) -> u64 {
+        (1 << self.latency_every_bits) - 1
     }
 
     /// Where to listen: `bind` resolved, empty when TCP is off.

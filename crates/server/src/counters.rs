@@ -1,10 +1,12 @@
 //! What a worker counts on the path of every request: plain cells that only it writes, summed by whoever asks.
 //!
 //! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no locked
-//! instruction. Time is sampled: the calls that were timed stand for the others.
+//! instruction. Time is sampled (`latency-tracking-every`): the calls that were timed stand for the others.
+use crate::config::Tracking;
+use crate::histogram::{Histogram, Latencies};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A counter with one writer.
 #[derive(Default)]
@@ -35,6 +37,28 @@ pub(crate) struct CommandCounts {
     pub(crate) rejected: Count,
     /// Ran and answered with an error.
     pub(crate) failed: Count,
+    /// The timed calls by how long they took, from the first that was tracked on.
+    histogram: OnceLock<Box<Histogram>>,
+}
+
+impl CommandCounts {
+    /// A call that took so long; only the owner calls this.
+    pub(crate) fn time(&self, time_ns: u64, tracking: Tracking) {
+        self.timed.add(1);
+        self.time_ns.add(time_ns);
+        if tracking == Tracking::On {
+            self.histogram.get_or_init(|| Box::new(Histogram::new())).record(time_ns);
+        }
+    }
+
+    fn reset(&self) {
+        for count in [&self.calls, &self.timed, &self.time_ns, &self.rejected, &self.failed] {
+            count.reset();
+        }
+        if let Some(histogram) = self.histogram.get() {
+            histogram.reset();
+        }
+    }
 }
 
 /// One command's, summed over the workers.
@@ -88,20 +112,16 @@ impl Counters {
     }
 
     fn reset(&self) {
-        for c in &self.commands {
-            for count in [&c.calls, &c.timed, &c.time_ns, &c.rejected, &c.failed] {
-                count.reset();
-            }
-        }
+        self.commands.iter().for_each(CommandCounts::reset);
         self.bytes_in.reset();
         self.bytes_out.reset();
         self.errors().clear();
     }
 }
 
-/// What `calls` took if `timed` of them took `time_ns`.
-fn scaled(time_ns: u64, calls: u64, timed: u64) -> u64 {
-    (u128::from(time_ns) * u128::from(calls) / u128::from(timed.max(1))) as u64
+/// What `calls` make if `timed` of them make `part`: a time, or a count of calls.
+fn scaled(part: u64, calls: u64, timed: u64) -> u64 {
+    (u128::from(part) * u128::from(calls) / u128::from(timed.max(1))) as u64
 }
 
 /// Sums over all workers.
@@ -119,6 +139,18 @@ impl AllCounters {
             sum.failed += c.failed.load();
         }
         sum
+    }
+
+    /// How long the calls of a command took, if any was tracked.
+    pub(crate) fn latencies(&self, number: usize) -> Option<Latencies> {
+        let mut all = Latencies::new();
+        for c in self.0.iter().map(|w| &w.commands[number]) {
+            if let Some(histogram) = c.histogram.get() {
+                let (calls, timed) = (c.calls.load(), c.timed.load());
+                all.add(histogram, |tracked| scaled(tracked, calls, timed));
+            }
+        }
+        (all.calls() > 0).then_some(all)
     }
 
     /// total_commands_processed
@@ -174,9 +206,26 @@ mod tests {
         let all = AllCounters([Counters::new(1)].into());
         let counts = &all.0[0].commands[0];
         counts.calls.add(32);
-        counts.timed.add(2);
-        counts.time_ns.add(500);
+        counts.time(200, Tracking::On);
+        counts.time(300, Tracking::On);
         assert_eq!(all.command(0), CommandSum { calls: 32, time_ns: 8000, rejected: 0, failed: 0 });
+        let latencies = all.latencies(0).unwrap();
+        assert_eq!((latencies.calls(), latencies.by_power()), (32, vec![(1, 32)]));
+    }
+
+    #[test]
+    fn what_is_not_tracked_is_no_latency() {
+        let all = AllCounters([Counters::new(1), Counters::new(1)].into());
+        for (worker, tracking) in [(0, Tracking::Off), (1, Tracking::On)] {
+            all.0[worker].commands[0].calls.add(1);
+            all.0[worker].commands[0].time(100, tracking);
+        }
+        assert_eq!(all.latencies(0).unwrap().calls(), 1);
+        all.reset();
+        assert!(all.latencies(0).is_none());
+        all.0[0].commands[0].calls.add(1);
+        all.0[0].commands[0].time(100, Tracking::Off);
+        assert!(all.latencies(0).is_none());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing here
 //! allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time of the batch is
-//! the time of its commands, and one call in [`TIMED_EVERY`] is measured for INFO commandstats.
+//! the time of its commands, and one call in `latency-tracking-every` is measured for INFO commandstats and LATENCY.
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
@@ -21,9 +21,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
 use store::{Garbage, View};
 
-/// A power of two.
-const TIMED_EVERY: u64 = 16;
-
 /// A request, and what was looked up for it when it was parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'s, 'a> {
@@ -42,6 +39,8 @@ pub(crate) struct Executor<'s> {
     /// The worker's copy of the configuration in force, and which version it is.
     config: Arc<Config>,
     config_version: u64,
+    /// A call is timed if these bits of how many went before it are zero.
+    timed_mask: u64,
     random: Random,
     garbage: Vec<Garbage>,
     positions: Vec<u32>,
@@ -51,12 +50,15 @@ pub(crate) struct Executor<'s> {
 
 impl<'s> Executor<'s> {
     pub(crate) fn new(shared: &'s Shared, worker: usize) -> Executor<'s> {
+        let config_version = shared.config_version();
+        let config = shared.config();
         Executor {
             shared,
             worker,
             counters: &shared.counters.0[worker],
-            config_version: shared.config_version(),
-            config: shared.config(),
+            timed_mask: config.timed_mask(),
+            config_version,
+            config,
             random: Random::new(shared.random_seed.wrapping_add(worker as u64)),
             garbage: Vec::new(),
             positions: Vec::new(),
@@ -88,6 +90,7 @@ impl<'s> Executor<'s> {
         if version != self.config_version {
             self.config = self.shared.config();
             self.config_version = version;
+            self.timed_mask = self.config.timed_mask();
         }
     }
 
@@ -120,7 +123,7 @@ impl<'s> Executor<'s> {
         let counts = &self.counters.commands[row.number];
         let calls = counts.calls.load();
         counts.calls.add(1);
-        let done = if calls.is_multiple_of(TIMED_EVERY) {
+        let done = if calls & self.timed_mask == 0 {
             self.run_timed(session, row, request, reply)
         } else {
             self.run(session, row, request, reply)
@@ -151,9 +154,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let watch = Stopwatch::start();
         let done = self.run(session, row, request, reply);
-        let counts = &self.counters.commands[row.number];
-        counts.timed.add(1);
-        counts.time_ns.add(watch.elapsed_ns());
+        self.counters.commands[row.number].time(watch.elapsed_ns(), self.config.latency_tracking);
         done
     }
 

@@ -8,5 +8,6 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::connection::COMMANDS,
     crate::debug::COMMANDS,
     crate::info::COMMANDS,
+    crate::latency::COMMANDS,
     crate::shutdown::COMMANDS,
 ];

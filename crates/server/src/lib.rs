@@ -15,7 +15,9 @@ mod dispatch;
 mod families;
 mod gate;
 mod help;
+mod histogram;
 mod info;
+mod latency;
 mod log;
 mod open_files;
 mod promise;
@@ -31,7 +33,7 @@ mod worker;
 pub use clock::{Clock, SimulatedTime};
 pub use command_info::command_reference;
 pub use config::{
-    Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, sample_file,
+    Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, Tracking, sample_file,
     settings_reference,
 };
 pub use log::Log;

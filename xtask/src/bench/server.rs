@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -21,16 +21,8 @@ impl Spec {
         Ok(Spec { name: name.into(), command: command.split_whitespace().map(String::from).collect() })
     }
 
-    /// This workspace's release build, made first.
-    pub(crate) fn sardine(threads: usize, more: &str) -> Result<Spec, String> {
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet", "--package", "tools"])
-            .status();
-        if !built.is_ok_and(|s| s.success()) {
-            return Err("bench: the release build failed".into());
-        }
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(PathBuf::from("target"), PathBuf::from);
-        let program = target.join("release").join("sardine");
+    /// Sardine in this binary.
+    pub(crate) fn sardine(program: &Path, threads: usize, more: &str) -> Result<Spec, String> {
         let text = format!("sardine={} --port {{port}} --worker-threads {threads} {more}", program.display());
         Spec::named(&text)
     }
@@ -44,6 +36,17 @@ impl Spec {
             Spec { name: "redis".into(), command: command.map(String::from).to_vec() }
         })
     }
+}
+
+/// This workspace's release build, made first.
+pub(crate) fn built() -> Result<PathBuf, String> {
+    let built =
+        Command::new(env!("CARGO")).args(["build", "--release", "--quiet", "--package", "tools"]).status();
+    if !built.is_ok_and(|s| s.success()) {
+        return Err("bench: the release build failed".into());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(PathBuf::from("target"), PathBuf::from);
+    Ok(target.join("release").join("sardine"))
 }
 
 /// A running server.

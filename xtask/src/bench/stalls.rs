@@ -10,6 +10,9 @@ use super::server::{Server, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// Every call is timed, so that the histogram misses no stall.
+pub(crate) const SARDINE_ARGS: &str = " --latency-tracking-every 1";
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let keys = options.keys.unwrap_or(20_000_000);
     for spec in &options.servers {
@@ -86,12 +89,20 @@ fn summary(mut times: Vec<u64>) -> String {
     )
 }
 
-/// "up to 1us: 123, up to 2us: 130, ..." from LATENCY HISTOGRAM's cumulative counts.
+/// "3 calls: 1 <=66us, 2 <=8us" from LATENCY HISTOGRAM's cumulative counts: what each power of two holds by itself, the
+/// longest first.
 fn histogram(answer: &Answer) -> String {
     let Answer::Many(parts) = answer else { return "no histogram".into() };
     let Some(Answer::Many(fields)) = parts.get(1) else { return "no histogram".into() };
-    let Some(Answer::Many(pairs)) = fields.get(3) else { return "no histogram".into() };
+    let (Some(Answer::Int(calls)), Some(Answer::Many(pairs))) = (fields.get(1), fields.get(3)) else {
+        return "no histogram".into();
+    };
     let number = |a: &Answer| if let Answer::Int(n) = a { *n } else { 0 };
-    let cells = pairs.chunks_exact(2).map(|p| format!("<={}us: {}", number(&p[0]), number(&p[1])));
-    cells.collect::<Vec<String>>().join(", ")
+    let mut before = 0;
+    let cells = pairs.chunks_exact(2).map(|p| {
+        let sum = number(&p[1]);
+        format!("{} <={}us", sum - std::mem::replace(&mut before, sum), number(&p[0]))
+    });
+    let cells: Vec<String> = cells.collect();
+    format!("{calls} calls: {}", cells.into_iter().rev().collect::<Vec<_>>().join(", "))
 }

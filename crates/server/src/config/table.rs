@@ -5,7 +5,7 @@
 //! the value that is true; anything else is refused with the reason, never ignored.
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
-use super::{Allow, Config, LogLevel};
+use super::{Allow, Config, LogLevel, Tracking};
 use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -153,6 +153,31 @@ pub(super) const SETTINGS: &[Setting] = &[
         AtStart,
         field!(word ENGINES, &["auto", "epoll", "uring"], io_engine),
         "How the kernel is asked for network events: io_uring, epoll, or io_uring where the kernel lets us.",
+    ),
+    row(
+        "latency-tracking",
+        Anytime,
+        Kind::Bool {
+            get: |c| c.latency_tracking == Tracking::On,
+            set: |c, on| {
+                c.latency_tracking = if on { Tracking::On } else { Tracking::Off };
+                Ok(())
+            },
+        },
+        "Keep for each command how long its calls take, for LATENCY HISTOGRAM and INFO latencystats.",
+    ),
+    row(
+        "latency-tracking-every",
+        Anytime,
+        Kind::Int { min: 1, max: 65_536, get: |c| 1 << c.latency_every_bits, set: set_latency_every },
+        "Time one call in so many of each command, a power of two, to stand for the others; 1 times every call, so that \
+         no stall is missed.",
+    ),
+    row(
+        "latency-tracking-info-percentiles",
+        Anytime,
+        Kind::List { get: |c| percentiles(c).join(" ").into(), set: set_percentiles },
+        "The percentiles that INFO latencystats shows.",
     ),
     row(
         "lazyfree-lazy-eviction",
@@ -350,6 +375,29 @@ fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
     std::env::set_current_dir(&config.dir).map_err(cannot)
 }
 
+fn set_latency_every(config: &mut Config, n: i64) -> Outcome {
+    config.latency_every_bits = power_of_two(n)?;
+    Ok(())
+}
+
+/// `latency-tracking-info-percentiles` as people write them: "50", "99.9".
+pub(crate) fn percentiles(config: &Config) -> Vec<String> {
+    let text = |p: &f64| format!("{p:.6}").trim_end_matches('0').trim_end_matches('.').to_string();
+    config.latency_percentiles.iter().map(text).collect()
+}
+
+fn set_percentiles(config: &mut Config, words: &[&[u8]]) -> Outcome {
+    let number = |w: &&[u8]| std::str::from_utf8(w).ok()?.parse::<f64>().ok().filter(|p| !p.is_nan());
+    let words = words.iter().filter(|w| !w.is_empty());
+    let all: Option<Vec<f64>> = words.map(number).collect();
+    let all = all.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+    if !all.iter().all(|p| (0.0..=100.0).contains(p)) {
+        return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
+    }
+    config.latency_percentiles = all;
+    Ok(())
+}
+
 fn set_list_fill(config: &mut Config, n: i64) -> Outcome {
     const KB: [u32; 5] = [4, 8, 16, 32, 64];
     config.list_max_listpack_size = n as i32;
@@ -380,11 +428,13 @@ fn set_save(_: &mut Config, words: &[&[u8]]) -> Outcome {
 }
 
 fn set_shards(config: &mut Config, n: i64) -> Outcome {
-    if n.count_ones() != 1 {
-        return Err("argument must be a power of two".into());
-    }
-    config.shard_bits = n.trailing_zeros();
+    config.shard_bits = power_of_two(n)?;
     Ok(())
+}
+
+/// Of what it is the power.
+fn power_of_two(n: i64) -> Result<u32, String> {
+    if n.count_ones() == 1 { Ok(n.trailing_zeros()) } else { Err("argument must be a power of two".into()) }
 }
 
 #[cfg(test)]
@@ -422,6 +472,9 @@ mod tests {
             ) => vec![],
             (_, "hz") => vec!["1".into(), "500".into()],
             (_, "shards") => vec!["1".into(), "65536".into()],
+            (_, "latency-tracking-info-percentiles") => {
+                vec!["0 50 99.9 99.123457 100".into(), String::new()]
+            }
             (_, "dir") => vec![std::env::current_dir().unwrap().display().to_string()],
             (_, "client-output-buffer-limit") => {
                 vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".into()]
@@ -464,6 +517,20 @@ mod tests {
             if let Err(why) = setting.set_from_one(&mut Config::default(), value.as_bytes()) {
                 assert!(!why.is_empty(), "{} {value:?}", setting.name);
             }
+        }
+    }
+
+    #[test]
+    fn percentiles_lie_between_0_and_100() {
+        let setting = find(b"latency-tracking-info-percentiles").unwrap();
+        for (text, why) in [
+            ("50 abc", "Invalid latency-tracking-info-percentiles parameters"),
+            ("nan", "Invalid latency-tracking-info-percentiles parameters"),
+            ("-1", "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
+            ("50 101", "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
+        ] {
+            let refused = setting.set_from_one(&mut Config::default(), text.as_bytes());
+            assert_eq!(refused.unwrap_err(), why, "{text}");
         }
     }
 

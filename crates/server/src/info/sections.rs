@@ -1,6 +1,7 @@
 //! The sections of INFO, one function each.
 use super::report::Report;
 use super::system;
+use crate::config::{Tracking, percentiles};
 use crate::connection::REDIS_VERSION;
 use crate::shared::Shared;
 use base::Millis;
@@ -35,6 +36,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section { title: "Modules", sort: Sort::Default, write: |_, _, _| {} },
     Section { title: "Commandstats", sort: Sort::Long, write: command_stats },
     Section { title: "Errorstats", sort: Sort::Default, write: error_stats },
+    Section { title: "Latencystats", sort: Sort::Long, write: latency_stats },
     Section {
         title: "Cluster",
         sort: Sort::Default,
@@ -299,6 +301,22 @@ fn command_stats(report: &mut Report, shared: &Shared, _: Millis) {
 fn error_stats(report: &mut Report, shared: &Shared, _: Millis) {
     for (code, count) in shared.counters.errors() {
         report.field(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+fn latency_stats(report: &mut Report, shared: &Shared, _: Millis) {
+    let config = shared.config();
+    if config.latency_tracking == Tracking::Off {
+        return;
+    }
+    let names = percentiles(&config);
+    for row in shared.registry.all() {
+        let Some(latencies) = shared.counters.latencies(row.number) else { continue };
+        let cells = names.iter().zip(&config.latency_percentiles).map(|(name, percent)| {
+            format!("p{name}={:.3}", latencies.percentile_ns(*percent) as f64 / 1000.0)
+        });
+        let cells: Vec<String> = cells.collect();
+        report.field(&format!("latency_percentiles_usec_{}", row.full_name), cells.join(","));
     }
 }
 

@@ -3,6 +3,7 @@
 mod client;
 mod connections;
 mod crowd;
+mod latency;
 mod limits;
 mod requests;
 mod time;
