@@ -133,15 +133,12 @@ mod tests {
         });
         assert_eq!(used_bytes(), before);
         assert!(peak_bytes() >= before + 100_000);
-        let threads: Vec<_> = (0..OWN + 20)
-            .map(|_| {
-                std::thread::spawn(move || {
-                    // SAFETY: as above.
-                    unsafe { Counted(System).dealloc(Counted(System).alloc(layout(64)), layout(64)) }
-                })
-            })
-            .collect();
-        threads.into_iter().for_each(|t| t.join().unwrap());
+        std::thread::scope(|s| {
+            for _ in 0..OWN + 20 {
+                // SAFETY: as above.
+                s.spawn(|| unsafe { Counted(System).dealloc(Counted(System).alloc(layout(64)), layout(64)) });
+            }
+        });
         assert_eq!(used_bytes(), before);
     }
 }

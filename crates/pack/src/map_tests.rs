@@ -74,8 +74,9 @@ fn step(
     growing: bool,
 ) {
     let n = random.below(3000);
-    let key = if n % 50 == 0 { vec![b'k'; 200 + n as usize] } else { format!("key:{n}").into_bytes() };
-    let longest = if n % 7 == 0 { 700 } else { 40 };
+    let key =
+        if n.is_multiple_of(50) { vec![b'k'; 200 + n as usize] } else { format!("key:{n}").into_bytes() };
+    let longest = if n.is_multiple_of(7) { 700 } else { 40 };
     let inline: Vec<u8> = (0..random.below(longest)).map(|_| random.next_u64() as u8).collect();
     let meta = random.below(128) as u8;
     let value = random.below(2).checked_sub(1).map(|_| random.next_u64());
