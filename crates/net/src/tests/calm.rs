@@ -15,6 +15,7 @@ on_every_engine! {
     thousands_of_connections_are_served
     a_large_request_is_received_in_pieces_of_the_limit
     a_large_reply_reaches_a_slow_reader
+    a_reply_of_many_pieces_waits_for_nothing_else
     large_transfers_both_ways_at_once
     drained_is_told_once_all_has_left
     a_half_closed_peer_gets_its_reply
@@ -120,12 +121,35 @@ fn a_large_reply_reaches_a_slow_reader(mut rig: Rig) {
     for piece in sent.chunks(3_000_001) {
         rig.send(id, piece);
     }
-    assert!(rig.engine.unsent_bytes(id) > 0);
+    let mut left = usize::MAX;
+    rig.until("a full socket", |rig| {
+        let before = std::mem::replace(&mut left, rig.engine.unsent_bytes(id));
+        before == left
+    });
+    assert!(left > 0);
     let reader = thread::Builder::new().spawn(move || read_slowly(client, 64 << 20)).unwrap();
     rig.until("Drained", |rig| rig.engine.unsent_bytes(id) == 0);
     rig.settle();
     assert_eq!(rig.drained, [id]);
     assert!(reader.join().unwrap() == sent);
+}
+
+fn a_reply_of_many_pieces_waits_for_nothing_else(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    let sent = pattern(1 << 20);
+    sent.chunks(10_000).for_each(|piece| rig.send(id, piece));
+    let waker = rig.engine.waker();
+    let read_all = move || {
+        let mut all = vec![0; 1 << 20];
+        let result = client.read_exact(&mut all);
+        waker.wake();
+        result.map(|()| all)
+    };
+    let reader = thread::Builder::new().spawn(read_all).unwrap();
+    while rig.woken == 0 {
+        rig.poll(2 * crate::tests::LIMIT);
+    }
+    assert!(reader.join().unwrap().unwrap() == sent, "every poll is for longer than the client has patience");
 }
 
 fn large_transfers_both_ways_at_once(mut rig: Rig) {

@@ -10,7 +10,9 @@
 //! * Sends are queued and submitted together by the next `poll`. The first try is *quick*: with MSG_DONTWAIT it
 //!   completes while it is being submitted. So the wait can ask for one completion more than there are quick sends,
 //!   and returns for news only, not for its own sends. What the kernel does not take at once is *patient*: it
-//!   completes when there is room, and is not counted.
+//!   completes when there is room, and is not counted. A quick send after which there is more to send, or which is
+//!   so long that the kernel may not take all of it, is waited for: its rest would lie until something else happens.
+//!   A short one that finds the socket full, which is rare, makes the rest wait for `QUICK_WAIT` at most.
 //!
 //! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed or failed:
 //! its operations are cancelled, and when the last has completed it leaves the table, its socket is closed and `Gone`
@@ -38,6 +40,10 @@ use token::Token;
 
 /// The most that one send names; its length has 32 bits.
 const SEND_BYTES_MAX: usize = 1 << 30;
+/// Longer quick sends are waited for: a socket's buffer need not have more room.
+const QUICK_BYTES_MAX: usize = 16 << 10;
+/// The longest wait before it is known what became of quick sends.
+const QUICK_WAIT: Duration = Duration::from_millis(1);
 /// How often a closing engine waits for its operations before it gives their memory up.
 const FAREWELLS_MAX: usize = 100;
 
@@ -63,7 +69,7 @@ pub(crate) struct Uring {
     dying: Vec<ConnId>,
     /// Quick sends whose completion has not been taken.
     quick_sends: usize,
-    /// Whether a connection closes once its send completes: then the completion is news in itself.
+    /// Whether the completion of a quick send is news in itself: its connection closes then, or has more to send.
     awaits_sends: bool,
     pool: Pool,
     completions: Vec<cqueue::Entry>,
@@ -189,7 +195,10 @@ impl Uring {
         let entry = opcode::Send::new(fd, piece.as_ptr(), len as u32).flags(flags).build();
         conn.is_sending = true;
         conn.sending_bytes = len;
-        self.quick_sends += usize::from(!conn.is_blocked);
+        if !conn.is_blocked {
+            self.quick_sends += 1;
+            self.awaits_sends |= len > QUICK_BYTES_MAX || len < conn.queue.bytes();
+        }
         // SAFETY: the piece is the queue's first buffer. A connection leaves the table only when `is_sending` is
         // false, that is after this entry's completion; the queue drops its first buffer only in `advance`, and
         // appends to it only within its capacity, behind the piece.
@@ -255,10 +264,10 @@ impl Uring {
         }
     }
 
-    /// How many completions are worth waking for: quick sends alone are none, but where one of them ends a connection.
+    /// How many completions are worth waking for: quick sends alone are none, but where something follows one of them.
     fn wanted_completions(&mut self) -> usize {
-        let ends_with_a_send = std::mem::take(&mut self.awaits_sends) && self.quick_sends > 0;
-        self.quick_sends + usize::from(!ends_with_a_send)
+        let is_followed = std::mem::take(&mut self.awaits_sends) && self.quick_sends > 0;
+        self.quick_sends + usize::from(!is_followed)
     }
 
     /// After an operation has completed: tells `Gone` if it was the last of a dying connection.
@@ -473,7 +482,10 @@ impl Engine for Uring {
         self.send_unsent();
         self.report_kept(events);
         let (want, timeout) = match events.len() == before {
-            true => (self.wanted_completions(), [timeout, rest].into_iter().flatten().min()),
+            true => {
+                let quick = (self.quick_sends > 0).then_some(QUICK_WAIT);
+                (self.wanted_completions(), [timeout, rest, quick].into_iter().flatten().min())
+            }
             false => (0, None),
         };
         let want = if timeout == Some(Duration::ZERO) { 0 } else { want };
