@@ -14,8 +14,12 @@ const ALIGN: usize = 8;
 /// Size classes for each doubling of the general allocator: jemalloc and mimalloc both have four.
 const CLASSES_PER_DOUBLING: usize = 4;
 
-/// Growth steps for each doubling of what the arena serves. More waste less, and move leaves more often.
-const STEPS_PER_DOUBLING: usize = 32;
+/// Growth steps for each doubling of what the arena serves. More waste less, and move leaves more often: a step should
+/// hold more than one entry.
+const STEPS_PER_DOUBLING: usize = 16;
+
+/// Leaves of entries beyond this size have entries that are larger than a step.
+const LARGE: usize = 4 << 10;
 
 /// The least step of what the arena serves.
 const STEP_MIN: usize = 32;
@@ -49,6 +53,12 @@ pub(crate) fn rounded_least(size: usize) -> usize {
         size if size <= ARENA_MAX => arena::usable_bytes(size.max(ARENA_MIN)),
         _ => rounded(size),
     }
+}
+
+/// As much as a leaf of entries may use that needs `size` bytes. A large one moves with every entry that comes,
+/// whatever the step, so it takes no more than it needs.
+pub(crate) fn rounded_for_entries(size: usize) -> usize {
+    if size > LARGE { rounded_least(size) } else { rounded(size) }
 }
 
 /// The greatest power of two less than `size`.

@@ -79,7 +79,8 @@ impl Block {
 
     /// `front`, zeros, `back`: at least `gap` zeros, and as many as fill the allocation.
     pub(crate) fn spread(front: &[u8], gap: usize, back: &[u8]) -> Block {
-        let mut block = Block::with_capacity(front.len() + gap + back.len());
+        let mut block =
+            Block::of_size(alloc::rounded_for_entries(HEADER_BYTES + front.len() + gap + back.len()));
         let capacity = block.capacity();
         let gap = capacity - front.len() - back.len();
         // SAFETY: fresh and ours alone; the three parts are `capacity` bytes together.

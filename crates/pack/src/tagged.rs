@@ -35,7 +35,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 /// A leaf with more entries than this is split.
-pub(crate) const COUNT_MAX: usize = 64;
+pub(crate) const COUNT_MAX: usize = 48;
 
 /// A leaf of more bytes than this is split, unless it holds one entry.
 pub(crate) const BYTES_MAX: usize = 8192;
@@ -265,7 +265,8 @@ impl<V> Tagged<V> {
         }
     }
 
-    /// The cache line where the first entry with this tag begins, to be called when the leaf's own lines have come.
+    /// The cache line where the first entry with this tag begins, or where a new one would end; to be called when the
+    /// leaf's own lines have come.
     #[inline]
     pub(crate) fn prefetch_entry(&self, tag: u8) {
         let leaf = &self.block[..];
@@ -280,6 +281,7 @@ impl<V> Tagged<V> {
             }
             before += kind.sum_first(leaf, group, LANES);
         }
+        simd::prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(before + 1));
     }
 
     #[inline]

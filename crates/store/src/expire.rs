@@ -78,6 +78,7 @@ pub(crate) struct Timer<'s> {
     pub(crate) wheel: &'s mut Option<Box<Wheel>>,
     pub(crate) volatile: &'s mut Volatile,
     pub(crate) due: &'s AtomicI64,
+    pub(crate) soonest: &'s AtomicI64,
 }
 
 impl Timer<'_> {
@@ -113,7 +114,7 @@ impl Timer<'_> {
     fn schedule(&mut self, due: u64, range: OrderRange) {
         let now = note_of(self.now);
         self.wheel.get_or_insert_with(|| Box::new(Wheel::new(now))).schedule(Item { due, range });
-        Keyspace::publish_due(self.due, time_of(due));
+        Keyspace::publish_due(self.due, self.soonest, time_of(due));
     }
 }
 
@@ -227,6 +228,21 @@ impl Keyspace {
         (next != NEVER_DUE).then_some(Millis(next))
     }
 
+    /// A time before which nothing falls due anywhere, if anything ever does. One load; it may be too early, and
+    /// [`Keyspace::expire`] then finds nothing and corrects it.
+    pub fn soonest_due(&self) -> Option<Millis> {
+        let soonest = self.soonest.load(Ordering::Relaxed);
+        (soonest != NEVER_DUE).then_some(Millis(soonest))
+    }
+
+    /// Finds the soonest anew. What is published meanwhile is either seen among the dues or lowers the word afterwards:
+    /// it is set aside first, and both sides meet in that one word.
+    fn renew_soonest(&self) {
+        self.soonest.swap(NEVER_DUE, Ordering::AcqRel);
+        let next = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).min().unwrap_or(NEVER_DUE);
+        self.soonest.fetch_min(next, Ordering::AcqRel);
+    }
+
     /// Removes what is due in shards `first, first + step, ...` at `now`, at most about `budget` keys in all, oldest
     /// first. Returns when to call again (None: nothing volatile waits) and what must be freed. Locks only shards that
     /// have something due, one at a time. Where the budget ends, the next call goes on, so that no shard waits for ever.
@@ -253,6 +269,7 @@ impl Keyspace {
             }
             self.expire_shard(index, now, &mut left, garbage);
         }
+        self.renew_soonest();
         self.next_due(first, step)
     }
 

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! Keyspace   dues: [AtomicI64]  when each shard next has something to expire; read without its lock
+//!            soonest            the least of them, or less: the one word that every turn of a worker reads
 //!            cells: [Cell]      one mutex and shard each, on cache lines of their own
 //! ```
 //!
@@ -69,6 +70,8 @@ pub(crate) const NEVER_DUE: i64 = i64::MAX;
 pub struct Keyspace {
     cells: Box<[Cell]>,
     pub(crate) dues: Box<[AtomicI64]>,
+    /// Not later than any of `dues`.
+    pub(crate) soonest: AtomicI64,
     shard_bits: u32,
     databases: u16,
     pub(crate) seed: Seed,
@@ -91,6 +94,7 @@ impl Keyspace {
         Keyspace {
             cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index)))).collect(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
+            soonest: AtomicI64::new(NEVER_DUE),
             shard_bits: options.shard_bits,
             databases: options.databases,
             seed: options.seed,
@@ -188,6 +192,16 @@ impl Keyspace {
         }
     }
 
+    /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its leaf has come.
+    #[inline]
+    pub fn prefetch_entry_hashed(&self, db: u16, hash: Hash) {
+        if let Ok(shard) = self.cells[hash.shard(self.shard_bits)].0.try_lock()
+            && let Some(db) = shard.db(db)
+        {
+            db.map.prefetch_entry(hash);
+        }
+    }
+
     /// Sum over all shards.
     pub fn stats(&self) -> ShardStats {
         let mut sum = ShardStats::default();
@@ -209,9 +223,11 @@ impl Keyspace {
     }
 
     /// Something in this shard is due at `due`, perhaps before all else. Called under the shard's lock.
-    pub(crate) fn publish_due(due: &AtomicI64, at: i64) {
+    pub(crate) fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
         if at < due.load(Ordering::Relaxed) {
             due.store(at, Ordering::Relaxed);
+            // Releases the store above to whoever finds the soonest anew.
+            soonest.fetch_min(at, Ordering::AcqRel);
         }
     }
 }

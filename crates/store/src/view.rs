@@ -195,7 +195,13 @@ impl<'k> View<'k> {
         let shard = self.guards.shard(key);
         let due = &self.keyspace.dues[shard.index as usize];
         let (db, stats, buffers) = shard.open(self.db);
-        let timer = Timer { now: self.now, wheel: &mut db.wheel, volatile: &mut db.volatile, due };
+        let timer = Timer {
+            now: self.now,
+            wheel: &mut db.wheel,
+            volatile: &mut db.volatile,
+            due,
+            soonest: &self.keyspace.soonest,
+        };
         let desk = Desk { timer, stats, buffers, garbage: &mut self.garbage };
         (&mut db.map, &self.keyspace.seed, desk)
     }

@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A power of two, as the kernel wants.
 const COUNT: u16 = 256;
+/// How many the kernel is offered at first. It goes through all that it has in turn, so each becomes resident: 2 MB a
+/// worker would be a tenth of what 100,000 small keys take. Whoever runs out is given as many again.
+const OFFERED_FIRST: u16 = 16;
 pub(super) const BUFFER_BYTES: usize = 8 << 10;
 /// The only group of buffers of a ring.
 pub(super) const GROUP: u16 = 0;
@@ -29,6 +32,9 @@ const _: () = assert!(size_of::<BufRingEntry>() == 16 && RING_BYTES.is_multiple_
 pub(super) struct Buffers {
     map: NonNull<u8>,
     tail: u16,
+    /// Buffers from here on were never offered, and are not resident.
+    offered: u16,
+    is_short: bool,
     /// The kernel may still write: the map must stay.
     is_given_up: bool,
     next: [u16; COUNT as usize],
@@ -62,13 +68,24 @@ impl Buffers {
     /// Registers the buffers, all the kernel's. They must outlive the ring: see `Uring`'s order of fields.
     pub(super) fn register(submitter: &Submitter<'_>) -> io::Result<Buffers> {
         let (next, len) = ([NONE; COUNT as usize], [0; COUNT as usize]);
-        let mut buffers = Buffers { map: map()?, tail: 0, is_given_up: false, next, len };
-        (0..COUNT).for_each(|number| buffers.release(number));
+        let mut buffers =
+            Buffers { map: map()?, tail: 0, offered: 0, is_short: true, is_given_up: false, next, len };
         buffers.publish();
         let address = buffers.map.as_ptr() as u64;
         // SAFETY: the map holds COUNT entries, page aligned, and lives until `self` is dropped, after the ring.
         unsafe { submitter.register_buf_ring_with_flags(address, COUNT, GROUP, 0)? };
         Ok(buffers)
+    }
+
+    /// The kernel ran out: the next `publish` doubles what it has, however many connections felt it.
+    pub(super) fn note_shortage(&mut self) {
+        self.is_short = true;
+    }
+
+    fn offer_more(&mut self) {
+        let first = self.offered;
+        self.offered = (first * 2).clamp(OFFERED_FIRST, COUNT);
+        (first..self.offered).for_each(|number| self.release(number));
     }
 
     fn entry(&mut self, at: u16) -> *mut BufRingEntry {
@@ -97,7 +114,11 @@ impl Buffers {
         self.tail = self.tail.wrapping_add(1);
     }
 
+    /// Shows the kernel what was given back, and more where it ran out.
     pub(super) fn publish(&mut self) {
+        if std::mem::take(&mut self.is_short) {
+            self.offer_more();
+        }
         // SAFETY: the map starts with the first entry, in which the tail lies, aligned to two bytes; the kernel reads
         // it atomically, and nobody else writes it.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(self.entry(0)).cast_mut()) };

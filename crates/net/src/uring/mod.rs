@@ -350,8 +350,9 @@ impl Uring {
                 conn.has_ended = true;
                 self.tell(id, events);
             }
-            // No buffer was left, or we stopped it: it is armed anew when there is room.
-            libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
+            // It is armed anew when there is room.
+            libc::ENOBUFS => self.buffers.note_shortage(),
+            libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
             error => {
                 conn.error = Some(error);
                 match conn.is_paused {

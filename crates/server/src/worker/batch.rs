@@ -161,11 +161,19 @@ impl<'s> Batch<'s> {
         turn.requests = first..self.requests.len();
     }
 
-    /// Asks for the memory that the key of a request lies in, if there is such a request.
+    /// Asks for the leaf that the key of a request lies in, if there is such a request.
     #[inline]
-    pub(super) fn prefetch(&self, index: usize, keyspace: &Keyspace) {
+    pub(super) fn prefetch_leaf(&self, index: usize, keyspace: &Keyspace) {
         if let Some(Parsed { hash: Some(hash), db, .. }) = self.requests.get(index) {
             keyspace.prefetch_hashed(*db, *hash);
+        }
+    }
+
+    /// Asks for the key's entry in its leaf, which was asked for before.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, index: usize, keyspace: &Keyspace) {
+        if let Some(Parsed { hash: Some(hash), db, .. }) = self.requests.get(index) {
+            keyspace.prefetch_entry_hashed(*db, *hash);
         }
     }
 

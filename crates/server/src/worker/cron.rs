@@ -61,7 +61,7 @@ impl Worker<'_> {
     pub(super) fn expire(&mut self) {
         let keyspace = &self.shared.keyspace;
         let now = self.executor.now();
-        self.expire_due = keyspace.next_due(0, 1);
+        self.expire_due = keyspace.soonest_due();
         if self.expire_due.is_none_or(|due| due > now) || !self.shared.expires.load(Relaxed) {
             return;
         }

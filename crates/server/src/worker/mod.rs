@@ -31,9 +31,11 @@ use table::{Connection, Flow, Table};
 
 /// Replies are sent when they are this many bytes, even in the middle of a batch.
 const SEND_BYTES: usize = 256 << 10;
-/// How many requests ahead of the one that runs their keys' memory is asked for: enough to hide its latency, few enough
-/// that what arrives is still in the first-level cache when its request runs.
-const AHEAD: usize = 12;
+/// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry in it:
+/// enough to hide the memory's latency twice, few enough that what arrives is still in the first-level cache when its
+/// request runs.
+const LEAF_AHEAD: usize = 16;
+const ENTRY_AHEAD: usize = 8;
 /// A reply buffer that has grown beyond this is not kept.
 const REPLY_BYTES_KEPT: usize = 1 << 20;
 /// How long clients are given to read their last replies when the server stops.
@@ -188,7 +190,9 @@ impl<'s> Worker<'s> {
     /// wait for it just the same.
     fn prefetch(&self) {
         if self.batch.requests.len() > 1 {
-            (0..AHEAD).for_each(|index| self.batch.prefetch(index, &self.shared.keyspace));
+            let keyspace = &self.shared.keyspace;
+            (0..LEAF_AHEAD).for_each(|index| self.batch.prefetch_leaf(index, keyspace));
+            (0..ENTRY_AHEAD).for_each(|index| self.batch.prefetch_entry(index, keyspace));
         }
     }
 
@@ -223,7 +227,9 @@ impl<'s> Worker<'s> {
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
-            batch.prefetch(turn.requests.start + index + AHEAD, &shared.keyspace);
+            let number = turn.requests.start + index;
+            batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);
+            batch.prefetch_entry(number + ENTRY_AHEAD, &shared.keyspace);
             let Parsed { row, hash, .. } = *request;
             let request = Request { row, hash, args: batch.args(request, bytes) };
             executor.execute(&mut connection.session, request, reply);
