@@ -154,6 +154,7 @@ impl Desk<'_> {
     }
 }
 
+/// What a view does beyond the value APIs, which have a file a type: existence, kinds, deadlines, removal, moving.
 impl<'k> View<'k> {
     #[inline]
     pub(crate) fn new(
