@@ -77,6 +77,7 @@ impl KeyInfo {
         self.memory_bytes += header_bytes + allocated_bytes;
     }
 
+    /// An image is one leaf by itself, whatever else its keyspace leaf holds.
     fn add_image(&mut self, bytes: &[u8]) {
         self.len = image::len(bytes);
         self.nodes = Nodes { leaves: 1, compressed: 0, uncompressed_bytes: bytes.len() as u64 };

@@ -333,6 +333,7 @@ impl<'v> ListMut<'v> {
         if !tree.is_small() {
             return;
         }
+        // A clone of at most 32 elements' tree, one increment: the draft and the tree cannot be borrowed at once.
         let (encoding, seq) = (tree.encoding, tree.seq.clone());
         let draft = &mut self.desk.buffers.draft;
         draft.open(&[]);
@@ -362,6 +363,7 @@ impl<'v> ListMut<'v> {
                     Encoding::Listpack => Shape::Listpack,
                     Encoding::Quicklist => Shape::Quicklist,
                 };
+                // Its room goes back to the shard below.
                 let mut payload = std::mem::take(&mut self.desk.buffers.payload);
                 let image = self.desk.buffers.draft.close();
                 let bytes = stamp.payload(image, &mut payload);
