@@ -23,9 +23,10 @@
 //!
 //! # Giving memory back
 //!
-//! An extent that becomes free as a whole is unmapped, but for one a stripe. Free blocks of 16 KB and more give their pages
-//! back in [`purge`], which the server calls from its timer, some at a time. A block with a mapping of its own
-//! goes back when it is freed, and grows without a copy.
+//! [`purge`] unmaps extents that are free as a whole, but for one a stripe, and gives the pages of other free blocks of 16 KB
+//! and more back. The server calls it from its freeing thread, some at a time: unmapping an extent takes about a
+//! millisecond, for which neither the thread that happens to free its last block nor one that waits for the stripe's lock
+//! should have to pay. A block with a mapping of its own goes back when it is freed, and grows without a copy.
 //!
 //! Buffers are served as leaves are: a general allocator kept 10 to 30 MB of them after clients had loaded lists by
 //! long pipelines, a third of the lists' own bytes.
@@ -71,6 +72,11 @@ pub fn usage() -> Usage {
         mapped_bytes: sum.mapped_bytes + u.mapped_bytes,
         used_bytes: sum.used_bytes + u.used_bytes,
     })
+}
+
+/// Whether [`purge`] may find something to do.
+pub fn is_purge_due() -> bool {
+    STRIPE.iter().any(Stripe::is_purge_due)
 }
 
 /// Gives pages of free blocks back to the system, at most `budget` blocks a stripe, so that a caller with work
@@ -294,5 +300,24 @@ mod tests {
             assert!(usable_bytes(size) >= size && usable_bytes(size) < size + 16);
             assert_eq!(usable_bytes(usable_bytes(size)), usable_bytes(size));
         }
+    }
+
+    #[test]
+    fn a_purge_unmaps_the_empty_extents_but_one() {
+        let stripe: &'static Stripe = Box::leak(Box::new(Stripe::new()));
+        let blocks: Vec<*mut u8> = (0..64).map(|_| stripe.alloc(300_000)).collect();
+        let mapped_bytes = stripe.usage().mapped_bytes;
+        assert!(mapped_bytes >= 4 * extent::EXTENT);
+        for block in blocks {
+            // SAFETY: it came from this stripe and is not used again.
+            unsafe { stripe.free(block) };
+        }
+        assert_eq!(stripe.usage().mapped_bytes, mapped_bytes, "whoever frees does not wait for the system");
+        assert!(stripe.is_purge_due());
+        while stripe.purge(2) > 0 {
+            stripe.check();
+        }
+        assert_eq!(stripe.usage().mapped_bytes, extent::EXTENT);
+        assert!(!stripe.is_purge_due());
     }
 }

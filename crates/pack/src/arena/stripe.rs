@@ -26,6 +26,10 @@ const BLOCK_MIN: usize = 32;
 const FIRST: usize = 56;
 /// Free blocks from this size on give their pages back.
 const PURGE_MIN: usize = 16 << 10;
+/// Empty extents that a stripe keeps for what comes next.
+const EMPTY_KEPT: usize = 1;
+/// How many dirty blocks are looked for at a time.
+const PURGE_BATCH: usize = 8;
 
 const IN_USE: u64 = 1;
 const BEFORE_IN_USE: u64 = 2;
@@ -155,12 +159,20 @@ impl Stripe {
     /// # Safety
     /// `payload` came from `alloc` of this stripe and is live; it is not used again.
     pub(super) unsafe fn free(&self, payload: *mut u8) {
-        let mut inner = self.lock();
         // SAFETY: the caller's promise: its head lies before it.
+        unsafe { self.put_back(payload.sub(HEAD).cast::<Free>()) };
+    }
+
+    /// # Safety
+    /// `block` is in use, and from now on is not.
+    unsafe fn put_back(&self, block: *mut Free) {
+        let mut inner = self.lock();
+        // SAFETY: the caller's promise.
         unsafe {
-            let block = payload.sub(HEAD).cast::<Free>();
             inner.used_bytes -= (*block).size();
-            inner.freed_bytes += (*block).size();
+            if (*block).head & PURGED == 0 {
+                inner.freed_bytes += (*block).size();
+            }
             inner.release(block);
         }
     }
@@ -197,27 +209,62 @@ impl Stripe {
         Usage { mapped_bytes: inner.extent_count * EXTENT, used_bytes: inner.used_bytes }
     }
 
-    /// Gives pages of at most `budget` large free blocks back.
+    pub(super) fn is_purge_due(&self) -> bool {
+        let inner = self.lock();
+        inner.freed_bytes >= PURGE_MIN || inner.empty_count > EMPTY_KEPT
+    }
+
+    /// Unmaps empty extents and gives the pages of other large free blocks back, `budget` of them together at most.
+    /// Meanwhile the lock is free: extents are forgotten first, and blocks are in use.
     pub(super) fn purge(&self, budget: usize) -> usize {
-        let mut inner = self.lock();
-        if inner.freed_bytes < PURGE_MIN {
-            return 0;
-        }
         let mut done = 0;
-        // SAFETY: blocks in the bins are free: between their links and their foot nobody relies on the bytes.
-        unsafe {
-            let dirty = inner.bins.at_least(PURGE_MIN).filter(|b| (**b).head & PURGED == 0);
-            for block in dirty.take(budget) {
-                let size = (*block).size();
-                extent::discard(block.byte_add(size_of::<Free>()).cast(), block.byte_add(size - 8).cast());
-                (*block).head |= PURGED;
-                done += 1;
-            }
+        while done < budget {
+            let Some(extent) = self.lock().take_empty() else { break };
+            // SAFETY: nothing of it is in use, and the stripe has forgotten it.
+            unsafe { extent::unmap(extent) };
+            done += 1;
         }
-        if done < budget {
-            inner.freed_bytes = 0;
+        while done < budget {
+            let (blocks, count) = self.take_dirty(PURGE_BATCH.min(budget - done));
+            if count == 0 {
+                break;
+            }
+            for block in &blocks[..count] {
+                // SAFETY: taken, a block is ours; its head stays, links and foot are written when it is put back.
+                unsafe {
+                    let first = block.byte_add(size_of::<Free>()).cast();
+                    extent::discard(first, end_of(*block).byte_sub(8).cast());
+                    (**block).head |= PURGED;
+                    self.put_back(*block);
+                }
+            }
+            done += count;
         }
         done
+    }
+
+    /// Takes large free blocks that have pages, at most `count` of them.
+    fn take_dirty(&self, count: usize) -> ([*mut Free; PURGE_BATCH], usize) {
+        let mut inner = self.lock();
+        let (mut blocks, mut found) = ([ptr::null_mut(); PURGE_BATCH], 0);
+        if inner.freed_bytes < PURGE_MIN {
+            return (blocks, 0);
+        }
+        // SAFETY: blocks in the bins are free and whole; no two of them touch, so that taking one leaves the others.
+        unsafe {
+            let dirty = inner.bins.at_least(PURGE_MIN).filter(|b| (**b).head & PURGED == 0);
+            for block in dirty.take(count) {
+                blocks[found] = block;
+                found += 1;
+            }
+            for block in &blocks[..found] {
+                inner.take(*block, (**block).size());
+            }
+        }
+        if found < count {
+            inner.freed_bytes = 0;
+        }
+        (blocks, found)
     }
 }
 
@@ -329,9 +376,11 @@ impl Inner {
         unsafe {
             let after = end_of(block);
             let mut size = (*block).size();
+            let mut purged = (*block).head & PURGED;
             if (*after).head & IN_USE == 0 {
                 self.bins.remove(after);
                 size += (*after).size();
+                purged = 0;
             }
             if (*block).head & BEFORE_IN_USE == 0 {
                 let before_bytes = *block.byte_sub(8).cast::<u64>() as usize;
@@ -339,14 +388,11 @@ impl Inner {
                 debug_assert!((*block).size() == before_bytes && (*block).head & IN_USE == 0);
                 self.bins.remove(block);
                 size += before_bytes;
+                purged = 0;
             }
             // No two free blocks touch, so the one before this is in use.
-            (*block).head = size as u64 | BEFORE_IN_USE;
-            if size == WHOLE && self.empty_count > 0 {
-                self.drop_extent(block);
-            } else {
-                self.offer(block);
-            }
+            (*block).head = size as u64 | BEFORE_IN_USE | purged;
+            self.offer(block);
         }
     }
 
@@ -378,9 +424,25 @@ impl Inner {
         }
     }
 
+    /// An empty extent that is one too many, for the caller to unmap.
+    fn take_empty(&mut self) -> Option<*mut u8> {
+        if self.empty_count <= EMPTY_KEPT {
+            return None;
+        }
+        let block = self.bins.at_least(WHOLE).next()?;
+        // SAFETY: the block is in a bin, and it is its extent's only one.
+        unsafe {
+            self.leave_empty(block);
+            self.bins.remove(block);
+            Some(self.forget_extent(block))
+        }
+    }
+
+    /// The extent of `block`, which the stripe does not hold any more.
+    ///
     /// # Safety
     /// `block` is the one block of its extent, free and in no bin.
-    unsafe fn drop_extent(&mut self, block: *mut Free) {
+    unsafe fn forget_extent(&mut self, block: *mut Free) -> *mut u8 {
         // SAFETY: nothing of the extent is in use or in a bin; the header's neighbours are headers or null.
         unsafe {
             let base = block.byte_sub(FIRST);
@@ -395,7 +457,7 @@ impl Inner {
                 (*next).previous = previous;
             }
             self.extent_count -= 1;
-            extent::unmap(base.cast());
+            base.cast()
         }
     }
 }

@@ -14,8 +14,6 @@ use std::sync::atomic::Ordering::Relaxed;
 const TICK_MS: i64 = 100;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
-/// Blocks of leaves whose free pages are given back in one tick.
-const PURGED_BLOCKS: usize = 64;
 /// Keys removed at once; the rest at the next turn, so that clients do not wait.
 const EXPIRE_BUDGET: usize = 256;
 
@@ -51,7 +49,7 @@ impl Worker<'_> {
         let elapsed_ms = now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0);
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
-            pack::arena::purge(PURGED_BLOCKS);
+            self.shared.background.purge();
         }
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);

@@ -1,3 +1,0 @@
-//! The program itself: as a process, and served to the clients that people use.
-mod clients;
-mod process;
