@@ -369,6 +369,7 @@ impl Engine for Epoll {
     fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
         let rest = self.end_rest()?;
         let before = events.len();
+        self.table.reuse();
         self.flush_unsent(events);
         self.report_kept(events);
         let timeout_ms = if events.len() == before { shorter_ms(timeout, rest) } else { 0 };

@@ -3,6 +3,9 @@
 //! A `ConnId` is a slot's index and the generation it had when the connection was put in. Taking a connection out
 //! raises the generation, so an id that outlived its connection finds nothing, whoever has the slot now. Generation 0
 //! is never given out: as a kernel token it marks what is no connection (the waker, a listener, a timer).
+//!
+//! A slot is given again only after the next `reuse`, which every poll begins with: whoever keeps connections by their
+//! index has then seen the `Gone` of the one before, in whichever order it takes the events of a poll.
 use crate::ConnId;
 
 /// Tokens have 28 bits for the index; see `Token` of the engines.
@@ -26,11 +29,13 @@ struct Slot<C> {
 pub(crate) struct Table<C> {
     slots: Vec<Slot<C>>,
     free: Vec<u32>,
+    /// Empty, but not yet known to be.
+    left: Vec<u32>,
 }
 
 impl<C> Table<C> {
     pub(crate) fn new() -> Table<C> {
-        Table { slots: Vec::new(), free: Vec::new() }
+        Table { slots: Vec::new(), free: Vec::new(), left: Vec::new() }
     }
 
     pub(crate) fn insert(&mut self, conn: C) -> ConnId {
@@ -67,8 +72,13 @@ impl<C> Table<C> {
         let slot = self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)?;
         let conn = slot.conn.take()?;
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
-        self.free.push(id.index);
+        self.left.push(id.index);
         Some(conn)
+    }
+
+    /// Lets the slots be given again whose connections have been taken out.
+    pub(crate) fn reuse(&mut self) {
+        self.free.append(&mut self.left);
     }
 }
 
@@ -81,6 +91,7 @@ mod tests {
         let mut table = Table::new();
         let first = table.insert('a');
         assert_eq!(table.remove(first), Some('a'));
+        table.reuse();
         let second = table.insert('b');
         assert_eq!(second.index, first.index);
         assert_eq!(table.get(first), None);
@@ -89,11 +100,23 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_is_given_again_once_its_end_is_known() {
+        let mut table = Table::new();
+        let first = table.insert('a');
+        table.remove(first);
+        let second = table.insert('b');
+        assert_ne!(second.index, first.index);
+        table.reuse();
+        assert_eq!(table.insert('c').index, first.index);
+    }
+
+    #[test]
     fn generations_wrap_past_zero() {
         let mut table = Table::new();
         let id = table.insert(1);
         table.slots[0].generation = u32::MAX;
         assert_eq!(table.remove(ConnId { generation: u32::MAX, ..id }), Some(1));
+        table.reuse();
         assert_eq!(table.insert(2).generation, 1);
     }
 }

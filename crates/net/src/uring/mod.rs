@@ -476,6 +476,7 @@ impl Engine for Uring {
 
     fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
         let before = events.len();
+        self.table.reuse();
         self.empty_buffers();
         self.arm_waker();
         let rest = self.arm_listeners();
