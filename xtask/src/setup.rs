@@ -74,18 +74,22 @@ fn packages() -> Outcome {
     }
     missing.iter().for_each(|p| println!("missing: {} ({})", p.name, p.purpose));
     let names: Vec<&str> = missing.iter().map(|p| p.name).collect();
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout.trim_ascii() == b"0");
-    if !is_root {
-        return Err(format!("run as root: apt-get install {}", names.join(" ")));
-    }
-    let install = |action: &[&str]| {
-        execute(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(action))
-    };
-    install(&["-q", "update"])?;
-    install(&[&["-q", "-y", "--no-install-recommends", "install"], &names[..]].concat())?;
+    let by_hand = |why: String| format!("{why}; run as root: apt-get install {}", names.join(" "));
+    apt_get(&["update"]).map_err(by_hand)?;
+    apt_get(&[&["-y", "--no-install-recommends", "install"], &names[..]].concat()).map_err(by_hand)?;
     stop_system_redis();
     let still: Vec<&str> = missing.iter().filter(|p| !(p.is_installed)()).map(|p| p.name).collect();
     if still.is_empty() { Ok(()) } else { Err(format!("installed, but not working: {}", still.join(", "))) }
+}
+
+/// Asks nothing, keeps settings that were edited, and tries again where a mirror fails once.
+fn apt_get(action: &[&str]) -> Outcome {
+    const OPTIONS: [&str; 5] = ["-q", "-o", "Acquire::Retries=3", "-o", "Dpkg::Options::=--force-confold"];
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout.trim_ascii() == b"0");
+    if !is_root {
+        return Err("packages are installed by root".to_string());
+    }
+    execute(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(OPTIONS).args(action))
 }
 
 /// Debian starts the server it installs, if it can; the tests start their own.
@@ -100,7 +104,7 @@ fn python_client() -> Outcome {
         println!("installed: redis-py in {}", venv.display());
         return Ok(());
     }
-    execute(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+    execute(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     execute(Command::new(&python).args([
         "-m",
         "pip",

@@ -46,11 +46,11 @@ pub(crate) fn host() -> Result<String, String> {
     host.map(str::to_string).ok_or_else(|| "rustc -vV names no host".to_string())
 }
 
-/// Runs a command with its output to the terminal.
+/// Runs a command with its output to the terminal, and nothing to read: no step asks a question.
 pub(crate) fn execute(command: &mut Command) -> Outcome {
     let shown = show(command);
     println!("$ {shown}");
-    match command.status() {
+    match command.stdin(Stdio::null()).status() {
         Err(error) => Err(format!("{shown}: {error}")),
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{shown}: {status}")),

@@ -32,6 +32,6 @@ pub(crate) fn run() -> Outcome {
     if !failed.is_empty() {
         println!("failed before the tests: {} (see above)", failed.join(", "));
     }
-    let tests = execute(cargo().args(["test", "--workspace"]));
+    let tests = execute(cargo().args(["test", "--workspace", "--no-fail-fast"]));
     if failed.is_empty() && tests.is_ok() { Ok(()) } else { Err(String::new()) }
 }

@@ -3,6 +3,7 @@
 use crate::Error;
 use base::text::parse_i64;
 
+/// A signed 64-bit integer in its one canonical spelling: no `+`, no leading zero, no blanks.
 pub(crate) fn int(text: &[u8]) -> Result<i64, Error> {
     parse_i64(text).ok_or_else(Error::not_an_integer)
 }

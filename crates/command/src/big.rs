@@ -33,6 +33,7 @@ impl Big {
         }
     }
 
+    /// Nine decimal digits at a time, the most that a limb holds.
     pub(crate) fn multiply_by_power_of_ten(&mut self, power: u32) {
         for _ in 0..power / 9 {
             self.multiply_add(1_000_000_000, 0);
@@ -40,6 +41,7 @@ impl Big {
         self.multiply_add(10_u32.pow(power % 9), 0);
     }
 
+    /// `self * 2^bits`: whole limbs are put in front, the rest is a multiplication.
     pub(crate) fn shift_left(&mut self, bits: u32) {
         if self.is_zero() || bits == 0 {
             return;

@@ -1,4 +1,8 @@
 //! What a data command is given.
+//!
+//! Nothing in it leads to a session, a socket or a lock, so a command can be run by anything that has a keyspace: the server,
+//! the bare replays of the tests, a script or a journal one day. The reply is written straight into the connection's buffer; where a command fails after
+//! it has begun to write, dispatch appends the error behind it, so handlers fail before they write.
 use crate::Error;
 use base::Millis;
 use base::random::Random;

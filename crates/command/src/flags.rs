@@ -1,4 +1,7 @@
 //! Command flags, ACL categories and groups: what dispatch, COMMAND and ACL derive everything from.
+//!
+//! A flag is a promise of the row that others act on: `READONLY` makes dispatch count hits and misses, `NO_AUTH` lets a command pass before AUTH, `MOVABLEKEYS` sends key extraction to the
+//! specs. `FAST`, `DENYOOM` and the rest are told to clients, and wait for the mechanisms that need them.
 
 /// COMMAND INFO's flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Where a command's keys are among its arguments: what sharding, ACL, cluster routing and COMMAND GETKEYS read.
 //! Three forms cover Redis's own; a command that none fits is `MOVABLEKEYS` with a function of its own.
+//!
+//! Dispatch locks the shards of exactly the keys that these find, before the command runs: a spec that misses a key would leave its
+//! command without that key's shard, and it could not name it. So a wrong spec shows at the first use, not as a race.
 use resp::Args;
 
 /// What the command does with the keys (COMMAND INFO's key-spec flags).
@@ -135,6 +138,7 @@ impl KeySpec {
         }
     }
 
+    /// The argument where the search begins, if the request has it.
     fn begin_at(&self, args: &Args<'_>) -> Option<usize> {
         match self.begin {
             Begin::Index(i) => (i < args.len()).then_some(i),

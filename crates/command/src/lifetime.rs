@@ -81,6 +81,7 @@ pub(crate) fn in_millis(n: i64, unit: Unit) -> Option<i64> {
     }
 }
 
+/// `ms` counted from now or from the epoch, if 64 bits hold it. A time before now is a time: the caller decides what it means.
 pub(crate) fn since(ms: i64, from: From, now: Millis) -> Option<Millis> {
     match from {
         From::Now => ms.checked_add(now.0).map(Millis),

@@ -67,6 +67,8 @@ impl LongDouble {
         in_range(size).then_some(LongDouble { is_negative, size })
     }
 
+    /// The sum with one rounding, to 64 bits and to the nearest even, as the processor makes it. Anything with an infinity in it is
+    /// infinite here: neither infinity nor NaN is ever written, and the caller refuses both with the same words.
     pub(crate) fn add(self, other: LongDouble) -> LongDouble {
         let (Size::Finite { mantissa: m, exponent: e }, Size::Finite { mantissa: n, exponent: f }) =
             (self.size, other.size)
@@ -148,6 +150,8 @@ fn rounded(is_negative: bool, n: u128, exponent: i64, is_sticky: bool) -> LongDo
     LongDouble { is_negative, size: rounded_size(n, exponent, is_sticky) }
 }
 
+/// The mantissa is what stands in the upper 64 bits once the topmost bit is at the top; the lower 64 decide the rounding. Rounding
+/// up may carry out of the mantissa, which then is a power of two.
 fn rounded_size(n: u128, exponent: i64, is_sticky: bool) -> Size {
     const HALF: u64 = 1 << 63;
     if n == 0 {
@@ -202,10 +206,12 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// The digits in front, and what follows them.
 fn split_digits(text: &[u8], is_digit: fn(&u8) -> bool) -> (&[u8], &[u8]) {
     text.split_at(text.iter().take_while(|b| is_digit(b)).count())
 }
 
+/// The exponent, clamped where only its sign still matters. None where it has no digits.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -219,6 +225,8 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     Some(if is_negative { -size } else { size })
 }
 
+/// Exact until the one rounding at the end: all digits count, however many there are. The multiplications
+/// grow with the number, but a text is never longer than 5 KB.
 fn parse_decimal(text: &[u8]) -> Option<Size> {
     let parts = Parts::split(text, b'e', u8::is_ascii_digit)?;
     let mut digits = Big::from_u64(0);
@@ -265,6 +273,7 @@ fn quotient(mut rest: Big, power: u32) -> Size {
     rounded_size(quotient, exponent, !rest.is_zero())
 }
 
+/// A hexadecimal digit is four binary ones, and the exponent counts those.
 fn parse_hexadecimal(text: &[u8]) -> Option<Size> {
     let parts = Parts::split(text, b'p', u8::is_ascii_hexdigit)?;
     let mut digits = Big::from_u64(0);

@@ -1,4 +1,9 @@
 //! One command, one value: name, arity, flags, key specs, argument grammar, documentation, handler.
+//!
+//! A command is a constant beside the function it names, so that everything about it stands on one screen, and nothing about
+//! it stands anywhere else. Being a constant it is checked while it compiles (`checked`), and costs nothing to start. Whoever
+//! runs commands decides by `run` alone what a handler may see: its keys, the whole keyspace, or (in the server's
+//! own tables, which have another `R`) the session and everything shared.
 use crate::{Acl, Call, Flags, Group, KeySpec, WholeCall};
 
 pub use crate::call::Done;
@@ -234,6 +239,7 @@ pub const fn checked<R>(table: &'static [&'static Command<R>]) -> &'static [&'st
     table
 }
 
+/// What a row must keep to, so that lookup, arity and COMMAND can rely on it. Loops, because iterators are not `const`.
 const fn check<R>(command: &Command<R>) {
     let name = command.name.as_bytes();
     assert!(!name.is_empty(), "a command needs a name");

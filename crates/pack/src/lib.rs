@@ -1,5 +1,6 @@
 //! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Two faces: [`map::Map`], ordered by
-//! hash, and [`seq::Seq`], ordered by rank. Knows no keys, expiry or commands.
+//! hash, and [`seq::Seq`], ordered by rank. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
+//! up. Knows no keys, expiry or commands.
 mod alloc;
 pub mod arena;
 mod block;

@@ -1,7 +1,7 @@
 //! All commands by name: one row each, whoever runs it, built once from the tables. Found on the path of every request:
 //! a name is packed into an integer, a multiplication chosen at start-up makes the hash perfect, one comparison confirms.
 //!
-//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key, MEMORY PURGE does not):
+//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key; a MEMORY PURGE would not):
 //! rows of the same name are joined, their subcommands together.
 use crate::call::ServerRun;
 use crate::families::FAMILIES;

@@ -1,4 +1,7 @@
 //! What OBJECT, DEBUG OBJECT, MEMORY USAGE and MEMORY LAYOUT report about one key.
+//!
+//! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated, room included, so
+//! that they add up to about what the process takes.
 use crate::entry::{Large, Meta, Shape, encoding, string_value};
 use crate::{Key, Kind, View};
 use base::Item;
@@ -74,6 +77,7 @@ impl KeyInfo {
         self.memory_bytes += header_bytes + allocated_bytes;
     }
 
+    /// An image is one leaf by itself, whatever else its keyspace leaf holds.
     fn add_image(&mut self, bytes: &[u8]) {
         self.len = image::len(bytes);
         self.nodes = Nodes { leaves: 1, compressed: 0, uncompressed_bytes: bytes.len() as u64 };

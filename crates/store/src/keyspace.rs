@@ -136,6 +136,7 @@ impl Keyspace {
     ) -> (View<'k>, Vec<Key<'k>>) {
         let hashes: Vec<Hash> = keys.iter().map(|key| self.hash(key)).collect();
         let mut shards: Vec<usize> = hashes.iter().map(|hash| hash.shard(self.shard_bits)).collect();
+        // Each once: locking a mutex that this thread holds would never return.
         shards.sort_unstable();
         shards.dedup();
         let guards = Guards::Many(shards.iter().map(|shard| self.shard(*shard)).collect());

@@ -104,6 +104,7 @@ struct Edits {
 }
 
 impl<'v> ListMut<'v> {
+    /// A list that is there: an image is unpacked into the draft, a tree stays where it is.
     fn open(
         place: Entry<'v, Large>,
         desk: Desk<'v>,
@@ -141,6 +142,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// The tree, if that is what the list is by now.
     fn tree(&self) -> Option<&Tree> {
         match (&self.body, &self.place) {
             (Body::Draft, _) => None,
@@ -194,6 +196,8 @@ impl<'v> ListMut<'v> {
         self.edits.announced = true;
     }
 
+    /// The name may change to "quicklist", by the sizes before the addition and the plain text of what comes. Summing up a draft costs
+    /// a walk, so it is done only where a draft could be large enough to matter.
     fn prepare(&mut self, elements: u64, text_bytes: u64) {
         let fill = self.limits.fill;
         let len = self.len() + elements;
@@ -329,6 +333,7 @@ impl<'v> ListMut<'v> {
         if !tree.is_small() {
             return;
         }
+        // A clone of at most 32 elements' tree, one increment: the draft and the tree cannot be borrowed at once.
         let (encoding, seq) = (tree.encoding, tree.seq.clone());
         let draft = &mut self.desk.buffers.draft;
         draft.open(&[]);
@@ -343,6 +348,8 @@ impl<'v> ListMut<'v> {
         self.body = Body::Draft;
     }
 
+    /// A stored tree was edited where it lies: nothing is left to write. The others replace the entry's payload, and what lay outside
+    /// before, if anything, is given to whoever frees.
     fn write_back(&mut self, place: Entry<'v, Large>) {
         let stamp = Stamp::new(self.deadline);
         match std::mem::replace(&mut self.body, Body::Draft) {
@@ -356,6 +363,7 @@ impl<'v> ListMut<'v> {
                     Encoding::Listpack => Shape::Listpack,
                     Encoding::Quicklist => Shape::Quicklist,
                 };
+                // Its room goes back to the shard below.
                 let mut payload = std::mem::take(&mut self.desk.buffers.payload);
                 let image = self.desk.buffers.draft.close();
                 let bytes = stamp.payload(image, &mut payload);
@@ -393,6 +401,8 @@ fn put_entry(place: Entry<'_, Large>, meta: Meta, payload: &[u8], outside: Optio
     }
 }
 
+/// The one place where an edited list becomes an entry again. A command that fails half-way writes back what it has done so far, as if it
+/// had stopped there; one that changed nothing writes nothing.
 impl Drop for ListMut<'_> {
     fn drop(&mut self) {
         if self.edits.removed && self.len() > 0 {

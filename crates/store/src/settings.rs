@@ -1,6 +1,8 @@
 //! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
+//! A view borrows it for one command, so no command sees two versions.
 use pack::seq::{Codec, Fill, Limits};
 
+/// Only what changes how data is kept or how large it may be; the rest of the configuration is the server's.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub list: Limits,

@@ -137,6 +137,7 @@ impl Shard {
         (found, &mut self.stats, &mut self.buffers)
     }
 
+    /// All databases in order, and the counters beside them.
     pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = &mut Db>, &mut ShardStats) {
         (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
     }

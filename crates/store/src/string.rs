@@ -176,6 +176,7 @@ impl Desk<'_> {
         self.discard(old);
     }
 
+    /// The deadline is noted before the entry is written: a split that the insert causes hands the leaf's note to both halves.
     fn insert(&mut self, mut entry: Vacant<'_, Large>, value: &Encoded<'_>, deadline: Deadline) {
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);
@@ -189,6 +190,7 @@ impl Desk<'_> {
         self.store(entry, before, value, Deadline::Never);
     }
 
+    /// A string outside is edited where it is. No edit shortens it, so it never has to come back inside.
     fn edit_live(
         &mut self,
         mut entry: Occupied<'_, Large>,

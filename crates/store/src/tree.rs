@@ -50,6 +50,7 @@ impl Tree {
         taken
     }
 
+    /// Reads the old element first, for its size: a second walk, on a command that is O(log N) anyway.
     pub(crate) fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
         let old = self.seq.get(index, listpack::entry_bytes).unwrap_or(0);
         self.shrink(old);
@@ -57,6 +58,8 @@ impl Tree {
         self.seq.set(index, value, limits);
     }
 
+    /// Removes whole leaves at a time, so adding up what goes must not cost more than the removal: beyond a limit the size is
+    /// forgotten, and found again by `settle` when the list is short enough for its name to depend on it.
     pub(crate) fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
         if count <= SUMMED_LEN_MAX {
             let removed = self.sum(index, count);

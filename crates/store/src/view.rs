@@ -154,6 +154,7 @@ impl Desk<'_> {
     }
 }
 
+/// What a view does beyond the value APIs, which have a file a type: existence, kinds, deadlines, removal, moving.
 impl<'k> View<'k> {
     #[inline]
     pub(crate) fn new(
@@ -258,7 +259,8 @@ impl<'k> View<'k> {
         true
     }
 
-    /// Whether it existed. What is large is left for the background.
+    /// Whether it existed. What is large is left for the background. One descent: it removes without looking first, and sees
+    /// afterwards whether the key was gone already.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
         let (map, seed, mut desk) = self.open(key);
         let Some(removed) = map.remove(seed, key.hash, key.bytes) else { return false };
@@ -273,6 +275,7 @@ impl<'k> View<'k> {
     /// Takes the value of `key`, with its deadline, out of the keyspace.
     pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
         let (map, seed, desk) = self.open(key);
+        // Inline bytes are copied, what lies outside changes hands: moving a list of any length costs the same.
         let removed = map.remove(seed, key.hash, key.bytes)?;
         let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
         let deadline = taken.meta.deadline(&taken.inline);

@@ -50,13 +50,15 @@ impl Value {
         }
     }
 
-    /// Sorts the elements of every array and set in it: for replies whose order is nobody's promise.
+    /// Sorts the elements of every array and set in it, and maps by their keys: for replies whose order is nobody's
+    /// promise.
     pub fn sort(&mut self) {
         if let Value::Aggregate(mark, elements) = self {
             elements.iter_mut().for_each(Value::sort);
-            if *mark != b'%' {
-                elements.sort_by_key(Value::lines);
-            }
+            let width = if *mark == b'%' { 2 } else { 1 };
+            let mut parts: Vec<Vec<Value>> = elements.chunks(width).map(<[Value]>::to_vec).collect();
+            parts.sort_by_key(|part| part[0].lines());
+            *elements = parts.concat();
         }
     }
 
@@ -146,6 +148,13 @@ mod tests {
     #[test]
     fn bytes_that_no_editor_keeps_are_escaped() {
         assert_eq!(escape(b" a \\ \xff\r\n"), "\\x20a \\x5c \\xff\\x0d\\x0a");
+    }
+
+    #[test]
+    fn a_map_is_sorted_by_its_keys() {
+        let (mut value, _) = Value::parse(b"%2\r\n+b\r\n:1\r\n+a\r\n:2\r\n").unwrap().unwrap();
+        value.sort();
+        assert_eq!(value.lines(), ["%2", "  +a", "  :2", "  +b", "  :1"]);
     }
 
     #[test]

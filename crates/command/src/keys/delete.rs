@@ -1,4 +1,8 @@
 //! Whether keys exist, of what type, and deleting them.
+//!
+//! Several keys are locked together, so a DEL of many is one step to every other client, and a count of existing keys is true
+//! for one instant. What a deleted key held is dropped at once where that is quick, and handed to the freeing thread
+//! where it is not (`store::shard`, `discard`), so DEL needs no lazy twin.
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
 
 pub(super) const DEL: Command = Command {
@@ -105,6 +109,7 @@ fn unlink(call: &mut Call<'_, '_>) -> Done {
     delete(call)
 }
 
+/// Removing tells whether the key was there, so a key named twice counts once.
 fn delete(call: &mut Call<'_, '_>) -> Done {
     let deleted = call.keys().iter().filter(|key| call.view.remove(key)).count();
     call.view.dirty(deleted as u64);
@@ -119,10 +124,12 @@ fn exists(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// There is no time of last use to change, so only the count remains.
 fn touch(call: &mut Call<'_, '_>) -> Done {
     exists(call)
 }
 
+/// A simple string, not a bulk string; "none" for a missing key.
 fn kind(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     call.reply.simple(call.view.kind(&key).map_or("none", |kind| kind.name()));

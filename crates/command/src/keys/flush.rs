@@ -60,6 +60,8 @@ fn flushall(call: &mut WholeCall<'_>) -> Done {
     flush(call, None)
 }
 
+/// Runs alone (`Scope::Exclusive`): without that a client could see one shard empty and another still full. The trees are
+/// taken out shard by shard, O(shards) whatever they hold.
 fn flush(call: &mut WholeCall<'_>, db: Option<u16>) -> Done {
     let mode_is_known = match (call.args.get(1), call.args.len()) {
         (None, _) => true,

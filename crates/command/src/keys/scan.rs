@@ -1,4 +1,8 @@
 //! Walks over the keyspace: SCAN, KEYS, RANDOMKEY, and its size.
+//!
+//! SCAN keeps nothing in the server: its cursor is a position in hash order (`store::whole`), valid whatever happens between two calls.
+//! It locks one shard at a time, so other workers go on. KEYS runs alone, because its answer is one instant of the whole
+//! keyspace; RANDOMKEY and DBSIZE go from shard to shard, so a key that is written behind them is missed.
 use crate::argument::{int, is_word};
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
 use base::glob;
@@ -135,6 +139,8 @@ fn cursor(text: &[u8]) -> Option<u64> {
     Some(if is_negative { n.wrapping_neg() } else { n })
 }
 
+/// COUNT of 0 or less is a syntax error, as in Redis. A pattern of `*` matches everything and is not tried. A type that nobody
+/// has matches nothing and is no error.
 fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
     let mut filter = Filter { pattern: None, kind: None, count: 10 };
     let mut words = call.args.iter_from(2);
@@ -154,6 +160,7 @@ fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
     Ok(filter)
 }
 
+/// How many match is known last: the array's header is written into a place left for it.
 fn keys(call: &mut WholeCall<'_>) -> Done {
     let pattern = call.args.at(1);
     let takes_all = pattern == b"*";
@@ -174,6 +181,7 @@ fn dbsize(call: &mut WholeCall<'_>) -> Done {
     Ok(())
 }
 
+/// Uniform over the keys: shards are weighted by their number, leaves by their entries.
 fn randomkey(call: &mut WholeCall<'_>) -> Done {
     let reply = &mut *call.reply;
     let is_found = call.keyspace.random_key(call.db, call.now, call.random, &mut |key, _| reply.bulk(key));

@@ -1,6 +1,9 @@
 //! Popping from either end: one element, so many, or from the first of several lists that has any.
 //!
 //! LPOP and RPOP without a count are on the path of every request: nothing is allocated.
+//!
+//! An element is written into the reply while the leaf still lends it, then removed: it is copied once. A list that runs empty
+//! takes its key along when it is dropped (`store::ListMut`), so nothing here deletes keys.
 use super::end_named;
 use crate::argument::{self, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
@@ -76,6 +79,7 @@ fn rpop(call: &mut Call<'_, '_>) -> Done {
     pop(call, End::Tail, "rpop")
 }
 
+/// The table can only say "at least two": a third argument is a count, a fourth is refused as Redis does, as a wrong number.
 fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
     match call.args.len() {
         2 => pop_one(call, end),
@@ -84,6 +88,7 @@ fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
     }
 }
 
+/// A missing key is a null here and a null array below: RESP2 tells them apart, and clients rely on it.
 fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
     let Some(mut list) = call.view.list_mut(&key)? else {
@@ -96,6 +101,8 @@ fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     Ok(())
 }
 
+/// The count is read before the key is looked at, so a wrong one is an error even where there is no list. A count of 0 on a
+/// list answers an empty array, which is not null.
 fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
     let count = argument::count(call.args.at(2))?;
     let key = call.key(0);
@@ -118,6 +125,9 @@ fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) 
     count
 }
 
+/// The keys that are locked were found by the same count of keys. Where it does not fit the arguments none was found, and the
+/// checks here refuse the request before they matter. The first list that is there decides; the others are not looked
+/// at, so one of another type behind it is no error.
 fn lmpop(call: &mut Call<'_, '_>) -> Done {
     let numkeys = call.args.at(1);
     let numkeys =

@@ -1,4 +1,8 @@
 //! Elements by index, and ranges of them.
+//!
+//! Indexes count from the head, negative ones from the tail. Finding one walks the list's tree by the counts of its nodes and
+//! then one leaf; a range goes on from there leaf by leaf. Which of several errors in a request is told is part of what
+//! clients see, so each command reads its arguments in the order in which Redis does.
 use crate::argument::{int, position, span};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use resp::Reply;
@@ -116,6 +120,7 @@ fn lindex(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// Both numbers are read before the key, so they are refused even where the key is missing or of another type.
 fn lrange(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);
@@ -138,6 +143,7 @@ fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, count: u64) {
     });
 }
 
+/// A missing key is told first, then an index that is no number, then one that no element has.
 fn lset(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let mut list = call.view.list_mut(&key)?.ok_or_else(Error::no_such_key)?;
@@ -150,6 +156,8 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// The tail is cut first, so that the indexes of the head are still right. Where nothing is kept the list runs empty and its
+/// key goes with it.
 fn ltrim(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);

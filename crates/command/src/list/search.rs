@@ -1,5 +1,9 @@
 //! Elements by value: LPOS, LREM, LINSERT. Each compares element after element; a needle that reads as an integer is
 //! compared as one.
+//!
+//! There is no index by value, so all of them are O(N) and hold their shard meanwhile. LREM collects the indexes of what goes
+//! before it removes anything, and removes from the highest down: a removal then moves no index that is still to come, and
+//! neighbours leave their leaf in one edit.
 use super::Needle;
 use crate::argument::{int, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
@@ -82,6 +86,7 @@ struct Search {
     compared_max: u64,
 }
 
+/// With COUNT the answer is an array whose length is known last: its header is written into a place left for it.
 fn lpos(call: &mut Call<'_, '_>) -> Done {
     let search = search(call)?;
     let needle = Needle::new(call.args.at(2));
@@ -139,6 +144,7 @@ fn for_each_match(
     });
 }
 
+/// Options may come twice; the last counts.
 fn search(call: &Call<'_, '_>) -> Result<Search, Error> {
     let mut search = Search { skipped: 0, towards: End::Tail, count: None, compared_max: u64::MAX };
     let mut words = call.args.iter_from(3);
@@ -223,6 +229,7 @@ fn remove_all(list: &mut ListMut<'_>, indexes: &[u64]) {
     }
 }
 
+/// 0 says that there is no list, -1 that it has no such pivot. The word is checked first: a wrong one is an error in any case.
 fn linsert(call: &mut Call<'_, '_>) -> Done {
     let place = call.args.at(2);
     let offset = if is_word(place, "BEFORE") {
@@ -249,6 +256,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// The index of the first element from the head that is the needle.
 fn first_match(list: &ListMut<'_>, needle: &Needle<'_>) -> Option<u64> {
     let mut found = None;
     list.visit(0, End::Tail, &mut |index, item| {

@@ -69,6 +69,8 @@ fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
     transfer(call, End::Tail, End::Head)
 }
 
+/// The element is copied out, pushed, and replied from the copy: both lists may lie in one leaf, so neither can lend it while the
+/// other is edited. A missing source is answered before the destination is looked at, whatever type that has.
 fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
     if call.view.list(&source)?.is_none() {
@@ -90,6 +92,7 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     Ok(())
 }
 
+/// One key: popped and pushed while the list stays open, so that a list of one element is never written back empty.
 fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error> {
     let key = call.key(0);
     let mut list = call.view.list_or_new(&key)?;

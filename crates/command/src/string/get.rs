@@ -170,6 +170,7 @@ fn mget(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// An integer is kept as one; its length is that of its text.
 fn strlen(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let len = call.view.string(&key)?.map_or(0, |item| item.len());
@@ -177,6 +178,7 @@ fn strlen(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// Unlike SET, it refuses a value of another type, because it would have to answer with it. The deadline goes, as with SET.
 fn getset(call: &mut Call<'_, '_>) -> Done {
     reply_string(call)?;
     let key = call.key(0);
@@ -185,6 +187,7 @@ fn getset(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// The value is in the reply before the key goes: it needs no copy of its own.
 fn getdel(call: &mut Call<'_, '_>) -> Done {
     if reply_string(call)? == Found::Value {
         let key = call.key(0);
@@ -201,6 +204,8 @@ enum Change {
     Until(Millis),
 }
 
+/// A deadline that has passed already deletes the key, after its value was replied. PERSIST on a key without a deadline changes
+/// nothing, and does not count as a change.
 fn getex(call: &mut Call<'_, '_>) -> Done {
     let lifetime = getex_option(call)?;
     let key = call.key(0);
@@ -232,6 +237,7 @@ fn getex_change(lifetime: Option<Lifetime<'_>>, now: Millis) -> Result<Change, E
     }
 }
 
+/// KEEPTTL is SET's alone: here the deadline stays unless something is said.
 fn getex_option<'k>(call: &Call<'_, 'k>) -> Result<Option<Lifetime<'k>>, Error> {
     let mut given: Option<Lifetime<'k>> = None;
     let mut i = 2;

@@ -73,6 +73,8 @@ fn text(call: &mut Call<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
     Ok(text)
 }
 
+/// LEN and IDX ask for different answers and go together only in error; the other options mean nothing without IDX and are
+/// accepted all the same.
 fn options(call: &Call<'_, '_>) -> Result<Options, Error> {
     let (mut wants_len, mut wants_ranges) = (false, false);
     let mut options = Options { answer: Answer::Text, match_len_min: 0, shows_match_len: false };
@@ -120,6 +122,7 @@ fn fill_row(byte: u8, b: &[u8], above: &[u32], row: &mut [u32]) {
     }
 }
 
+/// The length alone, in two rows: what is above the last row is never read again.
 fn common_len(a: &[u8], b: &[u8]) -> u32 {
     let mut above = vec![0; b.len() + 1];
     let mut row = above.clone();
@@ -130,6 +133,7 @@ fn common_len(a: &[u8], b: &[u8]) -> u32 {
     above[b.len()]
 }
 
+/// All cells, row by row, in one allocation.
 struct Table {
     cells: Vec<u32>,
     width: usize,

@@ -1,4 +1,7 @@
 //! Parts of strings: APPEND, SETRANGE, GETRANGE and its older name SUBSTR.
+//!
+//! A value that is kept as an integer is edited and read as its text. Edits go through the store, which knows where the bytes lie: a
+//! long string is edited where it is, a short one by way of a buffer that its shard keeps.
 use crate::argument::{from_end, int};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
@@ -77,6 +80,7 @@ pub(super) const SETRANGE: Command = Command {
     run: DataRun::Keys(setrange),
 };
 
+/// The size is checked before the edit, so that a value never grows beyond what a client could send.
 fn append(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let tail = call.args.at(2);
@@ -88,6 +92,7 @@ fn append(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// The offset is refused before the key is looked at; the type even where nothing is to be written.
 fn setrange(call: &mut Call<'_, '_>) -> Done {
     let offset = u64::try_from(int(call.args.at(2))?).map_err(|_| Error::negative_offset())?;
     let bytes = call.args.at(3);
@@ -109,11 +114,13 @@ fn string_len(call: &mut Call<'_, '_>) -> Result<u64, Error> {
     Ok(call.view.string(&key)?.map_or(0, |item| item.len() as u64))
 }
 
+/// Whether `added` more bytes fit behind `len`, without an overflow where a client names an offset near 2^63.
 fn check_len(call: &Call<'_, '_>, len: u64, added: u64) -> Done {
     let fits = len.saturating_add(added) <= call.view.settings().proto_max_bulk_len_bytes;
     if fits { Ok(()) } else { Err(Error::string_too_long()) }
 }
 
+/// The part is copied from the entry straight into the reply.
 fn getrange(call: &mut Call<'_, '_>) -> Done {
     let start = int(call.args.at(2))?;
     let end = int(call.args.at(3))?;

@@ -155,6 +155,7 @@ pub(super) const MSETNX: Command = Command {
     run: DataRun::Keys(msetnx),
 };
 
+/// The plain form is told by the number of arguments, and asks nothing else.
 fn set(call: &mut Call<'_, '_>) -> Done {
     if call.args.len() > 3 {
         return set_with_options(call);
@@ -194,6 +195,8 @@ struct Options<'a> {
     lifetime: Option<Lifetime<'a>>,
 }
 
+/// In the order of Redis: options, lifetime, old value with its type, condition. An error in any of them leaves the key as it was;
+/// with GET the old value is the reply, written or not.
 fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     let options = options(call)?;
     let expiry = expiry(options.lifetime, call.view.now())?;
@@ -242,6 +245,7 @@ fn expiry(lifetime: Option<Lifetime<'_>>, now: Millis) -> Result<Expiry, Error> 
     }
 }
 
+/// Options come in any order.
 fn options<'k>(call: &Call<'_, 'k>) -> Result<Options<'k>, Error> {
     let mut options = Options { condition: Condition::Always, answer: Answer::Outcome, lifetime: None };
     let mut i = 3;
@@ -300,6 +304,7 @@ fn psetex(call: &mut Call<'_, '_>) -> Done {
     put_for(call, Unit::Milliseconds, "psetex")
 }
 
+/// A time that is wrong is refused with the name that the client used, though SET would do the same.
 fn put_for(call: &mut Call<'_, '_>, unit: Unit, name: &str) -> Done {
     let deadline = lifetime::deadline(call.args.at(2), unit, From::Now, call.view.now(), name)?;
     put(call, 3, Expiry::At(deadline));
@@ -314,6 +319,7 @@ fn mset(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// The shards of all keys are locked, so nobody can create one of them between the look and the writes.
 fn msetnx(call: &mut Call<'_, '_>) -> Done {
     check_pairs(call, "msetnx")?;
     let is_free = !call.keys().iter().any(|key| call.view.exists(key));
@@ -324,6 +330,7 @@ fn msetnx(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
+/// The table cannot say "odd", so this half of the arity is checked here, in the same words.
 fn check_pairs(call: &Call<'_, '_>, name: &str) -> Done {
     match call.args.len() % 2 {
         1 => Ok(()),
@@ -331,6 +338,7 @@ fn check_pairs(call: &Call<'_, '_>, name: &str) -> Done {
     }
 }
 
+/// A key that is named twice is written twice, the last value stays, and both count as changes, as Redis counts.
 fn put_pairs(call: &mut Call<'_, '_>) {
     for (key, value) in call.keys().iter().zip(call.args.iter_from(2).step_by(2)) {
         call.view.put_string(key, value, Form::Auto, Expiry::Clear);

@@ -1,0 +1,206 @@
+//! The clients that people use, against the program: redis-py, ioredis, redis-cli and redis-benchmark.
+//!
+//! What is used is installed by `cargo xtask setup` (target/clients of this repository, and Debian's packages); where it is
+//! missing the test says so, and fails where changes are checked.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use testkit::redis_server::skip_without;
+use testkit::scratch::Scratch;
+
+const WORDS: &str = "/usr/share/dict/web2";
+/// Times 20 ms: far more than the slowest of them takes.
+const PATIENCE: usize = 15_000;
+
+/// A process that is killed when the test ends before it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Server {
+    port: String,
+    folder: Scratch,
+    _process: Running,
+}
+
+impl Server {
+    fn start() -> Server {
+        // Somebody else may take a port between its choice and its use.
+        (0..10).find_map(|_| Server::try_start()).expect("a port that stays free")
+    }
+
+    fn try_start() -> Option<Server> {
+        let folder = Scratch::new("clients").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(env!("CARGO_BIN_EXE_sardine"))
+            .args(["--bind", "127.0.0.1", "--save", "", "--worker-threads", "3", "--port", &port.to_string()])
+            .arg("--unixsocket")
+            .arg(folder.path().join("socket"))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut process = Running(child);
+        for _ in 0..PATIENCE {
+            if process.0.try_wait().unwrap().is_some() {
+                return None;
+            }
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Some(Server { port: port.to_string(), folder, _process: process });
+            }
+            sleep(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// Runs redis-cli with these arguments and this input; what it printed.
+    fn cli(&self, args: &[&str], input: &Path) -> Vec<u8> {
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &self.port]).args(args).stdin(File::open(input).unwrap());
+        self.run(&mut command)
+    }
+
+    /// Runs a program to its end; what it printed, if it did not fail.
+    fn run(&self, command: &mut Command) -> Vec<u8> {
+        let (out, err) = (self.folder.path().join("out"), self.folder.path().join("err"));
+        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        let mut process = Running(command.spawn().unwrap());
+        for _ in 0..PATIENCE {
+            if let Some(status) = process.0.try_wait().unwrap() {
+                let (out, err) = (fs::read(&out).unwrap(), fs::read(&err).unwrap());
+                let lossy =
+                    |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(8000)]).into_owned();
+                assert!(status.success(), "{command:?}: {status}\n{}\n{}", lossy(&out), lossy(&err));
+                return out;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        panic!("{command:?} does not end");
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where `cargo xtask setup` puts the libraries; None if this one is not there.
+fn installed(path: &str) -> Option<PathBuf> {
+    let path = repository().join("target/clients").join(path);
+    path.exists().then_some(path)
+}
+
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok()
+}
+
+#[test]
+fn redis_py_in_anger() {
+    let Some(python) = installed("venv/bin/python") else { return skip_without("redis-py") };
+    let server = Server::start();
+    let script = repository().join("tests/clients/redis_py.py");
+    let told = server
+        .run(Command::new(python).arg(script).arg(&server.port).arg(server.folder.path().join("socket")));
+    assert!(String::from_utf8(told).unwrap().lines().count() > 10, "it says what it has tested");
+}
+
+#[test]
+fn ioredis_in_anger() {
+    let Some(library) = installed("node_modules/ioredis") else { return skip_without("ioredis") };
+    let server = Server::start();
+    let script = repository().join("tests/clients/ioredis.mjs");
+    let folder = library.ancestors().nth(2).unwrap();
+    let told = server.run(
+        Command::new("node")
+            .arg(script)
+            .arg(&server.port)
+            .arg(server.folder.path().join("socket"))
+            .arg(folder),
+    );
+    assert!(String::from_utf8(told).unwrap().lines().count() > 5, "it says what it has tested");
+}
+
+/// What the tests of redis-cli need: it, and the words.
+fn words() -> Option<Vec<u8>> {
+    match (is_there("redis-cli"), fs::read(WORDS)) {
+        (true, Ok(words)) => Some(words),
+        (false, _) => {
+            skip_without("redis-cli");
+            None
+        }
+        (_, Err(_)) => {
+            skip_without(WORDS);
+            None
+        }
+    }
+}
+
+/// Replies without the line that redis-cli ends its output with, where it prints for a program.
+fn assert_same_words(got: &[u8], expected: &[u8]) {
+    let first = got.split(|b| *b == b'\n').zip(expected.split(|b| *b == b'\n')).position(|(g, e)| g != e);
+    assert_eq!(first, None, "the first word that differs");
+    assert_eq!(got.len(), expected.len());
+}
+
+#[test]
+fn the_word_list_goes_in_by_mass_insertion_and_comes_back() {
+    let Some(words) = words() else { return };
+    let server = Server::start();
+    let requests = server.folder.path().join("requests");
+    let count = words.trim_ascii_end().split(|byte| *byte == b'\n').count();
+    let mut file = std::io::BufWriter::new(File::create(&requests).unwrap());
+    for word in words.trim_ascii_end().split(|byte| *byte == b'\n') {
+        write!(file, "*3\r\n$5\r\nRPUSH\r\n$5\r\nwords\r\n${}\r\n", word.len()).unwrap();
+        file.write_all(word).unwrap();
+        file.write_all(b"\r\n").unwrap();
+    }
+    drop(file);
+    let told = String::from_utf8(server.cli(&["--pipe"], &requests)).unwrap();
+    assert!(told.contains(&format!("errors: 0, replies: {count}\n")), "{told}");
+    let back = server.cli(&["LRANGE", "words", "0", "-1"], Path::new("/dev/null"));
+    assert_same_words(back.trim_ascii_end(), words.trim_ascii_end());
+}
+
+#[test]
+fn words_go_in_through_xargs_and_come_back() {
+    let Some(words) = words() else { return };
+    let server = Server::start();
+    let some: Vec<&[u8]> = words.split(|byte| *byte == b'\n').take(20_000).collect();
+    let some = some.join(&b'\n');
+    let list = server.folder.path().join("words");
+    fs::write(&list, &some).unwrap();
+    server.run(
+        Command::new("xargs")
+            .args(["redis-cli", "-p", &server.port, "rpush", "words"])
+            .stdin(File::open(&list).unwrap()),
+    );
+    let back = server.cli(&["LRANGE", "words", "0", "-1"], Path::new("/dev/null"));
+    assert_same_words(back.trim_ascii_end(), &some);
+}
+
+#[test]
+fn redis_benchmark_runs_through() {
+    if !is_there("redis-benchmark") {
+        return skip_without("redis-benchmark");
+    }
+    let server = Server::start();
+    let tests = "ping,set,get,incr,lpush,rpush,lpop,rpop,mset,lrange_100";
+    for more in [&["-P", "1"][..], &["-P", "16", "-r", "1000", "--threads", "2"]] {
+        let told = server.run(
+            Command::new("redis-benchmark")
+                .args(["-p", &server.port, "-t", tests, "-n", "2000", "-q"])
+                .args(more),
+        );
+        let told = String::from_utf8_lossy(&told).into_owned();
+        assert_eq!(told.matches("requests per second").count(), 12, "{told}");
+        assert!(!told.to_ascii_lowercase().contains("error"), "{told}");
+    }
+}

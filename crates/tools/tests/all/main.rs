@@ -1,0 +1,3 @@
+//! The program itself: as a process, and served to the clients that people use.
+mod clients;
+mod process;

@@ -1,0 +1,152 @@
+// ioredis used in anger: what Node applications do with it, against a server that starts empty.
+//
+//     node ioredis.mjs PORT SOCKET FOLDER
+//
+// PORT is of 127.0.0.1, SOCKET the path of the same server's Unix socket, FOLDER where node_modules/ioredis lies. It passes on
+// a real redis-server too. The first test that fails ends it.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const [port, socket, folder] = process.argv.slice(2);
+const Redis = createRequire(path.join(path.resolve(folder), "x.js"))("ioredis");
+const address = { host: "127.0.0.1", port: Number(port) };
+const connect = (options = {}) => new Redis({ ...address, ...options });
+
+const tests = {
+  async "strings, numbers and times"(r) {
+    assert.equal(await r.set("k", "v"), "OK");
+    assert.equal(await r.set("k", "w", "NX"), null);
+    assert.equal(await r.set("k", "w", "EX", 100, "XX", "GET"), "v");
+    assert.ok((await r.ttl("k")) > 97);
+    assert.equal(await r.getex("k", "PERSIST"), "w");
+    assert.equal(await r.ttl("k"), -1);
+    assert.equal(await r.incrby("n", "9007199254740993"), 9007199254740992);
+    assert.equal(await r.get("n"), "9007199254740993");
+    assert.equal(await r.incrbyfloat("f", 1.25), "1.25");
+    assert.deepEqual(await r.mget("k", "none", "f"), ["w", null, "1.25"]);
+    await r.mset(new Map([["a", 1], ["b", 2]]));
+    assert.equal(await r.del("a", "b", "none"), 2);
+    await r.set("gone", "x", "PX", 10);
+    await sleep(60);
+    assert.equal(await r.exists("gone"), 0);
+  },
+
+  async "megabytes of binary"(r) {
+    const value = randomBytes(5 * 1024 * 1024 + 1);
+    await r.set("big", value);
+    assert.ok((await r.getBuffer("big")).equals(value));
+    const parts = Array.from({ length: 30 }, () => randomBytes(200_000));
+    assert.equal(await r.rpush("parts", ...parts), 30);
+    const back = await r.lrangeBuffer("parts", 0, -1);
+    assert.ok(back.every((part, i) => part.equals(parts[i])));
+  },
+
+  async "thousands of requests at once"(r) {
+    const pipeline = r.pipeline();
+    for (let i = 0; i < 10_000; i++) pipeline.rpush("l", i).lindex("l", -1);
+    const replies = await pipeline.exec();
+    replies.forEach(([error, reply], i) => {
+      assert.equal(error, null);
+      assert.equal(reply, i % 2 ? String((i - 1) / 2) : i / 2 + 1);
+    });
+    const single = await Promise.all(Array.from({ length: 5_000 }, (_, i) => r.lindex("l", i)));
+    assert.ok(single.every((reply, i) => reply === String(i)));
+    const automatic = connect({ enableAutoPipelining: true });
+    const sums = await Promise.all(Array.from({ length: 2_000 }, () => automatic.incr("sum")));
+    assert.deepEqual(sums.sort((a, b) => a - b), Array.from({ length: 2_000 }, (_, i) => i + 1));
+    automatic.disconnect();
+    const mixed = await r.set("text", "x") && await r.pipeline().incr("text").get("text").exec();
+    assert.match(mixed[0][0].message, /^ERR value is not an integer/);
+    assert.deepEqual(mixed[1], [null, "x"]);
+  },
+
+  async "lists"(r) {
+    assert.equal(await r.rpush("l", "a", "b", "c", "a"), 4);
+    assert.deepEqual(await r.lpos("l", "a", "COUNT", 0), [0, 3]);
+    assert.deepEqual(await r.lmpop(2, "none", "l", "RIGHT", "COUNT", 2), ["l", ["a", "c"]]);
+    assert.equal(await r.linsert("l", "BEFORE", "b", "x"), 3);
+    assert.equal(await r.lmove("l", "m", "LEFT", "LEFT"), "a");
+    assert.deepEqual(await r.lpop("l", 9), ["x", "b"]);
+    assert.equal(await r.lpop("l"), null);
+    await assert.rejects(r.lset("none", 0, "x"), /^ReplyError: ERR no such key$/);
+    await assert.rejects(r.get("m"), /^ReplyError: WRONGTYPE Operation against a key/);
+  },
+
+  async "a stream of all keys"(r) {
+    const keys = Array.from({ length: 2_500 }, (_, i) => `key:${i}`);
+    await r.mset(...keys.flatMap((key) => [key, 1]));
+    const seen = new Set();
+    for await (const some of r.scanStream({ match: "key:*", count: 100 })) some.forEach((key) => seen.add(key));
+    assert.equal(seen.size, 2_500);
+    assert.equal((await r.keys("key:24*")).length, 111);
+    assert.equal(await r.dbsize(), 2_500);
+  },
+
+  async "key prefixes, databases and the Unix socket"(r) {
+    const prefixed = connect({ keyPrefix: "app:", db: 2 });
+    await prefixed.rpush("l", 1, 2);
+    assert.deepEqual(await prefixed.keys("*"), ["app:l"]);
+    const local = new Redis(socket, { db: 2 });
+    assert.deepEqual(await local.lrange("app:l", 0, -1), ["1", "2"]);
+    assert.equal(await r.dbsize(), 0);
+    await local.flushdb();
+    assert.equal(await prefixed.exists("l"), 0);
+    prefixed.disconnect();
+    local.disconnect();
+  },
+
+  async "a killed client connects again and sends what was not answered"(r) {
+    const victim = connect({ connectionName: "victim", retryStrategy: () => 5 });
+    await victim.ping();
+    const line = (await r.client("LIST")).split("\n").find((card) => card.includes(" name=victim "));
+    assert.match(line, / lib-name=ioredis/);
+    const ended = new Promise((resolve) => victim.once("close", resolve));
+    assert.equal(await r.client("KILL", "ID", /^id=(\d+)/.exec(line)[1]), 1);
+    await ended;
+    assert.equal(await victim.set("k", "v"), "OK");
+    assert.equal(await victim.client("GETNAME"), "victim");
+    victim.disconnect();
+  },
+
+  async "the readiness check, information and settings"(r) {
+    assert.match(await r.info("server"), /\r\nredis_version:[78]\./);
+    assert.match(await r.info("persistence"), /\r\nloading:0\r\n/);
+    assert.deepEqual(await r.config("GET", "maxclients"), ["maxclients", "10000"]);
+    const [[name, arity, flags, first, last, step]] = await r.command("INFO", "lpush");
+    assert.deepEqual([name, arity, first, last, step], ["lpush", -3, 1, 1, 1]);
+    assert.ok(flags.includes("write") && flags.includes("denyoom"));
+    assert.deepEqual(await r.command("GETKEYS", "lmpop", 2, "a", "b", "LEFT"), ["a", "b"]);
+  },
+
+  async "a password"(r) {
+    await r.config("SET", "requirepass", "s3cret");
+    try {
+      const friend = connect({ password: "s3cret" });
+      assert.equal(await friend.ping(), "PONG");
+      friend.disconnect();
+      const stranger = connect({ enableReadyCheck: false });
+      stranger.on("error", () => {});
+      await assert.rejects(stranger.get("k"), /^ReplyError: NOAUTH /);
+      stranger.disconnect();
+    } finally {
+      await r.config("SET", "requirepass", "");
+    }
+  },
+
+  async "quitting"() {
+    const client = connect();
+    await client.set("k", "v");
+    assert.equal(await client.quit(), "OK");
+  },
+};
+
+for (const [name, test] of Object.entries(tests)) {
+  const client = connect();
+  await client.flushall();
+  await test(client);
+  client.disconnect();
+  console.log(`ok ${name}`);
+}
