@@ -40,6 +40,11 @@ pub(crate) const COUNT_MAX: usize = 48;
 /// A leaf of more bytes than this is split, unless it holds one entry.
 pub(crate) const BYTES_MAX: usize = 8192;
 
+/// A leaf that grows takes room for two entries where one is at most so small a part of it, unless it is so large that its
+/// entries are too.
+const SPARE_SHARE: usize = 16;
+const SPARE_MAX: usize = 4096;
+
 /// What a new leaf has as its note.
 pub(crate) const NOTE_NONE: u64 = u64::MAX;
 /// What a leaf has that took over the places of a leaf with another note: neither holds for all of them.
@@ -345,11 +350,6 @@ impl<V> Tagged<V> {
         let kind = Kind::of(&self.block);
         &self.block[self.block.len() - kind.sum_before(&self.block, kind.count)..]
     }
-
-    /// The tag of an entry.
-    fn tag(&self, index: usize) -> u8 {
-        self.block[Kind::of(&self.block).tag_at(index)]
-    }
 }
 
 impl<V: Clone> Tagged<V> {
@@ -449,11 +449,11 @@ impl<V: Clone> Tagged<V> {
 
     /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.
     pub(crate) fn split(&mut self, place: impl Fn(&[u8]) -> u32) -> Option<(u32, Tagged<V>)> {
-        let places: Vec<u32> = self.slots().map(|slot| place(self.parts(slot).key)).collect();
-        let cut = self.cut(&places)?;
+        let placed: Vec<(u32, Slot)> = self.slots().map(|slot| (place(self.parts(slot).key), slot)).collect();
+        let cut = cut(&placed)?;
         self.unshare();
-        let left = self.selected(|index| places[index] < cut);
-        let right = self.selected(|index| places[index] >= cut);
+        let of = |is_left: bool| placed.iter().filter(move |p| (p.0 < cut) == is_left).map(|p| p.1);
+        let (left, right) = (self.selected(of(true)), self.selected(of(false)));
         assert!(left.count() > 0 && right.count() > 0 && left.count() + right.count() == self.count());
         self.abandon(left);
         Some((cut, right))
@@ -471,59 +471,23 @@ impl<V: Clone> Tagged<V> {
         };
         let bytes = self.back_bytes().len() + other.back_bytes().len();
         let mut joined = Tagged::with_room(joined_note(self.note(), other.note()), kind, kind.count, bytes);
-        let mut back = 0;
-        for (leaf, slot) in
-            self.slots().map(|slot| (&*self, slot)).chain(other.slots().map(|slot| (&other, slot)))
-        {
-            joined.append(leaf, slot, &mut back);
-        }
+        let mut filler = Filler::of(&mut joined);
+        filler.take(self, self.slots());
+        filler.take(&other, other.slots());
         other.abandon(Tagged::new());
         self.abandon(joined);
     }
 
-    /// The first place of the right half: the cut that leaves the halves nearest to one size.
-    fn cut(&self, places: &[u32]) -> Option<u32> {
-        let mut order: Vec<(u32, u32)> =
-            self.slots().map(|slot| (places[slot.index], slot.len as u32 + 2)).collect();
-        order.sort_unstable();
-        let half = order.iter().map(|(_, len)| u64::from(*len)).sum::<u64>() / 2;
-        let mut left = 0;
-        let mut best: Option<(u64, u32)> = None;
-        for pair in order.windows(2) {
-            left += u64::from(pair[0].1);
-            if pair[0].0 != pair[1].0 && best.is_none_or(|(miss, _)| left.abs_diff(half) < miss) {
-                best = Some((left.abs_diff(half), pair[1].0));
-            }
-        }
-        best.map(|(_, place)| place)
-    }
-
-    /// A leaf of the chosen entries, bit for bit: the references of both are owned once.
-    fn selected(&self, choose: impl Fn(usize) -> bool) -> Tagged<V> {
+    /// A leaf of some of the entries, bit for bit: the references of both are owned once.
+    fn selected(&self, slots: impl Iterator<Item = Slot> + Clone) -> Tagged<V> {
         let (mut count, mut bytes, mut longest) = (0, 0, 0);
-        for slot in self.slots().filter(|slot| choose(slot.index)) {
+        for slot in slots.clone() {
             (count, bytes, longest) = (count + 1, bytes + slot.len, longest.max(slot.len));
         }
         let kind = Kind { width: Kind::width_for(longest), ..Kind::of(&self.block) };
         let mut leaf = Tagged::with_room(self.note(), kind, count, bytes);
-        let mut back = 0;
-        for slot in self.slots().filter(|slot| choose(slot.index)) {
-            leaf.append(self, slot, &mut back);
-        }
+        Filler::of(&mut leaf).take(self, slots);
         leaf
-    }
-
-    /// Copies an entry of another leaf behind all others; `back` is the sum of the lengths so far.
-    fn append(&mut self, from: &Tagged<V>, slot: Slot, back: &mut usize) {
-        let leaf = self.block.make_mut();
-        let kind = Kind::of(leaf);
-        let grown = Kind { count: kind.count + 1, ..kind };
-        *back += slot.len;
-        let start = leaf.len() - *back;
-        assert!(grown.front_bytes() <= start, "a new leaf has room for all it is made of");
-        grown.store(leaf);
-        grown.set_lane(leaf, kind.count, from.tag(slot.index), slot.len);
-        leaf[start..start + slot.len].copy_from_slice(from.entry(slot));
     }
 
     /// Becomes `heir`, to which the references of all entries have gone.
@@ -580,7 +544,10 @@ impl<V: Clone> Tagged<V> {
         let used = kind.sum_before(&self.block, kind.count);
         let wanted = Kind { count: kind.count + lanes, ..kind }.front_bytes() + used + bytes;
         if wanted > self.block.len() {
-            self.respread(wanted);
+            // Room for the like of it, where that is little: the next entry then moves nothing.
+            let is_little = bytes * SPARE_SHARE <= wanted && wanted <= SPARE_MAX;
+            let spare = if is_little { bytes } else { 0 };
+            self.respread(wanted + spare);
         }
     }
 
@@ -608,10 +575,7 @@ impl<V: Clone> Tagged<V> {
         let kind = Kind { width: Kind::width_for(len), ..old };
         let more = self.back_bytes().len() + bytes;
         let mut wide = Tagged::with_room(self.note(), kind, kind.count + 1, more);
-        let mut back = 0;
-        for slot in self.slots() {
-            wide.append(self, slot, &mut back);
-        }
+        Filler::of(&mut wide).take(self, self.slots());
         self.abandon(wide);
     }
 
@@ -687,6 +651,52 @@ impl<'l> Parts<'l> {
 const QUAD: usize = 4;
 const QUAD_LANES: usize = QUAD * LANES;
 const QUAD_BYTES: usize = QUAD * LANES * 2;
+
+/// The first place of the right half of a leaf: the cut that leaves the halves nearest to one size.
+fn cut(placed: &[(u32, Slot)]) -> Option<u32> {
+    let mut order: Vec<(u32, u32)> =
+        placed.iter().map(|(place, slot)| (*place, slot.len as u32 + 2)).collect();
+    order.sort_unstable();
+    let half = order.iter().map(|(_, len)| u64::from(*len)).sum::<u64>() / 2;
+    let mut left = 0;
+    let mut best: Option<(u64, u32)> = None;
+    for pair in order.windows(2) {
+        left += u64::from(pair[0].1);
+        if pair[0].0 != pair[1].0 && best.is_none_or(|(miss, _)| left.abs_diff(half) < miss) {
+            best = Some((left.abs_diff(half), pair[1].0));
+        }
+    }
+    best.map(|(_, place)| place)
+}
+
+/// Fills a new leaf with entries of others, which give up the references in them.
+struct Filler<'l> {
+    leaf: &'l mut [u8],
+    /// What is filled so far.
+    kind: Kind,
+    start: usize,
+}
+
+impl<'l> Filler<'l> {
+    /// `leaf` is empty and has room for all that is to come, in its width.
+    fn of<V>(leaf: &'l mut Tagged<V>) -> Filler<'l> {
+        let kind = Kind::of(&leaf.block);
+        let leaf = leaf.block.make_mut();
+        Filler { kind, start: leaf.len(), leaf }
+    }
+
+    fn take<V>(&mut self, from: &Tagged<V>, slots: impl Iterator<Item = Slot>) {
+        let theirs = Kind::of(&from.block);
+        for slot in slots {
+            self.start -= slot.len;
+            self.kind.set_lane(self.leaf, self.kind.count, from.block[theirs.tag_at(slot.index)], slot.len);
+            self.leaf[self.start..self.start + slot.len].copy_from_slice(from.entry(slot));
+            self.kind.count += 1;
+        }
+        assert!(self.kind.front_bytes() <= self.start, "a new leaf has room for all it is made of");
+        self.kind.store(self.leaf);
+    }
+}
 
 /// The search of an ordinary leaf: all four groups without a branch on how many there are, so that the
 /// processor goes on to the next lookup while this one waits for memory. What lies behind the last group is room or

@@ -319,12 +319,16 @@ impl<'k> View<'k> {
     }
 
     /// Takes what is to be freed elsewhere; nearly always empty.
+    #[inline]
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
-        self.bury();
+        if !self.overdue.is_empty() {
+            self.bury();
+        }
         std::mem::take(&mut self.garbage)
     }
 
     /// Removes the keys that lookups found past their deadlines, unless they were written since.
+    #[cold]
     fn bury(&mut self) {
         for Overdue { key, hash, guard } in std::mem::take(&mut self.overdue) {
             let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard));
