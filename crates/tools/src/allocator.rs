@@ -1,8 +1,8 @@
 //! What the program allocates with: the arena for the sizes that leaves have, a general allocator for the rest, all of it
 //! counted. Which general allocator is a feature of this crate.
 //!
-//! Freed memory must go back to the system soon: mimalloc returns pages 10 ms after their last use; jemalloc is told to
-//! by `_RJEM_MALLOC_CONF` or at build time (see `.cargo/config.toml`), with a thread of its own to do it.
+//! The C library's is the default: little is left for it, an idle server takes 3.4 MB with it, and 7.7 with mimalloc, whose
+//! first pages are huge ones. jemalloc is told to give pages back soon (see `.cargo/config.toml`).
 use pack::arena::Arena;
 use pack::counted::Counted;
 
