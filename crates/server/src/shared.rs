@@ -154,10 +154,12 @@ impl Shared {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CLIENT KILL of another connection: it runs no further command and is closed at its worker's next turn. (A
-    /// client that kills itself sets its session's `closes_after_reply` instead, to get its reply.)
+    /// CLIENT KILL of another connection: it runs no further command, is listed and counted no more, and is closed at
+    /// its worker's next turn. (A client that kills itself sets its session's `closes_after_reply` instead, to get its
+    /// reply.)
     pub(crate) fn kill(&self, card: &Card) {
         card.is_killed.store(true, Ordering::Release);
+        self.clients().remove(&card.id);
         self.posts[card.worker].send(Letter::Killed(card.id));
     }
 
