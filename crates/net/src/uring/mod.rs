@@ -28,7 +28,7 @@ use crate::queue::Pool;
 use crate::table::{Life, Table};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
 use accept::Accepting;
-use buffers::{Buffers, GROUP};
+use buffers::{BUFFER_BYTES, Buffers, GROUP};
 use conn::Conn;
 use io_uring::{cqueue, opcode, types};
 use ring::Ring;
@@ -351,6 +351,8 @@ impl Uring {
                 self.tell(id, events);
             }
             // It is armed anew when there is room.
+            // One that has filled many buffers itself sends much, and more of them would only hold more of that.
+            libc::ENOBUFS if conn.unread_bytes > 2 * BUFFER_BYTES => {}
             libc::ENOBUFS => self.buffers.note_shortage(),
             libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
             error => {

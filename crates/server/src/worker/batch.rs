@@ -82,6 +82,12 @@ impl<'s> Batch<'s> {
         self.turns.clear();
     }
 
+    /// Gives the room of large batches back, between two of them. Called now and then: a busy worker takes it up again.
+    pub(super) fn give_room_back(&mut self) {
+        debug_assert!(self.turns.is_empty(), "between two batches");
+        *self = Batch::default();
+    }
+
     /// Takes in what waits for a connection, behind what it has kept; how many bytes came.
     pub(super) fn receive(
         &mut self,

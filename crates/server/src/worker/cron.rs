@@ -50,6 +50,8 @@ impl Worker<'_> {
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
             self.shared.background.purge();
+            self.batch.give_room_back();
+            self.reply.out = Vec::new();
         }
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);
