@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 /// Every allocation is aligned so.
 const ALIGN: usize = 8;
 
-/// Size classes for each doubling of the general allocator: jemalloc and mimalloc both have four.
-const CLASSES_PER_DOUBLING: usize = 4;
+/// Growth steps for each doubling beyond [`FINE_MAX`], where blocks are few and large.
+const COARSE_STEPS_PER_DOUBLING: usize = 4;
 
 /// Growth steps for each doubling of what the arena serves. More waste less, and move leaves more often: a step should
 /// hold more than one entry.
@@ -24,33 +24,33 @@ const LARGE: usize = 4 << 10;
 /// The least step of what the arena serves.
 const STEP_MIN: usize = 32;
 
-/// The general allocator's part: up to here, in steps of 16 bytes, and above [`ARENA_MAX`] in size classes.
+/// The general allocator's part: up to here, in steps of 16 bytes.
 const SMALL_MAX: usize = 112;
-const ARENA_MIN: usize = 128;
-/// Above it growth goes by size classes: blocks are then few and large.
-const ARENA_MAX: usize = (32 << 10) - ARENA_HEAD;
+/// Up to here growth goes in fine steps.
+const FINE_MAX: usize = (32 << 10) - HEAD_BYTES;
 
-/// The arena's blocks are multiples of 16 with a head of 8 bytes: what one may use ends 8 bytes before a multiple.
-const ARENA_HEAD: usize = 8;
+/// What the allocation of a rounded size costs beyond that size, where leaves are large. Blocks of the arena are multiples
+/// of 16, their head included, so what one may use ends this much before a multiple.
+pub(crate) const HEAD_BYTES: usize = arena::HEAD;
 
 /// As much as one may use who needs `size` bytes: the next growth step, as the allocator rounds it.
 pub(crate) fn rounded(size: usize) -> usize {
     if size <= SMALL_MAX {
         return size.next_multiple_of(16);
     }
-    if size > ARENA_MAX {
-        return size.next_multiple_of(doubling_below(size) / CLASSES_PER_DOUBLING);
+    if size > FINE_MAX {
+        return size.next_multiple_of(doubling_below(size) / COARSE_STEPS_PER_DOUBLING);
     }
-    let block = size.max(ARENA_MIN) + ARENA_HEAD;
+    let block = size.max(arena::SERVED_MIN) + HEAD_BYTES;
     let step = (doubling_below(block) / STEPS_PER_DOUBLING).max(STEP_MIN);
-    block.next_multiple_of(step) - ARENA_HEAD
+    block.next_multiple_of(step) - HEAD_BYTES
 }
 
 /// As much as one may use who needs `size` bytes and will not grow: what the allocator rounds it to anyway.
 pub(crate) fn rounded_least(size: usize) -> usize {
     match size {
         ..=SMALL_MAX => size.next_multiple_of(16),
-        size if size <= ARENA_MAX => arena::usable_bytes(size.max(ARENA_MIN)),
+        size if size <= FINE_MAX => arena::usable_bytes(size.max(arena::SERVED_MIN)),
         _ => rounded(size),
     }
 }
@@ -65,9 +65,6 @@ pub(crate) fn rounded_for_entries(size: usize) -> usize {
 fn doubling_below(size: usize) -> usize {
     1 << (size - 1).ilog2()
 }
-
-/// What the allocation of a rounded size costs beyond that size, where leaves are large.
-pub(crate) const HEAD_BYTES: usize = ARENA_HEAD;
 
 /// What an allocation of `size` bytes, itself a rounded size, costs.
 pub(crate) fn footprint(size: usize) -> usize {
@@ -106,11 +103,11 @@ mod tests {
             assert_eq!(rounded(round), round, "{size}");
             let least = rounded_least(size);
             assert!(size <= least && least <= round && rounded_least(least) == least, "{size} -> {least}");
-            let served = (ARENA_MIN..=ARENA_MAX).contains(&round);
+            let served = (arena::SERVED_MIN..=FINE_MAX).contains(&round);
             assert!(!served || arena::usable_bytes(round) == round, "{round} leaves bytes unused");
             assert_eq!(
                 footprint(round),
-                if served { round + ARENA_HEAD } else { round.max(footprint(round)) }
+                if served { round + HEAD_BYTES } else { round.max(footprint(round)) }
             );
         }
         assert_eq!((rounded(1000), rounded(1400)), (1016, 1400));

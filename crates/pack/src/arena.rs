@@ -38,10 +38,11 @@ mod stripe;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use stripe::HEAD;
 use stripe::Stripe;
 
 /// The smallest and largest request that a stripe serves.
-const SERVED_MIN: usize = 128;
+pub(crate) const SERVED_MIN: usize = 128;
 const SERVED_MAX: usize = 1 << 20;
 const STRIPES: usize = 16;
 

@@ -18,7 +18,7 @@ use super::extent::{self, EXTENT};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) const HEAD: usize = 8;
+pub(crate) const HEAD: usize = 8;
 pub(super) const ALIGN: usize = 16;
 /// Head, two links, foot.
 const BLOCK_MIN: usize = 32;
