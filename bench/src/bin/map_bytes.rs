@@ -30,7 +30,7 @@ fn load(maps: &mut [Map<u64>], keys: usize, (key_len, payload_len): (usize, usiz
         key[key_len - 8..].copy_from_slice(digits.as_bytes());
         let hash = seed.hash(&key);
         match maps[hash.shard(SHARD_BITS)].entry(&seed, hash, &key) {
-            Entry::Vacant(entry) => entry.insert(0, &payload, None),
+            Entry::Vacant(entry) => entry.insert(0, &payload, None, &mut ()),
             Entry::Occupied(_) => unreachable!("keys differ"),
         }
     }

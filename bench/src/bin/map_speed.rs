@@ -51,8 +51,8 @@ impl Shards {
     fn insert(&mut self, key: &[u8], value: &[u8]) {
         let hash = self.seed.hash(key);
         match self.maps[hash.shard(self.bits)].entry(&self.seed, hash, key) {
-            Entry::Vacant(entry) => entry.insert(0, value, None),
-            Entry::Occupied(entry) => entry.replace_inline(0, value),
+            Entry::Vacant(entry) => entry.insert(0, value, None, &mut ()),
+            Entry::Occupied(entry) => entry.replace_inline(0, value, &mut ()),
         }
     }
 

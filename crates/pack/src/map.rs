@@ -67,12 +67,25 @@ pub struct Vacant<'m, V: Clone> {
 /// What an edit of a leaf needs to know of the leaf around it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafPlace {
-    /// The caller's word for this leaf and its places; a new leaf has `u64::MAX`, both halves of a split inherit it. A
-    /// leaf that takes over the places of another keeps it if both had the same, else it has 0: what the caller knows of
-    /// the one leaf need not hold for the places of the other.
+    /// The caller's word for this leaf and its places; a new leaf has `u64::MAX`, and [`Notes`] says what each half of a
+    /// split has. A leaf that takes over the places of another keeps it if both had the same, else it has 0: what the
+    /// caller knows of the one leaf need not hold for the places of the other.
     pub note: u64,
     /// The places this leaf covers now.
     pub range: OrderRange,
+}
+
+/// Keeps the notes of leaves right while edits split them.
+pub trait Notes<V> {
+    /// A leaf with a note was split, and `leaf` is one half, still with the note of the whole: its own note.
+    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, V>>) -> u64;
+}
+
+/// For maps whose leaves have no notes.
+impl<V> Notes<V> for () {
+    fn after_split(&mut self, leaf: LeafPlace, _: &mut dyn Iterator<Item = Found<'_, V>>) -> u64 {
+        leaf.note
+    }
 }
 
 /// Goes through leaves and decides what stays.
@@ -175,20 +188,29 @@ impl<V: Clone> Map<V> {
     /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which
     /// `visit` answers `Sweep::Remove` (handing them to `removed` with their key), then sets each such leaf's note
     /// to what `renote` returns for its range (called after its entries were visited). A leaf that then joins a
-    /// neighbour may be visited once more.
-    pub fn sweep(&mut self, seed: &Seed, range: OrderRange, note_max: u64, sweeper: &mut dyn Sweeper<V>) {
+    /// neighbour may be visited once more. Stops after about `looks` leaves and entries together, and returns what is left of `range`.
+    pub fn sweep(
+        &mut self,
+        range: OrderRange,
+        note_max: u64,
+        mut looks: u64,
+        sweeper: &mut dyn Sweeper<V>,
+    ) -> Option<OrderRange> {
         let mut at = range.first;
         while let Some((path, covered)) = self.tree.seek(at) {
-            if self.tree.leaf(&path).note() <= note_max {
+            let leaf = self.tree.leaf(&path);
+            looks = looks.saturating_sub(1);
+            if leaf.note() <= note_max {
+                looks = looks.saturating_sub(leaf.count() as u64);
                 self.sweep_leaf(&path, covered, sweeper);
                 self.join_if_under(covered.first);
             }
-            match covered.last.checked_add(1) {
-                Some(next) if next <= range.last => at = next,
-                _ => break,
+            at = covered.last.checked_add(1).filter(|next| *next <= range.last)?;
+            if looks == 0 {
+                return Some(OrderRange { first: at, ..range });
             }
         }
-        let _ = seed;
+        None
     }
 
     /// One entry chosen uniformly, from random words.
@@ -266,7 +288,7 @@ impl<V: Clone> Map<V> {
     }
 
     /// Splits the leaf that covers `place` until no part of it is over its limit, or cannot be split.
-    fn split_if_over(&mut self, seed: &Seed, place: u32) {
+    fn split_if_over(&mut self, seed: &Seed, place: u32, notes: &mut impl Notes<V>) {
         let Some((mut path, range)) = self.tree.seek(place) else { return };
         if !self.tree.leaf(&path).is_over() {
             return;
@@ -274,9 +296,22 @@ impl<V: Clone> Map<V> {
         let place = |key: &[u8]| seed.hash(key).order();
         let Some((cut, right)) = self.tree.leaf_mut(&path).split(place) else { return };
         assert!(range.first < cut && cut <= range.last, "a cut at {cut} of {range:?}");
+        let is_noted = right.note() != NOTE_NONE;
         self.tree.insert_after(&mut path, cut, right);
-        self.split_if_over(seed, range.first);
-        self.split_if_over(seed, cut);
+        for half in [range.first, cut] {
+            if is_noted {
+                self.note_half(half, notes);
+            }
+            self.split_if_over(seed, half, notes);
+        }
+    }
+
+    fn note_half(&mut self, place: u32, notes: &mut impl Notes<V>) {
+        let (path, range) = self.tree.seek(place).expect("a split leaves two leaves");
+        let leaf = self.tree.leaf(&path);
+        let place = LeafPlace { note: leaf.note(), range };
+        let note = notes.after_split(place, &mut leaf.slots().map(|slot| leaf.found(slot)));
+        self.set_note(&path, note);
     }
 
     /// Joins the leaf that covers `place` with a neighbour if both have become small; an empty one goes.
@@ -371,18 +406,24 @@ impl<'m, V: Clone> Occupied<'m, V> {
     }
 
     /// Replaces meta, payload and outside value; what was outside is returned. May split the leaf.
-    pub fn replace(mut self, meta: u8, inline: &[u8], outside: Option<V>) -> Option<V> {
+    pub fn replace(
+        mut self,
+        meta: u8,
+        inline: &[u8],
+        outside: Option<V>,
+        notes: &mut impl Notes<V>,
+    ) -> Option<V> {
         let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
         let old = self.tagged_mut().replace(slot, &draft, outside.map(Shared::new));
-        self.settle();
+        self.settle(notes);
         old.map(Shared::into_value)
     }
 
     /// Replaces meta and inline payload and leaves the outside value where it is.
-    pub fn replace_inline(mut self, meta: u8, inline: &[u8]) {
+    pub fn replace_inline(mut self, meta: u8, inline: &[u8], notes: &mut impl Notes<V>) {
         let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
         self.tagged_mut().replace_inline(slot, &draft);
-        self.settle();
+        self.settle(notes);
     }
 
     pub fn remove(self) -> Removed<V> {
@@ -400,9 +441,9 @@ impl<'m, V: Clone> Occupied<'m, V> {
     }
 
     /// The leaf may have grown or shrunk.
-    fn settle(self) {
+    fn settle(self, notes: &mut impl Notes<V>) {
         if self.tagged().is_over() {
-            self.map.split_if_over(&self.seed, self.range.first);
+            self.map.split_if_over(&self.seed, self.range.first, notes);
         } else if self.tagged().is_under() {
             self.map.join_if_under(self.range.first);
         }
@@ -418,7 +459,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
 }
 
 impl<'m, V: Clone> Vacant<'m, V> {
-    pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<V>) {
+    pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<V>, notes: &mut impl Notes<V>) {
         let path = self.planted();
         let leaf = self.map.tree.leaf_mut(&path);
         let draft = Draft { tag: self.hash.tag(), meta, key: self.key, inline };
@@ -426,7 +467,7 @@ impl<'m, V: Clone> Vacant<'m, V> {
         let is_over = leaf.is_over();
         self.map.len += 1;
         if is_over {
-            self.map.split_if_over(&self.seed, self.range.first);
+            self.map.split_if_over(&self.seed, self.range.first, notes);
         }
     }
 
@@ -435,7 +476,6 @@ impl<'m, V: Clone> Vacant<'m, V> {
         LeafPlace { note, range: self.range }
     }
 
-    /// The leaf's note; it is kept by the split that an insert may cause.
     pub fn set_note(&mut self, note: u64) {
         let path = self.planted();
         self.map.set_note(&path, note);

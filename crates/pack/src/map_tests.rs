@@ -87,7 +87,7 @@ fn step(
         Entry::Vacant(entry) => {
             assert!(old.is_none(), "a key was lost");
             if !removes {
-                entry.insert(meta, &inline, outside);
+                entry.insert(meta, &inline, outside, &mut ());
                 model.insert(key, (meta, inline, value));
             }
         }
@@ -101,12 +101,12 @@ fn step(
             assert_eq!((entry.meta(), entry.inline()), (old_meta, &old_inline[..]));
             match random.below(4) {
                 0 => {
-                    let gone = entry.replace(meta, &inline, outside);
+                    let gone = entry.replace(meta, &inline, outside, &mut ());
                     assert_eq!(gone.map(|counted| counted.0), old_value);
                     model.insert(key, (meta, inline, value));
                 }
                 1 => {
-                    entry.replace_inline(meta, &inline);
+                    entry.replace_inline(meta, &inline, &mut ());
                     model.insert(key, (meta, inline, old_value));
                 }
                 2 => {
@@ -161,7 +161,7 @@ fn every_key_is_found_and_no_other() {
         let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
             panic!("{key} is there before it came");
         };
-        entry.insert((n % 128) as u8, &n.to_le_bytes(), (n % 10 == 0).then_some(n));
+        entry.insert((n % 128) as u8, &n.to_le_bytes(), (n % 10 == 0).then_some(n), &mut ());
     }
     for n in 0..50_000u64 {
         let key = format!("user:{n}");
@@ -184,7 +184,7 @@ fn removing_everything_leaves_no_leaf() {
         let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
             panic!()
         };
-        entry.insert(0, b"v", None);
+        entry.insert(0, b"v", None, &mut ());
     }
     let full = map.stats();
     for key in &keys[..19_000] {
@@ -206,8 +206,8 @@ fn a_leaf_keeps_the_order_of_insertion() {
         SEED.hash(key.as_bytes()),
         key.as_bytes(),
     ) {
-        Entry::Vacant(entry) => entry.insert(0, value.as_bytes(), None),
-        Entry::Occupied(entry) => entry.replace_inline(0, value.as_bytes()),
+        Entry::Vacant(entry) => entry.insert(0, value.as_bytes(), None, &mut ()),
+        Entry::Occupied(entry) => entry.replace_inline(0, value.as_bytes(), &mut ()),
     };
     let keys: Vec<String> = (0..30).map(|n| format!("field{n}")).collect();
     keys.iter().for_each(|key| insert(&mut map, key, "1"));
@@ -230,7 +230,7 @@ fn a_scan_sees_what_stays_whatever_comes_and_goes() {
     let stays: Vec<Vec<u8>> = (0..2000).map(|n| format!("stays:{n}").into_bytes()).collect();
     for key in &stays {
         let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key), key) else { panic!() };
-        entry.insert(1, b"", None);
+        entry.insert(1, b"", None, &mut ());
     }
     for round in 0..4u64 {
         let mut seen = BTreeMap::new();
@@ -288,7 +288,7 @@ fn sweeps_remove_what_is_due_and_nothing_else() {
         let Entry::Vacant(mut entry) = map.entry(&SEED, SEED.hash(&key), &key) else { panic!() };
         let note = entry.leaf().note.min(at);
         entry.set_note(note);
-        entry.insert(0, &at.to_le_bytes(), Some(Counted::new(n, &live)));
+        entry.insert(0, &at.to_le_bytes(), Some(Counted::new(n, &live)), &mut ());
         due.insert(key, at);
     }
     let snapshot = map.clone();
@@ -296,7 +296,10 @@ fn sweeps_remove_what_is_due_and_nothing_else() {
         let mut sweeper = Due { now, gone: Vec::new(), next: u64::MAX };
         for quarter in 0..4u32 {
             let range = OrderRange { first: quarter << 30, last: (quarter << 30) + ((1 << 30) - 1) };
-            map.sweep(&SEED, range, now, &mut sweeper);
+            let mut rest = Some(range);
+            while let Some(range) = rest {
+                rest = map.sweep(range, now, 1 + random.below(300), &mut sweeper);
+            }
         }
         sweeper.gone.sort();
         let wanted: Vec<Vec<u8>> =
@@ -321,7 +324,7 @@ fn notes_after_removing(keys: std::ops::Range<u64>) -> Vec<u64> {
         };
         assert_eq!(entry.leaf().note, if n == 0 { u64::MAX } else { 77 });
         entry.set_note(77);
-        entry.insert(0, b"", None);
+        entry.insert(0, b"", None, &mut ());
     }
     for n in keys {
         let key = format!("n{n}");
@@ -368,7 +371,7 @@ fn random_draws_reach_every_entry_about_as_often() {
         let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
             panic!()
         };
-        entry.insert(0, b"", None);
+        entry.insert(0, b"", None, &mut ());
     }
     let mut random = Random::new(1);
     let mut drawn: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
@@ -396,7 +399,7 @@ fn entries_of_every_length_are_kept() {
             let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(&key), &key) else {
                 panic!("{len} {side}")
             };
-            entry.insert(5, &vec![n as u8; inline_len], None);
+            entry.insert(5, &vec![n as u8; inline_len], None, &mut ());
         }
     }
     for (n, len) in lengths.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Deadlines, with time moved by hand: lazily and by the clock, to the millisecond, in bounded steps.
 use crate::keyspace_tests::{NOW, keyspace, set, with};
-use crate::{Deadline, End, Expiry, Form, Garbage, Keyspace, Settings};
+use crate::{Deadline, End, Expiry, Form, Keyspace, Settings};
 use base::Millis;
 use base::random::Random;
 
@@ -10,7 +10,7 @@ fn at(ms: i64) -> Millis {
 
 /// Expires with a budget that never ends.
 fn expire(keyspace: &Keyspace, now: Millis) -> Option<Millis> {
-    keyspace.expire(now, 0, 1, usize::MAX, &mut Vec::new())
+    keyspace.expire(now, usize::MAX, &mut Vec::new())
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn volatile_keys_each_go_in_the_millisecond_they_are_due() {
         }
     }
     assert_eq!((keyspace.len(0), keyspace.stats().expired), (0, keys));
-    assert_eq!(keyspace.next_due(0, 1), None);
+    assert_eq!(keyspace.soonest_due(), None);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_budget_ends_a_call_and_the_next_goes_on_where_it_stopped() {
     let keyspace = keyspace(3);
     (0..5000).for_each(|n| set(&keyspace, &format!("key:{n}"), "v", Expiry::At(at(10))));
     let (mut calls, mut before) = (0, 5000);
-    while keyspace.expire(at(10), 0, 1, 100, &mut Vec::new()).is_some_and(|next| next <= at(10)) {
+    while keyspace.expire(at(10), 100, &mut Vec::new()).is_some_and(|next| next <= at(10)) {
         let left = keyspace.len(0);
         assert!(before - left <= 700, "a call removed {}", before - left);
         (before, calls) = (left, calls + 1);
@@ -117,18 +117,13 @@ fn a_budget_ends_a_call_and_the_next_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn workers_expire_the_shards_of_their_own() {
-    let keyspace = keyspace(4);
-    (0..2000).for_each(|n| set(&keyspace, &format!("key:{n}"), "v", Expiry::At(at(10))));
-    let mut garbage: Vec<Garbage> = Vec::new();
-    assert_eq!(keyspace.expire(at(10), 1, 3, usize::MAX, &mut garbage), None);
-    let left = keyspace.len(0);
-    assert!((1000..1700).contains(&left), "a third of the shards: {left}");
-    assert!(keyspace.next_due(0, 3).is_some() && keyspace.next_due(1, 3).is_none());
-    keyspace.expire(at(10), 0, 3, usize::MAX, &mut garbage);
-    keyspace.expire(at(10), 2, 3, usize::MAX, &mut garbage);
-    assert_eq!(keyspace.len(0), 0);
-    assert_eq!(keyspace.expire(at(10), 99, 3, 10, &mut garbage), None, "no such shard");
+fn the_first_deadline_of_a_shard_does_not_look_at_all_its_keys() {
+    let keyspace = keyspace(0);
+    (1..=4000).for_each(|n| set(&keyspace, &format!("key:{n}"), "v", Expiry::At(at(1000 * n))));
+    let (budget, mut garbage) = (16, Vec::new());
+    let next = keyspace.expire(at(1000), budget, &mut garbage);
+    assert!(next > Some(at(1000)), "one key was due, so a small budget is left over: {next:?}");
+    assert_eq!(keyspace.len(0), 3999);
 }
 
 #[test]
@@ -188,6 +183,6 @@ fn large_values_that_expire_are_left_for_the_background() {
     assert!(view.set_deadline(&key, Deadline::At(at(5))));
     drop(view);
     let mut garbage = Vec::new();
-    keyspace.expire(at(5), 0, 1, 100, &mut garbage);
+    keyspace.expire(at(5), 100, &mut garbage);
     assert_eq!((garbage.len(), keyspace.stats().lazyfreed), (1, 1));
 }

@@ -11,6 +11,7 @@
 //! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
 use crate::entry::{Large, Meta, Shape, Stamp};
+use crate::expire::Timer;
 use crate::listpack::{self, Encoding};
 use crate::tree::{RETURN_BYTES_MAX, Tree};
 use crate::view::Desk;
@@ -368,7 +369,8 @@ impl<'v> ListMut<'v> {
                 let image = self.desk.buffers.draft.close();
                 let bytes = stamp.payload(image, &mut payload);
                 // The image is lent by the draft, so the entry is written without the desk's other parts.
-                let old = put_entry(place, Meta::new(shape, &stamp), bytes, None);
+                let meta = Meta::new(shape, &stamp);
+                let old = put_entry(place, meta, bytes, None, &mut self.desk.timer);
                 self.desk.buffers.payload = payload;
                 self.desk.discard(old);
             }
@@ -376,23 +378,29 @@ impl<'v> ListMut<'v> {
     }
 
     fn put(&mut self, place: Entry<'v, Large>, meta: Meta, payload: &[u8], outside: Option<Large>) {
-        let old = put_entry(place, meta, payload, outside);
+        let old = put_entry(place, meta, payload, outside, &mut self.desk.timer);
         self.desk.discard(old);
     }
 }
 
 /// Writes an entry; what lay outside before is returned.
-fn put_entry(place: Entry<'_, Large>, meta: Meta, payload: &[u8], outside: Option<Large>) -> Option<Large> {
+fn put_entry(
+    place: Entry<'_, Large>,
+    meta: Meta,
+    payload: &[u8],
+    outside: Option<Large>,
+    timer: &mut Timer<'_>,
+) -> Option<Large> {
     match place {
         Entry::Vacant(entry) => {
-            entry.insert(meta.0, payload, outside);
+            entry.insert(meta.0, payload, outside, timer);
             None
         }
         Entry::Occupied(mut entry) => {
             let is_in_place =
                 outside.is_none() && entry.outside().is_none() && entry.inline().len() == payload.len();
             if !is_in_place {
-                return entry.replace(meta.0, payload, outside);
+                return entry.replace(meta.0, payload, outside, timer);
             }
             entry.inline_mut().copy_from_slice(payload);
             entry.set_meta(meta.0);

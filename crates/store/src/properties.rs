@@ -181,7 +181,7 @@ impl Run {
         let mut garbage = Vec::new();
         let now = Millis(self.model.now);
         let next = loop {
-            let next = self.keyspace.expire(now, 0, 1, 1 + self.random.below(50) as usize, &mut garbage);
+            let next = self.keyspace.expire(now, 1 + self.random.below(50) as usize, &mut garbage);
             if next.is_none_or(|next| next > now) {
                 break next;
             }

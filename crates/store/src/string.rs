@@ -172,16 +172,16 @@ impl Desk<'_> {
             }
             return;
         }
-        let old = entry.replace(meta.0, payload, value.outside());
+        let old = entry.replace(meta.0, payload, value.outside(), &mut self.timer);
         self.discard(old);
     }
 
-    /// The deadline is noted before the entry is written: a split that the insert causes hands the leaf's note to both halves.
+    /// The deadline is noted before the entry is written: should that split the leaf, the timer parts the note.
     fn insert(&mut self, mut entry: Vacant<'_, Large>, value: &Encoded<'_>, deadline: Deadline) {
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
-        entry.insert(Meta::new(value.shape(), &stamp).0, payload, value.outside());
+        entry.insert(Meta::new(value.shape(), &stamp).0, payload, value.outside(), &mut self.timer);
     }
 
     /// Writes over an entry whose key is gone already; the new key has no deadline.
@@ -227,6 +227,6 @@ impl Desk<'_> {
         self.buffers.payload.clear();
         self.buffers.payload.extend_from_slice(stamp.as_bytes());
         self.buffers.payload.extend_from_slice(value);
-        entry.replace_inline(meta.0, &self.buffers.payload);
+        entry.replace_inline(meta.0, &self.buffers.payload, &mut self.timer);
     }
 }

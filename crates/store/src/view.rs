@@ -296,12 +296,12 @@ impl<'k> View<'k> {
             Entry::Occupied(mut entry) => {
                 let old = Meta(entry.meta()).deadline(entry.inline());
                 desk.timer.change(&mut entry, old, deadline);
-                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside);
+                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
                 desk.discard(old);
             }
             Entry::Vacant(mut entry) => {
                 desk.timer.change(&mut entry, Deadline::Never, deadline);
-                entry.insert(taken.meta.0, &taken.inline, taken.outside);
+                entry.insert(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
             }
         }
     }

@@ -66,7 +66,7 @@ impl Worker<'_> {
             return;
         }
         self.executor.begin();
-        self.expire_due = keyspace.expire(now, 0, 1, EXPIRE_BUDGET, &mut self.garbage);
+        self.expire_due = keyspace.expire(now, EXPIRE_BUDGET, &mut self.garbage);
         self.executor.end();
         self.shared.background.free(&mut self.garbage);
     }
