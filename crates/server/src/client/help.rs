@@ -1,0 +1,63 @@
+//! CLIENT HELP.
+use super::SUB;
+use crate::call::{ServerCall, ServerCommand, ServerRun};
+use crate::help;
+use command::{Done, Flags, Group};
+
+pub(super) const HELP: ServerCommand = ServerCommand {
+    name: "HELP",
+    flags: Flags::LOADING.or(Flags::STALE),
+    doc: help::doc(Group::Connection, "5.0.0"),
+    run: ServerRun::Shared(help),
+    ..SUB
+};
+
+fn help(call: &mut ServerCall<'_>) -> Done {
+    help::reply(call.reply, "CLIENT", HELP_LINES);
+    Ok(())
+}
+
+const HELP_LINES: &[&str] = &[
+    "GETNAME",
+    "    Show the name of this connection.",
+    "ID",
+    "    Show the number of this connection.",
+    "INFO",
+    "    Describe this connection.",
+    "KILL <ip:port>",
+    "    Close the connection from <ip:port>.",
+    "KILL <option> <value> [<option> <value> [...]]",
+    "    Close all connections that every option means:",
+    "    * ADDR (<ip:port>|<unixsocket>:0)",
+    "      From this address.",
+    "    * LADDR (<ip:port>|<unixsocket>:0)",
+    "      To this address of ours.",
+    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+    "      Of this type.",
+    "    * USER <username>",
+    "      Of this user.",
+    "    * SKIPME (YES|NO)",
+    "      Whether to spare this connection (yes if not given).",
+    "    * ID <client-id>",
+    "      With this number.",
+    "    * MAXAGE <maxage>",
+    "      Older than this many seconds.",
+    "LIST [options ...]",
+    "    Describe the connections. Options are:",
+    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+    "      Only those of this type.",
+    "    * ID <client-id> [<client-id> ...]",
+    "      Only those with these numbers.",
+    "NO-EVICT (ON|OFF)",
+    "    Spare this connection when connections are closed to save memory.",
+    "NO-TOUCH (ON|OFF)",
+    "    Do not count this connection's reads as uses of a key.",
+    "REPLY (ON|OFF|SKIP)",
+    "    Choose whether this connection is answered.",
+    "SETINFO <option> <value>",
+    "    Say which library this connection uses. Options are:",
+    "    * LIB-NAME: its name.",
+    "    * LIB-VER: its version.",
+    "SETNAME <name>",
+    "    Name this connection.",
+];

@@ -1,0 +1,170 @@
+//! CLIENT KILL: how to be rid of connections. A card is marked, and its worker told.
+use super::list::{ClientType, addresses, client_type};
+use super::{ABOUT, PER_CLIENT, SUB};
+use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::connection::DEFAULT_USER;
+use crate::session::Card;
+use command::{Arg, Arity, Doc, Done, Error};
+use std::sync::Arc;
+
+pub(super) const KILL: ServerCommand = ServerCommand {
+    name: "KILL",
+    arity: Arity::AtLeast(3),
+    flags: ADMIN,
+    doc: Doc {
+        since: "2.4.0",
+        summary: "Closes connections.",
+        complexity: PER_CLIENT,
+        args: &[Arg::one_of(
+            "filter",
+            &[
+                Arg::str("old-format").shown_as("ip:port").deprecated("2.8.12"),
+                Arg::one_of("new-format", KILL_FILTERS).many(),
+            ],
+        )],
+        history: &[
+            ("2.8.12", "Takes filters."),
+            ("2.8.12", "The filter `ID`."),
+            ("3.2.0", "The type `master`."),
+            ("5.0.0", "The type `replica`, once `slave`, which still works."),
+            ("6.2.0", "The filter `LADDR`."),
+            ("7.4.0", "The filter `MAXAGE`."),
+        ],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(kill),
+    ..SUB
+};
+
+const KILL_FILTERS: &[Arg] = &[
+    Arg::int("client-id").after("ID").since("2.8.12").optional(),
+    Arg::one_of("client-type", KILL_TYPES).after("TYPE").since("2.8.12").optional(),
+    Arg::str("username").after("USER").optional(),
+    Arg::str("addr").shown_as("ip:port").after("ADDR").optional(),
+    Arg::str("laddr").shown_as("ip:port").after("LADDR").since("6.2.0").optional(),
+    Arg::one_of("skipme", &[Arg::word("yes", "YES"), Arg::word("no", "NO")]).after("SKIPME").optional(),
+    Arg::int("maxage").after("MAXAGE").since("7.4.0").optional(),
+];
+
+const KILL_TYPES: &[Arg] = &[
+    Arg::word("normal", "NORMAL"),
+    Arg::word("master", "MASTER").since("3.2.0"),
+    Arg::word("slave", "SLAVE"),
+    Arg::word("replica", "REPLICA").since("5.0.0"),
+    Arg::word("pubsub", "PUBSUB"),
+];
+
+/// Which connections KILL means.
+#[derive(Default)]
+struct Filter<'a> {
+    id: Option<u64>,
+    addr: Option<&'a [u8]>,
+    laddr: Option<&'a [u8]>,
+    kind: Option<ClientType>,
+    user: Option<&'a [u8]>,
+    maxage_s: Option<i64>,
+    spares: Spares,
+}
+
+/// SKIPME
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Spares {
+    #[default]
+    Myself,
+    Nobody,
+}
+
+impl Filter<'_> {
+    fn matches(&self, card: &Card, now_ms: i64) -> bool {
+        let (addr, laddr) = addresses(card);
+        self.id.is_none_or(|id| id == card.id)
+            && self.addr.is_none_or(|a| a == addr.as_bytes())
+            && self.laddr.is_none_or(|a| a == laddr.as_bytes())
+            && self.kind.is_none_or(|kind| kind == ClientType::Normal)
+            && self.user.is_none_or(|user| user == card.face().user.as_bytes())
+            && self.maxage_s.is_none_or(|s| (now_ms - card.created_ms) / 1000 >= s)
+    }
+}
+
+fn kill(call: &mut ServerCall<'_>) -> Done {
+    if call.args.len() == 3 {
+        let filter = Filter { addr: Some(call.args.at(2)), spares: Spares::Nobody, ..Filter::default() };
+        return match kill_all(call, &filter) {
+            0 => Err(Error::custom("ERR No such client")),
+            _ => {
+                call.reply.ok();
+                Ok(())
+            }
+        };
+    }
+    let filter = kill_filter(&call.args)?;
+    let killed = kill_all(call, &filter);
+    call.reply.int(killed);
+    Ok(())
+}
+
+fn kill_filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
+    let mut filter = Filter::default();
+    let options: Vec<&[u8]> = args.iter_from(2).collect();
+    for pair in options.chunks(2) {
+        let [option, value] = *pair else { return Err(Error::syntax()) };
+        match option.to_ascii_lowercase().as_slice() {
+            b"id" => filter.id = Some(positive(value).ok_or_else(|| Error::custom(ID_RANGE))? as u64),
+            b"type" => filter.kind = Some(client_type(value)?),
+            b"addr" => filter.addr = Some(value),
+            b"laddr" => filter.laddr = Some(value),
+            b"user" => filter.user = Some(known_user(value)?),
+            b"skipme" => filter.spares = spares(value)?,
+            b"maxage" => filter.maxage_s = Some(maxage(value)?),
+            _ => return Err(Error::syntax()),
+        }
+    }
+    Ok(filter)
+}
+
+const ID_RANGE: &str = "ERR client-id should be greater than 0";
+
+fn positive(value: &[u8]) -> Option<i64> {
+    base::text::parse_i64(value).filter(|n| *n > 0)
+}
+
+fn maxage(value: &[u8]) -> Result<i64, Error> {
+    if base::text::parse_i64(value).is_none() {
+        return Err(Error::custom("ERR maxage is not an integer or out of range"));
+    }
+    positive(value).ok_or_else(|| Error::custom("ERR maxage should be greater than 0"))
+}
+
+fn known_user(name: &[u8]) -> Result<&[u8], Error> {
+    if name == DEFAULT_USER.as_bytes() {
+        return Ok(name);
+    }
+    let name = String::from_utf8_lossy(name);
+    Err(Error::custom(format!("ERR No such user '{name}'")))
+}
+
+fn spares(word: &[u8]) -> Result<Spares, Error> {
+    match word.to_ascii_lowercase().as_slice() {
+        b"yes" => Ok(Spares::Myself),
+        b"no" => Ok(Spares::Nobody),
+        _ => Err(Error::syntax()),
+    }
+}
+
+/// Kills what the filter means; how many.
+fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
+    let all: Vec<Arc<Card>> = call.shared.clients().values().cloned().collect();
+    let mut killed = 0;
+    for card in all.iter().filter(|c| filter.matches(c, call.now.0)) {
+        if card.id != call.session.card.id {
+            call.shared.kill(card);
+        } else if filter.spares == Spares::Nobody {
+            // It gets its reply first.
+            call.session.closes_after_reply = true;
+        } else {
+            continue;
+        }
+        killed += 1;
+    }
+    killed
+}

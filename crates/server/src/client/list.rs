@@ -1,0 +1,175 @@
+//! CLIENT LIST and CLIENT INFO: a line for each connection, from the cards that every worker may read.
+use super::{ABOUT, PER_CLIENT, SUB};
+use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::registry::Registry;
+use crate::session::Card;
+use command::{Arg, Arity, Doc, Done, Error};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub(super) const INFO: ServerCommand = ServerCommand {
+    name: "INFO",
+    doc: Doc {
+        since: "6.2.0",
+        summary: "Describes this connection, as a line of CLIENT LIST.",
+        tips: &["nondeterministic_output"],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(info),
+    ..SUB
+};
+
+pub(super) const LIST: ServerCommand = ServerCommand {
+    name: "LIST",
+    arity: Arity::AtLeast(2),
+    flags: ADMIN,
+    doc: Doc {
+        since: "2.4.0",
+        summary: "Describes the connections, a line each.",
+        complexity: PER_CLIENT,
+        args: &[
+            Arg::one_of("client-type", LIST_TYPES).after("TYPE").since("5.0.0").optional(),
+            Arg::int("client-id").after("ID").since("6.2.0").optional().many(),
+        ],
+        history: &[
+            ("2.8.12", "The field `id`."),
+            ("5.0.0", "The filter `TYPE`."),
+            ("6.0.0", "The field `user`."),
+            ("6.2.0", "The fields `argv-mem`, `tot-mem`, `laddr`, `redir` and the filter `ID`."),
+            ("7.0.0", "The fields `resp`, `multi-mem`, `rbs`, `rbp`."),
+            ("7.0.3", "The field `ssub`."),
+            ("7.2.0", "The fields `lib-name`, `lib-ver`."),
+            ("7.4.0", "The field `watch`."),
+            ("8.0.0", "The field `io-thread`."),
+        ],
+        tips: &["nondeterministic_output"],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(list),
+    ..SUB
+};
+
+const LIST_TYPES: &[Arg] = &[
+    Arg::word("normal", "NORMAL"),
+    Arg::word("master", "MASTER"),
+    Arg::word("replica", "REPLICA"),
+    Arg::word("pubsub", "PUBSUB"),
+];
+
+/// TYPE's values. Only normal clients exist so far; the others are names for nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientType {
+    Normal,
+    Other,
+}
+
+pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
+    match word.to_ascii_lowercase().as_slice() {
+        b"normal" => Ok(ClientType::Normal),
+        b"master" | b"replica" | b"slave" | b"pubsub" => Ok(ClientType::Other),
+        _ => {
+            let word = String::from_utf8_lossy(word);
+            Err(Error::custom(format!("ERR Unknown client type '{word}'")))
+        }
+    }
+}
+
+fn info(call: &mut ServerCall<'_>) -> Done {
+    let mut out = Vec::new();
+    describe(&call.session.card, &call.shared.registry, call.now.0, &mut out);
+    call.reply.verbatim("txt", &out);
+    Ok(())
+}
+
+fn list(call: &mut ServerCall<'_>) -> Done {
+    let chosen = chosen_cards(call)?;
+    let mut out = Vec::new();
+    for card in chosen {
+        describe(&card, &call.shared.registry, call.now.0, &mut out);
+    }
+    call.reply.verbatim("txt", &out);
+    Ok(())
+}
+
+fn chosen_cards(call: &ServerCall<'_>) -> Result<Vec<Arc<Card>>, Error> {
+    let all = || call.shared.clients().values().cloned().collect();
+    let option = call.args.get(2).map(<[u8]>::to_ascii_lowercase);
+    match (option.as_deref(), call.args.len()) {
+        (None, _) => Ok(all()),
+        (Some(b"type"), 4) => match client_type(call.args.at(3))? {
+            ClientType::Normal => Ok(all()),
+            ClientType::Other => Ok(Vec::new()),
+        },
+        (Some(b"id"), 4..) => {
+            let invalid = || Error::custom("ERR Invalid client ID");
+            let ids = call.args.iter_from(3).map(|a| base::text::parse_i64(a).ok_or_else(invalid));
+            let ids = ids.collect::<Result<Vec<i64>, Error>>()?;
+            let clients = call.shared.clients();
+            Ok(ids.iter().filter_map(|id| clients.get(&u64::try_from(*id).ok()?).cloned()).collect())
+        }
+        _ => Err(Error::syntax()),
+    }
+}
+
+/// The addresses as CLIENT LIST shows them and KILL compares them: the client's and ours.
+pub(super) fn addresses(card: &Card) -> (String, String) {
+    match &card.peer {
+        net::Peer::Tcp { peer, local } => (peer.to_string(), local.to_string()),
+        net::Peer::Unix { path } => {
+            let text = format!("{}:0", path.display());
+            (text.clone(), text)
+        }
+    }
+}
+
+/// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
+/// use them.
+fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
+    let (addr, laddr) = addresses(card);
+    let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
+    let face = card.face().clone();
+    let (query, output) = (card.query_buffer_bytes.load(Relaxed), card.output_buffer_bytes.load(Relaxed));
+    let command = match card.last_row.load(Relaxed) {
+        Card::NO_COMMAND => "NULL",
+        number => &registry.row(number as usize).full_name,
+    };
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut line = format!(
+        "id={} addr={addr} laddr={laddr} fd={} name={} age={} idle={} flags={} db={}",
+        card.id,
+        card.fd,
+        lossy(&face.name),
+        seconds_since(card.created_ms),
+        seconds_since(card.last_active_ms.load(Relaxed)),
+        flags(card),
+        face.db,
+    );
+    let _ = write!(
+        line,
+        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs={output} \
+         rbp={output} obl={output} oll=0 omem=0 tot-mem={} events=r cmd={command} user={} redir=-1 resp={} \
+         lib-name={} lib-ver={} io-thread={}",
+        query + output + size_of::<Card>() as u64,
+        face.user,
+        if face.is_resp3 { 3 } else { 2 },
+        lossy(&face.lib_name),
+        lossy(&face.lib_ver),
+        card.worker,
+    );
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
+}
+
+/// Redis's letters.
+fn flags(card: &Card) -> String {
+    let face = card.face();
+    let marks = [
+        (matches!(card.peer, net::Peer::Unix { .. }), 'U'),
+        (card.is_killed.load(Relaxed), 'A'),
+        (face.is_spared, 'e'),
+        (face.is_touchless, 'T'),
+    ];
+    let flags: String = marks.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect();
+    if flags.is_empty() { "N".into() } else { flags }
+}
