@@ -4,6 +4,7 @@
 //! A [`Config`] is a plain value. CONFIG SET works on a copy and puts it in force as a whole or not at all; whoever
 //! wants a consistent look takes the `Arc` and keeps it. What the data obeys is the part `store`, kept in step by the
 //! setters of the table.
+mod accepted;
 mod command;
 mod docs;
 mod limits;
@@ -12,6 +13,7 @@ mod source;
 mod split;
 mod table;
 
+use accepted::Accepted;
 pub(crate) use command::COMMANDS;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{OutputLimit, OutputLimits};
@@ -75,6 +77,8 @@ pub struct Config {
     /// `latency-tracking-info-percentiles`
     pub latency_percentiles: Vec<f64>,
     pub store: store::Settings,
+    /// What was given for settings that have no effect.
+    pub accepted: Accepted,
 }
 
 /// `loglevel`
@@ -157,6 +161,7 @@ impl Default for Config {
             latency_every_bits: 4,
             latency_percentiles: vec![50.0, 99.0, 99.9],
             store: store::Settings::default(),
+            accepted: Accepted::default(),
         }
     }
 }

@@ -77,6 +77,7 @@ fn introduce(config: &Config, log: &Log) {
         }
     }
     log.enter_service();
+    config.warnings().iter().for_each(|line| log.warning(line));
     let workers = config.worker_threads;
     log.notice(&format!("Running mode=standalone, port={}, worker-threads={workers}.", config.port));
 }

@@ -1,8 +1,7 @@
 //! CONFIG GET, SET, RESETSTAT, REWRITE and HELP.
 //!
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
-use super::setting::{Change, Setting, find};
-use super::table::SETTINGS;
+use super::setting::{Change, Setting, find, listed};
 use super::{Allow, Config};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::{help, open_files};
@@ -112,7 +111,7 @@ fn get(call: &mut ServerCall<'_>) -> Done {
             continue;
         }
         let pattern = pattern.to_ascii_lowercase();
-        let names = SETTINGS.iter().flat_map(|s| s.names().map(move |n| (n.as_bytes(), s)));
+        let names = listed().flat_map(|s| s.names().map(move |n| (n.as_bytes(), s)));
         let matching = names.filter(|(name, _)| base::glob::matches(&pattern, name));
         found.extend(matching.map(|(name, setting)| (name.to_vec(), setting)));
     }
@@ -155,6 +154,12 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
     let mut next = present.clone();
     for (name, setting, value) in settings {
         setting.set_from_one(&mut next, value).map_err(|why| failed(name, &why))?;
+        // Whoever asks now can be told now; what a file said may be put back.
+        if let Some(why) = setting.untrue(&next)
+            && setting.render(&next) != setting.render(present)
+        {
+            return Err(failed(name, &format!("not supported: {why}")));
+        }
     }
     Ok(next)
 }

@@ -1,5 +1,6 @@
 //! docs/settings.md and the sample configuration file, from the table.
 use super::Config;
+use super::accepted::{GROUPS, Otherwise, Promise, Shape};
 use super::setting::{Change, Kind, Setting};
 use super::table::SETTINGS;
 use std::fmt::Write;
@@ -24,7 +25,48 @@ pub fn markdown() -> String {
             setting.doc,
         );
     }
+    out.push_str(ACCEPTED_MARKDOWN);
+    for group in GROUPS {
+        let _ = writeln!(
+            out,
+            "\n**{}**\n\n| setting | default | values | CONFIG SET |\n|---|---|---|---|",
+            group.because
+        );
+        group.rows.iter().for_each(|setting| accepted_row(&mut out, setting));
+    }
     out
+}
+
+const ACCEPTED_MARKDOWN: &str = "
+## Accepted without effect
+
+Redis has these settings and Sardine has no use for them, or not yet. They are checked, remembered and shown, so that existing \
+configuration files load. Where a value would promise what is not kept, the table says so: such a value is refused, or, in \
+files and on the command line, accepted with a warning in the log.
+";
+
+fn accepted_row(out: &mut String, setting: &Setting) {
+    let _ = writeln!(
+        out,
+        "| `{}`{} | {} | {}{} | {} |",
+        setting.name,
+        setting.alias.map_or(String::new(), |a| format!(", `{a}`")),
+        default_text(setting),
+        values(&setting.kind),
+        promise_text(&setting.kind),
+        change(setting.change),
+    );
+}
+
+fn promise_text(kind: &Kind) -> String {
+    let Kind::Accepted { promise: Some(Promise { kept, otherwise, why }), .. } = kind else {
+        return String::new();
+    };
+    let kept = if kept.is_empty() { "the empty value".into() } else { format!("`{kept}`") };
+    match otherwise {
+        Otherwise::Refused => format!("; only {kept}: {why}"),
+        Otherwise::Warned => format!("; other than {kept} with a warning: {why}"),
+    }
 }
 
 /// sardine.conf: every setting, documented, commented out at its default.
@@ -39,14 +81,33 @@ pub fn sample_file() -> String {
         for line in wrapped(setting.doc) {
             let _ = writeln!(out, "# {line}");
         }
-        let value = match setting.default_doc {
-            Some(text) => format!("<{text}>"),
-            None => default_value(setting),
-        };
-        let value = if value.is_empty() { "\"\"".into() } else { value };
-        let _ = writeln!(out, "# {} {value}", setting.name);
+        let _ = writeln!(out, "# {}", sample_line(setting));
+    }
+    for line in wrapped(ACCEPTED_SAMPLE) {
+        let _ = writeln!(out, "{}# {line}", if line.starts_with("Redis") { "\n" } else { "" });
+    }
+    for group in GROUPS {
+        let _ = writeln!(out, "\n# {}", group.because);
+        for setting in group.rows {
+            let _ = writeln!(out, "# {}", sample_line(setting));
+        }
     }
     out
+}
+
+const ACCEPTED_SAMPLE: &str = "Redis has the settings below and Sardine has no use for them, or not yet: they are accepted \
+                               without effect so that existing files load. docs/settings.md has their values.";
+
+fn sample_line(setting: &Setting) -> String {
+    let value = match setting.default_doc {
+        Some(text) => format!("<{text}>"),
+        None => default_value(setting),
+    };
+    let is_one_word = !value.is_empty() && (setting.takes_words() || !value.contains(' '));
+    match setting.default_doc.is_some() || is_one_word {
+        true => format!("{} {value}", setting.name),
+        false => format!("{} \"{value}\"", setting.name),
+    }
 }
 
 fn default_value(setting: &Setting) -> String {
@@ -70,6 +131,19 @@ fn values(kind: &Kind) -> String {
         Kind::Word { words, .. } => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
         Kind::Text { .. } => "text".into(),
         Kind::List { .. } => "words".into(),
+        Kind::Accepted { shape, .. } => shape_values(shape),
+    }
+}
+
+fn shape_values(shape: &Shape) -> String {
+    match shape {
+        Shape::Bool => "`yes`, `no`".into(),
+        Shape::Int { min, max } => format!("{min} to {max}"),
+        Shape::Memory { min, .. } => format!("bytes, from {min}"),
+        Shape::MemoryOrPercent => "bytes, or `0%` to `100%`".into(),
+        Shape::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
+        Shape::Text | Shape::Checked(_) => "text".into(),
+        Shape::Words(_) => "words".into(),
     }
 }
 
@@ -100,11 +174,12 @@ fn wrapped(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::setting::listed;
 
     #[test]
     fn every_setting_is_in_the_reference_and_the_sample_file() {
         let (reference, sample) = (markdown(), sample_file());
-        for setting in SETTINGS {
+        for setting in listed() {
             assert!(reference.contains(&format!("| `{}`", setting.name)));
             assert!(sample.contains(&format!("\n# {} ", setting.name)));
         }
@@ -113,7 +188,7 @@ mod tests {
     #[test]
     fn the_sample_file_loads_once_its_defaults_are_uncommented() {
         for line in sample_file().lines().filter_map(|l| l.strip_prefix("# ")) {
-            let is_setting = SETTINGS.iter().any(|s| line.starts_with(&format!("{} ", s.name)));
+            let is_setting = listed().any(|s| line.starts_with(&format!("{} ", s.name)));
             if is_setting && !line.contains('<') {
                 let args = [b"-".to_vec()];
                 crate::config::Source::from_args(&args).load(&mut line.as_bytes()).unwrap();

@@ -1,6 +1,7 @@
 //! What a setting is: its name, what values it takes, when it may change, and how it is read from and written to a
 //! [`Config`]. The error texts are Redis's.
 use super::Config;
+use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
 use super::table::SETTINGS;
 
 /// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
@@ -72,11 +73,27 @@ pub(super) enum Kind {
         get: fn(&Config) -> Vec<u8>,
         set: fn(&mut Config, Words<'_>) -> Outcome,
     },
+    /// Kept and shown, without effect (see [`super::accepted`]).
+    Accepted {
+        shape: Shape,
+        default: &'static str,
+        promise: Option<Promise>,
+    },
+}
+
+/// The settings that patterns find.
+pub(super) fn listed() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(GROUPS.iter().flat_map(|group| group.rows))
+}
+
+/// All there are.
+pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+    listed().chain(UNLISTED)
 }
 
 /// The setting of this name or alias, in any case.
 pub(super) fn find(name: &[u8]) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|s| s.names().any(|n| n.as_bytes().eq_ignore_ascii_case(name)))
+    all().find(|s| s.names().any(|n| n.as_bytes().eq_ignore_ascii_case(name)))
 }
 
 impl Setting {
@@ -93,6 +110,7 @@ impl Setting {
             Kind::Memory { get, .. } => get(config).to_string().into(),
             Kind::Word { words, get, .. } => words[get(config)].into(),
             Kind::Text { get, .. } | Kind::List { get, .. } => get(config),
+            Kind::Accepted { default, .. } => config.accepted.value(self.name, default),
         }
     }
 
@@ -103,18 +121,40 @@ impl Setting {
                 let words: Vec<&[u8]> = value.split(|b| *b == b' ').filter(|w| !w.is_empty()).collect();
                 set(config, &words)
             }
+            Kind::Accepted { .. } => config.accepted.set(self, b"", &self.words_of(value)),
             _ => self.set_scalar(config, value),
         }
+    }
+
+    /// Whether a value may be several words.
+    pub(super) fn takes_words(&self) -> bool {
+        matches!(self.kind, Kind::List { .. } | Kind::Accepted { shape: Shape::Words(_), .. })
+    }
+
+    /// The words of one argument, where this is a setting of several.
+    fn words_of<'a>(&self, value: &'a [u8]) -> Vec<&'a [u8]> {
+        if self.takes_words() { value.split(|b| *b == b' ').collect() } else { vec![value] }
     }
 
     /// From the words of a line.
     pub(super) fn set_from_words(&self, config: &mut Config, words: Words<'_>) -> Outcome {
         match (&self.kind, words) {
+            (Kind::Accepted { .. }, _) => self.accept_line(config, words),
+            (Kind::List { set, .. }, []) => set(config, &[]),
             (_, []) => Err("wrong number of arguments".into()),
             (Kind::List { .. }, [one]) => self.set_from_one(config, one),
             (Kind::List { set, .. }, _) => set(config, words),
             (_, [value]) => self.set_scalar(config, value),
             _ => Err("wrong number of arguments".into()),
+        }
+    }
+
+    /// A line adds to those before it, where a setting is repeated.
+    fn accept_line(&self, config: &mut Config, words: Words<'_>) -> Outcome {
+        let present = self.render(config);
+        match words {
+            [one] => config.accepted.set(self, &present, &self.words_of(one)),
+            _ => config.accepted.set(self, &present, words),
         }
     }
 
@@ -127,11 +167,12 @@ impl Setting {
             Kind::Word { words, set, .. } => set(config, word(value, words)?),
             Kind::Text { set, .. } => set(config, value),
             Kind::List { set, .. } => set(config, &[value]),
+            Kind::Accepted { .. } => config.accepted.set(self, b"", &[value]),
         }
     }
 }
 
-fn boolean(value: &[u8]) -> Result<bool, String> {
+pub(super) fn boolean(value: &[u8]) -> Result<bool, String> {
     if value.eq_ignore_ascii_case(b"yes") {
         Ok(true)
     } else if value.eq_ignore_ascii_case(b"no") {
@@ -141,7 +182,7 @@ fn boolean(value: &[u8]) -> Result<bool, String> {
     }
 }
 
-fn integer(value: &[u8], min: i64, max: i64) -> Result<i64, String> {
+pub(super) fn integer(value: &[u8], min: i64, max: i64) -> Result<i64, String> {
     let n = base::text::parse_i64(value).ok_or("argument couldn't be parsed into an integer")?;
     if (min..=max).contains(&n) { Ok(n) } else { Err(out_of_range(min, max)) }
 }
@@ -156,7 +197,7 @@ fn mode(value: &[u8]) -> Result<u32, String> {
     if mode <= 0o777 { Ok(mode) } else { Err("argument must be between 0 and 777 inclusive".into()) }
 }
 
-fn bounded_memory(value: &[u8], min: u64, max: u64) -> Result<u64, String> {
+pub(super) fn bounded_memory(value: &[u8], min: u64, max: u64) -> Result<u64, String> {
     let n = memory(value).ok_or("argument must be a memory value")?;
     if (min..=max).contains(&n) { Ok(n) } else { Err(out_of_range(min, max)) }
 }
@@ -179,7 +220,7 @@ pub(super) fn memory(value: &[u8]) -> Option<u64> {
     number.checked_mul(scale)
 }
 
-fn word(value: &[u8], words: &'static [&'static str]) -> Result<usize, String> {
+pub(super) fn word(value: &[u8], words: &'static [&'static str]) -> Result<usize, String> {
     words
         .iter()
         .position(|w| w.as_bytes().eq_ignore_ascii_case(value))

@@ -146,11 +146,25 @@ fn apply_line(config: &mut Config, line: &[u8], depth: usize) -> Result<(), Faul
     if name.eq_ignore_ascii_case(b"include") && values.len() == 1 {
         return include(config, &values[0], depth);
     }
+    if is_retired(name) && !values.is_empty() {
+        return Ok(());
+    }
     let Some(setting) = setting::find(name) else {
         return Err(Fault::Here("Bad directive or wrong number of arguments".into()));
     };
     let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
     setting.set_from_words(config, &values).map_err(Fault::Here)
+}
+
+/// Names that Redis has given up and still reads over.
+fn is_retired(name: &[u8]) -> bool {
+    const NAMES: &[&str] = &[
+        "io-threads-do-reads",
+        "list-max-ziplist-entries",
+        "list-max-ziplist-value",
+        "lua-replicate-commands",
+    ];
+    NAMES.iter().any(|n| n.as_bytes().eq_ignore_ascii_case(name))
 }
 
 fn fatal(line_number: usize, line: &[u8], why: &str) -> ConfigError {

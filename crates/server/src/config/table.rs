@@ -1,8 +1,7 @@
 //! The settings, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET and SET, the file,
 //! the command line and docs/settings.md follow.
 //!
-//! A setting of Redis whose mechanism Sardine does not have yet is here only if clients ask for it, and then takes only
-//! the value that is true; anything else is refused with the reason, never ignored.
+//! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
 use super::{Allow, Config, LogLevel, Tracking};
@@ -65,12 +64,6 @@ const ALLOWANCE_WORDS: &[&str] = &["no", "yes", "local"];
 /// Sorted by name.
 pub(super) const SETTINGS: &[Setting] = &[
     row(
-        "appendonly",
-        Anytime,
-        Kind::Bool { get: |_| false, set: |_, on| refuse(on, "there is no append-only file yet") },
-        "Keep an append-only file. Only `no` is accepted until Sardine has one.",
-    ),
-    row(
         "bind",
         AtStart,
         Kind::List { get: |c| c.bind.join(" ").into_bytes(), set: set_bind },
@@ -92,12 +85,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         Anytime,
         field!(memory 1 << 20, client_query_buffer_bytes_max),
         "How much of an unfinished request may wait for its rest before the client is closed.",
-    ),
-    row(
-        "cluster-enabled",
-        AtStart,
-        Kind::Bool { get: |_| false, set: |_, on| refuse(on, "there is no cluster mode yet") },
-        "Run as a node of a cluster. Only `no` is accepted until Sardine has cluster mode.",
     ),
     row(
         "daemonize",
@@ -285,12 +272,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         "The password that AUTH asks for; empty is none.",
     ),
     row(
-        "save",
-        Anytime,
-        Kind::List { get: |_| Vec::new(), set: set_save },
-        "When to write a snapshot by itself. Only the empty value is accepted until Sardine writes snapshots.",
-    ),
-    row(
         "shards",
         AtStart,
         Kind::Int {
@@ -418,15 +399,6 @@ fn set_policy(_: &mut Config, index: usize) -> Outcome {
     refuse(POLICIES[index] != "noeviction", "there is no eviction yet")
 }
 
-fn set_save(_: &mut Config, words: &[&[u8]]) -> Outcome {
-    let words: Vec<_> = words.iter().filter(|w| !w.is_empty()).collect();
-    let is_number = |w: &&&[u8]| base::text::parse_i64(w).is_some_and(|n| n >= 0);
-    if !words.len().is_multiple_of(2) || !words.iter().all(is_number) {
-        return Err("Invalid save parameters".into());
-    }
-    refuse(!words.is_empty(), "snapshots cannot be written yet")
-}
-
 fn set_shards(config: &mut Config, n: i64) -> Outcome {
     config.shard_bits = power_of_two(n)?;
     Ok(())
@@ -440,13 +412,13 @@ fn power_of_two(n: i64) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::setting::find;
+    use crate::config::setting::{all, find};
 
     #[test]
     fn names_are_sorted_and_used_once() {
         let names: Vec<_> = SETTINGS.iter().map(|s| s.name).collect();
         assert!(names.is_sorted(), "{names:?}");
-        let mut all: Vec<_> = SETTINGS.iter().flat_map(Setting::names).collect();
+        let mut all: Vec<_> = all().flat_map(Setting::names).collect();
         all.sort_unstable();
         let count = all.len();
         all.dedup();
@@ -455,7 +427,7 @@ mod tests {
 
     #[test]
     fn every_default_is_a_value_that_the_setting_takes() {
-        for setting in SETTINGS {
+        for setting in all() {
             let shown = setting.render(&Config::default());
             let mut config = Config::default();
             setting.set_from_one(&mut config, &shown).unwrap_or_else(|e| panic!("{}: {e}", setting.name));
@@ -466,10 +438,7 @@ mod tests {
     /// Two values that differ, where the setting takes two.
     fn samples(setting: &Setting) -> Vec<String> {
         match (&setting.kind, setting.name) {
-            (
-                _,
-                "appendonly" | "cluster-enabled" | "daemonize" | "maxmemory" | "maxmemory-policy" | "save",
-            ) => vec![],
+            (_, "daemonize" | "maxmemory" | "maxmemory-policy") => vec![],
             (_, "hz") => vec!["1".into(), "500".into()],
             (_, "shards") => vec!["1".into(), "65536".into()],
             (_, "latency-tracking-info-percentiles") => {
@@ -486,6 +455,7 @@ mod tests {
             (Kind::Word { words, .. }, _) => words.iter().map(ToString::to_string).collect(),
             (Kind::Text { .. }, _) => vec!["a text".into(), String::new()],
             (Kind::List { .. }, _) => vec!["127.0.0.1 ::1".into(), String::new()],
+            (Kind::Accepted { .. }, _) => vec![],
         }
     }
 
@@ -507,8 +477,9 @@ mod tests {
         let pieces: &[&str] =
             &["-1", "0", "1", "9999999999999999999", "kb", " ", "yes", "\"", "normal", "x", "%", "777"];
         let mut random = base::random::Random::new(11);
-        for _ in 0..20_000 {
-            let setting = &SETTINGS[random.below(SETTINGS.len() as u64) as usize];
+        let settings: Vec<_> = all().collect();
+        for _ in 0..40_000 {
+            let setting = settings[random.below(settings.len() as u64) as usize];
             if setting.name == "dir" {
                 continue;
             }
@@ -552,9 +523,7 @@ mod tests {
 
     #[test]
     fn what_is_not_true_yet_is_refused() {
-        for (name, value) in
-            [("save", "60 1"), ("appendonly", "yes"), ("maxmemory", "1gb"), ("daemonize", "yes")]
-        {
+        for (name, value) in [("appendonly", "yes"), ("maxmemory", "1gb"), ("daemonize", "yes")] {
             let why = find(name.as_bytes()).unwrap().set_from_one(&mut Config::default(), value.as_bytes());
             assert!(why.unwrap_err().starts_with("not supported: "), "{name}");
         }

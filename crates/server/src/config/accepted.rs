@@ -1,0 +1,158 @@
+//! Settings of Redis whose mechanism Sardine does not have, or does not need: their values are checked, remembered and
+//! shown by CONFIG GET, so that existing configuration files load and tools find what they ask for.
+//!
+//! That is only right where nobody is misled. A row whose value promises something (durability, access control, another
+//! server's copy) carries a [`Promise`]: the one value that is true here, and whether any other is refused or warned of.
+//! A setting becomes real by taking its row out of here and writing one in `table.rs`.
+mod rows;
+mod shape;
+
+pub(super) use rows::{GROUPS, UNLISTED};
+pub(super) use shape::Shape;
+
+use super::setting::{Change, Kind, Outcome, Setting, Words};
+use super::{Config, setting};
+use std::collections::BTreeMap;
+
+/// The values that were given, by the setting's name; what is not here has its default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted(BTreeMap<&'static str, Vec<u8>>);
+
+/// Rows that have no effect for the same reason.
+pub(super) struct Group {
+    /// A sentence: why its settings change nothing.
+    pub(super) because: &'static str,
+    pub(super) rows: &'static [Setting],
+}
+
+/// What a value of an accepted setting would mean to whoever relies on it.
+pub(super) struct Promise {
+    /// The value that is true.
+    pub(super) kept: &'static str,
+    /// What becomes of any other.
+    pub(super) otherwise: Otherwise,
+    pub(super) why: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Otherwise {
+    /// Never accepted.
+    Refused,
+    /// Accepted from files and the command line, with a line in the log; refused by CONFIG SET.
+    Warned,
+}
+
+/// One row.
+const fn row(name: &'static str, change: Change, shape: Shape, default: &'static str) -> Setting {
+    Setting {
+        name,
+        alias: None,
+        change,
+        kind: Kind::Accepted { shape, default, promise: None },
+        doc: "",
+        default_doc: None,
+    }
+}
+
+impl Setting {
+    /// With an older name.
+    const fn or(self, alias: &'static str) -> Setting {
+        Setting { alias: Some(alias), ..self }
+    }
+
+    /// Only this value is true; another is refused.
+    const fn only(self, kept: &'static str, why: &'static str) -> Setting {
+        self.promising(Promise { kept, otherwise: Otherwise::Refused, why })
+    }
+
+    /// Only this value is true; another is warned of.
+    const fn but(self, kept: &'static str, why: &'static str) -> Setting {
+        self.promising(Promise { kept, otherwise: Otherwise::Warned, why })
+    }
+
+    const fn promising(self, promise: Promise) -> Setting {
+        let kind = match self.kind {
+            Kind::Accepted { shape, default, .. } => {
+                Kind::Accepted { shape, default, promise: Some(promise) }
+            }
+            other => other,
+        };
+        Setting { kind, ..self }
+    }
+
+    /// Why its present value is not true, where it is not.
+    pub(super) fn untrue(&self, config: &Config) -> Option<&'static str> {
+        match &self.kind {
+            Kind::Accepted { promise: Some(promise), .. }
+                if self.render(config) != promise.kept.as_bytes() =>
+            {
+                Some(promise.why)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Accepted {
+    pub(super) fn value(&self, name: &str, default: &str) -> Vec<u8> {
+        self.0.get(name).cloned().unwrap_or_else(|| default.into())
+    }
+
+    /// Takes what `words` say if they have the shape; `present` is what they add to, where the setting is repeated.
+    pub(super) fn set(&mut self, setting: &Setting, present: &[u8], words: Words<'_>) -> Outcome {
+        let Kind::Accepted { shape, promise, .. } = &setting.kind else { return Ok(()) };
+        let value = shape.read(present, words)?;
+        if let Some(Promise { kept, otherwise: Otherwise::Refused, why }) = promise
+            && value != kept.as_bytes()
+        {
+            return Err(format!("not supported: {why}"));
+        }
+        self.0.insert(setting.name, value);
+        Ok(())
+    }
+}
+
+impl Config {
+    /// What was accepted though it will not happen: a line for each, for the log.
+    pub fn warnings(&self) -> Vec<String> {
+        let warn = |s: &'static Setting| {
+            let why = s.untrue(self)?;
+            let value = String::from_utf8_lossy(&s.render(self)).into_owned();
+            Some(format!("WARNING: '{} {value}' has no effect: {why}", s.name))
+        };
+        setting::all().filter_map(warn).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::setting::find;
+
+    fn set(config: &mut Config, name: &str, value: &str) -> Outcome {
+        find(name.as_bytes()).unwrap().set_from_one(config, value.as_bytes())
+    }
+
+    #[test]
+    fn values_are_remembered_and_older_names_are_the_same_setting() {
+        let mut config = Config::default();
+        set(&mut config, "slave-read-only", "NO").unwrap();
+        assert_eq!(config.value("replica-read-only").unwrap(), b"no");
+        set(&mut config, "hash-max-ziplist-value", "1kb").unwrap();
+        assert_eq!(config.value("hash-max-listpack-value").unwrap(), b"1024");
+    }
+
+    #[test]
+    fn a_promise_that_cannot_be_kept_is_refused_or_warned_of() {
+        let mut config = Config::default();
+        for (name, value) in [("cluster-enabled", "yes"), ("tls-port", "6380"), ("aclfile", "/x")] {
+            let refused = set(&mut config, name, value).unwrap_err();
+            assert!(refused.starts_with("not supported: "), "{name}: {refused}");
+        }
+        assert_eq!(config.warnings(), Vec::<String>::new());
+        set(&mut config, "save", "60 1").unwrap();
+        assert_eq!(config.value("save").unwrap(), b"60 1");
+        assert_eq!(config.warnings().len(), 1);
+        assert!(config.warnings()[0].starts_with("WARNING: 'save 60 1' has no effect: "));
+    }
+}

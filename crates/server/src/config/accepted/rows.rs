@@ -1,0 +1,253 @@
+//! The accepted settings, by what they would need. Names, values and defaults are those of Redis 8.0.2; settings that
+//! `CONFIG GET *` does not list there are in [`UNLISTED`].
+use super::shape::{
+    Shape, events, file_name, oom_scores, primary, save_points, shutdown_words, title_template,
+};
+use super::{Group, row};
+use crate::config::setting::Change::{Anytime, AtStart, Protected};
+use crate::config::setting::Setting;
+use Shape::{Bool, Checked, Int, Memory, MemoryOrPercent, Text, Word, Words};
+
+const INT_MAX: i64 = i32::MAX as i64;
+const COUNT: Shape = Int { min: 0, max: i64::MAX };
+const SMALL_COUNT: Shape = Int { min: 0, max: INT_MAX };
+const PORT: Shape = Int { min: 0, max: 65_535 };
+const BYTES: Shape = Memory { min: 0, max: i64::MAX as u64 };
+const SOME_BYTES: Shape = Memory { min: 1, max: i64::MAX as u64 };
+
+const fn int(min: i64, max: i64) -> Shape {
+    Int { min, max }
+}
+
+pub(in crate::config) const GROUPS: &[Group] = &[
+    Group { because: "There are no snapshots and no append-only file yet.", rows: DISK },
+    Group { because: "There is no replication yet.", rows: REPLICATION },
+    Group { because: "There is no cluster mode yet.", rows: CLUSTER },
+    Group { because: "There is no TLS yet.", rows: TLS },
+    Group { because: "There are no hashes, sets, sorted sets, streams and HyperLogLogs yet.", rows: TYPES },
+    Group { because: "There is no eviction and no defragmentation yet.", rows: MEMORY },
+    Group { because: "There is no slow log and no latency monitor yet.", rows: WATCH },
+    Group { because: "There are no ACL users, pub/sub, scripts and modules yet.", rows: CLIENTS },
+    Group {
+        because: "Nothing here needs them: threads, rehashing and allocators are others.",
+        rows: OTHERWISE,
+    },
+];
+
+const DISK: &[Setting] = &[
+    row("aof-load-truncated", Anytime, Bool, "yes"),
+    row("aof-rewrite-incremental-fsync", Anytime, Bool, "yes"),
+    row("aof-timestamp-enabled", Anytime, Bool, "no"),
+    row("aof-use-rdb-preamble", Anytime, Bool, "yes"),
+    row("appenddirname", AtStart, Checked(dir_name), "appendonlydir"),
+    row("appendfilename", AtStart, Checked(append_name), "appendonly.aof"),
+    row("appendfsync", Anytime, Word(&["everysec", "always", "no"]), "everysec"),
+    row("appendonly", Anytime, Bool, "no").only("no", "there is no append-only file yet"),
+    row("auto-aof-rewrite-min-size", Anytime, BYTES, "67108864"),
+    row("auto-aof-rewrite-percentage", Anytime, SMALL_COUNT, "100"),
+    row("dbfilename", Protected, Checked(dump_name), "dump.rdb"),
+    row("no-appendfsync-on-rewrite", Anytime, Bool, "no"),
+    row("rdb-del-sync-files", Anytime, Bool, "no"),
+    row("rdb-save-incremental-fsync", Anytime, Bool, "yes"),
+    row("rdbchecksum", AtStart, Bool, "yes"),
+    row("rdbcompression", Anytime, Bool, "yes"),
+    row("sanitize-dump-payload", Anytime, Word(&["no", "yes", "clients"]), "no"),
+    row("save", Anytime, Words(save_points), "").but("", "snapshots cannot be written yet"),
+    row("stop-writes-on-bgsave-error", Anytime, Bool, "yes"),
+];
+
+fn dump_name(text: &str) -> Result<(), &'static str> {
+    file_name(text, "dbfilename can't be a path, just a filename")
+}
+
+fn append_name(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("appendfilename can't be empty");
+    }
+    file_name(text, "appendfilename can't be a path, just a filename")
+}
+
+fn dir_name(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("appenddirname can't be empty");
+    }
+    file_name(text, "appenddirname can't be a path, just a dirname")
+}
+
+const NO_REPLICATION: &str = "there is no replication yet";
+
+const REPLICATION: &[Setting] = &[
+    row("masterauth", Anytime, Text, ""),
+    row("masteruser", Anytime, Text, ""),
+    row("min-replicas-max-lag", Anytime, SMALL_COUNT, "10").or("min-slaves-max-lag"),
+    row("min-replicas-to-write", Anytime, SMALL_COUNT, "0")
+        .or("min-slaves-to-write")
+        .only("0", NO_REPLICATION),
+    row("propagation-error-behavior", Anytime, Word(&["ignore", "panic", "panic-on-replicas"]), "ignore"),
+    row("repl-backlog-size", Anytime, SOME_BYTES, "1048576"),
+    row("repl-backlog-ttl", Anytime, COUNT, "3600"),
+    row("repl-disable-tcp-nodelay", Anytime, Bool, "no"),
+    row("repl-diskless-load", Anytime, Word(&["disabled", "on-empty-db", "swapdb"]), "disabled"),
+    row("repl-diskless-sync", Anytime, Bool, "yes"),
+    row("repl-diskless-sync-delay", Anytime, SMALL_COUNT, "5"),
+    row("repl-diskless-sync-max-replicas", Anytime, SMALL_COUNT, "0"),
+    row("repl-ping-replica-period", Anytime, int(1, INT_MAX), "10").or("repl-ping-slave-period"),
+    row("repl-timeout", Anytime, int(1, INT_MAX), "60"),
+    row("replica-announce-ip", Anytime, Text, "").or("slave-announce-ip"),
+    row("replica-announce-port", Anytime, PORT, "0").or("slave-announce-port"),
+    row("replica-announced", Anytime, Bool, "yes"),
+    row("replica-full-sync-buffer-limit", Anytime, BYTES, "0"),
+    row("replica-ignore-disk-write-errors", Anytime, Bool, "no"),
+    row("replica-ignore-maxmemory", Anytime, Bool, "yes").or("slave-ignore-maxmemory"),
+    row("replica-lazy-flush", Anytime, Bool, "no").or("slave-lazy-flush"),
+    row("replica-priority", Anytime, SMALL_COUNT, "100").or("slave-priority"),
+    row("replica-read-only", Anytime, Bool, "yes").or("slave-read-only"),
+    row("replica-serve-stale-data", Anytime, Bool, "yes").or("slave-serve-stale-data"),
+    row("replicaof", AtStart, Words(primary), "").or("slaveof").only("", NO_REPLICATION),
+    row("shutdown-timeout", Anytime, SMALL_COUNT, "10"),
+];
+
+const CLUSTER: &[Setting] = &[
+    row("cluster-allow-pubsubshard-when-down", Anytime, Bool, "yes"),
+    row("cluster-allow-reads-when-down", Anytime, Bool, "no"),
+    row("cluster-allow-replica-migration", Anytime, Bool, "yes"),
+    row("cluster-announce-bus-port", Anytime, PORT, "0"),
+    row("cluster-announce-hostname", Anytime, Text, ""),
+    row("cluster-announce-human-nodename", Anytime, Text, ""),
+    row("cluster-announce-ip", Anytime, Text, ""),
+    row("cluster-announce-port", Anytime, PORT, "0"),
+    row("cluster-announce-tls-port", Anytime, PORT, "0"),
+    row("cluster-compatibility-sample-ratio", Anytime, int(0, 100), "0"),
+    row("cluster-config-file", AtStart, Text, "nodes.conf"),
+    row("cluster-enabled", AtStart, Bool, "no").only("no", "there is no cluster mode yet"),
+    row("cluster-link-sendbuf-limit", Anytime, Memory { min: 0, max: u64::MAX }, "0"),
+    row("cluster-migration-barrier", Anytime, SMALL_COUNT, "1"),
+    row("cluster-node-timeout", Anytime, COUNT, "15000"),
+    row("cluster-port", AtStart, PORT, "0"),
+    row("cluster-preferred-endpoint-type", Anytime, Word(&["ip", "hostname", "unknown-endpoint"]), "ip"),
+    row("cluster-replica-no-failover", Anytime, Bool, "no").or("cluster-slave-no-failover"),
+    row("cluster-replica-validity-factor", Anytime, SMALL_COUNT, "10").or("cluster-slave-validity-factor"),
+    row("cluster-require-full-coverage", Anytime, Bool, "yes"),
+];
+
+const TLS: &[Setting] = &[
+    row("max-new-tls-connections-per-cycle", Anytime, int(1, 1000), "1"),
+    row("tls-auth-clients", Anytime, Word(&["no", "yes", "optional"]), "yes"),
+    row("tls-ca-cert-dir", Anytime, Text, ""),
+    row("tls-ca-cert-file", Anytime, Text, ""),
+    row("tls-cert-file", Anytime, Text, ""),
+    row("tls-ciphers", Anytime, Text, ""),
+    row("tls-ciphersuites", Anytime, Text, ""),
+    row("tls-client-cert-file", Anytime, Text, ""),
+    row("tls-client-key-file", Anytime, Text, ""),
+    row("tls-client-key-file-pass", Anytime, Text, ""),
+    row("tls-cluster", Anytime, Bool, "no"),
+    row("tls-dh-params-file", Anytime, Text, ""),
+    row("tls-key-file", Anytime, Text, ""),
+    row("tls-key-file-pass", Anytime, Text, ""),
+    row("tls-port", Anytime, PORT, "0").only("0", "there is no TLS yet"),
+    row("tls-prefer-server-ciphers", Anytime, Bool, "no"),
+    row("tls-protocols", Anytime, Text, ""),
+    row("tls-replication", Anytime, Bool, "no"),
+    row("tls-session-cache-size", Anytime, SMALL_COUNT, "20480"),
+    row("tls-session-cache-timeout", Anytime, SMALL_COUNT, "300"),
+    row("tls-session-caching", Anytime, Bool, "yes"),
+];
+
+const TYPES: &[Setting] = &[
+    row("hash-max-listpack-entries", Anytime, COUNT, "512").or("hash-max-ziplist-entries"),
+    row("hash-max-listpack-value", Anytime, BYTES, "64").or("hash-max-ziplist-value"),
+    row("hll-sparse-max-bytes", Anytime, BYTES, "3000"),
+    row("set-max-intset-entries", Anytime, COUNT, "512"),
+    row("set-max-listpack-entries", Anytime, COUNT, "128"),
+    row("set-max-listpack-value", Anytime, COUNT, "64"),
+    row("stream-node-max-bytes", Anytime, BYTES, "4096"),
+    row("stream-node-max-entries", Anytime, COUNT, "100"),
+    row("zset-max-listpack-entries", Anytime, COUNT, "128").or("zset-max-ziplist-entries"),
+    row("zset-max-listpack-value", Anytime, BYTES, "64").or("zset-max-ziplist-value"),
+];
+
+const MEMORY: &[Setting] = &[
+    row("active-defrag-cycle-max", Anytime, int(1, 99), "25"),
+    row("active-defrag-cycle-min", Anytime, int(1, 99), "1"),
+    row("active-defrag-ignore-bytes", Anytime, SOME_BYTES, "104857600"),
+    row("active-defrag-max-scan-fields", Anytime, int(1, i64::MAX), "1000"),
+    row("active-defrag-threshold-lower", Anytime, int(0, 1000), "10"),
+    row("active-defrag-threshold-upper", Anytime, int(0, 1000), "100"),
+    row("activedefrag", Anytime, Bool, "no").but("no", "nothing moves leaves yet"),
+    row("lfu-decay-time", Anytime, SMALL_COUNT, "1"),
+    row("lfu-log-factor", Anytime, SMALL_COUNT, "10"),
+    row("maxmemory-clients", Anytime, MemoryOrPercent, "0").but("0", "clients are not evicted yet"),
+    row("maxmemory-eviction-tenacity", Anytime, int(0, 100), "10"),
+    row("maxmemory-samples", Anytime, int(1, 64), "5"),
+];
+
+const WATCH: &[Setting] = &[
+    row("latency-monitor-threshold", Anytime, COUNT, "0"),
+    row("slowlog-log-slower-than", Anytime, int(-1, i64::MAX), "10000"),
+    row("slowlog-max-len", Anytime, COUNT, "128"),
+];
+
+const CLIENTS: &[Setting] = &[
+    row("acl-pubsub-default", Anytime, Word(&["allchannels", "resetchannels"]), "resetchannels"),
+    row("aclfile", AtStart, Text, "").only("", "there are no ACL users yet"),
+    row("acllog-max-len", Anytime, COUNT, "128"),
+    row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit"),
+    row("enable-module-command", AtStart, Word(&["no", "yes", "local"]), "no"),
+    row("notify-keyspace-events", Anytime, Words(events), "")
+        .but("", "there is no pub/sub yet, so nobody is notified"),
+    row("tracking-table-max-keys", Anytime, COUNT, "1000000"),
+];
+
+const OTHERWISE: &[Setting] = &[
+    row("active-expire-effort", Anytime, int(1, 10), "1"),
+    row("activerehashing", Anytime, Bool, "yes"),
+    row("always-show-logo", AtStart, Bool, "no"),
+    row("aof-rewrite-cpulist", AtStart, Text, "").or("aof_rewrite_cpulist"),
+    row("bgsave-cpulist", AtStart, Text, "").or("bgsave_cpulist"),
+    row("bind-source-addr", Anytime, Text, ""),
+    row("bio-cpulist", AtStart, Text, "").or("bio_cpulist"),
+    row("crash-log-enabled", Anytime, Bool, "yes"),
+    row("crash-memcheck-enabled", Anytime, Bool, "yes"),
+    row("disable-thp", AtStart, Bool, "yes"),
+    row("dynamic-hz", Anytime, Bool, "yes"),
+    row("hide-user-data-from-log", Anytime, Bool, "no"),
+    row("ignore-warnings", Anytime, Text, ""),
+    row("io-threads", AtStart, int(1, 128), "1"),
+    row("jemalloc-bg-thread", Anytime, Bool, "yes"),
+    row("locale-collate", Anytime, Text, ""),
+    row("max-new-connections-per-cycle", Anytime, int(1, 1000), "10"),
+    row("oom-score-adj", Anytime, Word(&["no", "yes", "relative", "absolute"]), "no")
+        .but("no", "the kernel is not told yet"),
+    row("oom-score-adj-values", Anytime, Words(oom_scores), "0 200 800"),
+    row("pidfile", AtStart, Text, "").but("", "no file is written yet"),
+    row("proc-title-template", Anytime, Checked(title_template), "{title} {listen-addr} {server-mode}"),
+    row("server-cpulist", AtStart, Text, "")
+        .or("server_cpulist")
+        .but("", "threads run where the kernel puts them"),
+    row("set-proc-title", AtStart, Bool, "yes"),
+    row("shutdown-on-sigint", Anytime, Words(shutdown_words), "default"),
+    row("shutdown-on-sigterm", Anytime, Words(shutdown_words), "default"),
+    row("socket-mark-id", AtStart, int(0, u32::MAX as i64), "0").but("0", "sockets are not marked"),
+    row("supervised", AtStart, Word(&["upstart", "systemd", "auto", "no"]), "no")
+        .but("no", "the service manager is not told yet"),
+    row("syslog-enabled", AtStart, Bool, "no").but("no", "the log goes to `logfile` only"),
+    row("syslog-facility", AtStart, Word(FACILITIES), "local0"),
+    row("syslog-ident", AtStart, Text, "redis"),
+];
+
+const FACILITIES: &[&str] =
+    &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"];
+
+/// Those that only CONFIG GET with the exact name shows, not a pattern: Redis has them for its tests.
+pub(in crate::config) const UNLISTED: &[Setting] = &[
+    row("aof-disable-auto-gc", Anytime, Bool, "no"),
+    row("cluster-ping-interval", Anytime, COUNT, "0"),
+    row("key-load-delay", Anytime, int(i32::MIN as i64, INT_MAX), "0"),
+    row("loading-process-events-interval-bytes", Anytime, int(1024, INT_MAX), "524288"),
+    row("lua-enable-deprecated-api", AtStart, Bool, "no"),
+    row("rdb-key-save-delay", Anytime, int(i32::MIN as i64, INT_MAX), "0"),
+    row("repl-rdb-channel", Anytime, Bool, "yes"),
+    row("use-exit-on-panic", Anytime, Bool, "no"),
+    row("watchdog-period", Anytime, SMALL_COUNT, "0"),
+];

@@ -1,0 +1,210 @@
+//! What the values of accepted settings look like: each is checked with Redis's words and kept as CONFIG GET shows it.
+use crate::config::setting::{Words, boolean, bounded_memory, integer, memory, word};
+
+/// The form of a value.
+pub(in crate::config) enum Shape {
+    Bool,
+    Int {
+        min: i64,
+        max: i64,
+    },
+    Memory {
+        min: u64,
+        max: u64,
+    },
+    /// Bytes, or a part of the whole in percent.
+    MemoryOrPercent,
+    Word(&'static [&'static str]),
+    Text,
+    /// One word that this must like.
+    Checked(fn(&str) -> Result<(), &'static str>),
+    /// Any number of words: what they mean together with what was there before.
+    Words(fn(&[u8], Words<'_>) -> Result<Vec<u8>, String>),
+}
+
+impl Shape {
+    /// The value as it is shown. `present` is empty but for lines of settings that are repeated.
+    pub(super) fn read(&self, present: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
+        if let Shape::Words(read) = self {
+            return read(present, words);
+        }
+        let [value] = words else { return Err("wrong number of arguments".into()) };
+        Ok(match self {
+            Shape::Bool => if boolean(value)? { "yes" } else { "no" }.into(),
+            Shape::Int { min, max } => integer(value, *min, *max)?.to_string().into(),
+            Shape::Memory { min, max } => bounded_memory(value, *min, *max)?.to_string().into(),
+            Shape::MemoryOrPercent => memory_or_percent(value)?.into(),
+            Shape::Word(words) => words[word(value, words)?].into(),
+            Shape::Checked(check) => {
+                check(&String::from_utf8_lossy(value))?;
+                value.to_vec()
+            }
+            Shape::Text | Shape::Words(_) => value.to_vec(),
+        })
+    }
+}
+
+fn memory_or_percent(value: &[u8]) -> Result<String, String> {
+    let wrong = || "argument must be a memory or percent value".to_string();
+    match value.strip_suffix(b"%") {
+        Some(digits) => {
+            let percent = base::text::parse_i64(digits).filter(|n| *n >= 0).ok_or_else(wrong)?;
+            match percent {
+                0 => Ok("0".into()),
+                1..=100 => Ok(format!("{percent}%")),
+                _ => Err("percentage argument must be less or equal to 100".into()),
+            }
+        }
+        None => Ok(memory(value).ok_or_else(wrong)?.to_string()),
+    }
+}
+
+/// `save`: pairs of seconds and changes; each line adds to those before, an empty one takes them all back.
+pub(super) fn save_points(present: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
+    match words {
+        [] => return Ok(present.to_vec()),
+        [b""] => return Ok(Vec::new()),
+        _ => {}
+    }
+    let number =
+        |w: &&[u8], min| base::text::parse_i64(w).filter(|n| (min..=i64::from(i32::MAX)).contains(n));
+    let good = |pair: &[&[u8]]| number(&pair[0], 1).is_some() && number(&pair[1], 0).is_some();
+    if !words.len().is_multiple_of(2) || !words.chunks_exact(2).all(good) {
+        return Err("Invalid save parameters".into());
+    }
+    let mut all = present.to_vec();
+    for word in words {
+        if !all.is_empty() {
+            all.push(b' ');
+        }
+        all.extend_from_slice(word);
+    }
+    Ok(all)
+}
+
+/// `oom-score-adj-values`: for a primary, for a replica, for a child that saves.
+pub(super) fn oom_scores(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
+    if words.len() != 3 {
+        return Err("wrong number of arguments".into());
+    }
+    let good = |w: &&[u8]| base::text::parse_i64(w).is_some_and(|n| (-2000..=2000).contains(&n));
+    if !words.iter().all(good) {
+        return Err("Invalid oom-score-adj-values, elements must be between -2000 and 2000.".into());
+    }
+    Ok(words.join(&b' '))
+}
+
+/// `replicaof`: nobody, or a host and a port.
+pub(super) fn primary(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
+    if let [b""] = words {
+        return Ok(Vec::new());
+    }
+    let [host, port] = words else { return Err("wrong number of arguments".into()) };
+    if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {
+        return Ok(Vec::new());
+    }
+    match base::text::parse_i64(port) {
+        Some(0..=65_535) => Ok(words.join(&b' ')),
+        _ => Err("Invalid master port".into()),
+    }
+}
+
+/// The classes of events that `A` stands for, in the order in which they are shown.
+const ALL_EVENTS: &[u8] = b"g$lshzxetd";
+
+/// `notify-keyspace-events`: letters for classes of events.
+pub(super) fn events(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
+    let [letters] = words else { return Err("wrong number of arguments".into()) };
+    if let Some(_stranger) = letters.iter().find(|b| !b"Ag$lshzxeKEtmdn".contains(b)) {
+        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into());
+    }
+    let has = |b: &u8| letters.contains(b) || (letters.contains(&b'A') && ALL_EVENTS.contains(b));
+    let mut shown = Vec::new();
+    if ALL_EVENTS.iter().all(has) {
+        shown.push(b'A');
+    } else {
+        shown.extend(ALL_EVENTS.iter().chain(b"n").filter(|b| has(b)));
+    }
+    shown.extend(b"KEm".iter().filter(|b| has(b)));
+    Ok(shown)
+}
+
+/// `dbfilename`, `appendfilename`
+pub(super) fn file_name(text: &str, path: &'static str) -> Result<(), &'static str> {
+    if text.contains('/') { Err(path) } else { Ok(()) }
+}
+
+/// `proc-title-template`: names in braces, of those that there are.
+pub(super) fn title_template(text: &str) -> Result<(), &'static str> {
+    const NAMES: [&str; 7] =
+        ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
+    let wrong = "template format is invalid or contains unknown variables";
+    let mut parts = text.split('{');
+    parts.next();
+    for part in parts {
+        let (name, _) = part.split_once('}').ok_or(wrong)?;
+        if !NAMES.contains(&name) {
+            return Err(wrong);
+        }
+    }
+    Ok(())
+}
+
+/// `shutdown-on-sigint`, `shutdown-on-sigterm`
+pub(super) fn shutdown_words(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
+    const ALL: &[&str] = &["default", "save", "nosave", "now", "force"];
+    if words.is_empty() {
+        return Err(format!("argument(s) must be one of the following: {}", ALL.join(", ")));
+    }
+    let mut has = [false; 5];
+    for given in words {
+        has[word(given, ALL)?] = true;
+    }
+    if has[1] && has[2] {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".into());
+    }
+    let shown: Vec<&str> = (1..5).filter(|i| has[*i]).map(|i| ALL[i]).collect();
+    Ok(if shown.is_empty() { "default".into() } else { shown.join(" ").into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(shape: &Shape, text: &str) -> Result<String, String> {
+        let words: Vec<&[u8]> = text.split(' ').map(str::as_bytes).collect();
+        shape.read(b"", &words).map(|v| String::from_utf8(v).unwrap())
+    }
+
+    #[test]
+    fn values_are_shown_as_redis_shows_them() {
+        for (shape, text, shown) in [
+            (Shape::Bool, "YES", Ok("yes")),
+            (Shape::Memory { min: 0, max: 9999 }, "2kb", Ok("2048")),
+            (Shape::MemoryOrPercent, "5%", Ok("5%")),
+            (Shape::MemoryOrPercent, "0%", Ok("0")),
+            (Shape::MemoryOrPercent, "101%", Err("percentage argument must be less or equal to 100")),
+            (Shape::MemoryOrPercent, "5x", Err("argument must be a memory or percent value")),
+            (Shape::Words(events), "AKE", Ok("AKE")),
+            (Shape::Words(events), "lxzgEmn$K", Ok("g$lzxnKEm")),
+            (Shape::Words(events), "q", Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")),
+            (Shape::Words(save_points), "900 1 60 5", Ok("900 1 60 5")),
+            (Shape::Words(save_points), "900  1", Err("Invalid save parameters")),
+            (Shape::Words(save_points), "0 1", Err("Invalid save parameters")),
+            (Shape::Words(oom_scores), "1 2", Err("wrong number of arguments")),
+            (Shape::Words(primary), "NO one", Ok("")),
+            (Shape::Words(primary), "1.2.3.4 x", Err("Invalid master port")),
+            (Shape::Words(shutdown_words), "force now", Ok("now force")),
+            (Shape::Checked(title_template), "{title}-{port}", Ok("{title}-{port}")),
+        ] {
+            assert_eq!(read(&shape, text), shown.map(Into::into).map_err(Into::into), "{text}");
+        }
+    }
+
+    #[test]
+    fn save_lines_add_up_and_an_empty_one_begins_anew() {
+        let two = save_points(b"900 1", &[b"60", b"2"]).unwrap();
+        assert_eq!(two, b"900 1 60 2");
+        assert_eq!(save_points(&two, &[b""]).unwrap(), b"");
+    }
+}
