@@ -6,8 +6,10 @@
 //! setters of the table.
 mod accepted;
 mod command;
+mod directive;
 mod docs;
 mod limits;
+mod paths;
 mod setting;
 mod source;
 mod split;
@@ -21,6 +23,7 @@ pub use source::Source;
 pub(crate) use source::reason;
 pub(crate) use table::percentiles;
 
+use crate::registry::Rename;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -77,6 +80,8 @@ pub struct Config {
     /// `latency-tracking-info-percentiles`
     pub latency_percentiles: Vec<f64>,
     pub store: store::Settings,
+    /// `rename-command`, in order.
+    pub renamed_commands: Vec<Rename>,
     /// What was given for settings that have no effect.
     pub accepted: Accepted,
 }
@@ -161,6 +166,7 @@ impl Default for Config {
             latency_every_bits: 4,
             latency_percentiles: vec![50.0, 99.0, 99.9],
             store: store::Settings::default(),
+            renamed_commands: Vec::new(),
             accepted: Accepted::default(),
         }
     }

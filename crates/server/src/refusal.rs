@@ -33,7 +33,9 @@ impl<'s> Refusal<'s> {
             Refusal::UnknownSubcommand(container) => {
                 let mut text = b"ERR unknown subcommand '".to_vec();
                 text.extend_from_slice(quoted(args.get(1).unwrap_or_default(), QUOTED_BYTES_MAX));
-                text.extend_from_slice(format!("'. Try {} HELP.", container.name).as_bytes());
+                text.extend_from_slice(b"'. Try ");
+                text.extend(container.called.to_ascii_uppercase());
+                text.extend_from_slice(b" HELP.");
                 text
             }
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),

@@ -3,6 +3,9 @@
 //!
 //! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key; a MEMORY PURGE would not):
 //! rows of the same name are joined, their subcommands together.
+//!
+//! `rename-command` changes what a command is called, or takes its name away, and nothing else about it: statistics,
+//! COMMAND and error texts go on with its own name, as in Redis.
 use crate::call::ServerRun;
 use crate::families::FAMILIES;
 use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
@@ -46,6 +49,8 @@ pub(crate) struct Row {
     /// Lower case; subcommands as `client|list`.
     pub(crate) full_name: String,
     pub(crate) name: &'static str,
+    /// What clients call it: its name, another by `rename-command`, or nothing at all.
+    pub(crate) called: Vec<u8>,
     pub(crate) arity: Arity,
     pub(crate) flags: Flags,
     pub(crate) acl: Acl,
@@ -64,6 +69,7 @@ impl Row {
         Row {
             full_name: container.map_or_else(|| lower.clone(), |c| format!("{c}|{lower}")),
             name: command.name,
+            called: command.name.into(),
             arity: command.arity,
             flags: command.flags,
             acl: command.acl,
@@ -139,26 +145,47 @@ struct Place {
     subcommand: Option<usize>,
 }
 
+/// A line of `rename-command`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// What it is called up to this line.
+    pub from: Vec<u8>,
+    /// Empty: it cannot be called any more.
+    pub to: Vec<u8>,
+}
+
 impl Registry {
+    /// Every command by its own name.
     pub(crate) fn new() -> Registry {
-        let data = command::FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
-        let server = FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
-        let mut rows: Vec<Row> = Vec::new();
-        for row in data.chain(server) {
-            match rows.iter_mut().find(|r| r.name == row.name) {
-                Some(first) => first.join(row),
-                None => rows.push(row),
+        Registry::renamed(&[]).expect("the names of the tables are told apart, which a test shows")
+    }
+
+    /// With these renamed one after the other, or what is wrong with one of them.
+    pub(crate) fn renamed(renames: &[Rename]) -> Result<Registry, &'static str> {
+        let mut rows = rows();
+        for Rename { from, to } in renames {
+            let taken = rows.iter().any(|row| !to.is_empty() && row.called.eq_ignore_ascii_case(to));
+            let row = rows.iter_mut().find(|row| row.called.eq_ignore_ascii_case(from));
+            let row = row.filter(|_| !from.is_empty()).ok_or("No such command in rename-command")?;
+            if taken {
+                return Err("Target command name already exists");
             }
+            row.called.clone_from(to);
         }
         let places = number(&mut rows);
-        let index = Index::new(&rows);
-        Registry { rows, places, index }
+        let index = Index::new(&rows).ok_or("The new name is too much like that of another command")?;
+        Ok(Registry { rows, places, index })
     }
 
     /// The row of a command's name in any case; a container's row where it has subcommands.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Row> {
         let row = self.rows.get(self.index.candidate(name))?;
-        row.name.as_bytes().eq_ignore_ascii_case(name).then_some(row)
+        row.called.eq_ignore_ascii_case(name).then_some(row)
+    }
+
+    /// The rows that a name leads to.
+    pub(crate) fn callable(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| !row.called.is_empty())
     }
 
     /// Rows and subcommands together.
@@ -177,6 +204,20 @@ impl Registry {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
         (0..self.count()).map(|number| self.row(number))
     }
+}
+
+/// The tables' rows, joined.
+fn rows() -> Vec<Row> {
+    let data = command::FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
+    let server = FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
+    let mut rows: Vec<Row> = Vec::new();
+    for row in data.chain(server) {
+        match rows.iter_mut().find(|r| r.name == row.name) {
+            Some(first) => first.join(row),
+            None => rows.push(row),
+        }
+    }
+    rows
 }
 
 fn number(rows: &mut [Row]) -> Vec<Place> {
@@ -203,13 +244,19 @@ const SLOTS: usize = 4096;
 const EMPTY: u16 = u16::MAX;
 
 impl Index {
-    /// Tries multipliers until no two names fall on one slot.
-    fn new(rows: &[Row]) -> Index {
+    /// Tries multipliers until no two names fall on one slot; None where none can tell two names apart.
+    fn new(rows: &[Row]) -> Option<Index> {
+        let named = || rows.iter().enumerate().filter(|(_, row)| !row.called.is_empty());
+        let mut all: Vec<u64> = named().map(|(_, row)| packed(&row.called)).collect();
+        all.sort_unstable();
+        if all.windows(2).any(|two| two[0] == two[1]) {
+            return None;
+        }
         let mut random = base::random::Random::new(0);
         loop {
             let mut index = Index { multiplier: random.next_u64() | 1, slots: Box::new([EMPTY; SLOTS]) };
-            if rows.iter().enumerate().all(|(at, row)| index.claim(row.name.as_bytes(), at)) {
-                return index;
+            if named().all(|(at, row)| index.claim(&row.called, at)) {
+                return Some(index);
             }
         }
     }
@@ -267,6 +314,30 @@ mod tests {
         }
         for name in ["", "x", "ab", "abc", "nosuchcommand", "a-name-longer-than-sixteen-bytes"] {
             assert!(registry.find(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_renamed_command_is_found_by_its_new_name_alone() {
+        let rename = |from: &str, to: &str| Rename { from: from.into(), to: to.into() };
+        let registry =
+            Registry::renamed(&[rename("get", "Fetch"), rename("CONFIG", ""), rename("SET", "GET")]).unwrap();
+        assert_eq!(registry.find(b"fetch").unwrap().name, "GET");
+        assert_eq!(registry.find(b"get").unwrap().name, "SET");
+        for gone in ["set", "config", ""] {
+            assert!(registry.find(gone.as_bytes()).is_none(), "{gone}");
+        }
+        assert_eq!(registry.callable().count(), registry.rows.len() - 1);
+        for (renames, why) in [
+            (vec![rename("nope", "x")], "No such command in rename-command"),
+            (vec![rename("get", ""), rename("get", "x")], "No such command in rename-command"),
+            (vec![rename("get", "set")], "Target command name already exists"),
+            (
+                vec![rename("get", "12345678-a-12345678"), rename("set", "12345678-b-12345678")],
+                "The new name is too much like that of another command",
+            ),
+        ] {
+            assert_eq!(Registry::renamed(&renames).err(), Some(why));
         }
     }
 

@@ -206,7 +206,8 @@ fn share(
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
     let engine_name = opened[0].name;
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
-    let registry = Registry::new();
+    let registry = Registry::renamed(&config.renamed_commands)
+        .map_err(|why| StartError(format!("rename-command: {why}")))?;
     let keyspace = Keyspace::new(KeyspaceOptions {
         shard_bits: config.shard_bits,
         databases: config.databases,

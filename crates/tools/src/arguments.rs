@@ -8,6 +8,8 @@ use server::Source;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Serve(Source),
+    /// Only reads the configuration and says what would come of it.
+    Check(Source),
     Print(String),
     Dump(Document),
     /// Nothing, for this reason.
@@ -25,8 +27,15 @@ pub(crate) enum Document {
 pub(crate) fn task(args: &[Vec<u8>]) -> Task {
     let words: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     match words[..] {
-        [b"-v" | b"--version"] => Task::Print(version()),
-        [b"-h" | b"--help"] => Task::Print(HELP.into()),
+        [b"--check-config"] => Task::Refuse("usage: sardine --check-config FILE [options]".into()),
+        [b"--check-config", ..] => Task::Check(Source::from_args(&args[1..])),
+        [b"--test-memory", ..] => Task::Refuse(NO_MEMORY_TEST.into()),
+        [b"--check-system", ..] => {
+            Task::Refuse("sardine does not check the system: nothing here forks".into())
+        }
+        _ if words.contains(&&b"--sentinel"[..]) => Task::Refuse("sardine has no Sentinel mode".into()),
+        [b"-v" | b"--version", ..] => Task::Print(version()),
+        [b"-h" | b"--help", ..] => Task::Print(HELP.into()),
         [b"--dump-docs", b"commands"] => Task::Dump(Document::Commands),
         [b"--dump-docs", b"settings"] => Task::Dump(Document::Settings),
         [b"--dump-docs", b"sample"] => Task::Dump(Document::SampleFile),
@@ -45,11 +54,15 @@ fn version() -> String {
     )
 }
 
+const NO_MEMORY_TEST: &str =
+    "sardine has no --test-memory: memory is tested with the machine to itself, as memtest86 or memtester do";
+
 const HELP: &str = "\
 Usage: sardine [/path/to/sardine.conf] [options] [-]
        sardine - (read the configuration from standard input)
        sardine -v or --version
        sardine -h or --help
+       sardine --check-config FILE [options] (say what is wrong with it, or has no effect)
        sardine --dump-docs commands|settings|sample
 
 An option is a setting: `--name value`. docs/settings.md lists them all.
@@ -76,7 +89,11 @@ mod tests {
         assert!(matches!(parse(&["--help"]), Task::Print(text) if text.contains("--port 7777")));
         assert_eq!(parse(&["--dump-docs", "settings"]), Task::Dump(Document::Settings));
         assert!(matches!(parse(&["--dump-docs"]), Task::Refuse(_)));
+        assert!(matches!(parse(&["--version", "2"]), Task::Print(_)));
         assert!(matches!(parse(&["--port", "1", "--version", "2"]), Task::Serve(_)));
+        for refused in ["--test-memory", "--check-system", "--sentinel", "--check-config"] {
+            assert!(matches!(parse(&[refused]), Task::Refuse(_)), "{refused}");
+        }
     }
 
     #[test]

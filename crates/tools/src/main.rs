@@ -11,17 +11,35 @@ fn main() -> ExitCode {
     use std::os::unix::ffi::OsStringExt;
     let args: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
     match arguments::task(&args) {
-        Task::Print(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        Task::Dump(document) => {
-            print!("{}", text_of(document));
-            ExitCode::SUCCESS
-        }
+        Task::Print(text) => print(&text),
+        Task::Dump(document) => print(&text_of(document)),
         Task::Refuse(text) => fail(&text),
+        Task::Check(source) => check(&source),
         Task::Serve(source) => serve(&source),
     }
+}
+
+/// Zero if a server would start with this configuration, as far as its text says.
+fn check(source: &Source) -> ExitCode {
+    let config = match source.load(&mut std::io::stdin()) {
+        Ok(config) => config,
+        Err(error) => return fail(&error.0),
+    };
+    let mut lines = config.warnings();
+    let idle = config.without_effect();
+    if !idle.is_empty() {
+        lines.push("Accepted without effect:".into());
+        lines.extend(idle);
+    }
+    lines.push("The configuration is good.\n".into());
+    print(&lines.join("\n"))
+}
+
+/// Whoever has read enough may close the pipe.
+fn print(text: &str) -> ExitCode {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
 
 fn text_of(document: Document) -> String {

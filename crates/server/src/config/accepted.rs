@@ -117,11 +117,30 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let warn = |s: &'static Setting| {
             let why = s.untrue(self)?;
-            let value = String::from_utf8_lossy(&s.render(self)).into_owned();
-            Some(format!("WARNING: '{} {value}' has no effect: {why}", s.name))
+            Some(format!("WARNING: '{} {}' has no effect: {why}", s.name, shown(&s.render(self))))
         };
         setting::all().filter_map(warn).collect()
     }
+}
+
+impl Config {
+    /// What was given for settings that have no effect, below the reasons.
+    pub fn without_effect(&self) -> Vec<String> {
+        let of_group = |group: &'static Group| {
+            let given = group.rows.iter().filter(|s| self.accepted.0.contains_key(s.name));
+            let mut lines: Vec<String> =
+                given.map(|s| format!("  {} {}", s.name, shown(&s.render(self)))).collect();
+            if !lines.is_empty() {
+                lines.insert(0, group.because.into());
+            }
+            lines
+        };
+        GROUPS.iter().flat_map(of_group).collect()
+    }
+}
+
+fn shown(value: &[u8]) -> String {
+    if value.is_empty() { "\"\"".into() } else { String::from_utf8_lossy(value).into_owned() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! ones. The syntax is that of redis.conf: a line is a name and its values, `#` begins a comment, quotes hold spaces,
 //! `include` reads another file in place. Options of the command line become lines behind the file's, so an error names
 //! the line as Redis would.
-use super::{Config, ConfigError, setting, split};
+use super::{Config, ConfigError, directive, paths, setting, split};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -27,16 +27,18 @@ impl Source {
     pub fn from_args(args: &[Vec<u8>]) -> Source {
         let mut source = Source::default();
         let mut rest = args;
-        if let [first, tail @ ..] = rest
-            && !first.starts_with(b"-")
-        {
-            source.file = Some(PathBuf::from(OsStr::from_bytes(first)));
-            rest = tail;
+        match rest {
+            [first, tail @ ..] if first == b"-" => {
+                source.reads_stdin = true;
+                rest = tail;
+            }
+            [first, tail @ ..] if !first.starts_with(b"-") => {
+                source.file = (!first.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(first)));
+                rest = tail;
+            }
+            _ => {}
         }
-        if rest.first().is_some_and(|a| a == b"-") {
-            source.reads_stdin = true;
-            rest = &rest[1..];
-        } else if rest.last().is_some_and(|a| a == b"-") {
+        if !source.reads_stdin && rest.last().is_some_and(|a| a == b"-") {
             source.reads_stdin = true;
             rest = &rest[..rest.len() - 1];
         }
@@ -143,28 +145,17 @@ fn apply_line(config: &mut Config, line: &[u8], depth: usize) -> Result<(), Faul
     let words =
         split::words(line).ok_or_else(|| Fault::Here("Unbalanced quotes in configuration line".into()))?;
     let Some((name, values)) = words.split_first() else { return Ok(()) };
-    if name.eq_ignore_ascii_case(b"include") && values.len() == 1 {
-        return include(config, &values[0], depth);
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    if let ([file], true) = (&values[..], name.eq_ignore_ascii_case(b"include")) {
+        return include(config, file, depth);
     }
-    if is_retired(name) && !values.is_empty() {
-        return Ok(());
+    if let Some(done) = directive::apply(config, name, &values) {
+        return done.map_err(Fault::Here);
     }
     let Some(setting) = setting::find(name) else {
         return Err(Fault::Here("Bad directive or wrong number of arguments".into()));
     };
-    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
     setting.set_from_words(config, &values).map_err(Fault::Here)
-}
-
-/// Names that Redis has given up and still reads over.
-fn is_retired(name: &[u8]) -> bool {
-    const NAMES: &[&str] = &[
-        "io-threads-do-reads",
-        "list-max-ziplist-entries",
-        "list-max-ziplist-value",
-        "lua-replicate-commands",
-    ];
-    NAMES.iter().any(|n| n.as_bytes().eq_ignore_ascii_case(name))
 }
 
 fn fatal(line_number: usize, line: &[u8], why: &str) -> ConfigError {
@@ -179,29 +170,11 @@ fn include(config: &mut Config, pattern: &[u8], depth: usize) -> Result<(), Faul
     if depth == INCLUDE_DEPTH_MAX {
         return Err(Fault::Here("Files include one another too deeply".into()));
     }
-    for file in expand(pattern) {
+    for file in paths::matching(pattern) {
         let text = read(&file).map_err(Fault::InFile)?;
         apply(config, &text, depth + 1).map_err(Fault::InFile)?;
     }
     Ok(())
-}
-
-/// The files that `pattern` names, sorted: stars and the like may stand in the last part of the path.
-fn expand(pattern: &[u8]) -> Vec<PathBuf> {
-    let path = Path::new(OsStr::from_bytes(pattern));
-    let Some(name) = path.file_name().map(OsStrExt::as_bytes) else { return vec![path.to_path_buf()] };
-    if !name.iter().any(|b| b"*?[".contains(b)) {
-        return vec![path.to_path_buf()];
-    }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .filter(|e| base::glob::matches(name, e.file_name().as_bytes()))
-        .filter(|e| name.starts_with(b".") || !e.file_name().as_bytes().starts_with(b"."))
-        .map(|e| e.path())
-        .collect();
-    found.sort();
-    found
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
 //! The program itself: as a process, and served to the clients that people use.
 mod clients;
+mod configuration;
 mod process;

@@ -1,0 +1,84 @@
+//! Lines of a configuration file that are no settings: they have no value that CONFIG GET could show. (`include` is in
+//! `source`, because it reads on.)
+use super::Config;
+use super::setting::{Outcome, Words};
+use crate::registry::{Registry, Rename};
+
+/// Names that Redis has given up and still reads over.
+const RETIRED: &[&str] =
+    &["io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
+
+/// What the line does, if it is one of these; none of them stands alone.
+pub(super) fn apply(config: &mut Config, name: &[u8], values: Words<'_>) -> Option<Outcome> {
+    let is = |word: &str| word.as_bytes().eq_ignore_ascii_case(name);
+    if values.is_empty() {
+        return None;
+    }
+    match values {
+        [from, to] if is("rename-command") => Some(rename(config, from, to)),
+        [user, rules @ ..] if is("user") => Some(declare(user, rules)),
+        _ if is("loadmodule") => Some(Err("not supported: there are no modules".into())),
+        _ if is("sentinel") => Some(Err("sentinel directive while not in sentinel mode".into())),
+        _ if RETIRED.iter().any(|retired| is(retired)) => Some(Ok(())),
+        _ => None,
+    }
+}
+
+fn rename(config: &mut Config, from: &[u8], to: &[u8]) -> Outcome {
+    config.renamed_commands.push(Rename { from: from.into(), to: to.into() });
+    Registry::renamed(&config.renamed_commands).map(drop).map_err(Into::into)
+}
+
+/// A file that Redis has rewritten names the default user as it is without any rule; that one is true.
+fn declare(user: &[u8], rules: Words<'_>) -> Outcome {
+    const WITHOUT_LIMITS: &[&str] = &[
+        "on",
+        "nopass",
+        "sanitize-payload",
+        "skip-sanitize-payload",
+        "~*",
+        "allkeys",
+        "&*",
+        "allchannels",
+        "+@all",
+        "allcommands",
+    ];
+    let has = |word: &str| rules.iter().any(|rule| rule.eq_ignore_ascii_case(word.as_bytes()));
+    let is_free = |rule: &&[u8]| WITHOUT_LIMITS.iter().any(|w| rule.eq_ignore_ascii_case(w.as_bytes()));
+    if user == b"default" && rules.iter().all(is_free) && has("on") && has("nopass") {
+        return Ok(());
+    }
+    Err("not supported: there are no ACL users yet; `requirepass` sets a password for everybody".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Option<Result<(), String>> {
+        let words: Vec<&[u8]> = text.split(' ').map(str::as_bytes).collect();
+        apply(&mut Config::default(), words[0], &words[1..])
+    }
+
+    #[test]
+    fn lines_that_are_no_settings_are_followed_or_refused() {
+        for (text, done) in [
+            ("hz 10", None),
+            ("loadmodule", None),
+            ("rename-command get", None),
+            ("lua-replicate-commands yes", Some(Ok(()))),
+            ("RENAME-COMMAND get fetch", Some(Ok(()))),
+            ("rename-command nope fetch", Some(Err("No such command in rename-command"))),
+            ("user default on nopass sanitize-payload ~* &* +@all", Some(Ok(()))),
+            ("loadmodule /x.so a", Some(Err("not supported: there are no modules"))),
+            ("sentinel monitor x", Some(Err("sentinel directive while not in sentinel mode"))),
+        ] {
+            assert_eq!(line(text), done.map(|d| d.map_err(String::from)), "{text}");
+        }
+        for text in
+            ["user default on >x ~* +@all", "user x on nopass", "user default on", "user default nopass"]
+        {
+            assert!(line(text).unwrap().unwrap_err().starts_with("not supported: "), "{text}");
+        }
+    }
+}

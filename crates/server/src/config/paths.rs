@@ -1,0 +1,70 @@
+//! The files that `include` names: stars and the like may stand in any part of the path, as for a shell.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Sorted. A path without wildcards is answered whether there is such a file or not, one with them may match nothing.
+pub(super) fn matching(pattern: &[u8]) -> Vec<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(pattern));
+    if !has_wildcard(pattern) {
+        return vec![path.to_path_buf()];
+    }
+    let mut found = vec![PathBuf::new()];
+    for part in path.components() {
+        found = found.iter().flat_map(|folder| below(folder, part)).collect();
+    }
+    found.retain(|file| file.exists());
+    found.sort();
+    found
+}
+
+fn has_wildcard(text: &[u8]) -> bool {
+    text.iter().any(|b| b"*?[".contains(b))
+}
+
+/// What `part` stands for in `folder`.
+fn below(folder: &Path, part: Component<'_>) -> Vec<PathBuf> {
+    let pattern = part.as_os_str().as_bytes();
+    if !matches!(part, Component::Normal(_)) || !has_wildcard(pattern) {
+        return vec![folder.join(part)];
+    }
+    let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    // Hidden files are meant only where the pattern says so.
+    entries
+        .map(|entry| entry.file_name())
+        .filter(|name| pattern.starts_with(b".") || !name.as_bytes().starts_with(b"."))
+        .filter(|name| base::glob::matches(pattern, name.as_bytes()))
+        .map(|name| folder.join(name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_in_any_part_of_a_path() {
+        let root = std::env::temp_dir().join(format!("sardine-paths-{}", std::process::id()));
+        for name in ["a/x.conf", "b/x.conf", "b/y.conf", "b/.hidden.conf", "c/z.txt"] {
+            let file = root.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        let found = |pattern: &str| -> Vec<String> {
+            let whole = root.join(pattern);
+            let files = matching(whole.as_os_str().as_bytes());
+            files.iter().map(|f| f.strip_prefix(&root).unwrap().display().to_string()).collect()
+        };
+        let answers =
+            [found("*/x.conf"), found("b/*.conf"), found("b/.h*"), found("[ab]/?.conf"), found("*/no")];
+        let literal = found("b/nothing");
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(answers[0], ["a/x.conf", "b/x.conf"]);
+        assert_eq!(answers[1], ["b/x.conf", "b/y.conf"]);
+        assert_eq!(answers[2], ["b/.hidden.conf"]);
+        assert_eq!(answers[3], ["a/x.conf", "b/x.conf", "b/y.conf"]);
+        assert!(answers[4].is_empty());
+        assert_eq!(literal, ["b/nothing"]);
+    }
+}
