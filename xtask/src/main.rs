@@ -7,11 +7,13 @@
 //! | `tidy` | the rules of the house that a machine can check |
 //! | `docs` | writes the generated documents anew |
 //! | `bench NAME [...]` | the measurements behind every figure that is quoted |
+//! | `differ [...]` | random requests to a real redis-server and to Sardine, replies compared |
 //! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
 //! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
 //! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
 #![allow(clippy::disallowed_macros, reason = "a script prints")]
 mod bench;
+mod differ;
 mod docs;
 mod fuzz;
 mod sanitize;
@@ -22,8 +24,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | fuzz TARGET SECONDS \
-    | asan | valgrind";
+const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | differ [...] \
+    | fuzz TARGET SECONDS | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
+        ["differ", ref rest @ ..] => differ::run(rest),
         ["fuzz", target, seconds] => fuzz::run(target, seconds),
         ["asan"] => sanitize::asan(),
         ["valgrind"] => sanitize::valgrind(),

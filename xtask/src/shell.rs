@@ -11,6 +11,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
+/// Where cargo's own builds go.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Where builds other than cargo's default one go, and what the tests need to be installed.
 pub(crate) fn target(name: &str) -> PathBuf {
     root().join("target").join(name)

@@ -141,15 +141,16 @@ fn set_name(call: &mut ServerCall<'_>) -> Done {
 fn set_info(call: &mut ServerCall<'_>) -> Done {
     let (option, value) = (call.args.at(2), call.args.at(3));
     let mut face = call.session.card.face();
+    // Errors name the option as it was written.
+    let written = String::from_utf8_lossy(option);
     if option.eq_ignore_ascii_case(b"lib-name") {
-        check_word(value, "lib-name")?;
+        check_word(value, &written)?;
         face.lib_name = value.to_vec();
     } else if option.eq_ignore_ascii_case(b"lib-ver") {
-        check_word(value, "lib-ver")?;
+        check_word(value, &written)?;
         face.lib_ver = value.to_vec();
     } else {
-        let option = String::from_utf8_lossy(option);
-        return Err(Error::custom(format!("ERR Unrecognized option '{option}'")));
+        return Err(Error::custom(format!("ERR Unrecognized option '{written}'")));
     }
     call.reply.ok();
     Ok(())

@@ -14,6 +14,7 @@ mod debug;
 mod dispatch;
 mod families;
 mod gate;
+mod grammar;
 mod help;
 mod histogram;
 mod info;
@@ -36,6 +37,7 @@ pub use config::{
     Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, Tracking, sample_file,
     settings_reference,
 };
+pub use grammar::{Grammar, grammars};
 pub use log::Log;
 pub use open_files::make_room;
 pub use shutdown::Signals;

@@ -1,126 +1,174 @@
-//! Sends the same random requests to a server that runs and to the data commands of this build, in both protocols, and stops at the
-//! first replies that differ. The server is emptied first, and `list-max-listpack-size` is set.
+//! The differential runner by hand: `cargo xtask differ` builds Sardine and calls this with `--sardine PROGRAM`.
 //!
-//! ```text
-//! cargo run -p testkit --example differ -- 127.0.0.1:6379 SEED COUNT
-//! ```
-use base::Millis;
-use resp::Protocol;
-use std::collections::VecDeque;
-use std::env;
+//! Streams are played until `--requests` were sent; the seed of a stream is `--seed` and its number. Each command that
+//! differs is told once, shrunk, as a transcript; the exit status says whether there was any. `--streams 1 --seed N` plays stream N again.
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::net::SocketAddr;
 use std::process::ExitCode;
-use store::Fill;
-use testkit::bare::Bare;
-use testkit::random_command::RandomCommands;
-use testkit::resp_value::Value;
-use testkit::socket_peer::SocketPeer;
-use testkit::transcript::Peer;
+use std::{env, io};
+use testkit::differ::{Differ, Difference};
+use testkit::redis_server::RedisServer;
 
-/// What answers with an order, a size or a choice of its own.
-const SKIPPED: [&str; 8] = [
-    "scan",
-    "keys",
-    "randomkey",
-    "object|help",
-    "object|idletime",
-    "memory|help",
-    "memory|layout",
-    "memory|usage",
-];
-const TIMES: [&str; 4] = ["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"];
-/// The clocks are compared this often, in requests.
-const SYNC_EVERY: u64 = 50;
-/// So many requests before a difference are shown.
-const HISTORY_LEN: usize = 60;
+const USAGE: &str = "--sardine PROGRAM [--peer COMMAND] [--requests N] [--streams N] [--seed S] \
+    [--groups string,list,keys,bitmap,...] [--shards BITS] [--workers N]";
+/// Progress is shown every so many requests.
+const SHOWN_EVERY: usize = 20_000;
 
-/// `list-max-listpack-size`, by the seed.
-const FILLS: [(&str, Fill); 3] =
-    [("-2", Fill::Bytes(8192)), ("4", Fill::Entries(4)), ("-1", Fill::Bytes(4096))];
+struct Options {
+    sardine: String,
+    peer: String,
+    requests: usize,
+    streams: u64,
+    seed: u64,
+    groups: Vec<String>,
+    shards: String,
+    workers: String,
+}
 
-fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let args: Vec<String> = env::args().skip(1).collect();
-    let [address, seed, count] = &args[..] else {
-        return Err("ADDRESS SEED COUNT".into());
-    };
-    let (address, seed, count): (SocketAddr, u64, u64) = (address.parse()?, seed.parse()?, count.parse()?);
-    for protocol in [Protocol::Resp2, Protocol::Resp3] {
-        let mut peer = SocketPeer::connect(&address.into())?;
-        let mut bare = Bare::new(4, seed);
-        let (size, fill) = FILLS[(seed % FILLS.len() as u64) as usize];
-        bare.settings_mut().list.fill = fill;
-        peer.call("A", protocol, &["CONFIG", "SET", "list-max-listpack-size", size].map(|word| word.into()));
-        let skips =
-            |name: &str| SKIPPED.contains(&name) || name.starts_with("flush") && seed.is_multiple_of(2);
-        let mut requests = RandomCommands::new(seed, skips);
-        let mut history: VecDeque<String> = VecDeque::new();
-        for step in 0..count {
-            if step.is_multiple_of(SYNC_EVERY) {
-                bare.set_now(clock(&mut peer)?);
-            }
-            let request = requests.request();
-            if is_known_to_differ(&request) {
-                continue;
-            }
-            let theirs = peer.call("A", protocol, &request);
-            let ours = bare.call("A", protocol, &request);
-            history.push_back(format!("{:?} -> {}", lossy(&request), ours.lines()[0]));
-            if history.len() > HISTORY_LEN {
-                history.pop_front();
-            }
-            if !agree(&request[0], &theirs, &ours) {
-                history.iter().for_each(|line| eprintln!("{line}"));
-                report(step, &request, &theirs, &ours);
-                return Ok(ExitCode::FAILURE);
-            }
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// SET's IFEQ is Valkey's. LSET of Redis 8.0.2 cuts its index to 32 bits, so that 2^63 - 1 is the last element.
-fn is_known_to_differ(request: &[Vec<u8>]) -> bool {
-    match &request[0][..] {
-        b"SET" => request.iter().any(|word| word == b"IFEQ"),
-        b"LSET" => request.get(2).is_some_and(|index| index.len() > 10),
-        _ => false,
+/// Whether nothing differs.
+fn run() -> Result<bool, Box<dyn Error>> {
+    let options = parse(env::args().skip(1))?;
+    let mut run = Run::begin(&options)?;
+    let last = options.seed.saturating_add(options.streams);
+    for seed in options.seed..last {
+        if run.request_count >= options.requests {
+            break;
+        }
+        run.play(seed)?;
+    }
+    run.tell_end();
+    Ok(run.subjects.is_empty())
+}
+
+fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
+    let mut options = Options {
+        sardine: String::new(),
+        peer: "redis-server".to_owned(),
+        requests: 200_000,
+        streams: u64::MAX,
+        seed: 1,
+        groups: Vec::new(),
+        shards: "256".to_owned(),
+        workers: "2".to_owned(),
+    };
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or(USAGE)?;
+        match name.as_str() {
+            "--sardine" => options.sardine = value,
+            "--peer" => options.peer = value,
+            "--requests" => options.requests = value.parse()?,
+            "--streams" => options.streams = value.parse()?,
+            "--seed" => options.seed = value.parse()?,
+            "--groups" => options.groups = value.split(',').map(str::to_owned).collect(),
+            "--shards" => options.shards = value,
+            "--workers" => options.workers = value,
+            _ => return Err(USAGE.into()),
+        }
+    }
+    if options.sardine.is_empty() { Err(USAGE.into()) } else { Ok(options) }
+}
+
+struct Run<'o> {
+    options: &'o Options,
+    ours: RedisServer,
+    _theirs: RedisServer,
+    differ: Differ,
+    request_count: usize,
+    stream_count: usize,
+    shown: usize,
+    /// What differs, and how often.
+    subjects: BTreeMap<String, usize>,
+}
+
+impl<'o> Run<'o> {
+    fn begin(options: &'o Options) -> Result<Run<'o>, Box<dyn Error>> {
+        let theirs = start(&options.peer)?;
+        let ours = start_sardine(options)?;
+        let differ = Differ::new(ours.address(), theirs.address(), &options.groups)?;
+        eprintln!("{} commands against {}", differ.vocabulary().command_count(), options.peer);
+        Ok(Run {
+            options,
+            ours,
+            _theirs: theirs,
+            differ,
+            request_count: 0,
+            stream_count: 0,
+            shown: 0,
+            subjects: BTreeMap::new(),
+        })
+    }
+
+    fn play(&mut self, seed: u64) -> Result<(), Box<dyn Error>> {
+        let played = self.differ.play(seed)?;
+        self.request_count += played.request_count;
+        self.stream_count += 1;
+        if let Some(difference) = played.difference {
+            self.take(seed, &difference)?;
+        }
+        if self.request_count / SHOWN_EVERY > self.shown {
+            self.shown = self.request_count / SHOWN_EVERY;
+            self.tell_progress();
+        }
+        Ok(())
+    }
+
+    /// Tells the first difference of each kind at its shortest.
+    fn take(&mut self, seed: u64, difference: &Difference) -> Result<(), Box<dyn Error>> {
+        let count = self.subjects.entry(difference.subject.clone()).or_default();
+        *count += 1;
+        if *count == 1 {
+            eprintln!("\n# seed {seed}: {} differs; shrinking", difference.subject);
+            let shortest =
+                if self.ours.is_alive() { self.differ.shrink(difference)? } else { difference.clone() };
+            eprintln!("{shortest}");
+        }
+        if !self.ours.is_alive() {
+            self.restart()?;
+        }
+        Ok(())
+    }
+
+    /// After a crash.
+    fn restart(&mut self) -> Result<(), Box<dyn Error>> {
+        eprintln!("# Sardine ended; starting it again");
+        self.ours = start_sardine(self.options)?;
+        self.differ = Differ::new(self.ours.address(), self._theirs.address(), &self.options.groups)?;
+        Ok(())
+    }
+
+    fn tell_progress(&self) {
+        let differing: usize = self.subjects.values().sum();
+        eprintln!(
+            "{} requests in {} streams, {differing} streams differ",
+            self.request_count, self.stream_count
+        );
+    }
+
+    fn tell_end(&self) {
+        self.tell_progress();
+        for (subject, count) in &self.subjects {
+            eprintln!("  {subject}: {count} streams");
+        }
     }
 }
 
-fn clock(peer: &mut SocketPeer) -> Result<Millis, Box<dyn Error>> {
-    let Value::Aggregate(_, parts) = peer.call("clock", Protocol::Resp2, &[b"TIME".to_vec()]) else {
-        return Err("TIME is an array".into());
-    };
-    let part = |index: usize| {
-        let text = parts.get(index).and_then(Value::text).unwrap_or_default();
-        base::text::parse_i64(text).ok_or("TIME is two numbers")
-    };
-    Ok(Millis(part(0)? * 1000 + part(1)? / 1000))
+fn start_sardine(options: &Options) -> io::Result<RedisServer> {
+    let (shards, workers) = (&options.shards, &options.workers);
+    start(&format!("{} --shards {shards} --worker-threads {workers}", options.sardine))
 }
 
-fn agree(name: &[u8], theirs: &Value, ours: &Value) -> bool {
-    let number = |value: &Value| match value {
-        Value::Line(b':', text) => base::text::parse_i64(text),
-        _ => None,
-    };
-    let is_time = TIMES.iter().any(|time| time.as_bytes() == name);
-    match (is_time, number(theirs), number(ours)) {
-        (true, Some(theirs), Some(ours)) => theirs.abs_diff(ours) < 3_000 && (theirs < 0) == (ours < 0),
-        _ => theirs == ours,
-    }
-}
-
-/// The beginning of a request, to be shown.
-fn lossy(request: &[Vec<u8>]) -> Vec<String> {
-    request.iter().take(12).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
-fn report(step: u64, request: &[Vec<u8>], theirs: &Value, ours: &Value) {
-    eprintln!("request {step} ({} arguments): {:?}", request.len(), lossy(request));
-    eprintln!(
-        "  theirs: {}\n  ours:   {}",
-        theirs.lines().join("\n          "),
-        ours.lines().join("\n          ")
-    );
+fn start(command: &str) -> io::Result<RedisServer> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    RedisServer::start_program(&words)?.ok_or_else(|| io::Error::other(format!("there is no {command}")))
 }

@@ -1,8 +1,8 @@
 //! What tests share: transcripts and how they are played ([`suite`]), what they are played to ([`bare`], [`in_process`],
-//! [`redis_server`]), a client, random requests.
+//! [`redis_server`]), a client, and random streams of requests that are compared with a real server ([`differ`]).
 pub mod bare;
+pub mod differ;
 pub mod in_process;
-pub mod random_command;
 pub mod redis_server;
 pub mod resp_client;
 pub mod resp_value;

@@ -1,5 +1,5 @@
-//! A real redis-server, if there is one on this machine: started on a Unix socket of its own, so that no port can be taken by
-//! somebody else, keeping nothing, and killed when it is dropped.
+//! A real redis-server, if there is one on this machine, or another program that takes its arguments: started on a Unix
+//! socket of its own, so that no port can be taken by somebody else, keeping nothing, and killed when it is dropped.
 use crate::resp_client::{Address, RespClient};
 use crate::scratch::Scratch;
 use std::io;
@@ -18,8 +18,15 @@ pub struct RedisServer {
 impl RedisServer {
     /// None where it is not installed.
     pub fn start() -> io::Result<Option<RedisServer>> {
+        RedisServer::start_program(&["redis-server"])
+    }
+
+    /// Another build of it, or Sardine: a program and arguments that come before its own. None where there is no such program.
+    pub fn start_program(words: &[&str]) -> io::Result<Option<RedisServer>> {
+        let [program, arguments @ ..] = words else { return Ok(None) };
         let folder = Scratch::new("redis-server")?;
-        let started = Command::new("redis-server")
+        let started = Command::new(program)
+            .args(arguments)
             .args(["--port", "0", "--save", "", "--enable-debug-command", "local"])
             .arg("--dir")
             .arg(folder.path())
@@ -40,6 +47,11 @@ impl RedisServer {
         Address::Unix(self.folder.path().join("socket"))
     }
 
+    /// Whether it still runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     fn wait_until_ready(&mut self) -> io::Result<()> {
         for _ in 0..PATIENCE {
             let answer = RespClient::connect(&self.address()).and_then(|mut client| client.call(&["PING"]));
@@ -47,7 +59,7 @@ impl RedisServer {
                 return Ok(());
             }
             if let Some(status) = self.child.try_wait()? {
-                return Err(io::Error::other(format!("redis-server ended: {status}")));
+                return Err(io::Error::other(format!("it ended at once: {status}")));
             }
             sleep(Duration::from_millis(20));
         }

@@ -55,7 +55,12 @@ impl RespClient {
     }
 
     pub fn send(&mut self, args: &[impl AsRef<[u8]>]) -> io::Result<()> {
-        self.stream.write_all(&request(args))
+        self.send_bytes(&request(args))
+    }
+
+    /// What is on the wire already: several requests at once, or none that is whole.
+    pub fn send_bytes(&mut self, wire: &[u8]) -> io::Result<()> {
+        self.stream.write_all(wire)
     }
 
     /// The next reply, pushes included.

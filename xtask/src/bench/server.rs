@@ -1,6 +1,7 @@
 //! Servers under measurement: started on a free port of the loopback, watched through /proc, ended when dropped.
 
 use super::client::Client;
+use crate::shell::target_folder;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -45,8 +46,7 @@ pub(crate) fn built() -> Result<PathBuf, String> {
     if !built.is_ok_and(|s| s.success()) {
         return Err("bench: the release build failed".into());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(PathBuf::from("target"), PathBuf::from);
-    Ok(target.join("release").join("sardine"))
+    Ok(target_folder().join("release").join("sardine"))
 }
 
 /// A running server.

@@ -126,7 +126,7 @@ fn get(call: &mut ServerCall<'_>) -> Done {
 fn set(call: &mut ServerCall<'_>) -> Done {
     let args: Vec<&[u8]> = call.args.iter_from(2).collect();
     if !args.len().is_multiple_of(2) {
-        return Err(Error::wrong_arity("config|set"));
+        return Err(Error::syntax());
     }
     let is_local = call.session.card.is_local();
     call.shared.replace_config(|present| {

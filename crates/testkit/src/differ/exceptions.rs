@@ -1,0 +1,162 @@
+//! The differences that are wanted. docs/differences.md is the list; each row here names its line there and says which
+//! exchanges it explains, as narrowly as it can, or which requests are not sent at all. A test looks the lines up.
+use super::compare::Exchange;
+use crate::resp_value::Value;
+use base::text::parse_i64;
+
+struct Exception {
+    /// Text of the line in docs/differences.md.
+    line: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// Replies that may differ like this.
+    Replies(fn(&Exchange<'_>) -> bool),
+    /// Requests that would leave different data behind: they are not sent.
+    Requests(fn(&[Vec<u8>]) -> bool),
+}
+
+impl Kind {
+    pub(super) fn excuses(self, exchange: &Exchange<'_>) -> bool {
+        matches!(self, Replies(covers) if covers(exchange))
+    }
+
+    pub(super) fn forbids(self, request: &[Vec<u8>]) -> bool {
+        matches!(self, Requests(covers) if covers(request))
+    }
+}
+use Kind::{Replies, Requests};
+
+const EXCEPTIONS: [Exception; 8] = [
+    Exception {
+        line: "COMMAND GETKEYS reads a count of keys as the command itself does",
+        kind: Replies(|exchange| {
+            exchange.name.starts_with("command|getkeys")
+                && is_error(exchange.ours)
+                && !is_error(exchange.theirs)
+        }),
+    },
+    Exception {
+        line: "A failed AUTH, or HELLO with AUTH, is answered wherever it stands in a pipeline",
+        kind: Requests(|request| {
+            let names_another =
+                |pair: &[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"auth") && pair[1] != b"default";
+            let is_either = is_command(request, b"hello") || is_command(request, b"auth");
+            is_either && request.windows(2).any(names_another)
+        }),
+    },
+    Exception {
+        line: "LSET with an index beyond 32 bits is out of range",
+        kind: Requests(|request| {
+            let index = request.get(2).and_then(|word| parse_i64(word));
+            is_command(request, b"lset") && index.is_some_and(|index| i32::try_from(index).is_err())
+        }),
+    },
+    Exception {
+        line: "OBJECT IDLETIME answers an error for a key that exists",
+        kind: Replies(|exchange| {
+            exchange.name == "object|idletime" && is_number(exchange.theirs) && is_error(exchange.ours)
+        }),
+    },
+    Exception {
+        line: "OBJECT ENCODING of a list that was cut says `listpack`",
+        kind: Replies(|exchange| {
+            exchange.name == "object|encoding"
+                && exchange.theirs.text() == Some(b"quicklist")
+                && exchange.ours.text() == Some(b"listpack")
+                && exchange.history.iter().any(|step| CUTS.contains(&&*step.name()))
+        }),
+    },
+    Exception {
+        line: "MEMORY USAGE answers Sardine's own bytes",
+        kind: Replies(|exchange| {
+            exchange.name == "memory|usage" && is_number(exchange.theirs) && is_number(exchange.ours)
+        }),
+    },
+    Exception {
+        line: "SCAN's cursors are positions in hash order",
+        kind: Replies(|exchange| {
+            let goes_on = |value: &Value| match value {
+                Value::Aggregate(_, parts) => parts.first().is_some_and(|cursor| cursor.text() != Some(b"0")),
+                _ => false,
+            };
+            let is_walk = |value: &Value| matches!(value, Value::Aggregate(..));
+            let is_inside = exchange.word(1) != "0" || goes_on(exchange.theirs) || goes_on(exchange.ours);
+            exchange.name == "scan" && is_inside && is_walk(exchange.theirs) && is_walk(exchange.ours)
+        }),
+    },
+    Exception {
+        line: "HELLO and INFO name no modules",
+        kind: Replies(|exchange| {
+            exchange.name == "hello" && without_identity(exchange.theirs) == without_identity(exchange.ours)
+        }),
+    },
+];
+
+/// Whatever can make a list shorter.
+const CUTS: [&str; 15] = [
+    "lpop",
+    "rpop",
+    "lmpop",
+    "blpop",
+    "brpop",
+    "blmpop",
+    "lmove",
+    "blmove",
+    "rpoplpush",
+    "brpoplpush",
+    "lrem",
+    "ltrim",
+    "lset",
+    "sort",
+    "linsert",
+];
+
+/// The line of the document that explains a difference.
+pub(super) fn excuse(exchange: &Exchange<'_>) -> Option<&'static str> {
+    EXCEPTIONS.iter().find(|exception| exception.kind.excuses(exchange)).map(|exception| exception.line)
+}
+
+/// Whether a request is not to be sent.
+pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
+    EXCEPTIONS.iter().any(|exception| exception.kind.forbids(request))
+}
+
+pub(super) fn is_command(request: &[Vec<u8>], name: &[u8]) -> bool {
+    request.first().is_some_and(|word| word.eq_ignore_ascii_case(name))
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Line(b':', _))
+}
+
+pub(super) fn is_error(value: &Value) -> bool {
+    matches!(value, Value::Line(b'-', _))
+}
+
+/// HELLO's answer but for the version, the connection's number, and the modules.
+fn without_identity(value: &Value) -> Option<Vec<&[Value]>> {
+    let Value::Aggregate(_, parts) = value else { return None };
+    let is_identity = |name: &Value| {
+        [&b"version"[..], b"id", b"modules"].iter().any(|identity| name.text() == Some(identity))
+    };
+    Some(parts.chunks(2).filter(|pair| !is_identity(&pair[0])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_exception_is_a_line_of_the_document() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/differences.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        for exception in &EXCEPTIONS {
+            let count = document.lines().filter(|line| line.contains(exception.line)).count();
+            assert_eq!(count, 1, "docs/differences.md does not say: {}", exception.line);
+        }
+    }
+}

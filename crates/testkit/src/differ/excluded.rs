@@ -1,0 +1,112 @@
+//! Commands that no stream contains, each with its reason: what answers with a time, a size or a choice of its own, what
+//! ends connections or the server, what waits. Everything else in the tables is drawn as soon as it is there.
+use command::Flags;
+use server::Grammar;
+
+/// Full names, or a container with `|*` for all its subcommands.
+pub(super) const EXCLUDED: [(&str, &str); 34] = [
+    ("quit", "closes the connection, and every later request with it"),
+    ("client|reply", "whoever is not answered cannot be compared"),
+    ("client|pause", "stops the stream for as long as it says"),
+    ("client|kill", "connections have other numbers and addresses on every server"),
+    ("client|id", "numbers of connections are nobody's promise"),
+    ("client|info", "tells addresses, ages and buffers"),
+    ("client|list", "tells addresses, ages and buffers"),
+    ("client|no-evict", "nothing shows it; the transcripts hold its errors"),
+    ("client|tracking", "invalidations arrive when the server likes"),
+    ("client|caching", "belongs to CLIENT TRACKING"),
+    ("client|trackinginfo", "belongs to CLIENT TRACKING"),
+    ("client|getredir", "belongs to CLIENT TRACKING"),
+    ("command", "lists all commands, of which Sardine has fewer"),
+    ("command|count", "counts all commands, of which Sardine has fewer"),
+    ("command|docs", "its texts are Sardine's own; rows are held against recorded facts"),
+    ("command|info", "rows are held against recorded facts, of one version"),
+    ("command|list", "lists all commands, of which Sardine has fewer"),
+    ("config|set", "is written by hand, with settings that are safe to change"),
+    ("config|rewrite", "writes a file"),
+    ("config|resetstat", "nothing shows it"),
+    ("debug", "looks inside, sleeps, or ends the server"),
+    ("info", "tells sizes, times and counts"),
+    ("latency|*", "tells times"),
+    ("slowlog|*", "tells times"),
+    ("commandlog|*", "tells times"),
+    ("lolwut", "draws at random, and tells the version"),
+    ("memory|doctor", "gives advice by what the process measures"),
+    ("memory|layout", "is Sardine's own"),
+    ("memory|malloc-stats", "tells of the allocator"),
+    ("memory|stats", "tells sizes"),
+    ("memory|purge", "nothing shows it"),
+    ("shutdown", "ends the server"),
+    ("time", "tells the time"),
+    ("lastsave", "tells the time"),
+];
+
+/// Flagged as blocking, but drawn with arguments that do not wait.
+const NEVER_WAITS: [&str; 2] = ["wait", "waitaof"];
+/// Flagged as administration, but as safe as a read.
+const SAFE_ADMINISTRATION: [&str; 2] = ["config|get", "module|list"];
+
+/// Why streams leave it out.
+pub(super) fn reason(grammar: &Grammar) -> Option<&'static str> {
+    let name = grammar.full_name.as_str();
+    if name.ends_with("|help") {
+        return Some("HELP texts are Sardine's own words");
+    }
+    if let Some((_, reason)) = EXCLUDED.iter().find(|(excluded, _)| is_named(excluded, name)) {
+        return Some(reason);
+    }
+    if grammar.flags.has(Flags::BLOCKING) && !NEVER_WAITS.contains(&name) {
+        return Some("would wait");
+    }
+    if grammar.flags.has(Flags::ADMIN) && !SAFE_ADMINISTRATION.contains(&name) && !grammar.is_data {
+        return Some("administers the server, which streams share");
+    }
+    None
+}
+
+/// Requests that no stream contains though their command is drawn: a pattern in CONFIG GET lists settings of all subjects, of
+/// which the two servers have different ones.
+pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
+    let is_pattern = |word: &Vec<u8>| word.iter().any(|byte| b"*?[".contains(byte));
+    match request {
+        [config, get, names @ ..] => {
+            config.eq_ignore_ascii_case(b"config")
+                && get.eq_ignore_ascii_case(b"get")
+                && names.iter().any(is_pattern)
+        }
+        _ => false,
+    }
+}
+
+fn is_named(excluded: &str, name: &str) -> bool {
+    match excluded.strip_suffix("|*") {
+        Some(container) => name.split('|').next() == Some(container),
+        None => excluded == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_stands_for_all_its_subcommands() {
+        assert!(is_named("latency|*", "latency|histogram"));
+        assert!(!is_named("memory|stats", "memory|usage"));
+    }
+
+    #[test]
+    fn data_commands_are_drawn_and_dangerous_ones_are_not() {
+        let drawn: Vec<String> = server::grammars()
+            .into_iter()
+            .filter(|grammar| reason(grammar).is_none())
+            .map(|grammar| grammar.full_name)
+            .collect();
+        for name in ["set", "lpush", "expire", "scan", "object|encoding", "client|setname", "config|get"] {
+            assert!(drawn.iter().any(|drawn| drawn == name), "{name}");
+        }
+        for name in ["shutdown", "debug", "object|help", "client|reply"] {
+            assert!(!drawn.iter().any(|drawn| drawn == name), "{name}");
+        }
+    }
+}

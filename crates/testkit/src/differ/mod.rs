@@ -1,0 +1,82 @@
+//! The differential runner: streams of random requests, drawn from the command table's own grammar, are sent to a real redis-server
+//! and to Sardine, and every reply must be the same; after a stream so must be all that it left in the keyspaces. A stream
+//! that fails is shrunk to its shortest form and told as a transcript.
+//!
+//! `vocabulary` learns what both servers know, `stream` and `request` draw from it with the pools of `values`, `play` sends and
+//! compares by the rules of `compare`, `shrink` shortens, `told` prints. Commands come from the tables by themselves; those
+//! that cannot be compared are in `excluded`, wanted differences in `exceptions`, and Redis's own changes between its versions
+//! in `versions`, each with its reason.
+//!
+//! A stream is named by its seed alone: whoever has seed and peer can play it again.
+mod compare;
+mod exceptions;
+mod excluded;
+mod play;
+mod request;
+mod shrink;
+mod stream;
+mod told;
+mod values;
+mod versions;
+mod vocabulary;
+
+pub use play::Difference;
+pub use stream::Step;
+pub use vocabulary::Vocabulary;
+
+use crate::resp_client::{Address, RespClient};
+use play::Players;
+use std::io;
+
+/// Two servers, both of them ours to empty as often as we like.
+pub struct Differ {
+    ours: Address,
+    theirs: Address,
+    vocabulary: Vocabulary,
+}
+
+/// A stream that was played.
+pub struct Played {
+    pub request_count: usize,
+    pub difference: Option<Difference>,
+}
+
+impl Differ {
+    /// `groups` as [`Vocabulary::learn`] takes them.
+    pub fn new(ours: Address, theirs: Address, groups: &[String]) -> io::Result<Differ> {
+        let mut clients = (RespClient::connect(&ours)?, RespClient::connect(&theirs)?);
+        let vocabulary = Vocabulary::learn(&mut clients.0, &mut clients.1, groups)?;
+        Ok(Differ { ours, theirs, vocabulary })
+    }
+
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    pub fn play(&self, seed: u64) -> io::Result<Played> {
+        let steps = stream::draw(seed, &self.vocabulary);
+        let difference = self.players().play(&steps)?;
+        Ok(Played { request_count: steps.len(), difference })
+    }
+
+    /// The shortest stream found that fails on the same command.
+    pub fn shrink(&self, difference: &Difference) -> io::Result<Difference> {
+        let subject = &difference.subject;
+        let players = self.players();
+        let mut best = difference.clone();
+        shrink::shrink(difference.steps.clone(), &mut |candidate| {
+            if !candidate.iter().all(|step| stream::may_send(&step.request, &self.vocabulary)) {
+                return Ok(false);
+            }
+            let found = players.replay(candidate)?.filter(|found| found.subject == *subject);
+            let fails = found.is_some();
+            best = found.unwrap_or_else(|| best.clone());
+            Ok(fails)
+        })?;
+        Ok(best)
+    }
+
+    fn players(&self) -> Players<'_> {
+        Players { ours: self.ours.clone(), theirs: self.theirs.clone(), vocabulary: &self.vocabulary }
+    }
+}

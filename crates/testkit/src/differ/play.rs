@@ -1,0 +1,283 @@
+//! Playing a stream to both servers, from empty keyspaces on, and finding the first answers that differ: those of the stream, then those
+//! of questions about all that is left in the keyspaces.
+//!
+//! Requests in a row on one connection go out together, so that batches are tested as well as requests.
+use super::compare::{self, Exchange};
+use super::stream::{CONNECTIONS, Step};
+use super::told;
+use super::vocabulary::Vocabulary;
+use crate::resp_client::{Address, RespClient, request};
+use crate::resp_value::Value;
+use std::io;
+use std::slice::from_ref;
+
+/// What is sent before answers are read; less than sockets buffer, so that nobody waits for the other.
+const BATCH_BYTES_MAX: usize = 64 * 1024;
+const DATABASES: usize = 16;
+
+/// The first answers that differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// What led to it, the last step included.
+    pub(super) steps: Vec<Step>,
+    pub(super) theirs: Answer,
+    pub(super) ours: Answer,
+    /// The answers of the peer to all steps.
+    pub(super) answers: Vec<Value>,
+    /// The command that differs: differences of one are told once.
+    pub subject: String,
+}
+
+/// A server that is gone, or says nothing for a long time, has no answer but this.
+pub(super) type Answer = Result<Value, String>;
+
+/// Both servers, and what may be said to them.
+pub(super) struct Players<'p> {
+    pub(super) ours: Address,
+    pub(super) theirs: Address,
+    pub(super) vocabulary: &'p Vocabulary,
+}
+
+impl Players<'_> {
+    /// An error is the peer's fault, or the machine's.
+    pub(super) fn play(&self, steps: &[Step]) -> io::Result<Option<Difference>> {
+        match Game::begin(self) {
+            Ok(mut game) => match game.play(steps)? {
+                Some(difference) => Ok(Some(difference)),
+                None => game.compare_keyspaces(),
+            },
+            Err(failure) => failure.outcome(steps),
+        }
+    }
+
+    /// The steps only, of which the last ones may be questions about the keyspaces.
+    pub(super) fn replay(&self, steps: &[Step]) -> io::Result<Option<Difference>> {
+        match Game::begin(self) {
+            Ok(mut game) => game.play(steps),
+            Err(failure) => failure.outcome(steps),
+        }
+    }
+}
+
+/// What no answer of ours makes of a stream.
+fn silence(steps: &[Step], answers: &[Value], error: &io::Error) -> Difference {
+    let nothing = Value::Line(b'+', b"...".to_vec());
+    Difference {
+        steps: steps.to_vec(),
+        theirs: Ok(answers.last().cloned().unwrap_or(nothing)),
+        ours: Err(error.to_string()),
+        answers: answers.to_vec(),
+        subject: "no answer".to_owned(),
+    }
+}
+
+/// Steps in a row that share a connection, and are not too much to be sent at once.
+fn batches(steps: &[Step]) -> Vec<&[Step]> {
+    let mut batches = Vec::new();
+    for run in steps.chunk_by(|a, b| a.connection == b.connection) {
+        let (mut start, mut bytes) = (0, 0);
+        for (index, step) in run.iter().enumerate() {
+            let len: usize = step.request.iter().map(|word| word.len() + 16).sum();
+            if bytes + len > BATCH_BYTES_MAX && index > start {
+                batches.push(&run[start..index]);
+                (start, bytes) = (index, 0);
+            }
+            bytes += len;
+        }
+        batches.push(&run[start..]);
+    }
+    batches
+}
+
+/// Whose server could not be emptied.
+enum Failure {
+    Ours(io::Error),
+    Theirs(io::Error),
+}
+
+impl Failure {
+    fn outcome(self, steps: &[Step]) -> io::Result<Option<Difference>> {
+        match self {
+            Failure::Theirs(error) => Err(error),
+            Failure::Ours(error) => Ok(Some(silence(steps, &[], &error))),
+        }
+    }
+}
+
+struct Game<'p> {
+    vocabulary: &'p Vocabulary,
+    ours: Vec<RespClient>,
+    theirs: Vec<RespClient>,
+    steps: Vec<Step>,
+    answers: Vec<Value>,
+}
+
+impl<'p> Game<'p> {
+    /// Empties both servers and sets their settings back.
+    fn begin(players: &Players<'p>) -> Result<Game<'p>, Failure> {
+        let begin = |address: &Address| {
+            let mut side = RespClient::connect(address)?;
+            side.call(&["FLUSHALL"])?;
+            for (name, values) in &players.vocabulary.settings {
+                side.call(&["CONFIG", "SET", name, values[0]])?;
+            }
+            CONNECTIONS.iter().map(|_| RespClient::connect(address)).collect::<io::Result<Vec<RespClient>>>()
+        };
+        Ok(Game {
+            vocabulary: players.vocabulary,
+            theirs: begin(&players.theirs).map_err(Failure::Theirs)?,
+            ours: begin(&players.ours).map_err(Failure::Ours)?,
+            steps: Vec::new(),
+            answers: Vec::new(),
+        })
+    }
+
+    fn play(&mut self, steps: &[Step]) -> io::Result<Option<Difference>> {
+        for batch in batches(steps) {
+            if let Some(difference) = self.play_batch(batch)? {
+                return Ok(Some(difference));
+            }
+        }
+        Ok(None)
+    }
+
+    fn play_batch(&mut self, batch: &[Step]) -> io::Result<Option<Difference>> {
+        let connection = batch[0].connection;
+        let wire: Vec<u8> = batch.iter().flat_map(|step| request(&step.request)).collect();
+        self.theirs[connection].send_bytes(&wire)?;
+        let sent = self.ours[connection].send_bytes(&wire);
+        for step in batch {
+            let theirs = self.theirs[connection].receive().map_err(|error| self.blame(&error, step))?;
+            let ours = sent.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
+            let ours = ours.and_then(|()| self.ours[connection].receive());
+            self.steps.push(step.clone());
+            self.answers.push(theirs.clone());
+            match ours {
+                Err(error) => return Ok(Some(silence(&self.steps, &self.answers, &error))),
+                Ok(ours) if !self.agree(&theirs, &ours) => return Ok(Some(self.difference(theirs, ours))),
+                Ok(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The peer does not answer a step.
+    fn blame(&self, error: &io::Error, step: &Step) -> io::Error {
+        let (steps, last) =
+            (told::transcript(&self.steps, &self.answers), told::transcript(from_ref(step), &[]));
+        io::Error::other(format!("the peer does not answer ({error}) the last of\n{steps}{last}"))
+    }
+
+    /// Whether the answers to the last step do.
+    fn agree(&self, theirs: &Value, ours: &Value) -> bool {
+        let Some((step, history)) = self.steps.split_last() else { return true };
+        let name = compare::full_name(&step.request, self.vocabulary);
+        let exchange = Exchange { name, request: &step.request, theirs, ours, history };
+        compare::agree(&exchange, self.vocabulary)
+    }
+
+    fn difference(&self, theirs: Value, ours: Value) -> Difference {
+        let last = self.steps.last().map(|step| compare::full_name(&step.request, self.vocabulary));
+        Difference {
+            steps: self.steps.clone(),
+            theirs: Ok(theirs),
+            ours: Ok(ours),
+            answers: self.answers.clone(),
+            subject: last.unwrap_or_default(),
+        }
+    }
+
+    /// Asks both for every key of every database: its type, its encoding, its deadline, its value.
+    fn compare_keyspaces(&mut self) -> io::Result<Option<Difference>> {
+        let connection = 0;
+        self.ask(connection, &[&["RESET"]])?;
+        for db in 0..DATABASES {
+            let index = db.to_string();
+            if let Some(difference) = self.ask(connection, &[&["SELECT", &index], &["KEYS", "*"]])? {
+                return Ok(Some(difference));
+            }
+            let keys = self.last_keys();
+            if let Some(difference) = self.compare_keys(connection, &keys)? {
+                return Ok(Some(difference));
+            }
+            if keys.is_empty() {
+                self.forget(2);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the last answer lists.
+    fn last_keys(&self) -> Vec<Vec<u8>> {
+        match self.answers.last() {
+            Some(Value::Aggregate(_, keys)) => {
+                keys.iter().filter_map(|key| key.text().map(<[u8]>::to_vec)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn compare_keys(&mut self, connection: usize, keys: &[Vec<u8>]) -> io::Result<Option<Difference>> {
+        for key in keys {
+            let facts: [&[&[u8]]; 3] =
+                [&[b"OBJECT", b"ENCODING", key], &[b"PEXPIRETIME", key], &[b"TYPE", key]];
+            if let Some(difference) = self.ask(connection, &facts)? {
+                return Ok(Some(difference));
+            }
+            let kind = self.answers.last().and_then(Value::text).unwrap_or_default().to_vec();
+            if let Some(difference) = self.ask(connection, &[&content(&kind, key)])? {
+                return Ok(Some(difference));
+            }
+            self.forget(4);
+        }
+        Ok(None)
+    }
+
+    fn ask(
+        &mut self,
+        connection: usize,
+        questions: &[&[impl AsRef<[u8]>]],
+    ) -> io::Result<Option<Difference>> {
+        let step = |question: &&[_]| Step { connection, request: words(question) };
+        let steps: Vec<Step> = questions.iter().map(step).collect();
+        self.play_batch(&steps)
+    }
+
+    /// Questions that were answered alike lead to nothing.
+    fn forget(&mut self, count: usize) {
+        self.steps.truncate(self.steps.len() - count);
+        self.answers.truncate(self.answers.len() - count);
+    }
+}
+
+fn words(question: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
+    question.iter().map(|word| word.as_ref().to_vec()).collect()
+}
+
+/// The request that answers all of a value.
+fn content<'k>(kind: &[u8], key: &'k [u8]) -> Vec<&'k [u8]> {
+    match kind {
+        b"list" => vec![b"LRANGE", key, b"0", b"-1"],
+        b"hash" => vec![b"HGETALL", key],
+        b"set" => vec![b"SMEMBERS", key],
+        b"zset" => vec![b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+        b"stream" => vec![b"XRANGE", key, b"-", b"+"],
+        _ => vec![b"GET", key],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(connection: usize, len: usize) -> Step {
+        Step { connection, request: vec![vec![b'x'; len]] }
+    }
+
+    #[test]
+    fn a_batch_is_a_run_on_one_connection_that_sockets_can_buffer() {
+        let steps = [step(0, 1), step(0, 1), step(1, 1), step(0, 40_000), step(0, 40_000), step(0, 1)];
+        let lens: Vec<usize> = batches(&steps).iter().map(|batch| batch.len()).collect();
+        assert_eq!(lens, [2, 1, 1, 2]);
+    }
+}

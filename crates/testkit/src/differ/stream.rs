@@ -1,0 +1,52 @@
+//! A stream: requests on a few connections, drawn from one seed. The second connection speaks RESP3, the others RESP2, until a HELLO
+//! in the stream says otherwise.
+use super::vocabulary::Vocabulary;
+use super::{exceptions, excluded, request, versions};
+use base::random::Random;
+
+/// Names of connections, as transcripts have them.
+pub(super) const CONNECTIONS: [&str; 3] = ["A", "B", "C"];
+const STEPS_MIN: u64 = 20;
+const STEPS_MAX: u64 = 220;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The index of its connection.
+    pub(super) connection: usize,
+    pub(super) request: Vec<Vec<u8>>,
+}
+
+impl Step {
+    /// The command, in lower case.
+    pub(super) fn name(&self) -> String {
+        self.request
+            .first()
+            .map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
+            .unwrap_or_default()
+    }
+}
+
+/// The stream of a seed: the same whenever both servers know the same commands.
+pub(super) fn draw(seed: u64, vocabulary: &Vocabulary) -> Vec<Step> {
+    let mut random = Random::new(seed);
+    let hello = ["HELLO", "3"].map(|word| word.as_bytes().to_vec());
+    let mut steps = vec![Step { connection: 1, request: hello.to_vec() }];
+    let mut connection = 0;
+    for _ in 0..STEPS_MIN + random.below(STEPS_MAX - STEPS_MIN) {
+        if random.below(8) == 0 {
+            connection = random.below(CONNECTIONS.len() as u64) as usize;
+        }
+        let request = request::any(&mut random, vocabulary);
+        if may_send(&request, vocabulary) {
+            steps.push(Step { connection, request });
+        }
+    }
+    steps
+}
+
+/// Whether both servers are known to do the same with it.
+pub(super) fn may_send(request: &[Vec<u8>], vocabulary: &Vocabulary) -> bool {
+    !excluded::forbid(request)
+        && !exceptions::forbid(request)
+        && !versions::forbid(request, vocabulary.version)
+}

@@ -1,0 +1,208 @@
+//! What arguments are drawn from: few keys, so that requests meet, and values at which commands decide.
+//!
+//! Times lie far apart and far ahead, or behind: two clocks that differ by a little order them alike. Offsets stay small or
+//! are out of range, so that no request asks for a string of half a gigabyte.
+use command::Group;
+
+/// Keys that belong to a type by habit, so that requests of a family find what they want more often than not.
+pub(super) const STRING_KEYS: [&str; 5] = ["s:1", "s:2", "s:3", "{tag}s", ""];
+pub(super) const LIST_KEYS: [&str; 4] = ["l:1", "l:2", "l:3", "{tag}l"];
+pub(super) const HASH_KEYS: [&str; 3] = ["h:1", "h:2", "{tag}h"];
+pub(super) const SET_KEYS: [&str; 4] = ["t:1", "t:2", "t:3", "{tag}t"];
+pub(super) const SORTED_SET_KEYS: [&str; 3] = ["z:1", "z:2", "{tag}z"];
+pub(super) const STREAM_KEYS: [&str; 2] = ["x:1", "x:2"];
+pub(super) const KEY_POOLS: [&[&str]; 6] =
+    [&STRING_KEYS, &LIST_KEYS, &HASH_KEYS, &SET_KEYS, &SORTED_SET_KEYS, &STREAM_KEYS];
+
+/// Where a family's commands look first; None: anywhere.
+pub(super) fn home(group: Group) -> Option<&'static [&'static str]> {
+    match group {
+        Group::String | Group::Bitmap | Group::Hyperloglog => Some(&STRING_KEYS),
+        Group::List => Some(&LIST_KEYS),
+        Group::Hash => Some(&HASH_KEYS),
+        Group::Set => Some(&SET_KEYS),
+        Group::SortedSet | Group::Geo => Some(&SORTED_SET_KEYS),
+        Group::Stream => Some(&STREAM_KEYS),
+        _ => None,
+    }
+}
+
+pub(super) const INTEGERS: [&str; 20] = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "-2",
+    "-3",
+    "5",
+    "10",
+    "-10",
+    "100",
+    "20",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "4294967296",
+    "x",
+    "1.5",
+    "",
+    "+1",
+];
+/// Past, out of range, or none.
+pub(super) const WRONG_TIMES: [&str; 8] =
+    ["0", "-1", "-100", "x", "", "9223372036854775807", "-9223372036854775808", "9223372036854775"];
+pub(super) const DOUBLES: [&str; 14] = [
+    "0",
+    "1",
+    "0.1",
+    "-2.5",
+    "3.0e3",
+    "1e-17",
+    "123456789.125",
+    "inf",
+    "-inf",
+    "nan",
+    "y",
+    "",
+    " 1",
+    "1e400",
+];
+pub(super) const STRINGS: [&str; 24] = [
+    "",
+    "a",
+    "b",
+    "abc",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "10",
+    "127",
+    "-129",
+    "65536",
+    "3.5",
+    "1e3",
+    "007",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "b c\r\n",
+    "-0",
+    "*",
+    "0123456789012345678901234567890123456789012345678901234567890123456789",
+    "01234567890123456789012345678901234567890123",
+    "012345678901234567890123456789012345678901234",
+];
+pub(super) const PATTERNS: [&str; 12] =
+    ["*", "s:*", "[a-l]*", "?:1", "nothing", "", "*:[^1]", "l\\:1", "h:*->a", "#", "nosort", "{tag}?"];
+
+/// Integers of which large ones cost what they say: counts that become lengths in bytes or bits.
+const OFFSETS: [&str; 16] = [
+    "0",
+    "1",
+    "2",
+    "7",
+    "8",
+    "9",
+    "31",
+    "63",
+    "64",
+    "100",
+    "1000",
+    "2000",
+    "-1",
+    "4294967296",
+    "9223372036854775807",
+    "x",
+];
+const BITFIELD_OFFSETS: [&str; 10] = ["0", "1", "7", "8", "100", "#0", "#1", "#20", "-1", "#x"];
+const ENCODINGS: [&str; 12] = ["u8", "i8", "u1", "i1", "u63", "i64", "u64", "i65", "u0", "i5", "x", "U8"];
+const BITS: [&str; 5] = ["0", "1", "2", "-1", "x"];
+const DATABASES: [&str; 10] = ["0", "0", "1", "1", "2", "2", "15", "16", "-1", "x"];
+const PROTOCOLS: [&str; 6] = ["2", "3", "2", "3", "4", "x"];
+const TYPES: [&str; 8] = ["string", "list", "hash", "set", "zset", "stream", "LIST", "nothing"];
+const NAMES: [&str; 6] = ["one", "two", "three", "", "with space", "b\u{e9}"];
+const TIMEOUTS: [&str; 4] = ["0", "1", "-1", "x"];
+/// One server alone: any other number would wait.
+const REPLICAS: [&str; 4] = ["0", "0", "-1", "x"];
+const COMMAND_NAMES: [&str; 6] = ["get", "set", "lpush", "nothing", "OBJECT", "config|get"];
+
+/// A pool for an argument of this name, of one command (in lower case) or of all (`*`); the first that fits counts.
+struct Named {
+    command: &'static str,
+    argument: &'static str,
+    pool: &'static [&'static str],
+}
+
+const fn named(command: &'static str, argument: &'static str, pool: &'static [&'static str]) -> Named {
+    Named { command, argument, pool }
+}
+
+const NAMED: [Named; 25] = [
+    named("scan", "cursor", &["0"]),
+    named("scan", "count", &["1000", "5000", "100000", "0", "-1", "x"]),
+    named("scan", "type", &TYPES),
+    named("select", "index", &DATABASES),
+    named("swapdb", "*", &DATABASES),
+    named("bitfield", "offset", &BITFIELD_OFFSETS),
+    named("bitfield_ro", "offset", &BITFIELD_OFFSETS),
+    named("setbit", "value", &BITS),
+    named("*", "offset", &OFFSETS),
+    named("*", "bit", &BITS),
+    named("*", "encoding", &ENCODINGS),
+    named("*", "db", &DATABASES),
+    named("*", "destination-db", &DATABASES),
+    named("*", "protover", &PROTOCOLS),
+    named("*", "libname", &NAMES),
+    named("*", "libver", &NAMES),
+    named("*", "connection-name", &NAMES),
+    named("*", "clientname", &NAMES),
+    named("*", "username", &["default", "nobody"]),
+    named("*", "password", &["", "secret"]),
+    named("*", "timeout", &TIMEOUTS),
+    named("*", "numreplicas", &REPLICAS),
+    named("*", "numlocal", &REPLICAS),
+    named("*", "command-name", &COMMAND_NAMES),
+    named("*", "client-id", &["0", "-1", "x", "987654321"]),
+];
+
+/// The pool of an argument that has one by its name.
+pub(super) fn pool(command: &str, argument: &str) -> Option<&'static [&'static str]> {
+    let is = |pattern: &str, name: &str| pattern == "*" || pattern == name;
+    NAMED.iter().find(|n| is(n.command, command) && is(n.argument, argument)).map(|n| n.pool)
+}
+
+/// Settings that streams run under and change, each with values that either server takes or refuses; the first is the
+/// default, with which every stream begins. A `list-max-listpack-size` of 0 is not among them: Redis never returns from the
+/// push that follows.
+pub(super) const SETTINGS: [(&str, &[&str]); 9] = [
+    ("list-max-listpack-size", &["-2", "4", "-1", "128", "1", "-6", "x"]),
+    ("list-compress-depth", &["0", "1", "2", "-1"]),
+    ("hash-max-listpack-entries", &["128", "4", "512"]),
+    ("hash-max-listpack-value", &["64", "8"]),
+    ("set-max-intset-entries", &["512", "4"]),
+    ("set-max-listpack-entries", &["128", "4"]),
+    ("zset-max-listpack-entries", &["128", "4"]),
+    ("zset-max-listpack-value", &["64", "8"]),
+    ("maxmemory-policy", &["noeviction"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_of_one_command_comes_before_those_of_all() {
+        assert_eq!(pool("bitfield", "offset"), Some(&BITFIELD_OFFSETS[..]));
+        assert_eq!(pool("setrange", "offset"), Some(&OFFSETS[..]));
+        assert_eq!(pool("swapdb", "index1"), Some(&DATABASES[..]));
+        assert_eq!(pool("get", "key"), None);
+    }
+
+    #[test]
+    fn no_pool_is_empty() {
+        assert!(NAMED.iter().all(|named| !named.pool.is_empty()));
+        assert!(SETTINGS.iter().all(|(_, values)| !values.is_empty()));
+    }
+}

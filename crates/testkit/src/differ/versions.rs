@@ -1,0 +1,75 @@
+//! What Redis itself has changed between older versions, which a machine may have, and the one that is the specification:
+//! right here, and otherwise there. Nothing of this is Sardine's doing.
+use super::compare::Exchange;
+use super::exceptions::Kind::{self, Replies, Requests};
+use super::exceptions::{is_command, is_error};
+use crate::transcript::Version;
+
+struct Change {
+    /// The first version that does as Sardine does.
+    since: Version,
+    what: &'static str,
+    kind: Kind,
+}
+
+const CHANGES: [Change; 4] = [
+    Change {
+        since: (7, 2),
+        what: "a list of one node is a listpack",
+        kind: Replies(|exchange| {
+            exchange.name == "object|encoding"
+                && exchange.theirs.text() == Some(b"quicklist")
+                && exchange.ours.text() == Some(b"listpack")
+        }),
+    },
+    Change {
+        since: (7, 2),
+        what: "counts that have no absolute value are refused",
+        kind: Requests(|request| {
+            let is_concerned = [&b"lrem"[..], b"lpos"].iter().any(|name| is_command(request, name));
+            is_concerned && request.iter().any(|word| word == b"-9223372036854775808")
+        }),
+    },
+    Change {
+        since: (8, 0),
+        what: "an empty cursor of SCAN is an error, not 0",
+        kind: Replies(|exchange| {
+            exchange.name == "scan" && exchange.word(1).is_empty() && is_error(exchange.ours)
+        }),
+    },
+    Change {
+        since: (7, 2),
+        what: "COMMAND GETKEYS looks for the command before it counts its arguments",
+        kind: Replies(|exchange| {
+            exchange.name.starts_with("command|getkeys")
+                && is_error(exchange.theirs)
+                && is_error(exchange.ours)
+        }),
+    },
+];
+
+/// The change that explains a difference from this peer.
+pub(super) fn excuse(exchange: &Exchange<'_>, peer: Version) -> Option<&'static str> {
+    changes_after(peer).find(|change| change.kind.excuses(exchange)).map(|change| change.what)
+}
+
+/// Whether this peer would be left with other data.
+pub(super) fn forbid(request: &[Vec<u8>], peer: Version) -> bool {
+    changes_after(peer).any(|change| change.kind.forbids(request))
+}
+
+fn changes_after(peer: Version) -> impl Iterator<Item = &'static Change> {
+    CHANGES.iter().filter(move |change| peer < change.since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_counts_for_peers_before_it_only() {
+        let request = ["LREM", "l", "-9223372036854775808", "a"].map(|word| word.as_bytes().to_vec());
+        assert!(forbid(&request, (7, 0)));
+        assert!(!forbid(&request, (8, 0)));
+    }
+}

@@ -1,0 +1,29 @@
+//! A short run of the differential runner: random streams of requests to a real redis-server, whichever version is
+//! installed, and to a server in this process. `cargo xtask differ` runs it for longer.
+use server::{Clock, Config, Log};
+use testkit::differ::Differ;
+use testkit::in_process::InProcess;
+use testkit::redis_server::{RedisServer, skip_without};
+
+/// About ten thousand requests, some seconds.
+const STREAM_COUNT: u64 = 80;
+/// Different from day to day would be a test that fails for no change: the long run draws others.
+const FIRST_SEED: u64 = 1_000_000;
+
+#[test]
+fn random_streams_are_answered_as_a_real_redis_server_answers_them() {
+    let Some(redis) = RedisServer::start().unwrap() else { return skip_without("redis-server") };
+    let config = Config { shard_bits: 8, worker_threads: 2, ..InProcess::config() };
+    let sardine = server::start(config, Clock::real(), Log::silent()).expect("loopback has a free port");
+    let differ = Differ::new(sardine.addresses[0].into(), redis.address(), &[]).unwrap();
+    let mut request_count = 0;
+    for seed in FIRST_SEED..FIRST_SEED + STREAM_COUNT {
+        let played = differ.play(seed).unwrap();
+        request_count += played.request_count;
+        if let Some(difference) = played.difference {
+            let shortest = differ.shrink(&difference).unwrap();
+            panic!("seed {seed}: {} is answered otherwise\n{shortest}", difference.subject);
+        }
+    }
+    assert!(request_count > 5_000, "only {request_count} requests were compared");
+}

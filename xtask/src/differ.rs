@@ -1,0 +1,18 @@
+//! `cargo xtask differ`: the differential runner by hand. It lives in testkit (`crates/testkit/src/differ`); this builds the
+//! server and the runner, and starts one with the other.
+//!
+//! Options are the runner's: `--requests N`, `--streams N`, `--seed S`, `--peer COMMAND`, `--groups string,list,keys,...`, `--shards N`,
+//! `--workers N`. `--release` builds both as users get them.
+use crate::shell::{Outcome, cargo, execute, target_folder};
+
+pub(crate) fn run(args: &[&str]) -> Outcome {
+    let is_release = args.contains(&"--release");
+    let options: Vec<&str> = args.iter().copied().filter(|arg| *arg != "--release").collect();
+    let (profile, folder): (&[&str], &str) =
+        if is_release { (&["--release"], "release") } else { (&[], "debug") };
+    execute(cargo().args(["build", "--quiet", "--package", "tools"]).args(profile))?;
+    let mut runner = cargo();
+    runner.args(["run", "--quiet", "--package", "testkit", "--example", "differ"]).args(profile);
+    runner.arg("--").arg("--sardine").arg(target_folder().join(folder).join("sardine")).args(options);
+    execute(&mut runner)
+}
