@@ -64,19 +64,26 @@ pub(super) fn reason(grammar: &Grammar) -> Option<&'static str> {
     None
 }
 
-/// Requests that no stream contains though their command is drawn: a pattern in CONFIG GET lists settings of all subjects, of
-/// which the two servers have different ones.
+/// Requests that no stream contains though their command is drawn: patterns in CONFIG GET, which list settings of all
+/// subjects, of which the two servers have different ones; and deadlines so near that the two clocks could disagree on
+/// what is gone, or on which of two is the later.
 pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
+    let is = |index: usize, name: &str| {
+        request.get(index).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+    };
     let is_pattern = |word: &Vec<u8>| word.iter().any(|byte| b"*?[".contains(byte));
-    match request {
-        [config, get, names @ ..] => {
-            config.eq_ignore_ascii_case(b"config")
-                && get.eq_ignore_ascii_case(b"get")
-                && names.iter().any(is_pattern)
-        }
-        _ => false,
-    }
+    let is_listing = is(0, "config") && is(1, "get") && request.iter().any(is_pattern);
+    let is_near = |index: usize| {
+        let time = request.get(index).and_then(|word| base::text::parse_i64(word));
+        time.is_some_and(|time| (1..NEAR).contains(&time))
+    };
+    let is_deadline = |index: usize| is(index, "ex") || is(index, "px");
+    let has_third = ["expire", "pexpire", "setex", "psetex"].iter().any(|name| is(0, name));
+    is_listing || has_third && is_near(2) || (1..request.len()).any(|at| is_deadline(at) && is_near(at + 1))
 }
+
+/// In seconds or milliseconds; what streams draw on purpose is further away.
+const NEAR: i64 = 100_000;
 
 fn is_named(excluded: &str, name: &str) -> bool {
     match excluded.strip_suffix("|*") {
@@ -93,6 +100,20 @@ mod tests {
     fn a_container_stands_for_all_its_subcommands() {
         assert!(is_named("latency|*", "latency|histogram"));
         assert!(!is_named("memory|stats", "memory|usage"));
+    }
+
+    #[test]
+    fn near_deadlines_and_patterns_of_settings_are_not_sent() {
+        let forbids = |line: &str| {
+            forbid(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<Vec<u8>>>())
+        };
+        for line in ["PSETEX k 3 v", "set k v px 10", "EXPIRE k 1 GT", "config get *"] {
+            assert!(forbids(line), "{line}");
+        }
+        for line in ["SETEX k 200000 v", "SET k 3", "EXPIRE k -1", "EXPIREAT k 5", "CONFIG GET hz", "KEYS *"]
+        {
+            assert!(!forbids(line), "{line}");
+        }
     }
 
     #[test]
