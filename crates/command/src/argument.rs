@@ -13,6 +13,18 @@ pub(crate) fn count(text: &[u8]) -> Result<u64, Error> {
     parse_i64(text).and_then(|n| u64::try_from(n).ok()).ok_or_else(Error::not_positive)
 }
 
+/// The number of a database, of which there are so many.
+pub(crate) fn database(text: &[u8], databases: u16) -> Result<u16, Error> {
+    let index = i32::try_from(int(text)?);
+    let index = index.map_err(|_| Error::not_between(i64::from(i32::MIN), i64::from(i32::MAX)))?;
+    nth_database(index, databases).ok_or_else(Error::no_such_db)
+}
+
+/// The database that `index` names, if there is one.
+pub(crate) fn nth_database(index: i32, databases: u16) -> Option<u16> {
+    u16::try_from(index).ok().filter(|db| *db < databases)
+}
+
 /// Whether `text` is the option `word` (given in upper case), in any case.
 pub(crate) fn is_word(text: &[u8], word: &str) -> bool {
     text.eq_ignore_ascii_case(word.as_bytes())

@@ -122,6 +122,17 @@ impl Error {
 
     // The keyspace.
 
+    pub fn no_such_db() -> Error {
+        fixed("ERR DB index is out of range")
+    }
+    /// SWAPDB's "first" or "second" number is none.
+    pub fn invalid_db(which: &str) -> Error {
+        Error(Cow::Owned(format!("ERR invalid {which} DB index")))
+    }
+    /// A key copied or moved onto itself.
+    pub fn same_key() -> Error {
+        fixed("ERR source and destination objects are the same")
+    }
     pub fn invalid_cursor() -> Error {
         fixed("ERR invalid cursor")
     }

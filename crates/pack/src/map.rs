@@ -1,6 +1,6 @@
 //! A map from byte strings to small payloads, ordered by hash: the keyspace, later hashes and sets. Leaves hold
 //! tagged entries `key, meta, payload`, in order of insertion within a leaf. An entry may own one value outside, behind
-//! a pointer (`V`, shared on clone, copied on write). Cloning the map costs one increment.
+//! a pointer (`V`, shared on clone or by [`Occupied::share_outside`], copied on write). Cloning the map costs one increment.
 //!
 //! No table ever doubles: a leaf that grows over its limit is split, one that shrinks far under it joins a neighbour,
 //! and that is all that an edit can cost. Looking up an entry to edit it copies nothing; the first change copies
@@ -9,7 +9,7 @@
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::order::ByHash;
 pub use crate::order::OrderRange;
-use crate::shared::Shared;
+pub use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::tagged::{COUNT_MAX, Draft, NOTE_NONE, Slot, Tagged, joined_note};
 use crate::tree::{Node, Path, Tree};
@@ -28,7 +28,7 @@ pub struct Found<'a, V> {
 pub struct Removed<V> {
     pub meta: u8,
     pub inline: Vec<u8>,
-    pub outside: Option<V>,
+    pub outside: Option<Shared<V>>,
 }
 
 #[derive(Clone)]
@@ -276,7 +276,7 @@ impl<V: Clone> Map<V> {
         let leaf = self.tree.leaf_mut(path);
         let parts = leaf.parts(slot);
         let (meta, inline) = (parts.meta, parts.inline.to_vec());
-        let outside = leaf.remove(slot).map(Shared::into_value);
+        let outside = leaf.remove(slot);
         self.len -= 1;
         Removed { meta, inline, outside }
     }
@@ -388,6 +388,11 @@ impl<'m, V: Clone> Occupied<'m, V> {
         self.tagged().outside(self.slot)
     }
 
+    /// Another owner of the outside value, which is copied when either writes.
+    pub fn share_outside(&self) -> Option<Shared<V>> {
+        self.tagged().share_outside(self.slot)
+    }
+
     pub fn set_meta(&mut self, meta: u8) {
         let slot = self.slot;
         self.tagged_mut().set_meta(slot, meta);
@@ -410,13 +415,13 @@ impl<'m, V: Clone> Occupied<'m, V> {
         mut self,
         meta: u8,
         inline: &[u8],
-        outside: Option<V>,
+        outside: Option<Shared<V>>,
         notes: &mut impl Notes<V>,
-    ) -> Option<V> {
+    ) -> Option<Shared<V>> {
         let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
-        let old = self.tagged_mut().replace(slot, &draft, outside.map(Shared::new));
+        let old = self.tagged_mut().replace(slot, &draft, outside);
         self.settle(notes);
-        old.map(Shared::into_value)
+        old
     }
 
     /// Replaces meta and inline payload and leaves the outside value where it is.
@@ -459,11 +464,11 @@ impl<'m, V: Clone> Occupied<'m, V> {
 }
 
 impl<'m, V: Clone> Vacant<'m, V> {
-    pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<V>, notes: &mut impl Notes<V>) {
+    pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<Shared<V>>, notes: &mut impl Notes<V>) {
         let path = self.planted();
         let leaf = self.map.tree.leaf_mut(&path);
         let draft = Draft { tag: self.hash.tag(), meta, key: self.key, inline };
-        leaf.push(&draft, outside.map(Shared::new));
+        leaf.push(&draft, outside);
         let is_over = leaf.is_over();
         self.map.len += 1;
         if is_over {

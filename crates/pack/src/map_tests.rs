@@ -65,6 +65,14 @@ fn check(map: &Map<Counted>) {
     assert_eq!(entries, map.len());
 }
 
+/// Puts a value under `key`, whatever was there.
+fn put(map: &mut Map<Counted>, key: &[u8], inline: &[u8], outside: Option<Shared<Counted>>) {
+    match map.entry(&SEED, SEED.hash(key), key) {
+        Entry::Vacant(entry) => entry.insert(0, inline, outside, &mut ()),
+        Entry::Occupied(entry) => drop(entry.replace(0, inline, outside, &mut ())),
+    }
+}
+
 /// One random edit of both.
 fn step(
     map: &mut Map<Counted>,
@@ -80,7 +88,7 @@ fn step(
     let inline: Vec<u8> = (0..random.below(longest)).map(|_| random.next_u64() as u8).collect();
     let meta = random.below(128) as u8;
     let value = random.below(2).checked_sub(1).map(|_| random.next_u64());
-    let outside = value.map(|value| Counted::new(value, live));
+    let outside = value.map(|value| Shared::new(Counted::new(value, live)));
     let removes = random.below(10) < if growing { 2 } else { 7 };
     let old = model.get(&key).cloned();
     match map.entry(&SEED, SEED.hash(&key), &key) {
@@ -99,7 +107,7 @@ fn step(
         Entry::Occupied(mut entry) => {
             let (old_meta, old_inline, old_value) = old.expect("a key came from nowhere");
             assert_eq!((entry.meta(), entry.inline()), (old_meta, &old_inline[..]));
-            match random.below(4) {
+            match random.below(5) {
                 0 => {
                     let gone = entry.replace(meta, &inline, outside, &mut ());
                     assert_eq!(gone.map(|counted| counted.0), old_value);
@@ -113,6 +121,14 @@ fn step(
                     entry.set_meta(meta);
                     entry.inline_mut().fill(meta);
                     model.insert(key, (meta, vec![meta; old_inline.len()], old_value));
+                }
+                3 => {
+                    let shared = entry.share_outside();
+                    assert_eq!(shared.as_ref().map(|counted| counted.0), old_value);
+                    // Further edits of either must not show in the other.
+                    let other = format!("key:{}", random.below(3000) / 50 * 50 + 1).into_bytes();
+                    put(map, &other, &inline, shared);
+                    model.insert(other, (0, inline, old_value));
                 }
                 _ => {
                     let new = entry.outside_mut().map(|counted| {
@@ -161,7 +177,7 @@ fn every_key_is_found_and_no_other() {
         let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key.as_bytes()), key.as_bytes()) else {
             panic!("{key} is there before it came");
         };
-        entry.insert((n % 128) as u8, &n.to_le_bytes(), (n % 10 == 0).then_some(n), &mut ());
+        entry.insert((n % 128) as u8, &n.to_le_bytes(), (n % 10 == 0).then(|| Shared::new(n)), &mut ());
     }
     for n in 0..50_000u64 {
         let key = format!("user:{n}");
@@ -288,7 +304,7 @@ fn sweeps_remove_what_is_due_and_nothing_else() {
         let Entry::Vacant(mut entry) = map.entry(&SEED, SEED.hash(&key), &key) else { panic!() };
         let note = entry.leaf().note.min(at);
         entry.set_note(note);
-        entry.insert(0, &at.to_le_bytes(), Some(Counted::new(n, &live)), &mut ());
+        entry.insert(0, &at.to_le_bytes(), Some(Shared::new(Counted::new(n, &live))), &mut ());
         due.insert(key, at);
     }
     let snapshot = map.clone();

@@ -12,7 +12,8 @@ struct Body<V> {
     value: V,
 }
 
-pub(crate) struct Shared<V>(NonNull<Body<V>>);
+/// A value that several entries may own. Whoever edits it has it alone, or a copy.
+pub struct Shared<V>(NonNull<Body<V>>);
 
 // SAFETY: as for `Arc`: several threads may read the value, and the last to let go drops it.
 unsafe impl<V: Send + Sync> Send for Shared<V> {}
@@ -24,9 +25,14 @@ pub(crate) const POINTER_BYTES: usize = 8;
 const _: () = assert!(size_of::<Shared<u8>>() == POINTER_BYTES);
 
 impl<V> Shared<V> {
-    pub(crate) fn new(value: V) -> Shared<V> {
+    pub fn new(value: V) -> Shared<V> {
         let body = Box::new(Body { refs: AtomicU32::new(1), value });
         Shared(NonNull::from(Box::leak(body)))
+    }
+
+    /// Whether another owner has it too, at this moment.
+    pub fn is_shared(&self) -> bool {
+        self.body().refs.load(Ordering::Acquire) != 1
     }
 
     /// The pointer as bytes; they own the reference from here on.
@@ -79,21 +85,11 @@ impl<V> Shared<V> {
 impl<V: Clone> Shared<V> {
     /// The value, to be edited: cloned first where another owner has it too.
     pub(crate) fn make_mut(&mut self) -> &mut V {
-        if self.body().refs.load(Ordering::Acquire) != 1 {
+        if self.is_shared() {
             *self = Shared::new(V::clone(self));
         }
         // SAFETY: we are the only owner, and `&mut self` keeps it so.
         unsafe { &mut self.0.as_mut().value }
-    }
-
-    /// The value itself: moved out where nobody else has it, else cloned.
-    pub(crate) fn into_value(self) -> V {
-        if self.body().refs.load(Ordering::Acquire) != 1 {
-            return V::clone(&self);
-        }
-        let body = ManuallyDrop::new(self).0.as_ptr();
-        // SAFETY: we were the only owner; the box was leaked by `new`.
-        unsafe { Box::from_raw(body) }.value
     }
 }
 
@@ -137,8 +133,8 @@ mod tests {
         let second = first.clone();
         first.make_mut().1 = 3;
         assert_eq!((first.1, second.1, Arc::strong_count(&witness)), (3, 2, 3));
-        assert_eq!(second.into_value().1, 2);
-        drop(first);
+        assert_eq!((second.1, second.is_shared()), (2, false));
+        drop((first, second));
         assert_eq!(Arc::strong_count(&witness), 1);
     }
 

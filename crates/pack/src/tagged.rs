@@ -433,6 +433,15 @@ impl<V: Clone> Tagged<V> {
         &mut self.make_mut()[end - inline..end]
     }
 
+    /// Another reference to the outside value.
+    pub(crate) fn share_outside(&self, slot: Slot) -> Option<Shared<V>> {
+        self.parts(slot).pointer.map(|bytes| {
+            // SAFETY: the leaf owns the reference in these bytes, and keeps it: `ManuallyDrop` gives none back.
+            let shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
+            Shared::clone(&shared)
+        })
+    }
+
     /// The outside value, to be edited; it moves when a clone shares it.
     pub(crate) fn outside_mut(&mut self, slot: Slot) -> Option<&mut V> {
         self.unshare();

@@ -20,6 +20,7 @@
 use crate::tree::Tree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
+use pack::map::Shared;
 
 /// A string of more bytes lies outside its entry. An entry of this size is still moved by one short `memcpy` when its
 /// neighbours change; beyond it the pointer and the allocator's rounding are small against the value.
@@ -206,9 +207,9 @@ impl<'v> Encoded<'v> {
     }
 
     /// What lies outside.
-    pub(crate) fn outside(&self) -> Option<Large> {
+    pub(crate) fn outside(&self) -> Option<Shared<Large>> {
         match self {
-            Encoded::Long { bytes } => Some(Large::Str(bytes.to_vec())),
+            Encoded::Long { bytes } => Some(Shared::new(Large::Str(bytes.to_vec()))),
             _ => None,
         }
     }

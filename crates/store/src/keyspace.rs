@@ -142,10 +142,10 @@ impl Keyspace {
         let guards = Guards::Many(shards.iter().map(|shard| self.shard(*shard)).collect());
         let token = |(key, hash): (&&'k [u8], &Hash)| {
             let guard = shards.binary_search(&hash.shard(self.shard_bits)).expect("its shard was locked");
-            Key::new(key, *hash, guard as u32)
+            Key::new(key, *hash, guard as u32, db)
         };
         let tokens = keys.iter().zip(&hashes).map(token).collect();
-        (View::new(self, guards, db, now, settings), tokens)
+        (View::new(self, guards, now, settings), tokens)
     }
 
     #[inline]
@@ -171,7 +171,7 @@ impl Keyspace {
     ) -> (View<'k>, Key<'k>) {
         debug_assert_eq!(hash, self.hash(key), "the hash is the key's own");
         let guards = Guards::One(self.shard(hash.shard(self.shard_bits)));
-        (View::new(self, guards, db, now, settings), Key::new(key, hash, 0))
+        (View::new(self, guards, now, settings), Key::new(key, hash, 0, db))
     }
 
     /// Asks the processor for what the next command on this key will read. Locks the key's shard for an instant; where another

@@ -17,7 +17,7 @@ use crate::tree::{RETURN_BYTES_MAX, Tree};
 use crate::view::Desk;
 use crate::{Deadline, End, Key, View, WrongType};
 use base::Item;
-use pack::map::Entry;
+use pack::map::{Entry, Shared};
 use pack::seq::{Limits, Seq, image};
 use std::ops::ControlFlow;
 
@@ -357,7 +357,7 @@ impl<'v> ListMut<'v> {
             Body::Stored => {}
             Body::Grown(tree) => {
                 let meta = Meta::new(Shape::Tree, &stamp);
-                self.put(place, meta, stamp.as_bytes(), Some(Large::List(*tree)));
+                self.put(place, meta, stamp.as_bytes(), Some(Shared::new(Large::List(*tree))));
             }
             Body::Draft => {
                 let shape = match self.encoding {
@@ -377,7 +377,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    fn put(&mut self, place: Entry<'v, Large>, meta: Meta, payload: &[u8], outside: Option<Large>) {
+    fn put(&mut self, place: Entry<'v, Large>, meta: Meta, payload: &[u8], outside: Option<Shared<Large>>) {
         let old = put_entry(place, meta, payload, outside, &mut self.desk.timer);
         self.desk.discard(old);
     }
@@ -388,9 +388,9 @@ fn put_entry(
     place: Entry<'_, Large>,
     meta: Meta,
     payload: &[u8],
-    outside: Option<Large>,
+    outside: Option<Shared<Large>>,
     timer: &mut Timer<'_>,
-) -> Option<Large> {
+) -> Option<Shared<Large>> {
     match place {
         Entry::Vacant(entry) => {
             entry.insert(meta.0, payload, outside, timer);

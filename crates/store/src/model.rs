@@ -98,10 +98,30 @@ impl Model {
         self.keys.remove(&(db, key.to_vec())).is_some()
     }
 
-    pub(crate) fn rename(&mut self, db: u16, from: &[u8], to: &[u8]) -> bool {
-        let Some(moved) = self.keys.remove(&(db, from.to_vec())) else { return false };
-        self.keys.insert((db, to.to_vec()), moved);
+    pub(crate) fn rename(&mut self, from: &(u16, Text), to: &(u16, Text)) -> bool {
+        let Some(moved) = self.keys.remove(from) else { return false };
+        self.keys.insert(to.clone(), moved);
         true
+    }
+
+    pub(crate) fn copy(&mut self, from: &(u16, Text), to: &(u16, Text)) -> bool {
+        let Some(copied) = self.keys.get(from).cloned() else { return false };
+        self.keys.insert(to.clone(), copied);
+        true
+    }
+
+    pub(crate) fn swap(&mut self, a: u16, b: u16) {
+        let renumbered = |db| {
+            if db == a {
+                b
+            } else if db == b {
+                a
+            } else {
+                db
+            }
+        };
+        let keys = std::mem::take(&mut self.keys);
+        self.keys = keys.into_iter().map(|((db, key), value)| ((renumbered(db), key), value)).collect();
     }
 
     pub(crate) fn set_deadline(&mut self, db: u16, key: &[u8], deadline: Deadline) -> bool {

@@ -91,7 +91,7 @@ impl Run {
             4 => self.step_add(),
             5 => self.step_edit(),
             6 => self.step_remove(),
-            7 => self.step_rename(),
+            7 => self.step_transfer(),
             8..=9 => self.step_deadline(),
             10..=14 => self.step_list(),
             15..=16 => self.model.now += [1, 7, 100, 2500][self.random.below(4) as usize],
@@ -141,14 +141,17 @@ impl Run {
         assert_eq!(existed, self.model.remove(db, &key), "seed {}", self.seed);
     }
 
-    fn step_rename(&mut self) {
-        let (db, from, to) = (self.db(), self.key(), self.key());
+    /// A key is moved or copied, within its database or to another. What a copy shares shows when either is edited.
+    fn step_transfer(&mut self) {
+        let (from, to) = ((self.db(), self.key()), (self.db(), self.key()));
+        let is_copy = self.random.below(2) == 0;
         let (mut view, keys) =
-            self.keyspace.lock(db, Millis(self.model.now), &self.settings, &[&from[..], &to[..]]);
-        let taken = view.take(&keys[0]);
-        assert_eq!(taken.is_some(), self.model.rename(db, &from, &to), "seed {}", self.seed);
-        if let Some(taken) = taken {
-            view.put_taken(&keys[1], taken);
+            self.keyspace.lock(from.0, Millis(self.model.now), &self.settings, &[&from.1[..], &to.1[..]]);
+        let value = if is_copy { view.copy(&keys[0]) } else { view.take(&keys[0]) };
+        let expected = if is_copy { self.model.copy(&from, &to) } else { self.model.rename(&from, &to) };
+        assert_eq!(value.is_some(), expected, "seed {}", self.seed);
+        if let Some(value) = value {
+            view.put_taken(&keys[1].in_db(to.0), value);
         }
     }
 
@@ -210,7 +213,12 @@ impl Run {
                 self.step_expire();
                 assert_eq!(self.keyspace.flush(db).0, self.model.flush(db), "seed {}", self.seed);
             }
-            2..=10 => {
+            2 => {
+                let (a, b) = (self.db(), self.db());
+                self.keyspace.swap(a, b);
+                self.model.swap(a, b);
+            }
+            3..=10 => {
                 let db = self.db();
                 let mut names = Vec::new();
                 self.keyspace.for_each(db, now, &mut |key, _| names.push(key.to_vec()));

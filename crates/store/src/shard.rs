@@ -9,7 +9,7 @@ use crate::wheel::Wheel;
 use crate::{Deadline, Garbage, Kind, ShardStats};
 use base::Millis;
 use base::hash::Seed;
-use pack::map::{Found, Map};
+use pack::map::{Found, Map, Shared};
 use pack::seq::image::Draft;
 
 /// In this order: what every request touches lies beside the mutex.
@@ -157,6 +157,20 @@ impl Shard {
         keys
     }
 
+    /// Two databases change places; nothing is made where both are empty.
+    pub(crate) fn swap(&mut self, a: u16, b: u16) {
+        let (low, high) = (a.min(b), usize::from(a.max(b)));
+        let is_empty = |db: u16| self.db(db).is_none_or(|db| db.map.is_empty() && db.wheel.is_none());
+        if a == b || is_empty(a) && is_empty(b) {
+            return;
+        }
+        self.open(high as u16);
+        match low {
+            0 => std::mem::swap(&mut self.first, &mut self.others[high - 1]),
+            n => self.others.swap(usize::from(n) - 1, high - 1),
+        }
+    }
+
     /// When something here is next due.
     pub(crate) fn next_due(&mut self) -> i64 {
         let (dbs, _) = self.dbs_mut();
@@ -176,8 +190,8 @@ const DROPPED_LIST_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_LIST_LEN_MAX: u64 = 4096;
 
 /// Frees what left the keyspace, here if that is quick, else by handing it to the background.
-pub(crate) fn discard(value: Option<Large>, garbage: &mut Vec<Garbage>, stats: &mut ShardStats) {
-    let is_large = match &value {
+pub(crate) fn discard(value: Option<Shared<Large>>, garbage: &mut Vec<Garbage>, stats: &mut ShardStats) {
+    let is_large = match value.as_deref() {
         None => false,
         Some(Large::Str(bytes)) => bytes.capacity() as u64 > DROPPED_BYTES_MAX,
         Some(Large::List(tree)) => {
@@ -185,7 +199,8 @@ pub(crate) fn discard(value: Option<Large>, garbage: &mut Vec<Garbage>, stats: &
                 || tree.listpack_bytes.is_none_or(|bytes| bytes > DROPPED_LIST_BYTES_MAX)
         }
     };
-    if let Some(value) = value.filter(|_| is_large) {
+    // A copy that lives on keeps the value: then nothing is freed.
+    if let Some(value) = value.filter(|value| is_large && !value.is_shared()) {
         stats.lazyfreed += 1;
         garbage.push(Garbage::new(value));
     }

@@ -10,25 +10,37 @@ use crate::shard::{Buffers, Db, Shard, discard, kind};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
 use base::hash::{Hash, Seed};
-use pack::map::{Entry, Found, Map, Occupied};
+use pack::map::{Entry, Found, Map, Occupied, Shared};
 use std::sync::MutexGuard;
 
-/// A key whose shard is locked by the view it came with.
+/// A key in a database, whose shard is locked by the view it came with.
 #[derive(Clone, Copy)]
 pub struct Key<'k> {
     bytes: &'k [u8],
     pub(crate) hash: Hash,
     /// Which of the view's guards holds its shard.
     guard: u32,
+    db: u16,
 }
+const _: () = assert!(size_of::<Key<'_>>() == 32);
 
 impl<'k> Key<'k> {
-    pub(crate) fn new(bytes: &'k [u8], hash: Hash, guard: u32) -> Key<'k> {
-        Key { bytes, hash, guard }
+    pub(crate) fn new(bytes: &'k [u8], hash: Hash, guard: u32, db: u16) -> Key<'k> {
+        Key { bytes, hash, guard, db }
     }
 
     pub fn bytes(&self) -> &'k [u8] {
         self.bytes
+    }
+
+    /// The database it is looked for in.
+    pub fn db(&self) -> u16 {
+        self.db
+    }
+
+    /// The same key in another database, below [`View::databases`]: its shard is the same in all of them, so it is locked.
+    pub fn in_db(self, db: u16) -> Key<'k> {
+        Key { db, ..self }
     }
 }
 
@@ -85,13 +97,14 @@ struct Overdue {
     key: Vec<u8>,
     hash: Hash,
     guard: u32,
+    db: u16,
 }
 
-/// A value between two keys: taken from one, to be put under another, without a copy of what lies outside.
+/// A value between two keys: taken or copied from one, to be put under another, without a copy of what lies outside.
 pub struct Taken {
     meta: Meta,
     inline: Vec<u8>,
-    outside: Option<Large>,
+    outside: Option<Shared<Large>>,
 }
 
 pub struct View<'k> {
@@ -99,7 +112,6 @@ pub struct View<'k> {
     keyspace: &'k Keyspace,
     settings: &'k Settings,
     now: Millis,
-    db: u16,
     counts_lookups: bool,
     overdue: Vec<Overdue>,
     garbage: Vec<Garbage>,
@@ -131,7 +143,7 @@ impl Before {
 }
 
 impl Desk<'_> {
-    pub(crate) fn discard(&mut self, value: Option<Large>) {
+    pub(crate) fn discard(&mut self, value: Option<Shared<Large>>) {
         discard(value, self.garbage, self.stats);
     }
 
@@ -160,17 +172,14 @@ impl<'k> View<'k> {
     pub(crate) fn new(
         keyspace: &'k Keyspace,
         guards: Guards<'k>,
-        db: u16,
         now: Millis,
         settings: &'k Settings,
     ) -> View<'k> {
-        debug_assert!(db < keyspace.databases(), "SELECT refused this database");
         View {
             guards,
             keyspace,
             settings,
             now,
-            db,
             counts_lookups: false,
             overdue: Vec::new(),
             garbage: Vec::new(),
@@ -185,6 +194,11 @@ impl<'k> View<'k> {
         self.settings
     }
 
+    /// How many databases there are.
+    pub fn databases(&self) -> u16 {
+        self.keyspace.databases()
+    }
+
     /// From here on lookups count as keyspace hits and misses (dispatch calls it for commands that read).
     pub fn count_lookups(&mut self) {
         self.counts_lookups = true;
@@ -195,7 +209,8 @@ impl<'k> View<'k> {
     pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Large>, &'k Seed, Desk<'_>) {
         let shard = self.guards.shard(key);
         let due = &self.keyspace.dues[shard.index as usize];
-        let (db, stats, buffers) = shard.open(self.db);
+        debug_assert!(key.db < self.keyspace.databases(), "commands refuse databases that are not there");
+        let (db, stats, buffers) = shard.open(key.db);
         let timer = Timer {
             now: self.now,
             wheel: &mut db.wheel,
@@ -210,10 +225,11 @@ impl<'k> View<'k> {
     /// The entry of `key`, to be read, if it is there and not past its deadline.
     #[inline]
     pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
-        let (db, stats) = self.guards.shard(key).db_and_stats(self.db);
+        let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
         let mut found = db.and_then(|db| db.map.find(key.hash, key.bytes));
         if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
-            self.overdue.push(Overdue { key: key.bytes.to_vec(), hash: key.hash, guard: key.guard });
+            let Key { hash, guard, db, .. } = *key;
+            self.overdue.push(Overdue { key: key.bytes.to_vec(), hash, guard, db });
             found = None;
         }
         if self.counts_lookups {
@@ -225,8 +241,7 @@ impl<'k> View<'k> {
 
     /// The tree that `key` is in, to be asked about it.
     pub(crate) fn map(&mut self, key: &Key<'_>) -> Option<&Map<Large>> {
-        let db = self.db;
-        self.guards.shard(key).db(db).map(|db| &db.map)
+        self.guards.shard(key).db(key.db).map(|db| &db.map)
     }
 
     /// A key past its deadline is removed by whatever looks at it: every method here behaves as if it were gone.
@@ -288,14 +303,27 @@ impl<'k> View<'k> {
         Some(taken)
     }
 
-    /// Puts a value that was taken under `key`, with the deadline it came with; what was there goes.
+    /// Another owner of the value of `key`, with its deadline. What lies outside is shared, and copied as far as either
+    /// is written later: O(1) for a value of any size.
+    pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, mut desk) = self.open(key);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return None };
+        let before = desk.read(&entry);
+        if before.is_past {
+            desk.remove(entry);
+            return None;
+        }
+        Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
+    }
+
+    /// Puts a value that was taken or copied under `key`, with the deadline it came with; what was there goes.
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
         let (map, seed, mut desk) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
         match map.entry(seed, key.hash, key.bytes) {
             Entry::Occupied(mut entry) => {
-                let old = Meta(entry.meta()).deadline(entry.inline());
-                desk.timer.change(&mut entry, old, deadline);
+                let before = desk.read(&entry);
+                desk.timer.change(&mut entry, before.deadline, deadline);
                 let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
                 desk.discard(old);
             }
@@ -330,8 +358,8 @@ impl<'k> View<'k> {
     /// Removes the keys that lookups found past their deadlines, unless they were written since.
     #[cold]
     fn bury(&mut self) {
-        for Overdue { key, hash, guard } in std::mem::take(&mut self.overdue) {
-            let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard));
+        for Overdue { key, hash, guard, db } in std::mem::take(&mut self.overdue) {
+            let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard, db));
             if let Entry::Occupied(entry) = map.entry(seed, hash, &key)
                 && desk.read(&entry).is_past
             {

@@ -148,6 +148,12 @@ impl Keyspace {
         (keys, garbage)
     }
 
+    /// All keys of two databases change places, with their deadlines and what waits for them. Nothing becomes due
+    /// earlier or later by it: a shard publishes when something in any of its databases is.
+    pub fn swap(&self, a: u16, b: u16) {
+        (0..self.shards()).for_each(|index| self.shard(index).swap(a, b));
+    }
+
     /// Sums of all trees of `db`.
     pub fn tree_stats(&self, db: u16) -> Stats {
         let mut sum = Stats::default();

@@ -8,11 +8,14 @@ mod flush;
 mod memory;
 mod object;
 mod scan;
+mod swapdb;
+mod transfer;
 mod ttl;
 
 use crate::{Command, Done, WholeCall, checked};
 
 pub const COMMANDS: &[&Command] = checked(&[
+    &transfer::COPY,
     &scan::DBSIZE,
     &delete::DEL,
     &delete::EXISTS,
@@ -23,6 +26,7 @@ pub const COMMANDS: &[&Command] = checked(&[
     &flush::FLUSHDB,
     &scan::KEYS,
     &memory::MEMORY,
+    &transfer::MOVE,
     &object::OBJECT,
     &expire::PERSIST,
     &expire::PEXPIRE,
@@ -30,7 +34,10 @@ pub const COMMANDS: &[&Command] = checked(&[
     &ttl::PEXPIRETIME,
     &ttl::PTTL,
     &scan::RANDOMKEY,
+    &transfer::RENAME,
+    &transfer::RENAMENX,
     &scan::SCAN,
+    &swapdb::SWAPDB,
     &delete::TOUCH,
     &ttl::TTL,
     &delete::TYPE,

@@ -1,0 +1,185 @@
+//! Whole keys under other names and in other databases: RENAME, MOVE, COPY. A value changes hands or gets a second
+//! owner; nothing of what lies outside its entry is copied, so a list of any length costs the same. What a copy and its
+//! source share is copied when either is written, and no further than the write reaches (`store::view`, `copy`).
+//!
+//! A key's shard is the same in every database, so MOVE and COPY ... DB need no lock that the keys alone do not name.
+use crate::argument::{database, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use store::Key;
+
+pub(super) const COPY: Command = Command {
+    name: "COPY",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), KeySpec::one(2, Access::OW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "6.2.0",
+        summary: "Copies the value of one key, with its deadline, to another.",
+        complexity: "O(1); what copy and source share is copied piece by piece when it is written.",
+        args: &[
+            Arg::key("source", 0),
+            Arg::key("destination", 1),
+            Arg::int("destination-db").after("DB").optional(),
+            Arg::word("replace", "REPLACE").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(copy),
+};
+
+pub(super) const MOVE: Command = Command {
+    name: "MOVE",
+    arity: Arity::Exactly(3),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Moves a key to another database, unless it is there already.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::int("db")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(move_key),
+};
+
+pub(super) const RENAME: Command = Command {
+    name: "RENAME",
+    arity: Arity::Exactly(3),
+    flags: Flags::WRITE,
+    acl: Acl::KEYSPACE,
+    keys: &[
+        KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
+        KeySpec::one(2, Access::OW.or(Access::UPDATE)),
+    ],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Gives a key another name, and overwrites what had it.",
+        complexity: "O(1); what is overwritten and large is freed in the background.",
+        args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(rename),
+};
+
+pub(super) const RENAMENX: Command = Command {
+    name: "RENAMENX",
+    arity: Arity::Exactly(3),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::KEYSPACE,
+    keys: &[
+        KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
+        KeySpec::one(2, Access::OW.or(Access::INSERT)),
+    ],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Gives a key another name that no key has yet.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
+        history: &[("3.2.0", "A key's own name is no error.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(renamenx),
+};
+
+/// Whether a key that is in the way goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occupied {
+    Replace,
+    Keep,
+}
+
+/// An only key's name and database say what it is: onto itself a value cannot be copied, which is told before anything
+/// is looked for.
+fn copy(call: &mut Call<'_, '_>) -> Done {
+    let source = call.key(0);
+    let (destination, occupied) = copy_options(call)?;
+    if is_same(&source, &destination) {
+        return Err(Error::same_key());
+    }
+    let is_free =
+        call.view.exists(&source) && (occupied == Occupied::Replace || !call.view.exists(&destination));
+    let value = if is_free { call.view.copy(&source) } else { None };
+    let is_copied = value.is_some();
+    if let Some(value) = value {
+        call.view.put_taken(&destination, value);
+        call.view.dirty(1);
+    }
+    call.reply.int(i64::from(is_copied));
+    Ok(())
+}
+
+/// Where to, and whether over what is there. The last DB counts.
+fn copy_options<'k>(call: &Call<'_, 'k>) -> Result<(Key<'k>, Occupied), Error> {
+    let (mut destination, mut occupied) = (call.key(1), Occupied::Keep);
+    let mut words = call.args.iter_from(3);
+    while let Some(word) = words.next() {
+        if is_word(word, "REPLACE") {
+            occupied = Occupied::Replace;
+        } else if is_word(word, "DB") {
+            let db = words.next().ok_or_else(Error::syntax)?;
+            destination = destination.in_db(database(db, call.view.databases())?);
+        } else {
+            return Err(Error::syntax());
+        }
+    }
+    Ok((destination, occupied))
+}
+
+fn is_same(source: &Key<'_>, destination: &Key<'_>) -> bool {
+    source.bytes() == destination.bytes() && source.db() == destination.db()
+}
+
+fn move_key(call: &mut Call<'_, '_>) -> Done {
+    let source = call.key(0);
+    let destination = source.in_db(database(call.args.at(2), call.view.databases())?);
+    if is_same(&source, &destination) {
+        return Err(Error::same_key());
+    }
+    let is_moved = call.view.exists(&source) && pass_on(call, &source, &destination, Occupied::Keep);
+    call.reply.int(i64::from(is_moved));
+    Ok(())
+}
+
+fn rename(call: &mut Call<'_, '_>) -> Done {
+    let (source, destination) = (call.key(0), call.key(1));
+    if !call.view.exists(&source) {
+        return Err(Error::no_such_key());
+    }
+    if !is_same(&source, &destination) {
+        pass_on(call, &source, &destination, Occupied::Replace);
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+/// A key's own name is taken, by itself.
+fn renamenx(call: &mut Call<'_, '_>) -> Done {
+    let (source, destination) = (call.key(0), call.key(1));
+    if !call.view.exists(&source) {
+        return Err(Error::no_such_key());
+    }
+    let is_renamed = !is_same(&source, &destination) && pass_on(call, &source, &destination, Occupied::Keep);
+    call.reply.int(i64::from(is_renamed));
+    Ok(())
+}
+
+/// The value of `source`, which exists, goes to another key, with its deadline. Whether it did.
+fn pass_on(call: &mut Call<'_, '_>, source: &Key<'_>, destination: &Key<'_>, occupied: Occupied) -> bool {
+    if occupied == Occupied::Keep && call.view.exists(destination) {
+        return false;
+    }
+    let Some(value) = call.view.take(source) else { return false };
+    call.view.put_taken(destination, value);
+    call.view.dirty(1);
+    true
+}
