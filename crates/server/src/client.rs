@@ -5,15 +5,21 @@
 mod help;
 mod kill;
 mod list;
+mod pause;
 mod reply;
+mod tracking;
+mod unblock;
 
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use help::HELP;
 use kill::KILL;
 use list::{INFO, LIST};
+use pause::{PAUSE, UNPAUSE};
 use reply::REPLY;
 pub(crate) use reply::ReplyMode;
+use tracking::{GETREDIR, TRACKINGINFO};
+use unblock::UNBLOCK;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CLIENT]);
 
@@ -37,7 +43,22 @@ const CLIENT: ServerCommand = ServerCommand {
         ..ABOUT
     },
     subcommands: &[
-        &GETNAME, &HELP, &ID, &INFO, &KILL, &LIST, &NO_EVICT, &NO_TOUCH, &REPLY, &SETINFO, &SETNAME,
+        &GETNAME,
+        &GETREDIR,
+        &HELP,
+        &ID,
+        &INFO,
+        &KILL,
+        &LIST,
+        &NO_EVICT,
+        &NO_TOUCH,
+        &PAUSE,
+        &REPLY,
+        &SETINFO,
+        &SETNAME,
+        &TRACKINGINFO,
+        &UNBLOCK,
+        &UNPAUSE,
     ],
     run: ServerRun::Container,
     ..ROW
@@ -154,6 +175,14 @@ fn set_info(call: &mut ServerCall<'_>) -> Done {
     }
     call.reply.ok();
     Ok(())
+}
+
+/// What a subcommand answers that takes no more than so many arguments.
+fn wrong_subcommand(args: &resp::Args<'_>) -> Error {
+    let word = String::from_utf8_lossy(args.at(1));
+    Error::custom(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try CLIENT HELP."
+    ))
 }
 
 /// Names stand in CLIENT LIST between spaces, so they hold none.

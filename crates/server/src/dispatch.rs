@@ -8,6 +8,7 @@ use crate::call::{ServerCall, ServerRun};
 use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::pause::Held;
 use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
 use crate::session::Session;
@@ -45,6 +46,8 @@ pub(crate) struct Executor<'s> {
     garbage: Vec<Garbage>,
     positions: Vec<u32>,
     now: Millis,
+    /// What CLIENT PAUSE holds back in this batch.
+    held: Held,
     inside: Option<RwLockReadGuard<'s, ()>>,
 }
 
@@ -63,6 +66,7 @@ impl<'s> Executor<'s> {
             garbage: Vec::new(),
             positions: Vec::new(),
             now: Millis(0),
+            held: Held::Nothing,
             inside: None,
         }
     }
@@ -97,11 +101,31 @@ impl<'s> Executor<'s> {
     /// Before the first command of a batch.
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.shared.gates.enter(self.worker));
+        // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
+        self.held = self.shared.pause.held(self.now);
     }
 
     /// After its last.
     pub(crate) fn end(&mut self) {
         self.inside = None;
+    }
+
+    /// Whether CLIENT PAUSE holds this request back.
+    #[inline]
+    pub(crate) fn must_wait(&self, session: &Session, request: &Request<'s, '_>) -> bool {
+        self.held != Held::Nothing && self.holds_back(session, request)
+    }
+
+    /// What is refused anyway is refused at once.
+    #[cold]
+    fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
+        let Ok(row) = admit(session, request) else { return false };
+        let may_change = row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE);
+        let waits = may_change || self.held == Held::Everything;
+        if waits {
+            session.card.last_row.store(row.number as u32, Relaxed);
+        }
+        waits
     }
 
     /// Runs one request and appends its reply.

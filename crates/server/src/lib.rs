@@ -21,6 +21,7 @@ mod info;
 mod latency;
 mod log;
 mod open_files;
+mod pause;
 mod promise;
 mod refusal;
 mod registry;

@@ -20,6 +20,8 @@ pub(crate) struct Card {
     pub(crate) last_row: AtomicU32,
     /// Set by CLIENT KILL, which then wakes the worker: the worker closes the connection at its next turn.
     pub(crate) is_killed: AtomicBool,
+    /// Its next request has to wait: INFO counts it among `blocked_clients`.
+    pub(crate) is_parked: AtomicBool,
     /// What changes rarely, behind a lock.
     pub(crate) face: Mutex<Face>,
 }

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::counters::AllCounters;
 use crate::gate::Gates;
 use crate::log::Log;
+use crate::pause::Pause;
 use crate::promise::Promise;
 use crate::registry::Registry;
 use crate::replication::ReplicationId;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) promise: Promise,
     /// Whether keys go when their time comes, not only when they are looked at (DEBUG SET-ACTIVE-EXPIRE).
     pub(crate) expires: AtomicBool,
+    /// CLIENT PAUSE
+    pub(crate) pause: Pause,
     pub(crate) ending: Ending,
     pub(crate) random_seed: u64,
     pub(crate) replication_id: ReplicationId,

@@ -2,6 +2,7 @@
 use crate::background::Background;
 use crate::counters::{AllCounters, Counters};
 use crate::gate::Gates;
+use crate::pause::Pause;
 use crate::promise::Promise;
 use crate::registry::Registry;
 use crate::replication::ReplicationId;
@@ -228,6 +229,7 @@ fn share(
         stats: Stats::default(),
         promise: Promise::new(),
         expires: true.into(),
+        pause: Pause::default(),
         keyspace,
         registry,
         clock,

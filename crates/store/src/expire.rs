@@ -231,11 +231,25 @@ impl Db {
 }
 
 impl Keyspace {
-    /// A time before which nothing falls due anywhere, if anything ever does. One load; it may be too early, and
-    /// [`Keyspace::expire`] then finds nothing and corrects it.
+    /// A time before which nothing is removed anywhere, if anything ever is. It may be too early, and [`Keyspace::expire`]
+    /// then finds nothing and corrects it.
     pub fn soonest_due(&self) -> Option<Millis> {
-        let soonest = self.soonest.load(Ordering::Relaxed);
-        (soonest != NEVER_DUE).then_some(Millis(soonest))
+        self.after_rest(self.soonest.load(Ordering::Relaxed))
+    }
+
+    fn after_rest(&self, due: i64) -> Option<Millis> {
+        let rest = self.expiry_rests_until.load(Ordering::Relaxed);
+        (due != NEVER_DUE).then(|| Millis(due.max(rest)))
+    }
+
+    /// Until then a key past its deadline is gone for whoever looks, but stays where it is: no read changes the data. A
+    /// time that has come lets expiry go on. Called while nobody else works on the keyspace.
+    pub fn rest_expiry(&self, until: Millis) {
+        self.expiry_rests_until.store(until.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn expiry_rests(&self, now: Millis) -> bool {
+        now.0 < self.expiry_rests_until.load(Ordering::Relaxed)
     }
 
     /// Finds the soonest anew, and returns it. What is published meanwhile is either seen among the dues or lowers the word afterwards:
@@ -244,13 +258,16 @@ impl Keyspace {
         self.soonest.swap(NEVER_DUE, Ordering::AcqRel);
         let next = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).min().unwrap_or(NEVER_DUE);
         let next = self.soonest.fetch_min(next, Ordering::AcqRel).min(next);
-        (next != NEVER_DUE).then_some(Millis(next))
+        self.after_rest(next)
     }
 
     /// Removes what is due at `now`, at most about `budget` keys in all. Returns when to call again (None: nothing
     /// volatile waits); what must be freed goes to `garbage`. Locks only shards that have something due, one at a time. Where the
     /// budget ends, the next call goes on, so that no shard waits for ever.
     pub fn expire(&self, now: Millis, budget: usize, garbage: &mut Vec<Garbage>) -> Option<Millis> {
+        if self.expiry_rests(now) {
+            return self.soonest_due();
+        }
         let turn = self.expire_turn.load(Ordering::Relaxed);
         let mut left = budget as u64;
         for n in 0..self.shards() {

@@ -75,6 +75,8 @@ pub struct Keyspace {
     shard_bits: u32,
     databases: u16,
     pub(crate) seed: Seed,
+    /// No key past its deadline is removed before this time, though nobody sees it; see [`Keyspace::rest_expiry`].
+    pub(crate) expiry_rests_until: AtomicI64,
     /// The shard at which a call of `expire` begins that follows one which ran out of budget.
     pub(crate) expire_turn: AtomicUsize,
 }
@@ -98,6 +100,7 @@ impl Keyspace {
             shard_bits: options.shard_bits,
             databases: options.databases,
             seed: options.seed,
+            expiry_rests_until: AtomicI64::new(i64::MIN),
             expire_turn: AtomicUsize::new(0),
         }
     }

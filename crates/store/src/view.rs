@@ -358,7 +358,11 @@ impl<'k> View<'k> {
     /// Removes the keys that lookups found past their deadlines, unless they were written since.
     #[cold]
     fn bury(&mut self) {
-        for Overdue { key, hash, guard, db } in std::mem::take(&mut self.overdue) {
+        let overdue = std::mem::take(&mut self.overdue);
+        if self.keyspace.expiry_rests(self.now) {
+            return;
+        }
+        for Overdue { key, hash, guard, db } in overdue {
             let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard, db));
             if let Entry::Occupied(entry) = map.entry(seed, hash, &key)
                 && desk.read(&entry).is_past

@@ -20,6 +20,8 @@ fn help(call: &mut ServerCall<'_>) -> Done {
 const HELP_LINES: &[&str] = &[
     "GETNAME",
     "    Show the name of this connection.",
+    "GETREDIR",
+    "    Show which connection is told of this one's tracked keys: -1, there is no tracking yet.",
     "ID",
     "    Show the number of this connection.",
     "INFO",
@@ -52,6 +54,8 @@ const HELP_LINES: &[&str] = &[
     "    Spare this connection when connections are closed to save memory.",
     "NO-TOUCH (ON|OFF)",
     "    Do not count this connection's reads as uses of a key.",
+    "PAUSE <timeout> [WRITE|ALL]",
+    "    Hold back all requests, or those that may change data, for so many milliseconds.",
     "REPLY (ON|OFF|SKIP)",
     "    Choose whether this connection is answered.",
     "SETINFO <option> <value>",
@@ -60,4 +64,10 @@ const HELP_LINES: &[&str] = &[
     "    * LIB-VER: its version.",
     "SETNAME <name>",
     "    Name this connection.",
+    "TRACKINGINFO",
+    "    Show how this connection tracks keys: not, there is no tracking yet.",
+    "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+    "    End the waiting of a connection's command.",
+    "UNPAUSE",
+    "    Let the clients go on that PAUSE holds back.",
 ];

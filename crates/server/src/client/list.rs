@@ -165,8 +165,9 @@ fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
 fn flags(card: &Card) -> String {
     let face = card.face();
     let marks = [
-        (matches!(card.peer, net::Peer::Unix { .. }), 'U'),
+        (card.is_parked.load(Relaxed), 'b'),
         (card.is_killed.load(Relaxed), 'A'),
+        (matches!(card.peer, net::Peer::Unix { .. }), 'U'),
         (face.is_spared, 'e'),
         (face.is_touchless, 'T'),
     ];

@@ -119,9 +119,10 @@ fn clients(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("maxclients", shared.config().maxclients);
     report.field("client_recent_max_input_buffer", buffers.query_peak_bytes);
     report.field("client_recent_max_output_buffer", buffers.output_peak_bytes);
+    let parked = shared.clients().values().filter(|card| card.is_parked.load(Relaxed)).count();
+    report.field("blocked_clients", parked);
     report.fields(
         &[
-            "blocked_clients",
             "tracking_clients",
             "pubsub_clients",
             "watching_clients",

@@ -84,6 +84,7 @@ impl Worker<'_> {
             output_buffer_bytes: 0.into(),
             last_row: Card::NO_COMMAND.into(),
             is_killed: false.into(),
+            is_parked: false.into(),
             face: Face { user: "default".to_owned(), ..Face::default() }.into(),
         })
     }

@@ -6,6 +6,7 @@
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
+use super::table::Flow;
 use crate::shared::Shared;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -33,7 +34,7 @@ impl Worker<'_> {
         let tick = self.ticks().then_some(Millis(self.cron.last_tick_ms + TICK_MS));
         let is_mine = self.shared.promise.offer(self.index, self.expire_due);
         let expire = self.expire_due.filter(|_| is_mine && self.shared.expires.load(Relaxed));
-        [tick, expire].into_iter().flatten().min()
+        [tick, expire, self.unpark_due()].into_iter().flatten().min()
     }
 
     fn ticks(&self) -> bool {
@@ -83,7 +84,7 @@ impl Worker<'_> {
         self.cron.idle_cursor = first + part;
         let is_idle = |last_active_ms: i64| now.0 - last_active_ms > timeout_ms;
         let idle: Vec<ConnId> = (self.table.part(first, part))
-            .filter(|c| is_idle(c.session.card.last_active_ms.load(Relaxed)))
+            .filter(|c| c.flow != Flow::Parked && is_idle(c.session.card.last_active_ms.load(Relaxed)))
             .map(|c| c.id)
             .collect();
         for id in idle {

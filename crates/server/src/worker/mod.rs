@@ -12,16 +12,19 @@ mod accept;
 mod batch;
 mod cron;
 mod flow;
+mod park;
 mod table;
 
 use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
+use crate::counters::Counters;
 use crate::dispatch::{Executor, Request};
 use crate::shared::{Letter, Shared};
 use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use cron::Cron;
 use net::{CloseWhen, ConnId, Engine, Event};
+use park::Parked;
 use resp::{Limits, Parser, Reply};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -52,6 +55,7 @@ pub(crate) struct Worker<'s> {
     again: Vec<ConnId>,
     /// Connections to which much was sent since the last poll.
     sent: Vec<ConnId>,
+    parked: Parked,
     reply: Reply,
     cron: Cron,
     /// When the next key expires.
@@ -73,6 +77,7 @@ impl<'s> Worker<'s> {
             batch: Batch::default(),
             again: Vec::new(),
             sent: Vec::new(),
+            parked: Parked::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             cron: Cron::default(),
             expire_due: None,
@@ -138,15 +143,13 @@ impl<'s> Worker<'s> {
             self.serve();
         }
         let Some(connection) = self.table.at(id) else { return };
-        if connection.flow != Flow::Open {
-            return;
+        match connection.flow {
+            Flow::Open => {}
+            Flow::Parked => return self.receive_parked(id),
+            Flow::Paused | Flow::Closing => return,
         }
         match self.batch.receive(&mut *self.engine, connection) {
-            Ok(count) => {
-                self.executor.counters().bytes_in.add(count as u64);
-                let card = &connection.session.card;
-                card.bytes_in.store(card.bytes_in.load(Relaxed) + count as u64, Relaxed);
-            }
+            Ok(count) => count_received(connection, self.executor.counters(), count),
             Err(_) => self.close(id, CloseWhen::Now),
         }
         if self.batch.is_full() {
@@ -220,8 +223,8 @@ impl<'s> Worker<'s> {
         self.settle(turn, is_cut);
     }
 
-    /// Executes until the end of the turn, or until the connection is to be closed or its client to be waited for; how
-    /// many requests.
+    /// Executes until the end of the turn, or until the connection is to be closed, its client to be waited for, or a
+    /// request has to wait; how many requests.
     fn execute(&mut self, turn: &Turn) -> usize {
         let Worker { table, batch, executor, reply, engine, shared, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
@@ -232,6 +235,10 @@ impl<'s> Worker<'s> {
             batch.prefetch_entry(number + ENTRY_AHEAD, &shared.keyspace);
             let Parsed { row, hash, .. } = *request;
             let request = Request { row, hash, args: batch.args(request, bytes) };
+            if executor.must_wait(&connection.session, &request) {
+                connection.flow = Flow::Parked;
+                return index;
+            }
             executor.execute(&mut connection.session, request, reply);
             if connection.session.closes_after_reply {
                 return index + 1;
@@ -259,14 +266,17 @@ impl<'s> Worker<'s> {
         if connection.kept.len() as u64 > self.executor.config().client_query_buffer_bytes_max {
             return self.close_for_its_query_buffer(turn.id);
         }
-        // One that is paused goes on when it has read its replies.
-        if has_more && connection.flow == Flow::Open {
-            self.again.push(turn.id);
+        match connection.flow {
+            Flow::Open if has_more => self.again.push(turn.id),
+            Flow::Parked => self.park(turn.id),
+            // One that is paused goes on when it has read its replies.
+            _ => {}
         }
     }
 
     /// Timers, and what other workers asked for.
     fn tend(&mut self) {
+        self.unpark();
         self.expire();
         self.run_cron();
     }
@@ -303,6 +313,12 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
         }
         Rest::Wrong(_) => {}
     }
+}
+
+fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
+    counters.bytes_in.add(bytes as u64);
+    let card = &connection.session.card;
+    card.bytes_in.store(card.bytes_in.load(Relaxed) + bytes as u64, Relaxed);
 }
 
 /// What others may see of the batch.

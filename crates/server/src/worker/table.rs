@@ -9,7 +9,8 @@ pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) protocol: Protocol,
     pub(super) parser: Parser,
-    /// What has arrived and is not yet executed: the beginning of a request, or whole ones while the client is paused.
+    /// What has arrived and is not yet executed: the beginning of a request, or whole ones while the client is paused or
+    /// parked.
     pub(super) kept: Vec<u8>,
     /// Bytes that are known to be missing of the request in `kept`.
     pub(super) wanted_bytes: usize,
@@ -34,6 +35,8 @@ pub(super) enum Flow {
     Open,
     /// It does not read its replies: nothing more is read from it, and nothing executed.
     Paused,
+    /// Its next request has to wait: what it sends is kept, nothing executed; see `park`.
+    Parked,
     /// It will be gone; what still arrives is not looked at.
     Closing,
 }

@@ -1,6 +1,7 @@
 //! A client that reads and writes bytes, and a server for it.
+use base::Millis;
 use net::EngineKind;
-use server::{Clock, Config, Log, Running};
+use server::{Clock, Config, Log, Running, SimulatedTime};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -30,6 +31,15 @@ pub(crate) fn config() -> Config {
 pub(crate) fn start(config: Config) -> Running {
     server::start(config, Clock::real(), Log::silent()).expect("the server starts")
 }
+
+/// A server whose time stands until it is moved.
+pub(crate) fn start_at_noon(config: Config) -> (Running, SimulatedTime) {
+    let (clock, time) = Clock::simulated(Millis(NOON_MS));
+    (server::start(config, clock, Log::silent()).expect("the server starts"), time)
+}
+
+/// When [`start_at_noon`] starts.
+pub(crate) const NOON_MS: i64 = 1_800_000_000_000;
 
 /// Anything that a client can be connected by.
 pub(crate) trait Stream: Read + Write {
@@ -126,6 +136,11 @@ impl<S: Stream> Client<S> {
     /// The bulk string that a request answers with.
     pub(crate) fn ask(&mut self, line: &str) -> String {
         self.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        self.bulk()
+    }
+
+    /// The next reply: the text of a bulk string, or a line as it came.
+    pub(crate) fn bulk(&mut self) -> String {
         let mut header = Vec::new();
         while !header.ends_with(b"\r\n") {
             header.extend(self.read(1));

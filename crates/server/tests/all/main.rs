@@ -5,5 +5,6 @@ mod connections;
 mod crowd;
 mod latency;
 mod limits;
+mod pause;
 mod requests;
 mod time;

@@ -1,13 +1,7 @@
 //! What happens as time goes by. Time is moved, not waited for.
-use crate::client::{Client, config};
-use base::Millis;
-use server::{Clock, Config, Log, OutputLimit, OutputLimits, Running, SimulatedTime};
+use crate::client::{Client, config, start_at_noon};
+use server::{Config, OutputLimit, OutputLimits};
 use std::time::Duration;
-
-fn start_at_noon(config: Config) -> (Running, SimulatedTime) {
-    let (clock, time) = Clock::simulated(Millis(1_800_000_000_000));
-    (server::start(config, clock, Log::silent()).expect("the server starts"), time)
-}
 
 #[test]
 fn idle_clients_are_closed_after_the_timeout() {

@@ -1,0 +1,78 @@
+//! CLIENT PAUSE and UNPAUSE: hold clients back and let them go on (see `pause`).
+use super::{ABOUT, SUB};
+use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::pause::Held;
+use crate::shared::Post;
+use base::Millis;
+use command::{Arg, Arity, Doc, Done, Error};
+
+pub(super) const PAUSE: ServerCommand = ServerCommand {
+    name: "PAUSE",
+    arity: Arity::AtLeast(3),
+    flags: ADMIN,
+    doc: Doc {
+        since: "3.0.0",
+        summary: "Holds back what clients ask for, or only what changes data, for a time.",
+        args: &[
+            Arg::int("timeout"),
+            Arg::one_of("mode", &[Arg::word("write", "WRITE"), Arg::word("all", "ALL")])
+                .since("6.2.0")
+                .optional(),
+        ],
+        history: &[("6.2.0", "`WRITE`, and with it the option `mode`.")],
+        ..ABOUT
+    },
+    // Alone: once it is answered, nothing that it holds back is still running on another worker.
+    run: ServerRun::Exclusive(pause),
+    ..SUB
+};
+
+pub(super) const UNPAUSE: ServerCommand = ServerCommand {
+    name: "UNPAUSE",
+    flags: ADMIN,
+    doc: Doc {
+        since: "6.2.0",
+        summary: "Lets the clients go on that CLIENT PAUSE holds back.",
+        complexity: "O(N) Where N is the number of paused clients",
+        ..ABOUT
+    },
+    run: ServerRun::Exclusive(unpause),
+    ..SUB
+};
+
+fn pause(call: &mut ServerCall<'_>) -> Done {
+    if call.args.len() > 4 {
+        return Err(super::wrong_subcommand(&call.args));
+    }
+    let held = match call.args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
+        None | Some(b"all") => Held::Everything,
+        Some(b"write") => Held::Writes,
+        Some(_) => return Err(Error::custom("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+    };
+    let until = deadline(call.args.at(2), call.now)?;
+    let until = call.shared.pause.start(held, until, call.now);
+    call.shared.keyspace.rest_expiry(until);
+    // Whoever sleeps until a key is due sleeps longer now.
+    call.shared.posts.iter().for_each(Post::wake);
+    call.reply.ok();
+    Ok(())
+}
+
+fn unpause(call: &mut ServerCall<'_>) -> Done {
+    call.shared.pause.stop();
+    call.shared.keyspace.rest_expiry(call.now);
+    call.shared.posts.iter().for_each(Post::wake);
+    call.reply.ok();
+    Ok(())
+}
+
+/// So many milliseconds from now, as blocking commands read it.
+fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
+    let timeout_ms = base::text::parse_i64(timeout)
+        .ok_or_else(|| Error::custom("ERR timeout is not an integer or out of range"))?;
+    if timeout_ms < 0 {
+        return Err(Error::custom("ERR timeout is negative"));
+    }
+    let end_ms = now.0.checked_add(timeout_ms);
+    end_ms.map(Millis).ok_or_else(|| Error::custom("ERR timeout is out of range"))
+}

@@ -1,0 +1,82 @@
+//! Clients whose next request has to wait, because CLIENT PAUSE holds it back.
+//!
+//! ```text
+//! Open --- a request that has to wait ---> Parked --- the pause is over, or another ---> Open
+//!                                            \--- the peer leaves, or is killed ---> Closing
+//! ```
+//!
+//! What the client has sent and still sends is kept, from the request that waits on; when it is Open again all of that is
+//! parsed anew, and may be parked anew. A client that leaves meanwhile is forgotten with what it asked for, as in the
+//! peer. One that sends a lot is read from no further, and its leaving is seen only afterwards.
+use super::table::{Connection, Flow};
+use super::{Worker, count_received};
+use base::Millis;
+use net::{CloseWhen, ConnId, Received};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What is kept of a parked client before it is read from no further.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Asked of the engine at a time.
+const RECEIVE_BYTES: usize = 16 << 10;
+
+#[derive(Default)]
+pub(super) struct Parked {
+    ids: Vec<ConnId>,
+    /// The pause under which they were parked; see `Pause::word`.
+    word: u64,
+}
+
+impl Worker<'_> {
+    /// A request of this connection has to wait: it and all behind it is kept by now.
+    pub(super) fn park(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        connection.session.card.is_parked.store(true, Relaxed);
+        // The end may have come with bytes: then it has left.
+        if connection.has_ended {
+            return self.close(id, CloseWhen::Now);
+        }
+        self.parked.ids.push(id);
+        self.parked.word = self.shared.pause.word();
+    }
+
+    /// Keeps what a parked client sends, and notices that it leaves.
+    pub(super) fn receive_parked(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        match self.engine.receive(id, &mut connection.kept, RECEIVE_BYTES) {
+            Received::Bytes(count) => {
+                count_received(connection, self.executor.counters(), count);
+                if connection.kept.len() > KEPT_BYTES_MAX {
+                    self.engine.pause(id);
+                }
+            }
+            Received::Empty => {}
+            Received::End | Received::Failed(_) => self.close(id, CloseWhen::Now),
+        }
+    }
+
+    /// When parked clients go on by themselves.
+    pub(super) fn unpark_due(&self) -> Option<Millis> {
+        if self.parked.ids.is_empty() { None } else { self.shared.pause.end().or(Some(self.executor.now())) }
+    }
+
+    /// Lets all parked clients try again if the pause is over, or is not the one under which they were parked.
+    pub(super) fn unpark(&mut self) {
+        let pause = &self.shared.pause;
+        let is_over = pause.end().is_none_or(|end| end <= self.executor.now());
+        if self.parked.ids.is_empty() || !(is_over || pause.word() != self.parked.word) {
+            return;
+        }
+        for id in std::mem::take(&mut self.parked.ids) {
+            if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
+                go_on(connection);
+                self.again.push(id);
+                self.engine.resume(id);
+            }
+        }
+    }
+}
+
+fn go_on(connection: &mut Connection) {
+    connection.flow = Flow::Open;
+    connection.session.card.is_parked.store(false, Relaxed);
+}

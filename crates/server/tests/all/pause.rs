@@ -1,0 +1,214 @@
+//! CLIENT PAUSE: who is held back, for how long, and what becomes of those who do not wait.
+use crate::client::{Client, NOON_MS, bulk, config, engines, request, start, start_at_noon};
+use server::Config;
+use std::time::Duration;
+
+const FOREVER_MS: &str = "99999999999";
+
+fn pause_writes(client: &mut Client) {
+    client.check(&format!("CLIENT PAUSE {FOREVER_MS} WRITE"), "+OK\r\n");
+}
+
+/// A client on each worker, and one more.
+fn clients(server: &server::Running) -> [Client; 3] {
+    [(); 3].map(|()| Client::connect(server))
+}
+
+#[test]
+fn writes_wait_until_the_pause_ends_and_reads_do_not() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..config() });
+        let [mut a, mut b, mut c] = clients(&server);
+        a.check("SET k old", "+OK\r\n");
+        pause_writes(&mut a);
+        b.send(b"GET k\r\nSET k new\r\nGET k\r\n");
+        c.send(b"GET k\r\nRPUSH l x\r\n");
+        b.expect(&bulk("old"));
+        c.expect(&bulk("old"));
+        a.wait_for_info("blocked_clients", "2");
+        a.check("EXISTS k l", ":1\r\n");
+        b.send(b"GET k\r\n");
+        a.check("CLIENT UNPAUSE", "+OK\r\n");
+        b.expect(&format!("+OK\r\n{}", bulk("new")));
+        c.expect(":1\r\n");
+        b.expect(&bulk("new"));
+        assert_eq!(a.info("blocked_clients"), "0");
+    }
+}
+
+#[test]
+fn one_that_is_paused_by_its_own_pipeline_goes_on_where_it_stopped() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b, _] = clients(&server);
+    a.send(b"SET k 1\r\nCLIENT PAUSE 1000 WRITE\r\nGET k\r\nSET k 2\r\nGET k\r\n");
+    a.expect("+OK\r\n+OK\r\n$1\r\n1\r\n");
+    b.wait_for_info("blocked_clients", "1");
+    time.advance(Duration::from_secs(1));
+    a.expect("+OK\r\n$1\r\n2\r\n");
+}
+
+#[test]
+fn everything_waits_until_its_time_is_over_on_every_worker() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b, mut c] = clients(&server);
+    a.check("CLIENT PAUSE 5000", "+OK\r\n");
+    for client in [&mut a, &mut b, &mut c] {
+        client.send(&request(&["INFO", "server"]));
+        // What is refused is refused at once.
+        client.send(b"CLIENT UNPAUSE\r\n");
+    }
+    for _ in 0..5 {
+        time.advance(Duration::from_secs(1));
+    }
+    for client in [&mut a, &mut b, &mut c] {
+        let info = client.bulk();
+        let when_us = info.lines().find_map(|line| line.strip_prefix("server_time_usec:")).unwrap();
+        assert_eq!(when_us, ((NOON_MS + 5000) * 1000).to_string());
+        client.expect("+OK\r\n");
+    }
+}
+
+#[test]
+fn what_is_refused_anyway_does_not_wait() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b, _] = clients(&server);
+    a.check("CLIENT PAUSE 100 ALL", "+OK\r\n");
+    b.send(b"NOSUCH\r\nGET\r\nPING\r\n");
+    b.expect("-ERR unknown command 'NOSUCH', with args beginning with: \r\n");
+    b.expect("-ERR wrong number of arguments for 'get' command\r\n");
+    time.advance(Duration::from_millis(100));
+    b.expect("+PONG\r\n");
+}
+
+#[test]
+fn the_later_end_of_two_pauses_counts_and_the_stricter_mode() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b, mut c] = clients(&server);
+    a.check("CLIENT PAUSE 1000 WRITE", "+OK\r\n");
+    b.check("CLIENT PAUSE 100 WRITE", "+OK\r\n");
+    c.send(b"SET k v\r\n");
+    a.wait_for_info("blocked_clients", "1");
+    time.advance(Duration::from_millis(999));
+    assert_eq!(a.info("blocked_clients"), "1");
+    b.check("CLIENT PAUSE 100 ALL", "+OK\r\n");
+    time.advance(Duration::from_millis(100));
+    c.expect("+OK\r\n");
+    a.check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn no_key_is_removed_while_writes_are_paused_though_none_is_seen_past_its_time() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b, _] = clients(&server);
+    for i in 0..100 {
+        a.check(&format!("SET k:{i} v PX 1000"), "+OK\r\n");
+    }
+    a.check("CLIENT PAUSE 5000 WRITE", "+OK\r\n");
+    time.advance(Duration::from_millis(2000));
+    for client in [&mut a, &mut b] {
+        client.check("GET k:7", "$-1\r\n");
+        client.check("EXISTS k:7 k:8", ":0\r\n");
+        client.check("KEYS *", "*0\r\n");
+        client.check("DBSIZE", ":100\r\n");
+    }
+    assert_eq!(a.info("expired_keys"), "0");
+    time.advance(Duration::from_millis(3000));
+    a.wait_for("DBSIZE", ":0");
+    assert_eq!(a.info("expired_keys"), "100");
+}
+
+#[test]
+fn expiry_goes_on_when_the_pause_is_ended_early() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, _, _] = clients(&server);
+    a.check("SET k v PX 100", "+OK\r\n");
+    pause_writes(&mut a);
+    time.advance(Duration::from_millis(200));
+    a.check("DBSIZE", ":1\r\n");
+    a.check("CLIENT UNPAUSE", "+OK\r\n");
+    a.wait_for("DBSIZE", ":0");
+}
+
+#[test]
+fn one_that_leaves_or_is_killed_while_it_waits_never_runs_its_command() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..config() });
+        let [mut a, mut b, mut c] = clients(&server);
+        pause_writes(&mut a);
+        let id = b.ask("CLIENT ID").trim_start_matches(':').trim().to_owned();
+        b.send(b"SET b 1\r\n");
+        c.send(b"SET c 1\r\n");
+        a.wait_for_info("blocked_clients", "2");
+        assert!(a.ask(&format!("CLIENT LIST ID {id}")).contains(" flags=b db=0 "));
+        assert!(a.ask(&format!("CLIENT LIST ID {id}")).contains(" cmd=set "));
+        a.check(&format!("CLIENT KILL ID {id}"), ":1\r\n");
+        b.expect_end();
+        drop(c);
+        a.wait_for_info("connected_clients", "1");
+        assert_eq!(a.info("blocked_clients"), "0");
+        a.check("CLIENT UNPAUSE", "+OK\r\n");
+        a.check("EXISTS b c", ":0\r\n");
+    }
+}
+
+#[test]
+fn all_that_is_sent_while_a_client_waits_is_run_in_order_afterwards() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..config() });
+        let [mut a, mut b, _] = clients(&server);
+        pause_writes(&mut a);
+        b.send(b"SET n 0\r\n");
+        a.wait_for_info("blocked_clients", "1");
+        let increments = request(&["INCR", "n"]).repeat(20_000);
+        b.send(&increments);
+        a.check("CLIENT UNPAUSE", "+OK\r\n");
+        b.expect("+OK\r\n");
+        (1..=20_000).for_each(|n| b.expect(&format!(":{n}\r\n")));
+    }
+}
+
+#[test]
+fn a_large_argument_arrives_whole_though_its_client_waits() {
+    let server = start(config());
+    let [mut a, mut b, _] = clients(&server);
+    let large = "x".repeat(3_000_000);
+    let whole = request(&["SET", "large", &large]);
+    let (first, second) = whole.split_at(1_000_000);
+    pause_writes(&mut a);
+    b.send(b"SET k v\r\n");
+    a.wait_for_info("blocked_clients", "1");
+    b.send(first);
+    a.check("CLIENT UNPAUSE", "+OK\r\n");
+    b.send(second);
+    b.expect("+OK\r\n+OK\r\n");
+    a.check("STRLEN large", ":3000000\r\n");
+}
+
+#[test]
+fn waiting_is_not_idling() {
+    let (server, time) = start_at_noon(Config { timeout_s: 10, ..config() });
+    let [mut a, mut b, _] = clients(&server);
+    pause_writes(&mut a);
+    b.send(b"SET k v\r\n");
+    a.wait_for_info("blocked_clients", "1");
+    for _ in 0..20 {
+        time.advance(Duration::from_secs(1));
+        a.check("PING", "+PONG\r\n");
+    }
+    a.check("CLIENT UNPAUSE", "+OK\r\n");
+    b.expect("+OK\r\n");
+}
+
+#[test]
+fn one_that_is_held_back_is_not_unblocked() {
+    let server = start(config());
+    let [mut a, mut b, _] = clients(&server);
+    let id = b.ask("CLIENT ID").trim_start_matches(':').trim().to_owned();
+    pause_writes(&mut a);
+    b.send(b"SET k v\r\n");
+    a.wait_for_info("blocked_clients", "1");
+    a.check(&format!("CLIENT UNBLOCK {id}"), ":0\r\n");
+    a.check(&format!("CLIENT UNBLOCK {id} ERROR"), ":0\r\n");
+    a.check("CLIENT UNPAUSE", "+OK\r\n");
+    b.expect("+OK\r\n");
+}
