@@ -10,12 +10,13 @@ mod directive;
 mod docs;
 mod limits;
 mod paths;
+mod rewrite;
 mod setting;
 mod source;
 mod split;
 mod table;
 
-use accepted::Accepted;
+use accepted::{Accepted, Shape};
 pub(crate) use command::COMMANDS;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{OutputLimit, OutputLimits};
@@ -26,6 +27,7 @@ pub(crate) use table::percentiles;
 use crate::registry::Rename;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// The configuration in force.
 #[derive(Clone, Debug)]
@@ -206,7 +208,9 @@ impl Config {
 
 /// The default of `worker-threads`.
 fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    // The system is asked once: finding out reads files.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 fn resolve(text: &str, port: u16) -> Result<Bind, ConfigError> {

@@ -131,9 +131,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     let is_local = call.session.card.is_local();
     call.shared.replace_config(|present| {
         let next = changed(present, &args, is_local)?;
-        if next.maxclients > present.maxclients {
-            open_files::room_for(next.maxclients).map_err(too_many_clients)?;
-        }
+        put_in_force(present, &next)?;
         Ok::<Config, Error>(next)
     })?;
     call.shared.log.set_level(call.shared.config().loglevel);
@@ -162,6 +160,17 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
         }
     }
     Ok(next)
+}
+
+/// What the system must be told; if it refuses, nothing has changed.
+fn put_in_force(present: &Config, next: &Config) -> Result<(), Error> {
+    if next.maxclients > present.maxclients {
+        open_files::room_for(next.maxclients).map_err(too_many_clients)?;
+    }
+    if next.dir != present.dir {
+        std::env::set_current_dir(&next.dir).map_err(|e| failed("dir", &super::reason(&e)))?;
+    }
+    Ok(())
 }
 
 fn changeable(
@@ -215,10 +224,17 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn rewrite(call: &mut ServerCall<'_>) -> Done {
-    Err(Error::custom(match call.shared.config().file {
-        None => "ERR The server is running without a config file",
-        Some(_) => "ERR Rewriting config file: not supported yet",
-    }))
+    let config = call.shared.config();
+    let file = config.file.as_deref();
+    let file = file.ok_or_else(|| Error::custom("ERR The server is running without a config file"))?;
+    if let Err(error) = super::rewrite::rewrite(file, &config) {
+        let why = super::reason(&error);
+        call.shared.log.warning(&format!("CONFIG REWRITE failed: {why}"));
+        return Err(Error::custom(format!("ERR Rewriting config file: {why}")));
+    }
+    call.shared.log.notice("CONFIG REWRITE executed with success.");
+    call.reply.ok();
+    Ok(())
 }
 
 fn help(call: &mut ServerCall<'_>) -> Done {

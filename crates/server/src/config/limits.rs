@@ -1,5 +1,6 @@
 //! `client-output-buffer-limit`: how much may wait for a client that does not read, by client class. A client over the
 //! hard limit is closed at once, one over the soft limit after so many seconds.
+use super::rewrite::with_unit;
 use super::setting::{Words, memory};
 
 /// One class's limits; 0 is no limit.
@@ -34,6 +35,15 @@ impl OutputLimits {
             |class: &str, l: &OutputLimit| format!("{class} {} {} {}", l.hard_bytes, l.soft_bytes, l.soft_s);
         let all = [one("normal", &self.normal), one("slave", &self.replica), one("pubsub", &self.pubsub)];
         all.join(" ")
+    }
+
+    /// `replica 256mb 64mb 60` and so on, as CONFIG REWRITE writes them.
+    pub(super) fn lines(&self) -> Vec<Vec<u8>> {
+        let one = |class: &str, l: &OutputLimit| {
+            let (hard, soft) = (with_unit(l.hard_bytes), with_unit(l.soft_bytes));
+            [class.as_bytes(), &hard, &soft, l.soft_s.to_string().as_bytes()].join(&b' ')
+        };
+        vec![one("normal", &self.normal), one("replica", &self.replica), one("pubsub", &self.pubsub)]
     }
 
     /// Takes groups of four words; classes that are not named stay as they are.

@@ -155,7 +155,13 @@ fn apply_line(config: &mut Config, line: &[u8], depth: usize) -> Result<(), Faul
     let Some(setting) = setting::find(name) else {
         return Err(Fault::Here("Bad directive or wrong number of arguments".into()));
     };
-    setting.set_from_words(config, &values).map_err(Fault::Here)
+    let before = config.dir.clone();
+    setting.set_from_words(config, &values).map_err(Fault::Here)?;
+    // At once, as in Redis: relative names behind it in the file mean files in there.
+    match config.dir == before {
+        true => Ok(()),
+        false => std::env::set_current_dir(&config.dir).map_err(|e| Fault::Here(reason(&e))),
+    }
 }
 
 fn fatal(line_number: usize, line: &[u8], why: &str) -> ConfigError {

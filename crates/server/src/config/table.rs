@@ -349,11 +349,10 @@ fn set_bind(config: &mut Config, words: &[&[u8]]) -> Outcome {
     Ok(())
 }
 
-/// Goes there at once, as Redis does, so that relative names behind it in the file mean files in there.
+/// Whoever puts it in force goes there.
 fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
-    let cannot = |e: std::io::Error| super::source::reason(&e);
-    config.dir = std::fs::canonicalize(path(text)).map_err(cannot)?;
-    std::env::set_current_dir(&config.dir).map_err(cannot)
+    config.dir = std::fs::canonicalize(path(text)).map_err(|e| super::source::reason(&e))?;
+    if config.dir.is_dir() { Ok(()) } else { Err("Not a directory".into()) }
 }
 
 fn set_latency_every(config: &mut Config, n: i64) -> Outcome {
