@@ -180,6 +180,11 @@ impl Block {
         alloc::rounded(HEADER_BYTES + len) < self.size()
     }
 
+    /// The same for content that [`Block::spread`] lays out.
+    pub(crate) fn is_larger_than_for_entries(&self, len: usize) -> bool {
+        alloc::rounded_for_entries(HEADER_BYTES + len) < self.size()
+    }
+
     /// Gives back all room, also that of a growth step.
     pub(crate) fn shrink_to_fit(&mut self) {
         if alloc::rounded_least(HEADER_BYTES + self.len()) < self.size() {

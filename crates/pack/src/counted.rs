@@ -19,6 +19,8 @@ const OWN: usize = 127;
 struct Slot(AtomicI64);
 
 static SLOTS: [Slot; OWN + 1] = [const { Slot(AtomicI64::new(0)) }; OWN + 1];
+/// How many threads have been dealt a counter.
+static DEALT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static STARTUP: AtomicUsize = AtomicUsize::new(0);
 
@@ -27,9 +29,17 @@ pub struct Counted<A>(pub A);
 
 /// Bytes in use now, by everything in the process that allocates through [`Counted`]; 0 where nothing does.
 pub fn used_bytes() -> usize {
-    let used = SLOTS.iter().map(|s| s.0.load(Relaxed)).sum::<i64>().max(0) as usize;
+    let dealt = DEALT.load(Relaxed).min(OWN + 1);
+    let used = SLOTS[..dealt].iter().map(|s| s.0.load(Relaxed)).sum::<i64>().max(0) as usize;
     PEAK.fetch_max(used, Relaxed);
     used
+}
+
+/// What this thread has allocated less what it has freed: no amount by itself, but its changes tell by how much the
+/// thread's own work moves [`used_bytes`], for the price of one load.
+#[inline]
+pub fn thread_bytes() -> i64 {
+    SLOTS[own_slot()].0.load(Relaxed)
 }
 
 /// The most that [`used_bytes`] ever saw: whoever wants it exact asks often.
@@ -55,8 +65,8 @@ fn cost(layout: Layout) -> i64 {
     bytes as i64
 }
 
-fn add(bytes: i64) {
-    static DEALT: AtomicUsize = AtomicUsize::new(0);
+/// The number of this thread's counter.
+fn own_slot() -> usize {
     // A cell without a destructor: usable while a thread starts and ends, and never allocates.
     thread_local!(static SLOT: Cell<usize> = const { Cell::new(usize::MAX) });
     let mut index = SLOT.get();
@@ -64,6 +74,11 @@ fn add(bytes: i64) {
         index = DEALT.fetch_add(1, Relaxed).min(OWN);
         SLOT.set(index);
     }
+    index
+}
+
+fn add(bytes: i64) {
+    let index = own_slot();
     let counter = &SLOTS[index].0;
     if index < OWN {
         counter.store(counter.load(Relaxed).wrapping_add(bytes), Relaxed);
@@ -132,6 +147,10 @@ mod tests {
             s.spawn(|| unsafe { Counted(System).dealloc(block as *mut u8, layout(100_000)) });
         });
         assert_eq!(used_bytes(), before);
+        let mine = thread_bytes();
+        // SAFETY: as above.
+        unsafe { heap.dealloc(heap.alloc(layout(5000)), layout(5000)) };
+        assert_eq!(thread_bytes(), mine);
         assert!(peak_bytes() >= before + 100_000);
         std::thread::scope(|s| {
             for _ in 0..OWN + 20 {

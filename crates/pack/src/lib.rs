@@ -8,6 +8,7 @@ mod chain;
 pub mod classic;
 pub mod compressed;
 pub mod counted;
+mod crowd;
 pub mod image;
 mod ints;
 mod leaf;

@@ -7,6 +7,7 @@
 //! the nodes on the way that a clone shares.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+pub use crate::crowd::Crowd;
 use crate::order::ByHash;
 pub use crate::order::OrderRange;
 pub use crate::shared::Shared;
@@ -102,6 +103,8 @@ pub trait Sweeper<V> {
 pub enum Sweep {
     Keep,
     Remove,
+    /// As [`Map::evict`] removes.
+    Evict,
 }
 
 impl<V: Clone> Map<V> {
@@ -165,6 +168,23 @@ impl<V: Clone> Map<V> {
         }
     }
 
+    /// Removes an entry in order to free memory: all that it took goes back, where [`Map::remove`] leaves some room in the
+    /// leaf for the next one.
+    pub fn evict(&mut self, seed: &Seed, hash: Hash, key: &[u8]) -> Option<Removed<V>> {
+        let Entry::Occupied(entry) = self.entry(seed, hash, key) else { return None };
+        let (path, slot, place) = (entry.path, entry.slot, entry.range.first);
+        let removed = self.take(&path, slot);
+        self.tree.leaf_mut(&path).fit();
+        self.join_if_under(place);
+        Some(removed)
+    }
+
+    /// The entries of the leaf that covers `place`.
+    pub fn crowd(&self, place: u32) -> Option<Crowd<'_, V>> {
+        let (path, range) = self.tree.seek(place)?;
+        Some(Crowd::new(self.tree.leaf(&path), range))
+    }
+
     /// Visits every entry of the first leaf that covers places at or after `from`, but those before `from`. Returns
     /// the place after that leaf's last, None at the end. An entry that stays in the map is visited by a
     /// walk from 0 to None at least once, whatever splits and merges happen between the calls.
@@ -186,7 +206,7 @@ impl<V: Clone> Map<V> {
     }
 
     /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which
-    /// `visit` answers `Sweep::Remove` (handing them to `removed` with their key), then sets each such leaf's note
+    /// `visit` does not answer `Sweep::Keep` (handing them to `removed` with their key), then sets each such leaf's note
     /// to what `renote` returns for its range (called after its entries were visited). A leaf that then joins a
     /// neighbour may be visited once more. Stops after about `looks` leaves and entries together, and returns what is left of `range`.
     pub fn sweep(
@@ -259,12 +279,16 @@ impl<V: Clone> Map<V> {
         while index < self.tree.leaf(path).count() {
             let leaf = self.tree.leaf(path);
             let slot = leaf.slot(index);
-            if sweeper.visit(leaf.found(slot)) == Sweep::Keep {
+            let verdict = sweeper.visit(leaf.found(slot));
+            if verdict == Sweep::Keep {
                 index += 1;
                 continue;
             }
             let key = leaf.parts(slot).key.to_vec();
             let removed = self.take(path, slot);
+            if verdict == Sweep::Evict {
+                self.tree.leaf_mut(path).fit();
+            }
             sweeper.removed(&key, removed);
         }
         let note = sweeper.renote(range);
@@ -365,7 +389,7 @@ impl<V: Clone> Default for Map<V> {
 
 impl<V> Tagged<V> {
     #[inline]
-    fn found(&self, slot: Slot) -> Found<'_, V> {
+    pub(crate) fn found(&self, slot: Slot) -> Found<'_, V> {
         let parts = self.parts(slot);
         Found { key: parts.key, meta: parts.meta, inline: parts.inline, outside: self.outside_of(&parts) }
     }

@@ -571,11 +571,24 @@ impl<V: Clone> Tagged<V> {
 
     /// Moves to a smaller block once an eighth is empty.
     fn shrink(&mut self) {
-        let kind = Kind::of(&self.block);
-        let wanted = kind.front_bytes() + kind.sum_before(&self.block, kind.count);
+        let wanted = self.wanted_bytes();
         if (self.block.len() - wanted) * 8 >= self.block.len() && self.block.is_larger_than_for(wanted) {
             self.respread(wanted);
         }
+    }
+
+    /// Gives back what room there is, an eighth or not: for whoever removes in order to free memory.
+    pub(crate) fn fit(&mut self) {
+        let wanted = self.wanted_bytes();
+        if self.block.is_sole() && self.block.is_larger_than_for_entries(wanted) {
+            self.respread(wanted);
+        }
+    }
+
+    /// The content without room.
+    fn wanted_bytes(&self) -> usize {
+        let kind = Kind::of(&self.block);
+        kind.front_bytes() + kind.sum_before(&self.block, kind.count)
     }
 
     /// Rewrites all lengths so wide that they can say `len`.

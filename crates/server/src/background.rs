@@ -1,10 +1,10 @@
 //! The thread that frees: large values that left the keyspace come here, so that no worker pays for their size. It also
 //! gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use store::Garbage;
+use store::{Garbage, Weight};
 
 /// Hands values to the freeing thread.
 #[derive(Clone)]
@@ -14,7 +14,8 @@ pub(crate) struct Background {
 }
 
 enum Job {
-    Free(Garbage),
+    /// With about so many bytes in it.
+    Free(Garbage, i64),
     Purge,
     End,
 }
@@ -23,6 +24,8 @@ enum Job {
 struct Counts {
     pending: AtomicU64,
     freed: AtomicU64,
+    /// What waits, in bytes, all of the piece at hand included.
+    waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
     is_purging: AtomicBool,
 }
@@ -44,11 +47,26 @@ impl Background {
 
     /// Takes everything out of `garbage`.
     pub(crate) fn free(&self, garbage: &mut Vec<Garbage>) {
+        self.free_keys(garbage, 0);
+    }
+
+    /// The same where a key is known to take so many bytes on the average.
+    pub(crate) fn free_keys(&self, garbage: &mut Vec<Garbage>, key_bytes: u64) {
         for piece in garbage.drain(..) {
+            let bytes = match piece.weight() {
+                Weight::Bytes(bytes) => bytes,
+                Weight::Keys(keys) => keys * key_bytes,
+            } as i64;
             self.counts.pending.fetch_add(1, Relaxed);
+            self.counts.waiting_bytes.fetch_add(bytes, Relaxed);
             // When the thread has ended the piece is freed here.
-            drop(self.queue.send(Job::Free(piece)));
+            drop(self.queue.send(Job::Free(piece, bytes)));
         }
+    }
+
+    /// Bytes in use that are on their way to be freed, about.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.counts.waiting_bytes.load(Relaxed).max(0) as u64
     }
 
     /// Gives free pages back, if there are any.
@@ -81,9 +99,10 @@ impl Background {
 fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
     while let Ok(job) = arrivals.recv() {
         match job {
-            Job::Free(piece) => {
+            Job::Free(piece, bytes) => {
                 drop(piece);
                 counts.pending.fetch_sub(1, Relaxed);
+                counts.waiting_bytes.fetch_sub(bytes, Relaxed);
                 counts.freed.fetch_add(1, Relaxed);
             }
             Job::Purge => {

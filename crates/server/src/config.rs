@@ -48,6 +48,10 @@ pub struct Config {
     /// 0: idle clients stay.
     pub timeout_s: u32,
     pub maxclients: u32,
+    /// 0: no limit.
+    pub maxmemory_bytes: u64,
+    /// `maxmemory-eviction-tenacity`, 0 to 100.
+    pub maxmemory_tenacity: u32,
     pub is_protected: bool,
     /// Empty: no password.
     pub requirepass: Vec<u8>,
@@ -144,6 +148,8 @@ impl Default for Config {
             tcp_keepalive_s: 300,
             timeout_s: 0,
             maxclients: 10_000,
+            maxmemory_bytes: 0,
+            maxmemory_tenacity: 10,
             is_protected: true,
             requirepass: Vec::new(),
             io_engine: net::EngineKind::Auto,

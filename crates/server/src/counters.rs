@@ -78,6 +78,10 @@ pub(crate) struct Counters {
     pub(crate) commands: Box<[CommandCounts]>,
     pub(crate) bytes_in: Count,
     pub(crate) bytes_out: Count,
+    /// Kept of unfinished requests and unread replies of all its clients; goes up and down.
+    pub(crate) client_bytes: Count,
+    /// What batches are received into, parsed and answered in.
+    pub(crate) batch_bytes: AtomicU64,
     /// Replies that were errors, by their code ("ERR", "WRONGTYPE").
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -91,6 +95,8 @@ impl Counters {
             commands: (0..rows).map(|_| CommandCounts::default()).collect(),
             bytes_in: Count::default(),
             bytes_out: Count::default(),
+            client_bytes: Count::default(),
+            batch_bytes: AtomicU64::new(0),
             errors: Mutex::default(),
         }
     }
@@ -164,6 +170,11 @@ impl AllCounters {
 
     pub(crate) fn bytes_out(&self) -> u64 {
         self.0.iter().map(|w| w.bytes_out.load()).sum()
+    }
+
+    /// What clients and event loops hold in buffers.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.0.iter().map(|w| w.client_bytes.load().wrapping_add(w.batch_bytes.load(Relaxed))).sum()
     }
 
     /// INFO errorstats; the sum of the counts is total_error_replies.

@@ -8,6 +8,7 @@ use crate::call::{ServerCall, ServerRun};
 use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::evict::{Ceiling, Room, free_flushed};
 use crate::pause::Held;
 use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
@@ -32,6 +33,13 @@ pub(crate) struct Request<'s, 'a> {
     pub(crate) args: Args<'a>,
 }
 
+/// When to count what memory is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    WhenDue,
+    Now,
+}
+
 /// One worker's means to run commands.
 pub(crate) struct Executor<'s> {
     shared: &'s Shared,
@@ -42,6 +50,7 @@ pub(crate) struct Executor<'s> {
     config_version: u64,
     /// A call is timed if these bits of how many went before it are zero.
     timed_mask: u64,
+    ceiling: Ceiling<'s>,
     random: Random,
     garbage: Vec<Garbage>,
     positions: Vec<u32>,
@@ -55,14 +64,16 @@ impl<'s> Executor<'s> {
     pub(crate) fn new(shared: &'s Shared, worker: usize) -> Executor<'s> {
         let config_version = shared.config_version();
         let config = shared.config();
+        let seed = shared.random_seed.wrapping_add(worker as u64);
         Executor {
+            ceiling: Ceiling::new(shared, seed.rotate_left(32), &config),
             shared,
             worker,
             counters: &shared.counters.0[worker],
             timed_mask: config.timed_mask(),
             config_version,
             config,
-            random: Random::new(shared.random_seed.wrapping_add(worker as u64)),
+            random: Random::new(seed),
             garbage: Vec::new(),
             positions: Vec::new(),
             now: Millis(0),
@@ -95,6 +106,7 @@ impl<'s> Executor<'s> {
             self.config = self.shared.config();
             self.config_version = version;
             self.timed_mask = self.config.timed_mask();
+            self.ceiling.obey(&self.config);
         }
     }
 
@@ -143,6 +155,9 @@ impl<'s> Executor<'s> {
             Ok(row) => row,
             Err(refusal) => return self.refuse(&refusal, &request.args, reply),
         };
+        if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) && !self.has_room_for(&request.args) {
+            return self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
+        }
         session.card.last_row.store(row.number as u32, Relaxed);
         let counts = &self.counters.commands[row.number];
         let calls = counts.calls.load();
@@ -157,6 +172,23 @@ impl<'s> Executor<'s> {
             self.counters.count_error(error.text());
             reply.error(error.text());
         }
+    }
+
+    /// Whether there is memory for what these arguments may add, after keys were evicted if need be.
+    fn has_room_for(&mut self, args: &Args<'_>) -> bool {
+        let coming_bytes = args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
+        !self.ceiling.is_due(coming_bytes) || self.ceiling.make_room(self.now, coming_bytes) != Room::None
+    }
+
+    /// Between batches: evicts for a moment where memory is over its limit. Whether there is more to do.
+    pub(crate) fn relieve(&mut self, look: Look) -> bool {
+        if !self.ceiling.is_set() || (look == Look::WhenDue && !self.ceiling.is_due(0)) {
+            return false;
+        }
+        self.begin();
+        let room = self.ceiling.make_room(self.now, 0);
+        self.end();
+        room == Room::Later
     }
 
     #[cold]
@@ -274,7 +306,7 @@ impl<'s> Executor<'s> {
             random: &mut self.random,
             garbage: &mut self.garbage,
         });
-        self.shared.background.free(&mut self.garbage);
+        free_flushed(self.shared, &self.shared.background, &mut self.garbage);
         done
     }
 

@@ -12,6 +12,7 @@ mod connection;
 mod counters;
 mod debug;
 mod dispatch;
+mod evict;
 mod families;
 mod gate;
 mod grammar;

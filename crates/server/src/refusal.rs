@@ -12,6 +12,8 @@ pub(crate) enum Refusal<'s> {
     Arity(&'s Row),
     /// A password is set and was not given.
     NotAuthenticated(&'s Row),
+    /// Memory is over `maxmemory`, and nothing may be evicted.
+    OutOfMemory(&'s Row),
 }
 
 /// How much of what the client sent is quoted.
@@ -22,7 +24,7 @@ impl<'s> Refusal<'s> {
     pub(crate) fn row(&self) -> Option<&'s Row> {
         match self {
             Refusal::UnknownCommand | Refusal::UnknownSubcommand(_) => None,
-            Refusal::Arity(row) | Refusal::NotAuthenticated(row) => Some(row),
+            Refusal::Arity(row) | Refusal::NotAuthenticated(row) | Refusal::OutOfMemory(row) => Some(row),
         }
     }
 
@@ -40,6 +42,7 @@ impl<'s> Refusal<'s> {
             }
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),
             Refusal::NotAuthenticated(_) => b"NOAUTH Authentication required.".to_vec(),
+            Refusal::OutOfMemory(_) => b"OOM command not allowed when used memory > 'maxmemory'.".to_vec(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
+use crate::counters::Count;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What any worker may see of a connection: registered in `Shared::clients` while it lives.
@@ -37,8 +38,26 @@ impl Card {
         }
     }
 
+    /// So much is kept of unfinished requests; `sum` is that of all clients of this worker, which calls this.
+    pub(crate) fn note_query_buffer(&self, bytes: usize, sum: &Count) {
+        note_buffer(&self.query_buffer_bytes, bytes, sum);
+    }
+
+    /// So much waits for the client to read it.
+    pub(crate) fn note_output_buffer(&self, bytes: usize, sum: &Count) {
+        note_buffer(&self.output_buffer_bytes, bytes, sum);
+    }
+
     pub(crate) fn face(&self) -> MutexGuard<'_, Face> {
         self.face.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn note_buffer(cell: &AtomicU64, bytes: usize, sum: &Count) {
+    let before = cell.load(Relaxed);
+    if before != bytes as u64 {
+        cell.store(bytes as u64, Relaxed);
+        sum.add((bytes as u64).wrapping_sub(before));
     }
 }
 

@@ -3,6 +3,7 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::AllCounters;
+use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::log::Log;
 use crate::pause::Pause;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) counters: AllCounters,
     pub(crate) background: Background,
     pub(crate) stats: Stats,
+    /// How short memory is.
+    pub(crate) pressure: Pressure,
     /// Who wakes for the next key that expires.
     pub(crate) promise: Promise,
     /// Whether keys go when their time comes, not only when they are looked at (DEBUG SET-ACTIVE-EXPIRE).

@@ -1,6 +1,7 @@
 //! From a configuration to a running server, and back.
 use crate::background::Background;
 use crate::counters::{AllCounters, Counters};
+use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::pause::Pause;
 use crate::promise::Promise;
@@ -227,6 +228,7 @@ fn share(
         next_client_id: 1.into(),
         clients: Default::default(),
         stats: Stats::default(),
+        pressure: Pressure::default(),
         promise: Promise::new(),
         expires: true.into(),
         pause: Pause::default(),

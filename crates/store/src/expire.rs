@@ -34,11 +34,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const UNSURE: u64 = 0;
 const ASKED: u64 = 1;
 const FIRST_NOTE: u64 = 2;
-const NO_DEADLINE: u64 = u64::MAX;
+pub(crate) const NO_DEADLINE: u64 = u64::MAX;
 
 /// A sweep goes over about so many leaves and entries at a time, so that an item whose one leaf has become thousands
 /// does not hold its shard for long.
 const LOOKS_PER_SWEEP: u64 = 512;
+/// The same where one key has to go before its time.
+const LOOKS_PER_EVICTION: u64 = 64;
 /// Looking at so many entries counts like removing one.
 const LOOKS_PER_REMOVAL: u64 = 16;
 
@@ -142,9 +144,12 @@ fn earliest_of(found: &Found<'_, Large>) -> u64 {
     }
 }
 
-/// Goes through leaves whose time has come.
+/// Goes through leaves whose time has come, or whose keys have to go before it.
 struct Reaper<'s> {
+    clock: Millis,
+    /// What is due up to here goes before its time, as evicted: so many keys at most.
     now: Millis,
+    removals_max: u64,
     wheel: &'s mut Wheel,
     volatile: &'s mut Volatile,
     stats: &'s mut ShardStats,
@@ -160,7 +165,8 @@ impl Sweeper<Large> for Reaper<'_> {
         self.looks += 1;
         match Meta(found.meta).deadline(found.inline) {
             Deadline::Never => Sweep::Keep,
-            deadline if deadline.is_past(self.now) => Sweep::Remove,
+            deadline if deadline.is_past(self.clock) => Sweep::Remove,
+            deadline if deadline.is_past(self.now) && self.removals < self.removals_max => Sweep::Evict,
             Deadline::At(at) => {
                 self.earliest = self.earliest.min(note_of(at));
                 Sweep::Keep
@@ -170,8 +176,12 @@ impl Sweeper<Large> for Reaper<'_> {
 
     fn removed(&mut self, _key: &[u8], removed: Removed<Large>) {
         self.removals += 1;
-        self.volatile.remove(Meta(removed.meta).deadline(&removed.inline));
-        self.stats.expired += 1;
+        let deadline = Meta(removed.meta).deadline(&removed.inline);
+        self.volatile.remove(deadline);
+        match deadline.is_past(self.clock) {
+            true => self.stats.expired += 1,
+            false => self.stats.evicted += 1,
+        }
         discard(removed.outside, self.garbage, self.stats);
     }
 
@@ -203,6 +213,8 @@ impl Db {
                     let now = now.max(Millis(time_of(wheel.elapsed())));
                     let mut reaper = Reaper {
                         now,
+                        removals_max: 0,
+                        clock: now,
                         wheel,
                         volatile: &mut self.volatile,
                         stats,
@@ -222,6 +234,40 @@ impl Db {
             *budget = budget.saturating_sub(cost + 1);
         }
         self.next_due()
+    }
+
+    /// Removes the key that is due first, before its time; false if there is none.
+    pub(crate) fn evict_soonest(
+        &mut self,
+        now: Millis,
+        stats: &mut ShardStats,
+        garbage: &mut Vec<Garbage>,
+    ) -> bool {
+        while let Some(wheel) = &mut self.wheel
+            && let Some(item) = wheel.take_soonest()
+        {
+            let mut reaper = Reaper {
+                now: Millis(time_of(item.due)),
+                removals_max: 1,
+                clock: now,
+                wheel,
+                volatile: &mut self.volatile,
+                stats,
+                garbage,
+                earliest: NO_DEADLINE,
+                looks: 0,
+                removals: 0,
+            };
+            let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper);
+            let is_evicted = reaper.removals > 0;
+            if let Some(range) = rest {
+                wheel.schedule(Item { due: item.due, range });
+            }
+            if is_evicted {
+                return true;
+            }
+        }
+        false
     }
 
     /// When something here is next due.

@@ -34,6 +34,7 @@ pub struct ShardStats {
     pub hits: u64,
     pub misses: u64,
     pub expired: u64,
+    pub evicted: u64,
     /// Changes to the data since start (`rdb_changes_since_last_save` counts from a save).
     pub dirty: u64,
     /// Values handed to the background.
@@ -45,17 +46,39 @@ impl AddAssign for ShardStats {
         self.hits += other.hits;
         self.misses += other.misses;
         self.expired += other.expired;
+        self.evicted += other.evicted;
         self.dirty += other.dirty;
         self.lazyfreed += other.lazyfreed;
     }
 }
 
 /// Something large that left the keyspace; dropping it is the work. `Send`, so that a background thread can drop it.
-pub struct Garbage(#[allow(dead_code, reason = "held to be dropped")] Box<dyn std::any::Any + Send>);
+pub struct Garbage {
+    #[allow(dead_code, reason = "held to be dropped")]
+    value: Box<dyn std::any::Any + Send>,
+    weight: Weight,
+}
+
+/// What dropping a piece of garbage will free: memory that is in use, and yet as good as free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// About so many bytes.
+    Bytes(u64),
+    /// So many keys with all they hold.
+    Keys(u64),
+}
 
 impl Garbage {
-    pub(crate) fn new(value: impl Send + 'static) -> Garbage {
-        Garbage(Box::new(value))
+    pub(crate) fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
+        Garbage { value: Box::new(value), weight: Weight::Bytes(bytes) }
+    }
+
+    pub(crate) fn of_keys(keys: u64, value: impl Send + 'static) -> Garbage {
+        Garbage { value: Box::new(value), weight: Weight::Keys(keys) }
+    }
+
+    pub fn weight(&self) -> Weight {
+        self.weight
     }
 }
 
@@ -128,6 +151,16 @@ impl Keyspace {
         self.cells[index].0.lock().expect("a panic under a shard's lock stops the process")
     }
 
+    /// None where another thread holds it.
+    #[inline]
+    pub(crate) fn try_shard(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+        match self.cells[index].0.try_lock() {
+            Ok(shard) => Some(shard),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("a panic under a shard's lock stops the process"),
+        }
+    }
+
     /// Locks the shards of `keys` in ascending order and hands out a token a key, in the order given (duplicates
     /// allowed). `keys` may be empty. For one key [`Keyspace::lock_one`] does the same and allocates nothing.
     pub fn lock<'k>(
@@ -185,14 +218,10 @@ impl Keyspace {
 
     #[inline]
     pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
-        match self.cells[hash.shard(self.shard_bits)].0.try_lock() {
-            Ok(shard) => {
-                if let Some(db) = shard.db(db) {
-                    db.map.prefetch(hash);
-                }
-            }
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Poisoned(_)) => panic!("a panic under a shard's lock stops the process"),
+        if let Some(shard) = self.try_shard(hash.shard(self.shard_bits))
+            && let Some(db) = shard.db(db)
+        {
+            db.map.prefetch(hash);
         }
     }
 

@@ -11,8 +11,12 @@
 //! | `tree.rs` | a list outside its entry |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
+//! | `evict.rs` | which key goes when memory is short |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
 mod entry;
+mod evict;
+#[cfg(test)]
+mod evict_tests;
 mod expire;
 #[cfg(test)]
 mod expire_tests;
@@ -36,8 +40,9 @@ mod view;
 mod wheel;
 mod whole;
 
+pub use evict::{Catch, Eviction, Hunter, Policy};
 pub use info::KeyInfo;
-pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats};
+pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
 pub use settings::Settings;

@@ -1,5 +1,6 @@
 //! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
 //! A view borrows it for one command, so no command sees two versions.
+use crate::Eviction;
 use pack::seq::{Codec, Fill, Limits};
 
 /// Only what changes how data is kept or how large it may be; the rest of the configuration is the server's.
@@ -9,6 +10,7 @@ pub struct Settings {
     pub proto_max_bulk_len_bytes: u64,
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
+    pub eviction: Eviction,
 }
 
 impl Default for Settings {
@@ -18,6 +20,7 @@ impl Default for Settings {
             proto_max_bulk_len_bytes: 512 << 20,
             lazyfree_user_del: false,
             lazyfree_user_flush: false,
+            eviction: Eviction::default(),
         }
     }
 }

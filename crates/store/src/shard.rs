@@ -137,6 +137,11 @@ impl Shard {
         (found, &mut self.stats, &mut self.buffers)
     }
 
+    /// All databases in order, to read.
+    pub(crate) fn dbs(&self) -> impl Iterator<Item = &Db> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
     /// All databases in order, and the counters beside them.
     pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = &mut Db>, &mut ShardStats) {
         (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
@@ -151,7 +156,10 @@ impl Shard {
             let old = std::mem::replace(found, Db::new());
             if !old.map.is_empty() {
                 keys += old.map.len();
-                garbage.push(Garbage::new(old.map));
+                garbage.push(match weight(&old.map) {
+                    Some(bytes) => Garbage::of_bytes(bytes, old.map),
+                    None => Garbage::of_keys(old.map.len(), old.map),
+                });
             }
         }
         keys
@@ -188,21 +196,48 @@ impl Shard {
 const DROPPED_BYTES_MAX: u64 = 1 << 20;
 const DROPPED_LIST_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_LIST_LEN_MAX: u64 = 4096;
+/// What an element is taken for where the size of a list is not known.
+const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
+
+/// What a value outside takes, about.
+fn value_bytes(value: &Large) -> u64 {
+    match value {
+        Large::Str(bytes) => bytes.capacity() as u64,
+        Large::List(tree) => tree.listpack_bytes.unwrap_or(tree.seq.len() * FORGOTTEN_ELEMENT_BYTES),
+    }
+}
+
+/// A database of more keys is not gone through to weigh it.
+const WEIGHED_KEYS_MAX: u64 = 256;
+
+/// What a database takes, where that is quickly told.
+fn weight(map: &Map<Large>) -> Option<u64> {
+    if map.len() > WEIGHED_KEYS_MAX {
+        return None;
+    }
+    let stats = map.stats();
+    let mut bytes =
+        stats.inner.allocated_bytes + stats.tagged.allocated_bytes + stats.outside.allocated_bytes;
+    map.for_each(&mut |found| bytes += found.outside.map_or(0, value_bytes));
+    Some(bytes)
+}
 
 /// Frees what left the keyspace, here if that is quick, else by handing it to the background.
 pub(crate) fn discard(value: Option<Shared<Large>>, garbage: &mut Vec<Garbage>, stats: &mut ShardStats) {
-    let is_large = match value.as_deref() {
-        None => false,
-        Some(Large::Str(bytes)) => bytes.capacity() as u64 > DROPPED_BYTES_MAX,
-        Some(Large::List(tree)) => {
-            tree.seq.len() > DROPPED_LIST_LEN_MAX
-                || tree.listpack_bytes.is_none_or(|bytes| bytes > DROPPED_LIST_BYTES_MAX)
+    let Some(value) = value else { return };
+    let bytes = value_bytes(&value);
+    let is_large = match &*value {
+        Large::Str(_) => bytes > DROPPED_BYTES_MAX,
+        Large::List(tree) => {
+            bytes > DROPPED_LIST_BYTES_MAX
+                || tree.seq.len() > DROPPED_LIST_LEN_MAX
+                || tree.listpack_bytes.is_none()
         }
     };
     // A copy that lives on keeps the value: then nothing is freed.
-    if let Some(value) = value.filter(|value| is_large && !value.is_shared()) {
+    if is_large && !value.is_shared() {
         stats.lazyfreed += 1;
-        garbage.push(Garbage::new(value));
+        garbage.push(Garbage::of_bytes(bytes, value));
     }
 }
 

@@ -16,6 +16,7 @@
 //! through one slab of items, so that falling and firing allocate nothing.
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
+use base::random::Random;
 use pack::map::OrderRange;
 
 const BITS: u32 = 6;
@@ -54,6 +55,27 @@ impl Node {
             range: OrderRange { first: self.first, last: self.last },
         }
     }
+}
+
+/// What a free node holds: a range that no item has.
+const FREE: Node = Node { due_high: 0, due_low: 0, first: 1, last: 0, next: NONE };
+/// How many items of a slot are compared for the soonest.
+const COMPARED: usize = 64;
+
+/// The node that is due first among the first of a list, and the one before it.
+fn soonest(slab: &[Node], head: u32) -> (u32, u32) {
+    let mut best = (NONE, head);
+    let (mut before, mut node) = (NONE, head);
+    for _ in 0..COMPARED {
+        if slab[node as usize].item().due < slab[best.1 as usize].item().due {
+            best = (before, node);
+        }
+        (before, node) = (node, slab[node as usize].next);
+        if node == NONE {
+            break;
+        }
+    }
+    best
 }
 
 struct Level {
@@ -148,6 +170,47 @@ impl Wheel {
         }
     }
 
+    /// Takes out the item that is due first, before its time, about: the first of some that wait in the slot that opens
+    /// next.
+    pub(crate) fn take_soonest(&mut self) -> Option<Item> {
+        let next = self.next_slot();
+        let head = if self.ready != NONE {
+            &mut self.ready
+        } else if self.falling != NONE {
+            &mut self.falling
+        } else {
+            let (level, slot, _) = next?;
+            &mut self.levels[level].as_mut().expect("next_slot names a level that exists").heads[slot]
+        };
+        let (before, node) = soonest(&self.slab, *head);
+        let after = self.slab[node as usize].next;
+        match before {
+            NONE => *head = after,
+            before => self.slab[before as usize].next = after,
+        }
+        let is_emptied = *head == NONE;
+        if self.ready == NONE
+            && self.falling == NONE
+            && is_emptied
+            && let Some((level, slot, _)) = next
+            && let Some(level) = &mut self.levels[level]
+            && level.heads[slot] == NONE
+        {
+            level.occupied &= !(1 << slot);
+        }
+        Some(self.release(node))
+    }
+
+    /// The range of an item chosen at random; None where luck finds only free places.
+    pub(crate) fn draw(&self, random: &mut Random) -> Option<OrderRange> {
+        const DRAWS: usize = 8;
+        if self.slab.is_empty() {
+            return None;
+        }
+        let mut nodes = (0..DRAWS).map(|_| &self.slab[random.below(self.slab.len() as u64) as usize]);
+        nodes.find(|node| node.first <= node.last).map(|node| node.item().range)
+    }
+
     /// Empties a slot whose time has come: its list becomes `ready` or `falling`, both of which are empty.
     fn open(&mut self, level: usize, slot: usize) {
         let level_ref = self.levels[level].as_mut().expect("next_slot names a level that exists");
@@ -199,9 +262,14 @@ impl Wheel {
 
     fn take_ready(&mut self) -> Item {
         let node = self.ready;
-        let item = self.slab[node as usize].item();
         self.ready = self.slab[node as usize].next;
-        self.slab[node as usize].next = self.free;
+        self.release(node)
+    }
+
+    /// A node that is in no list any more becomes a free one.
+    fn release(&mut self, node: u32) -> Item {
+        let item = self.slab[node as usize].item();
+        self.slab[node as usize] = Node { next: self.free, ..FREE };
         self.free = node;
         item
     }
@@ -230,7 +298,6 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::Random;
     use std::collections::BTreeMap;
 
     fn range(n: u32) -> OrderRange {
@@ -303,6 +370,32 @@ mod tests {
     #[test]
     fn fires_what_its_naive_twin_fires_at_any_time_and_over_jumps_of_years() {
         (0..300).for_each(check_against_twin);
+    }
+
+    #[test]
+    fn what_is_due_first_can_be_taken_out_before_its_time() {
+        let mut random = Random::new(3);
+        let mut wheel = Wheel::new(1_000_000);
+        let mut dues: Vec<u64> =
+            (0..50).map(|_| 1_000_000 + some_distance(&mut random) % 100_000_000).collect();
+        for (n, due) in dues.iter().enumerate() {
+            wheel.schedule(Item { due: *due, range: range(n as u32) });
+        }
+        dues.sort_unstable();
+        let taken: Vec<u64> = std::iter::from_fn(|| wheel.take_soonest()).map(|item| item.due).collect();
+        assert_eq!(taken, dues);
+        assert_eq!((wheel.next_due(), wheel.draw(&mut random)), (None, None));
+    }
+
+    #[test]
+    fn what_is_drawn_is_what_waits() {
+        let mut random = Random::new(4);
+        let mut wheel = Wheel::new(0);
+        (0..20).for_each(|n| wheel.schedule(Item { due: 1 + u64::from(n % 3), range: range(n) }));
+        assert_eq!(drain(&mut wheel, 2).len(), 14);
+        for _ in 0..100 {
+            assert!(wheel.draw(&mut random).is_none_or(|range| range.first % 3 == 2));
+        }
     }
 
     #[test]

@@ -10,6 +10,10 @@ use testkit::socket_peer::SocketPeer;
 use testkit::suite::{Script, is_of_redis, load, replay, transcripts_folder};
 use testkit::transcript::{Mismatch, Peer, Version};
 
+/// The ceiling on memory is one on what is counted.
+#[global_allocator]
+static HEAP: pack::counted::Counted<std::alloc::System> = pack::counted::Counted(std::alloc::System);
+
 /// Families whose commands need no server around them.
 const DATA_FAMILIES: [&str; 3] = ["keys", "list", "string"];
 

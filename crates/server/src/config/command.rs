@@ -219,6 +219,7 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     shared.keyspace.reset_stats();
     shared.background.reset_stats();
     shared.stats.reset();
+    shared.pressure.reset();
     call.reply.ok();
     Ok(())
 }

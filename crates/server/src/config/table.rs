@@ -9,7 +9,7 @@ use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use store::{Codec, Fill};
+use store::{Codec, Fill, Policy};
 
 const INT_MAX: i64 = i32::MAX as i64;
 /// The bounds of Redis's memory settings are signed.
@@ -241,16 +241,39 @@ pub(super) const SETTINGS: &[Setting] = &[
         Kind::Memory {
             min: 0,
             max: u64::MAX,
-            get: |_| 0,
-            set: |_, bytes| refuse(bytes != 0, "there is no eviction yet, so memory cannot be limited"),
+            get: |c| c.maxmemory_bytes,
+            set: |c, bytes| {
+                c.maxmemory_bytes = bytes;
+                Ok(())
+            },
         },
-        "The most memory to use. Only 0, no limit, is accepted until Sardine evicts.",
+        "The most memory that the data may take, buffers of clients not counted; 0 is no limit. Beyond it keys are \
+         evicted by `maxmemory-policy`, and where none may go, commands that could need memory are refused.",
+    ),
+    row(
+        "maxmemory-eviction-tenacity",
+        Anytime,
+        field!(int 0, 100, maxmemory_tenacity as u32),
+        "How long one command may evict before it runs: 10 is half a millisecond, 100 as long as it takes. What is left \
+         to do is done between commands.",
     ),
     row(
         "maxmemory-policy",
         Anytime,
-        Kind::Word { words: POLICIES, get: |_| POLICIES.len() - 1, set: set_policy },
-        "What to evict at `maxmemory`. Only `noeviction` is accepted until Sardine evicts.",
+        Kind::Word {
+            words: POLICY_WORDS,
+            get: |c| place(&POLICIES, c.store.eviction.policy),
+            set: set_policy,
+        },
+        "Which keys go at `maxmemory`: among all of them (`allkeys-`) or those with a deadline (`volatile-`), the one \
+         that was not used for the longest time (`lru`), the one that is used least (`lfu`), any (`random`), the one \
+         with the nearest deadline (`ttl`); or none (`noeviction`).",
+    ),
+    row(
+        "maxmemory-samples",
+        Anytime,
+        field!(int 1, 64, store.eviction.samples as u32),
+        "How carefully to choose what to evict: about eight keys are compared for each of these.",
     ),
     row("port", AtStart, field!(int 0, 65_535, port as u16), "The TCP port to listen on; 0 is none."),
     row(
@@ -323,16 +346,25 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-const POLICIES: &[&str] = &[
-    "volatile-lru",
-    "volatile-lfu",
-    "volatile-random",
-    "volatile-ttl",
-    "allkeys-lru",
-    "allkeys-lfu",
-    "allkeys-random",
-    "noeviction",
+const POLICIES: [Policy; 8] = [
+    Policy::VolatileLru,
+    Policy::VolatileLfu,
+    Policy::VolatileRandom,
+    Policy::VolatileTtl,
+    Policy::AllkeysLru,
+    Policy::AllkeysLfu,
+    Policy::AllkeysRandom,
+    Policy::NoEviction,
 ];
+const POLICY_WORDS: &[&str] = &{
+    let mut words = [""; POLICIES.len()];
+    let mut index = 0;
+    while index < words.len() {
+        words[index] = POLICIES[index].name();
+        index += 1;
+    }
+    words
+};
 
 fn refuse(wanted: bool, why: &str) -> Outcome {
     if wanted { Err(format!("not supported: {why}")) } else { Ok(()) }
@@ -394,8 +426,11 @@ fn set_password(config: &mut Config, text: &[u8]) -> Outcome {
     Ok(())
 }
 
-fn set_policy(_: &mut Config, index: usize) -> Outcome {
-    refuse(POLICIES[index] != "noeviction", "there is no eviction yet")
+fn set_policy(config: &mut Config, index: usize) -> Outcome {
+    let needs_uses = POLICY_WORDS[index].ends_with("lru") || POLICY_WORDS[index].ends_with("lfu");
+    refuse(needs_uses, "it is not known yet when keys were used")?;
+    config.store.eviction.policy = POLICIES[index];
+    Ok(())
 }
 
 fn set_shards(config: &mut Config, n: i64) -> Outcome {
@@ -437,7 +472,7 @@ mod tests {
     /// Two values that differ, where the setting takes two.
     fn samples(setting: &Setting) -> Vec<String> {
         match (&setting.kind, setting.name) {
-            (_, "daemonize" | "maxmemory" | "maxmemory-policy") => vec![],
+            (_, "daemonize" | "maxmemory-policy") => vec![],
             (_, "hz") => vec!["1".into(), "500".into()],
             (_, "shards") => vec!["1".into(), "65536".into()],
             (_, "latency-tracking-info-percentiles") => {

@@ -143,7 +143,8 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     let startup = pack::counted::startup_bytes() as u64;
     let buffers = buffers(shared);
     let client_bytes = buffers.query_bytes + buffers.output_bytes;
-    let overhead = (startup + client_bytes).min(used);
+    let not_counted = crate::evict::uncounted_bytes(shared);
+    let overhead = (startup + shared.counters.buffer_bytes()).min(used);
     let dataset = used - overhead;
     let percent = |part: u64, whole: u64| format!("{:.2}%", part as f64 * 100.0 / whole.max(1) as f64);
     report.bytes("used_memory", used);
@@ -162,19 +163,13 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.bytes("used_memory_lua", 0);
     report.bytes("used_memory_scripts", 0);
     report.field("number_of_cached_scripts", 0);
-    report.bytes("maxmemory", 0);
-    report.field("maxmemory_policy", "noeviction");
+    let config = shared.config();
+    report.bytes("maxmemory", config.maxmemory_bytes);
+    report.field("maxmemory_policy", config.store.eviction.policy.name());
     report.field("mem_fragmentation_ratio", format_args!("{:.2}", rss as f64 / used.max(1) as f64));
     report.field("mem_fragmentation_bytes", rss as i64 - used as i64);
-    report.fields(
-        &[
-            "mem_not_counted_for_evict",
-            "mem_replication_backlog",
-            "mem_total_replication_buffers",
-            "mem_clients_slaves",
-        ],
-        0,
-    );
+    report.field("mem_not_counted_for_evict", not_counted);
+    report.fields(&["mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"], 0);
     report.field("mem_clients_normal", client_bytes);
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
     report.field("mem_allocator", shared.config().allocator);
@@ -234,9 +229,12 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys"], 0);
     report.field("expired_keys", keyspace.expired);
     report.field("expired_stale_perc", "0.00");
-    report
-        .fields(&["expired_time_cap_reached_count", "evicted_keys", "evicted_clients", "evicted_scripts"], 0);
-    report.fields(&["total_eviction_exceeded_time", "current_eviction_exceeded_time"], 0);
+    report.field("expired_time_cap_reached_count", 0);
+    report.field("evicted_keys", keyspace.evicted);
+    report.fields(&["evicted_clients", "evicted_scripts"], 0);
+    let (total_ms, current_ms) = shared.pressure.exceeded_ms(shared.clock.now_us());
+    report.field("total_eviction_exceeded_time", total_ms);
+    report.field("current_eviction_exceeded_time", current_ms);
     report.field("keyspace_hits", keyspace.hits);
     report.field("keyspace_misses", keyspace.misses);
     report.fields(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"], 0);

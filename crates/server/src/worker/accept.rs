@@ -107,7 +107,10 @@ impl Worker<'_> {
     /// The engine has let go of a connection.
     pub(super) fn forget(&mut self, id: ConnId) {
         let Some(connection) = self.table.remove(id) else { return };
-        let client = connection.session.card.id;
+        let card = &connection.session.card;
+        let client = card.id;
+        card.note_query_buffer(0, &self.executor.counters().client_bytes);
+        card.note_output_buffer(0, &self.executor.counters().client_bytes);
         self.ids.remove(&client);
         self.shared.clients().remove(&client);
         self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);

@@ -75,6 +75,13 @@ impl<'s> Batch<'s> {
         self.scratch.len() >= BATCH_BYTES
     }
 
+    /// What it holds between batches.
+    pub(super) fn room_bytes(&self) -> usize {
+        self.scratch.capacity()
+            + self.spans.capacity() * size_of::<Span>()
+            + self.requests.capacity() * size_of::<Parsed<'_>>()
+    }
+
     pub(super) fn clear(&mut self) {
         self.scratch.clear();
         self.spans.clear();

@@ -7,6 +7,7 @@
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
 use super::table::Flow;
+use crate::dispatch::Look;
 use crate::shared::Shared;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -50,9 +51,11 @@ impl Worker<'_> {
         let elapsed_ms = now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0);
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
+            self.is_relieving |= self.executor.relieve(Look::Now);
             self.shared.background.purge();
             self.batch.give_room_back();
             self.reply.out = Vec::new();
+            self.executor.counters().batch_bytes.store(0, Relaxed);
         }
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);

@@ -45,7 +45,9 @@ impl Worker<'_> {
         }
         // The next poll hands it to the kernel; what is left then tells who does not read.
         let limit = self.executor.config().client_output_buffer.normal;
-        if self.engine.unsent_bytes(id) >= worth_a_look(limit) {
+        let unsent_bytes = self.engine.unsent_bytes(id);
+        if unsent_bytes >= worth_a_look(limit) {
+            connection.session.card.note_output_buffer(unsent_bytes, &self.executor.counters().client_bytes);
             self.sent.push(id);
         }
     }
@@ -61,7 +63,7 @@ impl Worker<'_> {
     fn look_at(&mut self, id: ConnId) {
         let unsent_bytes = self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
-        connection.session.card.output_buffer_bytes.store(unsent_bytes as u64, Relaxed);
+        connection.session.card.note_output_buffer(unsent_bytes, &self.executor.counters().client_bytes);
         if connection.flow == Flow::Closing {
             return;
         }
@@ -86,7 +88,7 @@ impl Worker<'_> {
     pub(super) fn drained(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         connection.over_soft_limit_since_ms = None;
-        connection.session.card.output_buffer_bytes.store(0, Relaxed);
+        connection.session.card.note_output_buffer(0, &self.executor.counters().client_bytes);
         if connection.flow == Flow::Paused {
             self.unpause(id);
         }

@@ -18,7 +18,7 @@ mod table;
 use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::dispatch::{Executor, Request};
+use crate::dispatch::{Executor, Look, Request};
 use crate::shared::{Letter, Shared};
 use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
@@ -61,6 +61,8 @@ pub(crate) struct Worker<'s> {
     /// When the next key expires.
     expire_due: Option<Millis>,
     garbage: Vec<Garbage>,
+    /// Memory is over its limit, and there are keys to evict.
+    is_relieving: bool,
     /// Connections by client id.
     ids: BTreeMap<u64, ConnId>,
     clock: &'s Clock,
@@ -82,6 +84,7 @@ impl<'s> Worker<'s> {
             cron: Cron::default(),
             expire_due: None,
             garbage: Vec::new(),
+            is_relieving: false,
             ids: BTreeMap::new(),
             clock: &shared.clock,
         }
@@ -105,7 +108,7 @@ impl<'s> Worker<'s> {
     }
 
     fn sleep(&self) -> Option<Duration> {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || self.is_relieving {
             return Some(Duration::ZERO);
         }
         self.clock.sleep_until(self.clock.now(), self.next_due())
@@ -177,6 +180,8 @@ impl<'s> Worker<'s> {
             self.answer(&turn);
         }
         self.executor.end();
+        let buffers = self.batch.room_bytes() + self.reply.out.capacity();
+        self.executor.counters().batch_bytes.store(buffers as u64, Relaxed);
         self.batch.clear();
     }
 
@@ -218,7 +223,7 @@ impl<'s> Worker<'s> {
             self.batch.keep_rest(turn, connection);
             finish(connection, turn, &mut self.reply);
         }
-        note(connection, executed as u64, self.executor.now());
+        note(connection, executed as u64, self.executor.now(), self.executor.counters());
         self.send(turn.id);
         self.settle(turn, is_cut);
     }
@@ -278,6 +283,7 @@ impl<'s> Worker<'s> {
     fn tend(&mut self) {
         self.unpark();
         self.expire();
+        self.is_relieving = self.executor.relieve(Look::WhenDue);
         self.run_cron();
     }
 
@@ -322,11 +328,11 @@ fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
 }
 
 /// What others may see of the batch.
-fn note(connection: &Connection, executed: u64, now: Millis) {
+fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters) {
     let card = &connection.session.card;
     card.commands.store(card.commands.load(Relaxed) + executed, Relaxed);
     card.last_active_ms.store(now.0, Relaxed);
-    card.query_buffer_bytes.store(connection.kept.len() as u64, Relaxed);
+    card.note_query_buffer(connection.kept.len(), &counters.client_bytes);
 }
 
 fn limits(config: &Config, connection: &Connection) -> Limits {

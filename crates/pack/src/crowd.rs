@@ -1,0 +1,35 @@
+//! The entries of one leaf, looked at together: whoever has to choose one among many pays one walk for some forty
+//! candidates, which lie beside each other.
+use crate::map::{Found, LeafPlace, OrderRange};
+use crate::tagged::Tagged;
+
+pub struct Crowd<'m, V> {
+    leaf: &'m Tagged<V>,
+    range: OrderRange,
+}
+
+impl<'m, V> Crowd<'m, V> {
+    pub(crate) fn new(leaf: &'m Tagged<V>, range: OrderRange) -> Crowd<'m, V> {
+        Crowd { leaf, range }
+    }
+
+    /// Where it is, and the caller's word for it.
+    pub fn place(&self) -> LeafPlace {
+        LeafPlace { note: self.leaf.note(), range: self.range }
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "only the leaf of a map that was emptied has no entry")]
+    pub fn len(&self) -> usize {
+        self.leaf.count()
+    }
+
+    /// Entry `index`, in the order in which they came.
+    pub fn at(&self, index: usize) -> Found<'m, V> {
+        self.leaf.found(self.leaf.slot(index))
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = Found<'m, V>> {
+        self.leaf.slots().map(|slot| self.leaf.found(slot))
+    }
+}

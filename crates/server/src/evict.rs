@@ -1,0 +1,293 @@
+//! The ceiling, `maxmemory`: how much memory the data may take, when that is looked at, and who makes room.
+//!
+//! ```text
+//!  counts = used_memory - buffers of clients and of the event loops - what the freeing thread has yet to free
+//!
+//!                    over the limit                   under the target, or all the rest claimed by others
+//!   looking away ---------------------> making room -----------------------------------------------------> looking away
+//!        |  \                             |      \
+//!        |   a worker has allocated       |       no time left: the command runs; every worker goes on at its turns
+//!        |   half of its share of         no key may go: the command is refused (OOM)
+//!        |   what is left: it counts
+//! ```
+//!
+//! Counting is a sum over the threads' counters, and so cheap that it needs no thread of its own, and yet too dear for every
+//! command. So each worker notes how much it may allocate before it must count again: its part of half of what is left.
+//! Until then a command pays for one load, and without `maxmemory` for one test.
+//!
+//! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed is none of
+//! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
+//! command evicts.
+use crate::background::Background;
+use crate::clock::Stopwatch;
+use crate::config::Config;
+use crate::shared::Shared;
+use base::Millis;
+use pack::counted;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use store::{Catch, Eviction, Garbage, Hunter, Weight};
+
+/// What all workers know of the ceiling.
+#[derive(Default)]
+pub(crate) struct Pressure {
+    /// Bytes that workers are about to free.
+    claimed: AtomicI64,
+    /// Since when memory is over the limit, in microseconds; 0 while it is not.
+    over_since_us: AtomicI64,
+    /// For how long it was in all, before that.
+    over_total_us: AtomicU64,
+}
+
+impl Pressure {
+    /// total_eviction_exceeded_time and current_eviction_exceeded_time, in milliseconds.
+    pub(crate) fn exceeded_ms(&self, now_us: i64) -> (u64, u64) {
+        let current = match self.over_since_us.load(Relaxed) {
+            0 => 0,
+            since => (now_us - since).max(0) as u64,
+        };
+        ((self.over_total_us.load(Relaxed) + current) / 1000, current / 1000)
+    }
+
+    /// CONFIG RESETSTAT
+    pub(crate) fn reset(&self) {
+        self.over_since_us.store(0, Relaxed);
+        self.over_total_us.store(0, Relaxed);
+    }
+
+    fn note(&self, is_over: bool, now_us: i64) {
+        let since = self.over_since_us.load(Relaxed);
+        if is_over && since == 0 {
+            self.over_since_us.store(now_us, Relaxed);
+        } else if !is_over && since != 0 && self.over_since_us.swap(0, Relaxed) != 0 {
+            self.over_total_us.fetch_add((now_us - since).max(0) as u64, Relaxed);
+        }
+    }
+}
+
+/// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
+pub(crate) fn uncounted_bytes(shared: &Shared) -> u64 {
+    shared.counters.buffer_bytes() + shared.background.pending_bytes()
+}
+
+/// What counts: the data, and what the server itself takes.
+fn counted_bytes(shared: &Shared) -> u64 {
+    (counted::used_bytes() as u64).saturating_sub(uncounted_bytes(shared))
+}
+
+/// Whether a command may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Enough,
+    /// Memory is still short, and keys remain that may go: this is not the moment to wait for it.
+    Later,
+    /// No key may go.
+    None,
+}
+
+/// One worker's look at the ceiling.
+pub(crate) struct Ceiling<'s> {
+    shared: &'s Shared,
+    hunter: Hunter,
+    garbage: Vec<Garbage>,
+    /// `maxmemory`; 0 for none.
+    limit_bytes: u64,
+    eviction: Eviction,
+    /// How long one command may evict, by `maxmemory-eviction-tenacity`.
+    patience_ns: u64,
+    /// When to count again, as this thread's counter will say it.
+    look_at: i64,
+}
+
+/// A worker goes no further than this without counting, however much is left.
+const STRIDE_BYTES_MAX: u64 = 1 << 20;
+/// The part of the limit that each worker evicts in advance, between these bounds.
+const ADVANCE_PART: u64 = 4096;
+const ADVANCE_BYTES: std::ops::RangeInclusive<u64> = 256..=(16 << 10);
+/// Claimed at a time.
+const CLAIM_BYTES: i64 = 64 << 10;
+/// So many keys are evicted between two looks at the clock.
+const KEYS_PER_LOOK: u32 = 16;
+/// Expired keys that are removed before any other.
+const EXPIRED_BUDGET: usize = 256;
+
+impl<'s> Ceiling<'s> {
+    pub(crate) fn new(shared: &'s Shared, seed: u64, config: &Config) -> Ceiling<'s> {
+        let mut ceiling = Ceiling {
+            shared,
+            hunter: Hunter::new(seed),
+            garbage: Vec::new(),
+            limit_bytes: 0,
+            eviction: Eviction::default(),
+            patience_ns: 0,
+            look_at: i64::MIN,
+        };
+        ceiling.obey(config);
+        ceiling
+    }
+
+    /// The configuration is another.
+    pub(crate) fn obey(&mut self, config: &Config) {
+        self.limit_bytes = config.maxmemory_bytes;
+        self.eviction = config.store.eviction;
+        self.patience_ns = patience_ns(config.maxmemory_tenacity);
+        self.look_at = i64::MIN;
+    }
+
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.limit_bytes != 0
+    }
+
+    /// Whether it is time to count, `coming_bytes` being about to be added.
+    #[inline]
+    pub(crate) fn is_due(&self, coming_bytes: u64) -> bool {
+        counted::thread_bytes().saturating_add_unsigned(coming_bytes) >= self.look_at
+    }
+
+    /// Makes room for `coming_bytes` if there is none. The caller is inside its worker's gate and holds no shard.
+    #[cold]
+    pub(crate) fn make_room(&mut self, now: Millis, coming_bytes: u64) -> Room {
+        if coming_bytes > self.limit_bytes {
+            // No eviction could make room for it.
+            return Room::None;
+        }
+        let mut room = Room::Enough;
+        if counted_bytes(self.shared) + coming_bytes > self.limit_bytes {
+            room = self.evict(now, coming_bytes);
+        }
+        let counts = counted_bytes(self.shared);
+        let is_over = counts > self.limit_bytes;
+        self.shared.pressure.note(is_over, self.shared.clock.now_us());
+        self.look_away(counts);
+        // What only would be too much is not refused: as the peer does, the command before it is what is counted.
+        if room == Room::None && !is_over { Room::Enough } else { room }
+    }
+
+    /// By how much memory is over `target`, what others are about to free left out.
+    fn excess(&self, target: u64, coming_bytes: u64) -> i64 {
+        let counts = counted_bytes(self.shared) + coming_bytes;
+        let claimed = self.shared.pressure.claimed.load(Relaxed);
+        counts as i64 - claimed - i64::try_from(target).unwrap_or(i64::MAX)
+    }
+
+    /// Until it pays to count again.
+    fn look_away(&mut self, counts: u64) {
+        let left = self.limit_bytes.checked_sub(counts);
+        let stride = |left: u64| (left / (2 * self.workers())).min(STRIDE_BYTES_MAX);
+        let look_at = |left| counted::thread_bytes().saturating_add_unsigned(stride(left));
+        // Over the limit every command looks, whatever this thread frees meanwhile.
+        self.look_at = left.map_or(i64::MIN, look_at);
+    }
+
+    fn workers(&self) -> u64 {
+        self.shared.posts.len().max(1) as u64
+    }
+
+    fn evict(&mut self, now: Millis, coming_bytes: u64) -> Room {
+        let advance = (self.limit_bytes / ADVANCE_PART).clamp(*ADVANCE_BYTES.start(), *ADVANCE_BYTES.end());
+        let target = self.limit_bytes.saturating_sub(advance * self.workers());
+        let watch = Stopwatch::start();
+        self.expire(now);
+        // One key at least, whatever others have claimed: whether there is any is what the command must know.
+        let mut least = 1;
+        loop {
+            let mine = self.excess(target, coming_bytes).min(CLAIM_BYTES).max(least);
+            if mine <= 0 {
+                return Room::Enough;
+            }
+            least = 0;
+            self.shared.pressure.claimed.fetch_add(mine, Relaxed);
+            let room = self.free(mine, now, &watch);
+            self.shared.pressure.claimed.fetch_sub(mine, Relaxed);
+            self.shared.background.free(&mut self.garbage);
+            if room != Room::Enough {
+                return room;
+            }
+        }
+    }
+
+    /// What is gone anyway goes first.
+    fn expire(&mut self, now: Millis) {
+        if self.shared.keyspace.soonest_due().is_some_and(|due| due <= now) {
+            self.shared.keyspace.expire(now, EXPIRED_BUDGET, &mut self.garbage);
+            self.shared.background.free(&mut self.garbage);
+        }
+    }
+
+    /// Evicts until this thread has freed so much.
+    fn free(&mut self, wanted_bytes: i64, now: Millis, watch: &Stopwatch) -> Room {
+        let start = counted::thread_bytes();
+        let mut keys = 0;
+        while start - counted::thread_bytes() + weight(&self.garbage) < wanted_bytes {
+            let keyspace = &self.shared.keyspace;
+            if keyspace.evict(&mut self.hunter, now, &self.eviction, &mut self.garbage) == Catch::Nothing {
+                return Room::None;
+            }
+            keys += 1;
+            if keys % KEYS_PER_LOOK == 0 && watch.elapsed_ns() >= self.patience_ns {
+                return Room::Later;
+            }
+        }
+        Room::Enough
+    }
+}
+
+/// What freeing these pieces will give back, where that is known.
+fn weight(garbage: &[Garbage]) -> i64 {
+    let bytes = |piece: &Garbage| match piece.weight() {
+        Weight::Bytes(bytes) => bytes as i64,
+        Weight::Keys(_) => 0,
+    };
+    garbage.iter().map(bytes).sum()
+}
+
+/// How long one command may take to evict: half a millisecond by default, without end at 100.
+fn patience_ns(tenacity: u32) -> u64 {
+    match tenacity {
+        0..=10 => 50_000 * u64::from(tenacity),
+        11..=99 => (500_000.0 * 1.15_f64.powi(tenacity as i32 - 10)) as u64,
+        _ => u64::MAX,
+    }
+}
+
+/// Hands flushed keys to the freeing thread, with what they probably weigh: their share of all that counts.
+pub(crate) fn free_flushed(shared: &Shared, background: &Background, garbage: &mut Vec<Garbage>) {
+    let keys = |piece: &Garbage| match piece.weight() {
+        Weight::Keys(keys) => keys,
+        Weight::Bytes(_) => 0,
+    };
+    let gone: u64 = garbage.iter().map(keys).sum();
+    if gone > 0 {
+        let left: u64 = (0..shared.keyspace.databases()).map(|db| shared.keyspace.len(db)).sum();
+        let data = counted_bytes(shared).saturating_sub(counted::startup_bytes() as u64);
+        background.free_keys(garbage, data / (gone + left).max(1));
+    } else {
+        background.free(garbage);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_grows_with_tenacity_from_none_to_endless() {
+        assert_eq!([0, 1, 10].map(patience_ns), [0, 50_000, 500_000]);
+        assert!((500_000..600_000).contains(&patience_ns(11)));
+        assert!(patience_ns(99) > 60_000_000_000 && patience_ns(100) == u64::MAX);
+    }
+
+    #[test]
+    fn time_over_the_limit_adds_up_and_the_present_part_shows() {
+        let pressure = Pressure::default();
+        pressure.note(true, 1_000_000);
+        pressure.note(true, 2_000_000);
+        assert_eq!(pressure.exceeded_ms(3_000_000), (2000, 2000));
+        pressure.note(false, 4_000_000);
+        assert_eq!(pressure.exceeded_ms(9_000_000), (3000, 0));
+        pressure.note(true, 9_000_000);
+        assert_eq!(pressure.exceeded_ms(9_500_000), (3500, 500));
+        pressure.reset();
+        assert_eq!(pressure.exceeded_ms(9_500_000), (0, 0));
+    }
+}

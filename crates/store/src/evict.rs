@@ -1,0 +1,291 @@
+//! Eviction: which keys go when memory is short, and how one is found without looking at all.
+//!
+//! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A [`Hunter`] looks
+//! over a random leaf or two, some forty candidates for a few cache misses, and takes the entry that the policy
+//! can spare best. Where only keys with a deadline may go and few have one, leaves are drawn from the timing wheels, which name those
+//! that hold such keys; for the nearest deadline the wheels are asked outright (`Db::evict_soonest`).
+//!
+//! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary removal leaves in
+//! its leaf would mean evicting several per cent of all keys before anything is free.
+use crate::entry::{Large, Meta};
+use crate::expire::NO_DEADLINE;
+use crate::keyspace::NEVER_DUE;
+use crate::shard::{Db, Shard, discard};
+use crate::{Deadline, Garbage, Keyspace};
+use base::Millis;
+use base::random::Random;
+use pack::map::{Crowd, Found};
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+/// `maxmemory-policy`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+    AllkeysLru,
+    AllkeysLfu,
+    AllkeysRandom,
+    NoEviction,
+}
+
+/// What eviction goes by; a part of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    pub policy: Policy,
+    /// `maxmemory-samples`
+    pub samples: u32,
+}
+
+impl Default for Eviction {
+    fn default() -> Eviction {
+        Eviction { policy: Policy::NoEviction, samples: 5 }
+    }
+}
+
+impl Policy {
+    /// As `maxmemory-policy` spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::VolatileLru => "volatile-lru",
+            Policy::VolatileLfu => "volatile-lfu",
+            Policy::VolatileRandom => "volatile-random",
+            Policy::VolatileTtl => "volatile-ttl",
+            Policy::AllkeysLru => "allkeys-lru",
+            Policy::AllkeysLfu => "allkeys-lfu",
+            Policy::AllkeysRandom => "allkeys-random",
+            Policy::NoEviction => "noeviction",
+        }
+    }
+
+    /// Whether only keys with a deadline may go.
+    fn is_volatile(self) -> bool {
+        use Policy::{VolatileLfu, VolatileLru, VolatileRandom, VolatileTtl};
+        matches!(self, VolatileLru | VolatileLfu | VolatileRandom | VolatileTtl)
+    }
+}
+
+/// What came of looking for a key to evict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Catch {
+    Key,
+    /// No key may go.
+    Nothing,
+}
+
+/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come with one.
+const CANDIDATES_PER_SAMPLE: usize = 8;
+/// Of one shard no more leaves than this are looked at: entries may be large, and few in a leaf.
+const LEAVES_PER_SHARD: usize = 4;
+/// Where fewer than one key in so many has a deadline, a random leaf is not worth looking for one.
+const RARE: u64 = 16;
+/// How many leaves may be walked to find one that has.
+const LEAVES_WALKED: usize = 16;
+
+/// One thread's means to find what to evict.
+pub struct Hunter {
+    random: Random,
+    best: Candidate,
+    seen: usize,
+}
+
+#[derive(Default)]
+struct Candidate {
+    /// The higher, the sooner it goes; 0 is nothing.
+    score: u64,
+    shard: usize,
+    db: u16,
+    key: Vec<u8>,
+}
+
+/// What is gone anyway goes before everything else.
+const SCORE_OVERDUE: u64 = u64::MAX;
+
+impl Hunter {
+    pub fn new(seed: u64) -> Hunter {
+        Hunter { random: Random::new(seed), best: Candidate::default(), seen: 0 }
+    }
+
+    /// Looks over one leaf of a database.
+    fn look_over(&mut self, crowd: &Crowd<'_, Large>, chase: &Chase, shard: usize, db: u16) {
+        for found in crowd.iter() {
+            let Some(score) = self.score(&found, chase) else { continue };
+            self.seen += 1;
+            if score > self.best.score {
+                self.best.score = score;
+                (self.best.shard, self.best.db) = (shard, db);
+                self.best.key.clear();
+                self.best.key.extend_from_slice(found.key);
+            }
+        }
+    }
+
+    /// How well the key can be spared; None if it may not go.
+    fn score(&mut self, found: &Found<'_, Large>, chase: &Chase) -> Option<u64> {
+        match Meta(found.meta).deadline(found.inline) {
+            Deadline::Never if chase.eviction.policy.is_volatile() => None,
+            deadline if deadline.is_past(chase.now) => Some(SCORE_OVERDUE),
+            _ => Some(self.random.next_u64() >> 1 | 1),
+        }
+    }
+}
+
+/// What one search goes by.
+struct Chase {
+    now: Millis,
+    eviction: Eviction,
+}
+
+impl Chase {
+    fn candidates_wanted(&self) -> usize {
+        match self.eviction.policy {
+            Policy::AllkeysRandom | Policy::VolatileRandom => 1,
+            _ => self.eviction.samples as usize * CANDIDATES_PER_SAMPLE,
+        }
+    }
+
+    /// How many keys of a database may go.
+    fn eligible(&self, db: &Db) -> u64 {
+        if self.eviction.policy.is_volatile() { db.volatile.keys } else { db.map.len() }
+    }
+
+    /// A place in a leaf that may hold some.
+    fn place(&self, db: &Db, random: &mut Random) -> u32 {
+        let is_rare = self.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE;
+        let place = random.next_u64() as u32;
+        match db.wheel.as_ref().filter(|_| is_rare).and_then(|wheel| wheel.draw(random)) {
+            Some(range) => range.first + place % (range.last - range.first).saturating_add(1).max(1),
+            None => place,
+        }
+    }
+
+    /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has none.
+    fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Large>> {
+        for _ in 0..LEAVES_WALKED {
+            let crowd = db.map.crowd(place)?;
+            let leaf = crowd.place();
+            if leaf.note != NO_DEADLINE || !self.eviction.policy.is_volatile() {
+                return Some(crowd);
+            }
+            place = leaf.range.last.wrapping_add(1);
+        }
+        None
+    }
+}
+
+impl Keyspace {
+    /// Removes the key that can be spared best, among some. What must be freed elsewhere goes to `garbage`. Locks one
+    /// shard at a time, and prefers those that nobody holds.
+    pub fn evict(
+        &self,
+        hunter: &mut Hunter,
+        now: Millis,
+        eviction: &Eviction,
+        garbage: &mut Vec<Garbage>,
+    ) -> Catch {
+        let chase = Chase { now, eviction: *eviction };
+        match eviction.policy {
+            Policy::NoEviction => Catch::Nothing,
+            Policy::VolatileTtl => self.evict_soonest(now, garbage),
+            _ => self.hunt(hunter, &chase, garbage),
+        }
+    }
+
+    fn hunt(&self, hunter: &mut Hunter, chase: &Chase, garbage: &mut Vec<Garbage>) -> Catch {
+        (hunter.best.score, hunter.seen) = (0, 0);
+        let first = hunter.random.below(self.shards() as u64) as usize;
+        let mut is_any_held = false;
+        for n in 0..self.shards() {
+            let index = (first + n) % self.shards();
+            let Some(mut shard) = self.try_shard(index) else {
+                is_any_held = true;
+                continue;
+            };
+            search(&shard, hunter, chase);
+            if hunter.seen >= chase.candidates_wanted() {
+                if hunter.best.shard == index {
+                    return self.take_best(&mut shard, hunter, chase, garbage);
+                }
+                break;
+            }
+        }
+        if hunter.best.score == 0 && is_any_held {
+            (0..self.shards()).for_each(|index| search(&self.shard(index), hunter, chase));
+        }
+        if hunter.best.score == 0 {
+            // Luck does not find one in a million: the wheels name it.
+            return match chase.eviction.policy.is_volatile() {
+                true => self.evict_soonest(chase.now, garbage),
+                false => Catch::Nothing,
+            };
+        }
+        self.take_best(&mut self.shard(hunter.best.shard), hunter, chase, garbage)
+    }
+
+    /// Another thread may have been faster: then that key has gone all the same.
+    fn take_best(
+        &self,
+        shard: &mut MutexGuard<'_, Shard>,
+        hunter: &Hunter,
+        chase: &Chase,
+        garbage: &mut Vec<Garbage>,
+    ) -> Catch {
+        let Candidate { db, key, .. } = &hunter.best;
+        let (db, stats, _) = shard.open(*db);
+        let Some(removed) = db.map.evict(&self.seed, self.hash(key), key) else { return Catch::Key };
+        let deadline = Meta(removed.meta).deadline(&removed.inline);
+        db.volatile.remove(deadline);
+        match deadline.is_past(chase.now) {
+            true => stats.expired += 1,
+            false => stats.evicted += 1,
+        }
+        discard(removed.outside, garbage, stats);
+        Catch::Key
+    }
+
+    /// Removes the key with the nearest deadline: in the shard whose wheel turns next.
+    fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Catch {
+        loop {
+            let dues = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).enumerate();
+            let Some((index, due)) = dues.min_by_key(|(_, due)| *due) else { return Catch::Nothing };
+            if due == NEVER_DUE {
+                return Catch::Nothing;
+            }
+            let mut shard = self.shard(index);
+            let (dbs, stats) = shard.dbs_mut();
+            let soonest = dbs.min_by_key(|db| db.next_due());
+            let is_evicted = soonest.is_some_and(|db| db.evict_soonest(now, stats, garbage));
+            self.dues[index].store(shard.next_due(), Ordering::Relaxed);
+            if is_evicted {
+                return Catch::Key;
+            }
+        }
+    }
+}
+
+/// Looks over a leaf or some of the shard's databases, each with the chance of its share of the keys that may go.
+fn search(shard: &Shard, hunter: &mut Hunter, chase: &Chase) {
+    let eligible: u64 = shard.dbs().map(|db| chase.eligible(db)).sum();
+    if eligible == 0 {
+        return;
+    }
+    for _ in 0..LEAVES_PER_SHARD {
+        let mut nth = hunter.random.below(eligible);
+        let chosen = shard.dbs().enumerate().find(|(_, db)| {
+            let keys = chase.eligible(db);
+            let is_here = nth < keys;
+            nth = nth.saturating_sub(keys);
+            is_here
+        });
+        let Some((number, db)) = chosen else { return };
+        let place = chase.place(db, &mut hunter.random);
+        if let Some(crowd) = chase.crowd(db, place) {
+            hunter.look_over(&crowd, chase, shard.index as usize, number as u16);
+        }
+        if hunter.seen >= chase.candidates_wanted() {
+            return;
+        }
+    }
+}
