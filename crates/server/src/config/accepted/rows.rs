@@ -178,8 +178,6 @@ const MEMORY: &[Setting] = &[
     row("lfu-decay-time", Anytime, SMALL_COUNT, "1"),
     row("lfu-log-factor", Anytime, SMALL_COUNT, "10"),
     row("maxmemory-clients", Anytime, MemoryOrPercent, "0").but("0", "clients are not evicted yet"),
-    row("maxmemory-eviction-tenacity", Anytime, int(0, 100), "10"),
-    row("maxmemory-samples", Anytime, int(1, 64), "5"),
 ];
 
 const WATCH: &[Setting] = &[
