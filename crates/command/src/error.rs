@@ -80,6 +80,37 @@ impl Error {
         fixed("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
     }
 
+    // Bits.
+
+    pub fn bit_offset() -> Error {
+        fixed("ERR bit offset is not an integer or out of range")
+    }
+    pub fn bit_value() -> Error {
+        fixed("ERR bit is not an integer or out of range")
+    }
+    pub fn bit_argument() -> Error {
+        fixed("ERR The bit argument must be 1 or 0.")
+    }
+    pub fn bitop_not_of_many() -> Error {
+        fixed("ERR BITOP NOT must be called with a single source key.")
+    }
+    /// `operation` in upper case.
+    pub fn bitop_too_few(operation: &str) -> Error {
+        Error(Cow::Owned(format!("ERR BITOP {operation} must be called with at least two source keys.")))
+    }
+    pub fn bitfield_type() -> Error {
+        fixed(
+            "ERR Invalid bitfield type. Use something like i16 u8. \
+             Note that u64 is not supported but i64 is.",
+        )
+    }
+    pub fn bitfield_overflow() -> Error {
+        fixed("ERR Invalid OVERFLOW type specified")
+    }
+    pub fn bitfield_read_only() -> Error {
+        fixed("ERR BITFIELD_RO only supports the GET subcommand")
+    }
+
     // Deadlines.
 
     /// `name` in lower case.

@@ -13,6 +13,7 @@ mod table;
 #[cfg(test)]
 mod table_test;
 
+pub mod bits;
 pub mod keys;
 pub mod list;
 pub mod string;
@@ -24,4 +25,5 @@ pub use keyspec::{Access, Begin, Find, KeySpec};
 pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, Scope, checked};
 
 /// The tables of all data families; the server adds its own.
-pub const FAMILIES: &[&[&Command<DataRun>]] = &[string::COMMANDS, list::COMMANDS, keys::COMMANDS];
+pub const FAMILIES: &[&[&Command<DataRun>]] =
+    &[string::COMMANDS, bits::COMMANDS, list::COMMANDS, keys::COMMANDS];

@@ -80,9 +80,14 @@ fn argument(arg: &Arg) -> String {
     text
 }
 
-/// What Sardine adds to a row of Redis: SET's IFEQ is Valkey's.
+/// What Sardine adds to rows of Redis 8.0: SET's IFEQ is Valkey's, the further operations of BITOP are Redis 8.2's.
 fn without_our_own(line: &str) -> String {
-    line.replace(" comparison-value:string=IFEQ@8.1.0", "").replace("7.0.0,8.1.0", "7.0.0")
+    let later =
+        ["diff:pure-token=DIFF", "diff1:pure-token=DIFF1", "andor:pure-token=ANDOR", "one:pure-token=ONE"];
+    let line = later.iter().fold(line.to_owned(), |line, arg| line.replace(&format!(" {arg}@8.2.0"), ""));
+    line.replace(" comparison-value:string=IFEQ@8.1.0", "")
+        .replace("7.0.0,8.1.0", "7.0.0")
+        .replace("; 8.2.0 ;", ";  ;")
 }
 
 #[test]

@@ -46,6 +46,6 @@ pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
 pub use settings::Settings;
-pub use string::{AddError, Expiry, Form};
+pub use string::{AddError, Expiry, Form, Growth};
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};
 pub use whole::ScanStep;

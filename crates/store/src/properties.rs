@@ -2,7 +2,8 @@
 //! agree, and after an expiry nothing that is due may be left, whatever leaves split and merged meanwhile.
 use crate::model::{Model, Text, Value, pop, push};
 use crate::{
-    AddError, Deadline, End, Expiry, Fill, Form, Key, Keyspace, KeyspaceOptions, Settings, View, WrongType,
+    AddError, Deadline, End, Expiry, Fill, Form, Growth, Key, Keyspace, KeyspaceOptions, Settings, View,
+    WrongType,
 };
 use base::hash::Seed;
 use base::random::Random;
@@ -118,21 +119,61 @@ impl Run {
     }
 
     fn step_edit(&mut self) {
-        let (db, key, text) = (self.db(), self.key(), self.text());
-        if self.random.below(2) == 0 {
-            let len = self.with(db, &key, |view, key| view.append(key, &text));
-            let expected = self.model.edit(db, &key, |old| old.extend_from_slice(&text));
-            assert_eq!(len, expected, "seed {}", self.seed);
-            return;
+        match self.random.below(4) {
+            0 => self.step_append(),
+            1 => self.step_set_range(),
+            2 => self.step_edit_bytes(),
+            _ => self.step_put_bytes(),
         }
-        let (start, text) =
-            (self.random.below(700) as usize, if text.is_empty() { vec![b'1'] } else { text });
+    }
+
+    fn step_append(&mut self) {
+        let (db, key, text) = (self.db(), self.key(), self.text());
+        let len = self.with(db, &key, |view, key| view.append(key, &text));
+        let expected = self.model.edit(db, &key, |old| old.extend_from_slice(&text));
+        assert_eq!(len, expected, "seed {}", self.seed);
+    }
+
+    fn step_set_range(&mut self) {
+        let (db, key, text) = (self.db(), self.key(), self.text());
+        let (start, text) = (self.length(), if text.is_empty() { vec![b'1'] } else { text });
         let len = self.with(db, &key, |view, key| view.set_range(key, start as u64, &text));
         let expected = self.model.edit(db, &key, |old| {
             old.resize(old.len().max(start + text.len()), 0);
             old[start..start + text.len()].copy_from_slice(&text);
         });
         assert_eq!(len, expected, "seed {}", self.seed);
+    }
+
+    fn step_edit_bytes(&mut self) {
+        let (db, key, last) = (self.db(), self.key(), self.length());
+        let old = self.model.string(db, &key);
+        let seen = self.with(db, &key, |view, key| {
+            view.edit_bytes(key, last as u64 + 1, |bytes, growth| {
+                bytes[last] ^= 1;
+                (bytes.len() as u64, growth)
+            })
+        });
+        let len = self.model.edit(db, &key, |old| {
+            old.resize(old.len().max(last + 1), 0);
+            old[last] ^= 1;
+        });
+        let is_longer = old.is_ok_and(|old| old.is_none_or(|old| old.len() <= last));
+        let growth = if is_longer { Growth::Longer } else { Growth::None };
+        assert_eq!(seen, len.map(|len| (len, growth)), "seed {}", self.seed);
+    }
+
+    fn step_put_bytes(&mut self) {
+        let (db, key) = (self.db(), self.key());
+        let text = if self.random.below(2) == 0 { self.text() } else { vec![b'p'; self.length()] };
+        self.with(db, &key, |view, key| view.put_bytes(key, text.clone()));
+        self.model.put_string(db, &key, &text, Expiry::Clear);
+    }
+
+    /// A short one mostly; now and then beyond what a buffer holds.
+    fn length(&mut self) -> usize {
+        let max = if self.random.below(16) == 0 { 40_000 } else { 700 };
+        self.random.below(max) as usize
     }
 
     fn step_remove(&mut self) {

@@ -2,7 +2,7 @@
 //!
 //! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
 //! of the same size is there already, one copy in place.
-use crate::entry::{Encoded, Large, Meta, Shape, Stamp, int_value, string_value};
+use crate::entry::{Encoded, INLINE_BYTES_MAX, Large, Meta, Shape, Stamp, int_value, string_value};
 use crate::view::{Before, Desk};
 use crate::{Deadline, Key, Kind, View, WrongType};
 use base::text::I64Text;
@@ -27,6 +27,17 @@ pub enum Form {
     /// raw (APPEND, SETRANGE).
     Raw,
 }
+
+/// Whether an edit had to make a string longer, or create it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    None,
+    Longer,
+}
+
+/// A text of more bytes is handed to its entry with its allocation; below, a copy of the exact size wastes less.
+const HANDED_OVER_BYTES_MIN: usize = 16 << 10;
+const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddError {
@@ -88,56 +99,110 @@ impl View<'_> {
         }
     }
 
+    /// Strings side by side, lent all at once; None where a key is missing.
+    pub fn strings(&mut self, keys: &[Key<'_>]) -> Result<Vec<Option<Item<'_>>>, WrongType> {
+        // Looking counts, and notes what is overdue, so it wants the view for itself; lending needs only to read.
+        let is_there: Vec<bool> = keys.iter().map(|key| self.look(key).is_some()).collect();
+        let read = |(key, is_there): (&Key<'_>, bool)| {
+            let found = self.peek(key).filter(|_| is_there);
+            found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()
+        };
+        keys.iter().zip(is_there).map(read).collect()
+    }
+
     /// Appends, creating the key; the new length.
     pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, WrongType> {
-        let append = |text: &mut Vec<u8>| text.extend_from_slice(tail);
-        self.edit(key, Form::Auto, append)
+        self.edit(key, Form::Auto, |text| {
+            text.extend_from_slice(tail);
+            text.len() as u64
+        })
     }
 
     /// Overwrites from `offset`, padding with zero bytes, creating the key; the new length. `bytes` is not empty.
     pub fn set_range(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> Result<u64, WrongType> {
         let start = usize::try_from(offset).expect("the command refuses more than proto-max-bulk-len");
         let end = start + bytes.len();
-        let overwrite = |text: &mut Vec<u8>| {
-            if text.len() < end {
-                text.resize(end, 0);
-            }
+        self.edit(key, Form::Raw, |text| {
+            lengthen(text, end);
             text[start..end].copy_from_slice(bytes);
-        };
-        self.edit(key, Form::Raw, overwrite)
+            text.len() as u64
+        })
+    }
+
+    /// Lends the bytes of a string to be changed in place, after zero bytes have made it `len_min` long, which is not 0; creates the
+    /// key. `edit` is also told whether that made it longer. What it returns comes back.
+    pub fn edit_bytes<R>(
+        &mut self,
+        key: &Key<'_>,
+        len_min: u64,
+        edit: impl FnOnce(&mut [u8], Growth) -> R,
+    ) -> Result<R, WrongType> {
+        let len_min = usize::try_from(len_min).expect("the command refuses more than proto-max-bulk-len");
+        self.edit(key, Form::Raw, |text| {
+            let growth = if text.len() < len_min { Growth::Longer } else { Growth::None };
+            lengthen(text, len_min);
+            edit(text, growth)
+        })
+    }
+
+    /// Replaces whatever the key held, its deadline too, by bytes that go by the name raw. They are taken, not copied, where they
+    /// are many.
+    pub fn put_bytes(&mut self, key: &Key<'_>, mut bytes: Vec<u8>) {
+        let (map, seed, mut desk) = self.open(key);
+        match map.entry(seed, key.hash, key.bytes()) {
+            Entry::Occupied(mut entry) => {
+                let before = desk.read(&entry);
+                desk.timer.change(&mut entry, before.deadline, Deadline::Never);
+                desk.store_text(entry, &before, &mut bytes, Form::Raw, Deadline::Never);
+            }
+            Entry::Vacant(entry) => desk.insert_text(entry, &mut bytes, Form::Raw),
+        }
     }
 
     /// Edits the text of a string: in place where it lies outside, else by way of a buffer. The deadline stays and the form becomes
-    /// raw; a missing key is an empty text, and `form_when_new` afterwards.
-    fn edit(
+    /// raw; a missing key is an empty text, and `form_when_new` afterwards. Edits never shorten.
+    fn edit<R>(
         &mut self,
         key: &Key<'_>,
         form_when_new: Form,
-        edit: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<u64, WrongType> {
+        edit: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<R, WrongType> {
         let (map, seed, mut desk) = self.open(key);
         let mut text = std::mem::take(&mut desk.buffers.text);
         text.clear();
-        let len = match map.entry(seed, key.hash, key.bytes()) {
-            Entry::Occupied(entry) => {
+        let result = match map.entry(seed, key.hash, key.bytes()) {
+            Entry::Occupied(mut entry) => {
                 let before = desk.read(&entry);
                 if before.is_past {
-                    edit(&mut text);
-                    desk.overwrite_overdue(entry, &before, &Encoded::new(&text, form_when_new));
-                    Ok(text.len() as u64)
+                    let result = edit(&mut text);
+                    desk.timer.change(&mut entry, before.deadline, Deadline::Never);
+                    desk.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
+                    Ok(result)
                 } else {
                     desk.edit_live(entry, &before, &mut text, edit)
                 }
             }
             Entry::Vacant(entry) => {
-                edit(&mut text);
-                desk.insert(entry, &Encoded::new(&text, form_when_new), Deadline::Never);
-                Ok(text.len() as u64)
+                let result = edit(&mut text);
+                desk.insert_text(entry, &mut text, form_when_new);
+                Ok(result)
             }
         };
         desk.buffers.text = text;
         desk.buffers.shrink();
-        len
+        result
+    }
+}
+
+/// Makes `text` at least `len` bytes long. A gap longer than the text itself comes from the allocator, whose large blocks are pages
+/// that nobody has touched yet: a bit set far out costs the pages around it, not the gap.
+fn lengthen(text: &mut Vec<u8>, len: usize) {
+    if len > HANDED_OVER_BYTES_MIN && len / 2 > text.len() {
+        let mut longer = vec![0; len];
+        longer[..text.len()].copy_from_slice(text);
+        *text = longer;
+    } else if len > text.len() {
+        text.resize(len, 0);
     }
 }
 
@@ -191,25 +256,52 @@ impl Desk<'_> {
     }
 
     /// A string outside is edited where it is. No edit shortens it, so it never has to come back inside.
-    fn edit_live(
+    fn edit_live<R>(
         &mut self,
         mut entry: Occupied<'_, Large>,
         before: &Before,
         text: &mut Vec<u8>,
-        edit: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<u64, WrongType> {
+        edit: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<R, WrongType> {
         let meta = before.meta;
         if meta.shape() == Shape::Long
             && let Some(Large::Str(bytes)) = entry.outside_mut()
         {
-            edit(bytes);
-            return Ok(bytes.len() as u64);
+            return Ok(edit(bytes));
         }
         let item = string_value(meta, entry.inline(), entry.outside())?;
         text.extend_from_slice(item.text(&mut I64Text::new()));
-        edit(text);
-        self.store(entry, before, &Encoded::new(text, Form::Raw), before.deadline);
-        Ok(text.len() as u64)
+        let result = edit(text);
+        self.store_text(entry, before, text, Form::Raw, before.deadline);
+        Ok(result)
+    }
+
+    /// [`Desk::store`], and what is long is taken out of `text` instead of copied.
+    fn store_text(
+        &mut self,
+        entry: Occupied<'_, Large>,
+        before: &Before,
+        text: &mut Vec<u8>,
+        form: Form,
+        deadline: Deadline,
+    ) {
+        if text.len() <= HANDED_OVER_BYTES_MIN {
+            return self.store(entry, before, &Encoded::new(text, form), deadline);
+        }
+        let stamp = Stamp::new(deadline);
+        let meta = Meta::new(Shape::Long, &stamp);
+        let outside = Large::Str(std::mem::take(text));
+        let old = entry.replace(meta.0, stamp.as_bytes(), Some(outside), &mut self.timer);
+        self.discard(old);
+    }
+
+    /// [`Desk::insert`] without a deadline, and what is long is taken out of `text`.
+    fn insert_text(&mut self, entry: Vacant<'_, Large>, text: &mut Vec<u8>, form: Form) {
+        if text.len() <= HANDED_OVER_BYTES_MIN {
+            return self.insert(entry, &Encoded::new(text, form), Deadline::Never);
+        }
+        let meta = Meta::new(Shape::Long, &Stamp::new(Deadline::Never));
+        entry.insert(meta.0, &[], Some(Large::Str(std::mem::take(text))), &mut self.timer);
     }
 
     /// Gives an entry another deadline, already accounted for; the value stays.

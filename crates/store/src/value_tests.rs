@@ -1,6 +1,8 @@
 //! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
 use crate::keyspace_tests::{NOW, keyspace, set, with};
-use crate::{AddError, Deadline, End, Expiry, Fill, Form, KeyInfo, Keyspace, Kind, Settings, WrongType};
+use crate::{
+    AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, Settings, WrongType,
+};
 use base::{Item, Millis};
 
 fn info(keyspace: &Keyspace, key: &str) -> KeyInfo {
@@ -104,6 +106,45 @@ fn strings_move_outside_their_entry_and_back_with_their_length() {
     assert_eq!(outside.stats.outside.nodes, 1);
     set(&keyspace, "k", "short", Expiry::Clear);
     assert!(info(&keyspace, "k").is_inline);
+}
+
+#[test]
+fn a_byte_far_out_is_set_without_copying_what_is_before_it() {
+    let keyspace = keyspace(0);
+    let set = |last: u64| {
+        with(&keyspace, NOW, "k", |view, key| {
+            let edit = |bytes: &mut [u8], growth| {
+                bytes[last as usize] = 1;
+                (bytes.as_ptr() as usize, bytes.len() as u64, growth)
+            };
+            view.edit_bytes(key, last + 1, edit).expect("a string")
+        })
+    };
+    let (address, len, growth) = set(1 << 20);
+    assert_eq!((len, growth), ((1 << 20) + 1, Growth::Longer));
+    assert_eq!(set(7), (address, len, Growth::None));
+    assert_eq!(info(&keyspace, "k").encoding, "raw");
+    let outside = info(&keyspace, "k").stats.outside;
+    assert_eq!(outside.used_bytes, outside.allocated_bytes, "no room to spare for a gap");
+}
+
+#[test]
+fn strings_are_lent_side_by_side() {
+    let keyspace = keyspace(3);
+    set(&keyspace, "n", "123", Expiry::Clear);
+    set(&keyspace, "gone", "x", Expiry::At(Millis(NOW.0 + 1)));
+    set(&keyspace, "long", &"y".repeat(600), Expiry::Clear);
+    let settings = Settings::default();
+    let names: [&[u8]; 5] = [b"n", b"gone", b"long", b"missing", b"n"];
+    let (mut view, keys) = keyspace.lock(0, Millis(NOW.0 + 1), &settings, &names);
+    let long = "y".repeat(600);
+    let expected =
+        [Some(Item::Int(123)), None, Some(Item::Bytes(long.as_bytes())), None, Some(Item::Int(123))];
+    assert_eq!(view.strings(&keys).expect("strings alone"), expected);
+    drop(view);
+    with(&keyspace, NOW, "l", |view, key| view.list_or_new(key).expect("a list").push(End::Head, b"1"));
+    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[&b"n"[..], b"l"]);
+    assert_eq!(view.strings(&keys), Err(WrongType));
 }
 
 /// Pushes `values` one command at a time under `settings`, and names the list after each.

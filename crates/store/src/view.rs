@@ -90,6 +90,13 @@ impl Guards<'_> {
             Guards::Many(shards) => &mut shards[key.guard as usize],
         }
     }
+
+    fn shard_ref(&self, key: &Key<'_>) -> &Shard {
+        match self {
+            Guards::One(shard) => shard,
+            Guards::Many(shards) => &shards[key.guard as usize],
+        }
+    }
 }
 
 /// A key that a lookup found past its deadline.
@@ -237,6 +244,11 @@ impl<'k> View<'k> {
             stats.misses += u64::from(found.is_none());
         }
         found
+    }
+
+    /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at already.
+    pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        self.guards.shard_ref(key).db(self.db).and_then(|db| db.map.find(key.hash, key.bytes))
     }
 
     /// The tree that `key` is in, to be asked about it.

@@ -29,7 +29,14 @@ impl Kind {
 }
 use Kind::{Replies, Requests};
 
-const EXCEPTIONS: [Exception; 8] = [
+const EXCEPTIONS: [Exception; 9] = [
+    Exception {
+        line: "BITFIELD with OVERFLOW SAT saturates -2^63",
+        kind: Requests(|request| {
+            let has = |text: &[u8]| request.iter().any(|word| word.eq_ignore_ascii_case(text));
+            is_command(request, b"bitfield") && has(b"sat") && has(b"set") && has(b"-9223372036854775808")
+        }),
+    },
     Exception {
         line: "COMMAND GETKEYS reads a count of keys as the command itself does",
         kind: Replies(|exchange| {

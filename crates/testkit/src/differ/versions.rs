@@ -12,7 +12,12 @@ struct Change {
     kind: Kind,
 }
 
-const CHANGES: [Change; 4] = [
+const CHANGES: [Change; 5] = [
+    Change {
+        since: (7, 2),
+        what: "BITCOUNT and BITPOS look at their arguments before the key",
+        kind: Replies(|exchange| matches!(&*exchange.name, "bitcount" | "bitpos") && is_error(exchange.ours)),
+    },
     Change {
         since: (7, 2),
         what: "a list of one node is a listpack",

@@ -1,0 +1,100 @@
+//! BITOP: strings combined bit by bit into another.
+//!
+//! DIFF, DIFF1, ANDOR and ONE are Redis 8.2's; they are here because nothing that 8.0 accepts changes by them.
+use super::words::{self, Operation};
+use crate::argument::is_word;
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::text::I64Text;
+
+pub(super) const BITOP: Command = Command {
+    name: "BITOP",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::BITMAP,
+    keys: &[
+        KeySpec::one(2, Access::OW.or(Access::UPDATE)),
+        KeySpec::range(3, -1, 1, Access::RO.or(Access::ACCESS)),
+    ],
+    doc: Doc {
+        group: Group::Bitmap,
+        since: "2.6.0",
+        summary: "Combines strings bit by bit and stores the result.",
+        complexity: "O(N) where N is the length of the strings together.",
+        args: &[
+            Arg::one_of(
+                "operation",
+                &[
+                    Arg::word("and", "AND"),
+                    Arg::word("or", "OR"),
+                    Arg::word("xor", "XOR"),
+                    Arg::word("not", "NOT"),
+                    Arg::word("diff", "DIFF").since("8.2.0"),
+                    Arg::word("diff1", "DIFF1").since("8.2.0"),
+                    Arg::word("andor", "ANDOR").since("8.2.0"),
+                    Arg::word("one", "ONE").since("8.2.0"),
+                ],
+            ),
+            Arg::key("destkey", 0),
+            Arg::key("key", 1).many(),
+        ],
+        history: &[("8.2.0", "Takes `DIFF`, `DIFF1`, `ANDOR` and `ONE`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(bitop),
+};
+
+const OPERATIONS: [(&str, Operation); 8] = [
+    ("AND", Operation::And),
+    ("OR", Operation::Or),
+    ("XOR", Operation::Xor),
+    ("NOT", Operation::Not),
+    ("DIFF", Operation::Diff),
+    ("DIFF1", Operation::Diff1),
+    ("ANDOR", Operation::AndOr),
+    ("ONE", Operation::One),
+];
+
+/// The destination may be among the sources: the result is complete before it is written.
+fn bitop(call: &mut Call<'_, '_>) -> Done {
+    let operation = operation(call)?;
+    let result = combined(call, operation)?;
+    let key = call.key(0);
+    let len = result.len();
+    // Nothing stored is no key, whatever it held before.
+    if len == 0 {
+        let existed = call.view.remove(&key);
+        call.view.dirty(u64::from(existed));
+    } else {
+        call.view.put_bytes(&key, result);
+        call.view.dirty(1);
+    }
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+/// The number of sources is checked before their types.
+fn operation(call: &Call<'_, '_>) -> Result<Operation, Error> {
+    let word = call.args.at(1);
+    let found = OPERATIONS.iter().find(|(name, _)| is_word(word, name));
+    let (name, operation) = *found.ok_or_else(Error::syntax)?;
+    let source_count = call.keys().len() - 1;
+    match operation {
+        Operation::Not if source_count != 1 => Err(Error::bitop_not_of_many()),
+        Operation::Diff | Operation::Diff1 | Operation::AndOr if source_count < 2 => {
+            Err(Error::bitop_too_few(name))
+        }
+        _ => Ok(operation),
+    }
+}
+
+/// The strings are read where they lie. These lookups count, though the command writes.
+fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Error> {
+    call.view.count_lookups();
+    let items = call.view.strings(&call.keys()[1..])?;
+    let mut texts = vec![I64Text::new(); items.len()];
+    let rows: Vec<&[u8]> = (items.iter().zip(&mut texts))
+        .map(|(item, scratch)| item.as_ref().map_or(&b""[..], |item| item.text(scratch)))
+        .collect();
+    Ok(words::combine(operation, &rows))
+}

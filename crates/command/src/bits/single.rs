@@ -1,0 +1,89 @@
+//! SETBIT and GETBIT: one bit of a string, whatever its length, at the cost of one lookup.
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::text::{I64Text, parse_i64};
+use store::Growth;
+
+pub(super) const SETBIT: Command = Command {
+    name: "SETBIT",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::BITMAP,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Bitmap,
+        since: "2.2.0",
+        summary: "Sets or clears one bit of a string and answers what it was; creates the key where it is missing.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::int("offset"), Arg::int("value")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(setbit),
+};
+
+pub(super) const GETBIT: Command = Command {
+    name: "GETBIT",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::BITMAP,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Bitmap,
+        since: "2.2.0",
+        summary: "Answers one bit of a string.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::int("offset")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(getbit),
+};
+
+/// The byte that a bit is in, and its mask there.
+fn place(offset: u64) -> (u64, u8) {
+    (offset / 8, 0x80 >> (offset % 8))
+}
+
+/// The bit that `text` names, checked against the longest string there may be.
+pub(super) fn offset(call: &Call<'_, '_>, text: &[u8]) -> Result<u64, Error> {
+    scaled_offset(call, text, 1)
+}
+
+/// The bit where field `text` begins, if fields have `width` bits.
+pub(super) fn scaled_offset(call: &Call<'_, '_>, text: &[u8], width: u64) -> Result<u64, Error> {
+    let number = parse_i64(text).and_then(|n| u64::try_from(n).ok());
+    let offset = number.and_then(|n| n.checked_mul(width)).ok_or_else(Error::bit_offset)?;
+    let is_inside = offset / 8 < call.view.settings().proto_max_bulk_len_bytes;
+    if is_inside { Ok(offset) } else { Err(Error::bit_offset()) }
+}
+
+/// A bit that was so already, in a string long enough, is no change.
+fn setbit(call: &mut Call<'_, '_>) -> Done {
+    let (byte, mask) = place(offset(call, call.args.at(2))?);
+    let wanted = match call.args.at(3) {
+        b"0" => 0,
+        b"1" => mask,
+        _ => return Err(Error::bit_value()),
+    };
+    let key = call.key(0);
+    let (old, growth) = call.view.edit_bytes(&key, byte + 1, |bytes, growth| {
+        let byte = &mut bytes[byte as usize];
+        let old = *byte & mask;
+        *byte = *byte & !mask | wanted;
+        (old, growth)
+    })?;
+    call.view.dirty(u64::from(old != wanted || growth == Growth::Longer));
+    call.reply.int(i64::from(old != 0));
+    Ok(())
+}
+
+fn getbit(call: &mut Call<'_, '_>) -> Done {
+    let (byte, mask) = place(offset(call, call.args.at(2))?);
+    let key = call.key(0);
+    let item = call.view.string(&key)?;
+    let mut scratch = I64Text::new();
+    let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
+    let is_set = text.get(byte as usize).is_some_and(|byte| byte & mask != 0);
+    call.reply.int(i64::from(is_set));
+    Ok(())
+}
