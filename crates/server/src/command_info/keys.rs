@@ -49,16 +49,36 @@ fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     Ok(found)
 }
 
-/// What the command does with its key as it stands there: SET reads it only with GET.
+/// What the command does with its key as it stands there: SET reads it only with GET, BITFIELD writes only where it is told to.
 fn access(row: &Row, args: &Args<'_>, access: Access) -> Access {
-    if !access.has(Access::VARIABLE_FLAGS) || row.name != "SET" {
+    if !access.has(Access::VARIABLE_FLAGS) {
         return access;
     }
-    if args.iter_from(3).any(|arg| arg.eq_ignore_ascii_case(b"GET")) {
-        Access::RW.or(Access::ACCESS).or(Access::UPDATE)
-    } else {
-        Access::OW.or(Access::UPDATE)
+    match row.name {
+        "SET" if args.iter_from(3).any(|arg| arg.eq_ignore_ascii_case(b"GET")) => READS_AND_WRITES,
+        "SET" => Access::OW.or(Access::UPDATE),
+        "BITFIELD" if only_gets(args) => Access::RO.or(Access::ACCESS),
+        "BITFIELD" => READS_AND_WRITES,
+        _ => access,
     }
+}
+
+const READS_AND_WRITES: Access = Access::RW.or(Access::ACCESS).or(Access::UPDATE);
+
+/// Whether BITFIELD has nothing but GET and OVERFLOW; what is incomplete counts as a write.
+fn only_gets(args: &Args<'_>) -> bool {
+    let mut i = 2;
+    while let Some(word) = args.get(i) {
+        let taken = if word.eq_ignore_ascii_case(b"GET") {
+            3
+        } else if word.eq_ignore_ascii_case(b"OVERFLOW") {
+            2
+        } else {
+            return false;
+        };
+        i += taken;
+    }
+    i == args.len()
 }
 
 /// The row that would run: a container's subcommand where one is named.
