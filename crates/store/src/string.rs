@@ -7,7 +7,7 @@ use crate::view::{Before, Desk};
 use crate::{Deadline, Key, Kind, View, WrongType};
 use base::text::I64Text;
 use base::{Item, Millis};
-use pack::map::{Entry, Occupied, Vacant};
+use pack::map::{Entry, Occupied, Shared, Vacant};
 
 /// What a write does to the key's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +290,7 @@ impl Desk<'_> {
         }
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(Shape::Long, &stamp);
-        let outside = Large::Str(std::mem::take(text));
+        let outside = Shared::new(Large::Str(std::mem::take(text)));
         let old = entry.replace(meta.0, stamp.as_bytes(), Some(outside), &mut self.timer);
         self.discard(old);
     }
@@ -301,7 +301,8 @@ impl Desk<'_> {
             return self.insert(entry, &Encoded::new(text, form), Deadline::Never);
         }
         let meta = Meta::new(Shape::Long, &Stamp::new(Deadline::Never));
-        entry.insert(meta.0, &[], Some(Large::Str(std::mem::take(text))), &mut self.timer);
+        let outside = Shared::new(Large::Str(std::mem::take(text)));
+        entry.insert(meta.0, &[], Some(outside), &mut self.timer);
     }
 
     /// Gives an entry another deadline, already accounted for; the value stays.

@@ -248,7 +248,7 @@ impl<'k> View<'k> {
 
     /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at already.
     pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Large>> {
-        self.guards.shard_ref(key).db(self.db).and_then(|db| db.map.find(key.hash, key.bytes))
+        self.guards.shard_ref(key).db(key.db).and_then(|db| db.map.find(key.hash, key.bytes))
     }
 
     /// The tree that `key` is in, to be asked about it.
