@@ -153,6 +153,9 @@ impl Error {
 
     // The keyspace.
 
+    pub fn weight_not_a_double() -> Error {
+        fixed("ERR One or more scores can't be converted into double")
+    }
     pub fn no_such_db() -> Error {
         fixed("ERR DB index is out of range")
     }

@@ -1,5 +1,5 @@
 //! Where a command's keys are among its arguments: what sharding, ACL, cluster routing and COMMAND GETKEYS read.
-//! Three forms cover Redis's own; a command that none fits is `MOVABLEKEYS` with a function of its own.
+//! Three forms cover Redis's own; a command that none fits is `MOVABLEKEYS` with a rule of its own ([`Find::Unknown`]).
 //!
 //! Dispatch locks the shards of exactly the keys that these find, before the command runs: a spec that misses a key would leave its
 //! command without that key's shard, and it could not name it. So a wrong spec shows at the first use, not as a race.
@@ -46,7 +46,7 @@ impl Access {
 }
 
 /// Where the search begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Begin {
     Index(usize),
     /// The argument after this word, looked for from `start` on (negative: from the end, backwards).
@@ -54,16 +54,21 @@ pub enum Begin {
         word: &'static str,
         start: i32,
     },
+    /// Nowhere that clients are told of; see [`Find::Unknown`].
+    Unknown,
 }
 
 /// Which arguments from there are keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Find {
     /// Up to `last` (relative to the beginning; negative: from the last argument), every `step`; `limit` as in Redis:
     /// 0 and 1 no limit, n: only the first n-th part of the rest.
     Range { last: i32, step: usize, limit: usize },
     /// A count stands at `index`, the first key at `first`, both relative to the beginning.
     Count { index: usize, first: usize, step: usize },
+    /// The one that the command's own rule finds; clients are told that it is unknown. A rule that never finds any stands for
+    /// keys that are no arguments.
+    Unknown(fn(&Args<'_>) -> Option<usize>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +140,7 @@ impl KeySpec {
                     positions.extend((0..count as usize).map(|i| (start + i * step) as u32));
                 }
             }
+            Find::Unknown(rule) => positions.extend(rule(args).map(|p| p as u32)),
         }
     }
 
@@ -142,6 +148,7 @@ impl KeySpec {
     fn begin_at(&self, args: &Args<'_>) -> Option<usize> {
         match self.begin {
             Begin::Index(i) => (i < args.len()).then_some(i),
+            Begin::Unknown => Some(0),
             Begin::Keyword { word, start } => {
                 let matches = |i: &usize| args.at(*i).eq_ignore_ascii_case(word.as_bytes());
                 let found = if start >= 0 {

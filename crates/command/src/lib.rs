@@ -22,7 +22,7 @@ pub use call::{Call, WholeCall};
 pub use error::Error;
 pub use flags::{Acl, Flags, Group};
 pub use keyspec::{Access, Begin, Find, KeySpec};
-pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, Scope, checked};
+pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, checked};
 
 /// The tables of all data families; the server adds its own.
 pub const FAMILIES: &[&[&Command<DataRun>]] =

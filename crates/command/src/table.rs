@@ -70,8 +70,18 @@ pub enum DataRun {
     Keys(fn(&mut Call<'_, '_>) -> Done),
     /// On the whole keyspace.
     Whole(Scope, fn(&mut WholeCall<'_>) -> Done),
+    /// On its keys, unless only the data tells which keys it needs.
+    KeysOrAll(&'static KeysOrAll),
     /// Not at all: it only holds subcommands.
     Container,
+}
+
+/// The two ways of a command some of whose requests name all their keys, and some of whose do not (SORT ... BY).
+pub struct KeysOrAll {
+    /// Whether this request is one of the latter, which run alone on the whole keyspace.
+    pub needs_all: fn(&resp::Args<'_>) -> bool,
+    pub keys: fn(&mut Call<'_, '_>) -> Done,
+    pub all: fn(&mut WholeCall<'_>) -> Done,
 }
 
 /// What else may run meanwhile.
@@ -148,6 +158,8 @@ pub struct Arg {
     pub deprecated_since: Option<&'static str>,
     /// What to show for the value where that is not the name ("ip:port").
     pub display: Option<&'static str>,
+    /// Of a pattern that keys are made from: the index of their spec.
+    pub key_spec: Option<u8>,
     /// Of a one-of or a block.
     pub args: &'static [Arg],
 }
@@ -164,8 +176,15 @@ impl Arg {
             since: None,
             deprecated_since: None,
             display: None,
+            key_spec: None,
             args: &[],
         }
+    }
+    /// A pattern that leads to keys of spec number `spec`.
+    pub const fn key_pattern(name: &'static str, spec: u8) -> Arg {
+        let mut arg = Arg::pattern(name);
+        arg.key_spec = Some(spec);
+        arg
     }
     pub const fn key(name: &'static str, spec: u8) -> Arg {
         Arg::new(name, ArgKind::Key(spec))

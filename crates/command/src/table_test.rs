@@ -46,13 +46,18 @@ fn names<T: Copy>(all: &[(T, &'static str)], has: impl Fn(T) -> bool) -> Vec<&'s
 }
 
 fn spec(spec: &KeySpec) -> String {
-    let Begin::Index(index) = spec.begin else { panic!("none of these begins at a word") };
+    let begin = match spec.begin {
+        Begin::Index(index) => index.to_string(),
+        Begin::Unknown => "unknown".to_owned(),
+        Begin::Keyword { .. } => panic!("none of these begins at a word"),
+    };
     let keys = match spec.find {
         Find::Range { last, step, limit } => format!("range({last},{step},{limit})"),
         Find::Count { index, first, step } => format!("keynum({index},{first},{step})"),
+        Find::Unknown(_) => "unknown".to_owned(),
     };
     let access = names(Access::NAMES, |a| spec.access.has(a)).join(",");
-    format!("{index}:{keys}:{access}{}", if spec.notes.is_empty() { "" } else { "!" })
+    format!("{begin}:{keys}:{access}{}", if spec.notes.is_empty() { "" } else { "!" })
 }
 
 fn argument(arg: &Arg) -> String {
@@ -161,7 +166,7 @@ fn flags_fit_each_other_and_the_keys() {
         if !row.keys.is_empty() {
             assert_eq!(writes, row.flags.has(Flags::WRITE), "{name}: keys are written by writes alone");
         }
-        let is_keyed = matches!(row.run, DataRun::Keys(_));
+        let is_keyed = matches!(row.run, DataRun::Keys(_) | DataRun::KeysOrAll(_));
         assert_eq!(is_keyed, !row.keys.is_empty(), "{name}: who has keys runs on them");
     }
 }

@@ -231,6 +231,10 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
                 self.alone(|this| this.run_on_all(db, run, args, reply))
             }
+            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
+                self.alone(|this| this.run_on_all(db, ways.all, args, reply))
+            }
+            Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, args, reply),
             Run::Server(ServerRun::Shared(run)) => self.run_on_server(session, run, args, reply),
             Run::Server(ServerRun::Exclusive(run)) => {
                 self.alone(|this| this.run_on_server(session, run, args, reply))

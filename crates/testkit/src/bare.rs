@@ -66,18 +66,24 @@ impl Bare {
         }
         match command.run {
             DataRun::Keys(run) => self.run_on_keys(command, run, args, reply),
-            DataRun::Whole(_, run) => run(&mut WholeCall {
-                keyspace: &self.keyspace,
-                db: 0,
-                now: self.now,
-                settings: &self.settings,
-                args,
-                reply,
-                random: &mut self.random,
-                garbage: &mut Vec::new(),
-            }),
+            DataRun::KeysOrAll(ways) if (ways.needs_all)(&args) => self.run_on_all(ways.all, args, reply),
+            DataRun::KeysOrAll(ways) => self.run_on_keys(command, ways.keys, args, reply),
+            DataRun::Whole(_, run) => self.run_on_all(run, args, reply),
             DataRun::Container => Err(Error::wrong_arity(&full_name)),
         }
+    }
+
+    fn run_on_all(&mut self, run: fn(&mut WholeCall<'_>) -> Done, args: Args<'_>, reply: &mut Reply) -> Done {
+        run(&mut WholeCall {
+            keyspace: &self.keyspace,
+            db: 0,
+            now: self.now,
+            settings: &self.settings,
+            args,
+            reply,
+            random: &mut self.random,
+            garbage: &mut Vec::new(),
+        })
     }
 
     fn run_on_keys(

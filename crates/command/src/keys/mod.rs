@@ -8,6 +8,7 @@ mod flush;
 mod memory;
 mod object;
 mod scan;
+mod sort;
 mod swapdb;
 mod transfer;
 mod ttl;
@@ -37,6 +38,8 @@ pub const COMMANDS: &[&Command] = checked(&[
     &transfer::RENAME,
     &transfer::RENAMENX,
     &scan::SCAN,
+    &sort::SORT,
+    &sort::SORT_RO,
     &swapdb::SWAPDB,
     &delete::TOUCH,
     &ttl::TTL,

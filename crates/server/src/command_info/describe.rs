@@ -92,6 +92,7 @@ fn begin_search(reply: &mut Reply, begin: Begin) {
             reply.bulk(word.as_bytes());
             number(reply, "startfrom", i64::from(start));
         }
+        Begin::Unknown => typed(reply, "unknown", 0),
     }
 }
 
@@ -109,6 +110,7 @@ fn find_keys(reply: &mut Reply, find: Find) {
             number(reply, "firstkey", first as i64);
             number(reply, "keystep", step as i64);
         }
+        Find::Unknown(_) => typed(reply, "unknown", 0),
     }
 }
 

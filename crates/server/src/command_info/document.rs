@@ -81,7 +81,8 @@ fn argument(reply: &mut Reply, arg: &Arg) {
     pairs.text("type", Some(kind_name(arg.kind)));
     let holds_others = matches!(arg.kind, ArgKind::OneOf | ArgKind::Block);
     pairs.text("display_text", Some(arg.display.unwrap_or(arg.name)).filter(|_| !holds_others));
-    if let ArgKind::Key(spec) = arg.kind {
+    let key_spec = if let ArgKind::Key(spec) = arg.kind { Some(spec) } else { arg.key_spec };
+    if let Some(spec) = key_spec {
         pairs.key("key_spec_index").int(i64::from(spec));
     }
     pairs.text("token", arg.token);

@@ -1,0 +1,219 @@
+//! What is sorted: one buffer of text, and for each element where it lies and what it weighs.
+use super::options::{By, Get, Order, Sort};
+use super::pattern::{Lookup, Pattern};
+use crate::Error;
+use base::Item;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+use store::{End, Key, View};
+
+/// A part of the buffer.
+#[derive(Clone, Copy)]
+struct Span {
+    start: usize,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Weight {
+    /// The element's own text.
+    Own,
+    /// Text that is not there: before all others.
+    Missing,
+    Text(Span),
+    /// Never NaN. Where two are equal the elements' texts decide, so that the result is one.
+    Number(f64),
+}
+
+#[derive(Clone, Copy)]
+struct Element {
+    text: Span,
+    weight: Weight,
+}
+
+pub(super) struct Elements {
+    bytes: Vec<u8>,
+    all: Vec<Element>,
+    /// Whether what was loaded is already cut to LIMIT.
+    is_cut: bool,
+}
+
+/// Texts, in order; None is a null.
+pub(super) struct Results {
+    bytes: Vec<u8>,
+    all: Vec<Option<Span>>,
+}
+
+fn text(bytes: &[u8], span: Span) -> &[u8] {
+    &bytes[span.start..][..span.len]
+}
+
+/// Copies the elements of `key` out. A list that is not to be sorted is read from the end that the order names, and no
+/// further than LIMIT.
+pub(super) fn load(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
+    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
+    let Some(list) = view.list(key)? else { return Ok(elements) };
+    let len = list.len();
+    elements.is_cut = sort.by.is_none();
+    let window = if elements.is_cut { sort.window(len as usize) } else { 0..len as usize };
+    if window.is_empty() {
+        return Ok(elements);
+    }
+    let (first, towards) = match sort.order {
+        Order::Descending if elements.is_cut => (len - 1 - window.start as u64, End::Head),
+        _ => (window.start as u64, End::Tail),
+    };
+    elements.all.reserve_exact(window.len());
+    list.visit(first, towards, &mut |_, item| {
+        elements.push(item);
+        if elements.all.len() < window.len() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    Ok(elements)
+}
+
+impl Elements {
+    fn push(&mut self, item: Item<'_>) {
+        let start = self.bytes.len();
+        item.append_to(&mut self.bytes);
+        let text = Span { start, len: self.bytes.len() - start };
+        self.all.push(Element { text, weight: Weight::Own });
+    }
+
+    /// Gives every element its weight. One weight that is no number fails all; a missing one counts 0.
+    pub(super) fn weigh(&mut self, by: &By<'_>, alpha: bool, lookup: &mut Lookup<'_>) -> Result<(), Error> {
+        let mut name = Vec::new();
+        for index in 0..self.all.len() {
+            let own = self.all[index].text;
+            let found = match by {
+                By::Themselves => Some(own),
+                By::Others(pattern) => self.look_up(pattern, own, &mut name, lookup),
+            };
+            self.all[index].weight = match (alpha, by, found) {
+                (true, By::Themselves, _) => Weight::Own,
+                (true, By::Others(_), found) => found.map_or(Weight::Missing, Weight::Text),
+                (false, _, None) => Weight::Number(0.0),
+                (false, _, Some(found)) => {
+                    Weight::Number(number(text(&self.bytes, found)).ok_or_else(Error::weight_not_a_double)?)
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// The value that a pattern leads to from an element, behind what the buffer holds.
+    fn look_up(
+        &mut self,
+        pattern: &Pattern<'_>,
+        element: Span,
+        name: &mut Vec<u8>,
+        lookup: &mut Lookup<'_>,
+    ) -> Option<Span> {
+        let name = pattern.name(text(&self.bytes, element), name);
+        let start = self.bytes.len();
+        let is_there = lookup(name, pattern.field, &mut self.bytes);
+        is_there.then(|| Span { start, len: self.bytes.len() - start })
+    }
+
+    /// Where not even the texts tell two elements apart, or two weights of text are the same, their order stays.
+    pub(super) fn order(&mut self, order: Order) {
+        let bytes = &self.bytes;
+        match order {
+            Order::Ascending => self.all.sort_by(|a, b| compare(bytes, a, b)),
+            Order::Descending => self.all.sort_by(|a, b| compare(bytes, b, a)),
+        }
+    }
+
+    /// Leaves what LIMIT asks for.
+    pub(super) fn cut(&mut self, sort: &Sort<'_>) {
+        if !self.is_cut {
+            let window = sort.window(self.all.len());
+            self.all.truncate(window.end);
+            self.all.drain(..window.start);
+        }
+    }
+
+    /// What every GET finds for every element, or the elements themselves.
+    pub(super) fn results(mut self, get: &[Get<'_>], lookup: &mut Lookup<'_>) -> Results {
+        if get.is_empty() {
+            let all = self.all.iter().map(|element| Some(element.text)).collect();
+            return Results { bytes: self.bytes, all };
+        }
+        let (mut all, mut name) = (Vec::with_capacity(self.all.len() * get.len()), Vec::new());
+        for index in 0..self.all.len() {
+            let element = self.all[index].text;
+            for get in get {
+                all.push(match get {
+                    Get::Itself => Some(element),
+                    Get::Nothing => None,
+                    Get::Other(pattern) => self.look_up(pattern, element, &mut name, lookup),
+                });
+            }
+        }
+        Results { bytes: self.bytes, all }
+    }
+}
+
+impl Results {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.all.iter().map(|span| span.map(|span| text(&self.bytes, span)))
+    }
+}
+
+fn compare(bytes: &[u8], a: &Element, b: &Element) -> Ordering {
+    let by_text = |a, b| text(bytes, a).cmp(text(bytes, b));
+    match (a.weight, b.weight) {
+        (Weight::Number(x), Weight::Number(y)) => {
+            x.partial_cmp(&y).unwrap_or(Ordering::Equal).then_with(|| by_text(a.text, b.text))
+        }
+        (Weight::Text(x), Weight::Text(y)) => by_text(x, y),
+        (Weight::Missing, Weight::Missing) => Ordering::Equal,
+        (Weight::Missing, _) => Ordering::Less,
+        (_, Weight::Missing) => Ordering::Greater,
+        _ => by_text(a.text, b.text),
+    }
+}
+
+/// A weight as C reads a number: up to a NUL, nothing else behind it, empty text being 0. What is too large is infinite.
+fn number(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (!number.is_nan()).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_numbers_as_redis_reads_them() {
+        let numbers: [(&[u8], f64); 14] = [
+            (b"", 0.0),
+            (b"1", 1.0),
+            (b"+1", 1.0),
+            (b"-0", 0.0),
+            (b".5", 0.5),
+            (b"5.", 5.0),
+            (b"1.5e+3", 1500.0),
+            (b"007", 7.0),
+            (b"1e400", f64::INFINITY),
+            (b"1e-400", 0.0),
+            (b"INF", f64::INFINITY),
+            (b"-infinity", f64::NEG_INFINITY),
+            (b"1\0x", 1.0),
+            (b"\0", 0.0),
+        ];
+        for (text, expected) in numbers {
+            assert_eq!(number(text), Some(expected), "{:?}", String::from_utf8_lossy(text));
+        }
+        for text in [" 1", "1 ", " ", "-", "--1", "0x10", "nan", "-nan", "1e", "1_0", "1,5", "x", "é"] {
+            assert_eq!(number(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

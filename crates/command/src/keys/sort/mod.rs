@@ -1,0 +1,184 @@
+//! SORT and SORT_RO: the elements of a value in order, or what other keys hold for them, answered or stored as a list.
+//!
+//! ```text
+//! elements of the key -> their weights (themselves, or by BY) -> in order -> LIMIT -> what GET names -> reply or STORE
+//! ```
+//!
+//! The keys that BY and GET name come out of the elements, so nobody can lock them beforehand. A request with such a
+//! pattern runs alone on the whole keyspace; all others hold the shards of their one or two keys. Both ways meet in
+//! [`run`]; only the lookup of a pattern's key differs.
+//!
+//! What is sorted is copied out first: it may be what STORE overwrites. Elements come from [`elements::load`], the one
+//! place that asks for the type.
+mod elements;
+mod options;
+mod pattern;
+
+use crate::{
+    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
+    KeysOrAll, WholeCall,
+};
+use elements::{Elements, Results};
+use options::{Sort, Storing};
+use pattern::Lookup;
+use resp::{Args, Reply};
+use store::{End, Key, View};
+
+const READ_BY_PATTERN: KeySpec = KeySpec {
+    begin: Begin::Unknown,
+    find: Find::Unknown(|_| None),
+    access: Access::RO.or(Access::ACCESS),
+    notes: "The keys that BY and GET name follow from the elements of the key that is sorted.",
+};
+
+const DESTINATION: KeySpec = KeySpec {
+    begin: Begin::Unknown,
+    find: Find::Unknown(options::destination),
+    access: Access::OW.or(Access::UPDATE),
+    notes: "STORE may stand anywhere among the options.",
+};
+
+const KEY: Arg = Arg::key("key", 0);
+const BY: Arg = Arg::key_pattern("by-pattern", 1).after("BY").shown_as("pattern").optional();
+const LIMIT: Arg = Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional();
+const GET: Arg =
+    Arg::key_pattern("get-pattern", 1).after("GET").shown_as("pattern").optional().many_with_token();
+const ORDER: Arg = Arg::one_of("order", &[Arg::word("asc", "ASC"), Arg::word("desc", "DESC")]).optional();
+const SORTING: Arg = Arg::word("sorting", "ALPHA").optional();
+
+pub(super) const SORT: Command = Command {
+    name: "SORT",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
+    acl: Acl::SET.or(Acl::SORTEDSET).or(Acl::LIST).or(Acl::DANGEROUS),
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), READ_BY_PATTERN, DESTINATION],
+    doc: Doc {
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "Sorts the elements of a list, a set or a sorted set, and answers or stores them.",
+        complexity: "O(N*log(N)) where N is the number of elements, O(N) without sorting.",
+        args: &[KEY, BY, LIMIT, GET, ORDER, SORTING, Arg::key("destination", 2).after("STORE").optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::KeysOrAll(&KeysOrAll {
+        needs_all: |args| needs_all(args, Storing::Allowed),
+        keys: sort,
+        all: sort_by_others,
+    }),
+};
+
+pub(super) const SORT_RO: Command = Command {
+    name: "SORT_RO",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
+    acl: Acl::SET.or(Acl::SORTEDSET).or(Acl::LIST).or(Acl::DANGEROUS),
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), READ_BY_PATTERN],
+    doc: Doc {
+        group: Group::Generic,
+        since: "7.0.0",
+        summary: "Sorts the elements of a list, a set or a sorted set, and answers them.",
+        complexity: "O(N*log(N)) where N is the number of elements, O(N) without sorting.",
+        args: &[KEY, BY, LIMIT, GET, ORDER, SORTING],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::KeysOrAll(&KeysOrAll {
+        needs_all: |args| needs_all(args, Storing::Refused),
+        keys: sort_ro,
+        all: sort_ro_by_others,
+    }),
+};
+
+/// A request that cannot be read fails soon enough, holding little.
+fn needs_all(args: &Args<'_>, storing: Storing) -> bool {
+    Sort::parse(args, storing).is_ok_and(|sort| sort.reads_other_keys())
+}
+
+fn sort(call: &mut Call<'_, '_>) -> Done {
+    on_its_keys(call, Storing::Allowed)
+}
+
+fn sort_ro(call: &mut Call<'_, '_>) -> Done {
+    on_its_keys(call, Storing::Refused)
+}
+
+fn sort_by_others(call: &mut WholeCall<'_>) -> Done {
+    alone(call, Storing::Allowed)
+}
+
+fn sort_ro_by_others(call: &mut WholeCall<'_>) -> Done {
+    alone(call, Storing::Refused)
+}
+
+/// The lookups of what is sorted count as hits and misses, also where the result is stored.
+fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
+    let sort = Sort::parse(&call.args, storing)?;
+    call.view.count_lookups();
+    let elements = elements::load(call.view, &call.key(0), &sort)?;
+    let results = run(&sort, elements, &mut |_, _, _| unreachable!("no pattern names another key"))?;
+    match call.keys().get(1) {
+        Some(destination) => store(call.view, destination, &results, call.reply),
+        None => answer(&results, call.reply),
+    }
+    Ok(())
+}
+
+/// Locks one key after another: no other worker runs, so what was read stays true until the reply.
+fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
+    let sort = Sort::parse(&call.args, storing)?;
+    let (keyspace, db, now, settings) = (call.keyspace, call.db, call.now, call.settings);
+    let elements = {
+        let (mut view, key) = keyspace.lock_one(db, now, settings, call.args.at(1));
+        view.count_lookups();
+        elements::load(&mut view, &key, &sort)?
+    };
+    let results = run(&sort, elements, &mut |name, field, out| {
+        let (mut view, key) = keyspace.lock_one(db, now, settings, name);
+        view.count_lookups();
+        pattern::append_value(&mut view, &key, field, out)
+    })?;
+    let Some(destination) = sort.destination else {
+        answer(&results, call.reply);
+        return Ok(());
+    };
+    let (mut view, key) = keyspace.lock_one(db, now, settings, destination);
+    store(&mut view, &key, &results, call.reply);
+    call.garbage.append(&mut view.take_garbage());
+    Ok(())
+}
+
+fn run(sort: &Sort<'_>, mut elements: Elements, lookup: &mut Lookup<'_>) -> Result<Results, Error> {
+    if let Some(by) = &sort.by {
+        elements.weigh(by, sort.alpha, lookup)?;
+        elements.order(sort.order);
+    }
+    elements.cut(sort);
+    Ok(elements.results(&sort.get, lookup))
+}
+
+/// What GET did not find is null.
+fn answer(results: &Results, reply: &mut Reply) {
+    reply.array(results.len());
+    for result in results.iter() {
+        match result {
+            Some(text) => reply.bulk(text),
+            None => reply.null(),
+        }
+    }
+}
+
+/// A list takes the place of whatever was there, without a deadline; what GET did not find is an empty text in it. No
+/// results, no list.
+fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &mut Reply) {
+    let existed = view.remove(destination);
+    if results.len() == 0 {
+        view.dirty(u64::from(existed));
+    } else {
+        let mut list = view.list_or_new(destination).expect("whatever was there was removed");
+        results.iter().for_each(|result| list.push(End::Tail, result.unwrap_or_default()));
+        drop(list);
+        view.dirty(results.len() as u64);
+    }
+    reply.int(results.len() as i64);
+}
