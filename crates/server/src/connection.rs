@@ -5,6 +5,7 @@ use crate::client::{self, ReplyMode};
 use crate::config::Config;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) const COMMANDS: &[&ServerCommand] =
     command::checked(&[&AUTH, &ECHO, &HELLO, &PING, &QUIT, &RESET, &SELECT]);
@@ -200,6 +201,7 @@ const NO_PASSWORD_SET: &str = "ERR AUTH <password> called without any password c
 fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u8]) -> Done {
     let is_right = !config.needs_password() || same_bytes(password, &config.requirepass);
     if user != DEFAULT_USER.as_bytes() || !is_right {
+        call.shared.stats.logins_denied.fetch_add(1, Relaxed);
         return Err(Error::custom("WRONGPASS invalid username-password pair or user is disabled."));
     }
     call.session.is_authenticated = true;

@@ -82,6 +82,14 @@ pub(crate) struct Counters {
     pub(crate) client_bytes: Count,
     /// What batches are received into, parsed and answered in.
     pub(crate) batch_bytes: AtomicU64,
+    /// Receives that brought something, and times that replies were handed on to be sent.
+    pub(crate) reads: Count,
+    pub(crate) writes: Count,
+    /// Turns of the event loop.
+    pub(crate) turns: Count,
+    /// What removing keys past their deadlines took, and how often it stopped before it was done.
+    pub(crate) expire_ns: Count,
+    pub(crate) expire_stops: Count,
     /// Replies that were errors, by their code ("ERR", "WRONGTYPE").
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -97,6 +105,11 @@ impl Counters {
             bytes_out: Count::default(),
             client_bytes: Count::default(),
             batch_bytes: AtomicU64::new(0),
+            reads: Count::default(),
+            writes: Count::default(),
+            turns: Count::default(),
+            expire_ns: Count::default(),
+            expire_stops: Count::default(),
             errors: Mutex::default(),
         }
     }
@@ -119,8 +132,8 @@ impl Counters {
 
     fn reset(&self) {
         self.commands.iter().for_each(CommandCounts::reset);
-        self.bytes_in.reset();
-        self.bytes_out.reset();
+        let counts = [&self.bytes_in, &self.bytes_out, &self.reads, &self.writes, &self.turns];
+        counts.into_iter().chain([&self.expire_ns, &self.expire_stops]).for_each(Count::reset);
         self.errors().clear();
     }
 }
@@ -164,12 +177,17 @@ impl AllCounters {
         self.0.iter().flat_map(|w| &w.commands).map(|c| c.calls.load()).sum()
     }
 
+    /// One of the counters, over all workers.
+    pub(crate) fn sum(&self, of: fn(&Counters) -> &Count) -> u64 {
+        self.0.iter().map(|worker| of(worker).load()).sum()
+    }
+
     pub(crate) fn bytes_in(&self) -> u64 {
-        self.0.iter().map(|w| w.bytes_in.load()).sum()
+        self.sum(|worker| &worker.bytes_in)
     }
 
     pub(crate) fn bytes_out(&self) -> u64 {
-        self.0.iter().map(|w| w.bytes_out.load()).sum()
+        self.sum(|worker| &worker.bytes_out)
     }
 
     /// What clients and event loops hold in buffers.

@@ -111,16 +111,19 @@ impl Post {
 pub(crate) struct Stats {
     pub(crate) connections_received: AtomicU64,
     pub(crate) connections_rejected: AtomicU64,
+    /// AUTH and HELLO with a wrong name or password.
+    pub(crate) logins_denied: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) query_limit_disconnections: AtomicU64,
     /// Filled in by the first worker ten times a second.
     pub(crate) ops_per_second: AtomicU64,
     pub(crate) input_bytes_per_second: AtomicU64,
     pub(crate) output_bytes_per_second: AtomicU64,
+    pub(crate) turns_per_second: AtomicU64,
 }
 
 impl Stats {
-    /// CONFIG RESETSTAT
+    /// CONFIG RESETSTAT. `logins_denied` stays, as in Redis.
     pub(crate) fn reset(&self) {
         let counters = [
             &self.connections_received,

@@ -79,15 +79,19 @@ fn tcp_port(shared: &Shared) -> u16 {
     shared.addresses.first().map_or(0, std::net::SocketAddr::port)
 }
 
+/// One line for TCP, with the addresses as they are configured, and one for the Unix socket.
 fn listeners(report: &mut Report, shared: &Shared) {
-    let mut number = 0;
-    for address in &shared.addresses {
-        let (ip, port) = (address.ip(), address.port());
-        report.field(&format!("listener{number}"), format_args!("name=tcp,bind={ip},port={port}"));
-        number += 1;
+    let config = shared.config();
+    let mut lines = Vec::new();
+    if !shared.addresses.is_empty() {
+        let bind: String = config.bind.iter().map(|address| format!(",bind={address}")).collect();
+        lines.push(format!("name=tcp{bind},port={}", tcp_port(shared)));
     }
-    if let Some(path) = &shared.config().unixsocket {
-        report.field(&format!("listener{number}"), format_args!("name=unix,bind={}", path.display()));
+    if let Some(path) = &config.unixsocket {
+        lines.push(format!("name=unix,bind={}", path.display()));
+    }
+    for (number, line) in lines.into_iter().enumerate() {
+        report.field(&format!("listener{number}"), line);
     }
 }
 
@@ -160,26 +164,40 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("arena_used", arena.used_bytes);
     report.field("arena_mapped", arena.mapped_bytes);
     report.bytes("total_system_memory", system::total_bytes());
-    report.bytes("used_memory_lua", 0);
-    report.bytes("used_memory_scripts", 0);
-    report.field("number_of_cached_scripts", 0);
+    scripts(report);
     let config = shared.config();
     report.bytes("maxmemory", config.maxmemory_bytes);
     report.field("maxmemory_policy", config.store.eviction.policy.name());
     report.field("mem_fragmentation_ratio", format_args!("{:.2}", rss as f64 / used.max(1) as f64));
     report.field("mem_fragmentation_bytes", rss as i64 - used as i64);
     report.field("mem_not_counted_for_evict", not_counted);
-    report.fields(&["mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"], 0);
+    report.fields(&["mem_replication_backlog", "mem_total_replication_buffers"], 0);
+    report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
     report.field("mem_clients_normal", client_bytes);
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
     report.field("mem_allocator", shared.config().allocator);
+    // Trees grow a leaf at a time: no table is ever rehashed.
+    report.field("mem_overhead_db_hashtable_rehashing", 0);
     report.field("active_defrag_running", 0);
     report.field("lazyfree_pending_objects", shared.background.pending());
     report.field("lazyfreed_objects", shared.background.freed());
 }
 
+/// There are no scripts and no functions, so they use nothing.
+fn scripts(report: &mut Report) {
+    report.fields(&["used_memory_lua", "used_memory_vm_eval"], 0);
+    report.field("used_memory_lua_human", "0B");
+    report.fields(&["used_memory_scripts_eval", "number_of_cached_scripts"], 0);
+    report.fields(&["number_of_functions", "number_of_libraries", "used_memory_vm_functions"], 0);
+    report.bytes("used_memory_vm_total", 0);
+    report.field("used_memory_functions", 0);
+    report.bytes("used_memory_scripts", 0);
+}
+
 fn persistence(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["loading", "async_loading", "current_cow_peak", "current_cow_size"], 0);
+    report.field("current_cow_size_age", 0);
+    report.field("current_fork_perc", "0.00");
     report.fields(&["current_save_keys_processed", "current_save_keys_total"], 0);
     report.field("rdb_changes_since_last_save", shared.keyspace.stats().dirty);
     report.field("rdb_bgsave_in_progress", 0);
@@ -229,7 +247,8 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys"], 0);
     report.field("expired_keys", keyspace.expired);
     report.field("expired_stale_perc", "0.00");
-    report.field("expired_time_cap_reached_count", 0);
+    report.field("expired_time_cap_reached_count", counters.sum(|worker| &worker.expire_stops));
+    report.field("expire_cycle_cpu_milliseconds", counters.sum(|worker| &worker.expire_ns) / 1_000_000);
     report.field("evicted_keys", keyspace.evicted);
     report.fields(&["evicted_clients", "evicted_scripts"], 0);
     let (total_ms, current_ms) = shared.pressure.exceeded_ms(shared.clock.now_us());
@@ -246,11 +265,17 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("unexpected_error_replies", 0);
     report.field("total_error_replies", counters.errors().values().sum::<u64>());
     report.field("dump_payload_sanitizations", 0);
+    report.field("total_reads_processed", counters.sum(|worker| &worker.reads));
+    report.field("total_writes_processed", counters.sum(|worker| &worker.writes));
+    // No thread does nothing but I/O.
+    report.fields(&["io_threaded_reads_processed", "io_threaded_writes_processed"], 0);
     report.field("client_query_buffer_limit_disconnections", stats.query_limit_disconnections.load(Relaxed));
     report
         .field("client_output_buffer_limit_disconnections", stats.output_limit_disconnections.load(Relaxed));
-    report.fields(&["acl_access_denied_auth", "acl_access_denied_cmd"], 0);
-    report.fields(&["acl_access_denied_key", "acl_access_denied_channel"], 0);
+    report.field("eventloop_cycles", counters.sum(|worker| &worker.turns));
+    report.field("instantaneous_eventloop_cycles_per_sec", stats.turns_per_second.load(Relaxed));
+    report.field("acl_access_denied_auth", stats.logins_denied.load(Relaxed));
+    report.fields(&["acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"], 0);
 }
 
 fn replication(report: &mut Report, shared: &Shared, _: Millis) {
@@ -261,20 +286,19 @@ fn replication(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("master_replid2", "0".repeat(40));
     report.field("master_repl_offset", 0);
     report.field("second_repl_offset", -1);
-    report.fields(&["repl_backlog_active", "repl_backlog_size"], 0);
+    report.field("repl_backlog_active", 0);
+    let backlog = shared.config().value("repl-backlog-size").unwrap_or_default();
+    report.field("repl_backlog_size", String::from_utf8_lossy(&backlog));
     report.fields(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"], 0);
 }
 
 fn cpu(report: &mut Report, _: &Shared, _: Millis) {
     let process = system::cpu_time(UsageWho::RUSAGE_SELF);
     let children = system::cpu_time(UsageWho::RUSAGE_CHILDREN);
-    let thread = system::cpu_time(UsageWho::RUSAGE_THREAD);
     report.field("used_cpu_sys", process.system);
     report.field("used_cpu_user", process.user);
     report.field("used_cpu_sys_children", children.system);
     report.field("used_cpu_user_children", children.user);
-    report.field("used_cpu_sys_main_thread", thread.system);
-    report.field("used_cpu_user_main_thread", thread.user);
 }
 
 fn command_stats(report: &mut Report, shared: &Shared, _: Millis) {

@@ -160,6 +160,7 @@ impl Worker<'_> {
 
 pub(super) fn count_sent(card: &Card, counters: &Counters, bytes: usize) {
     counters.bytes_out.add(bytes as u64);
+    counters.writes.add(1);
     card.bytes_out.store(card.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
 }
 

@@ -100,6 +100,7 @@ impl<'s> Worker<'s> {
                 return;
             }
             self.executor.set_now(self.clock.now());
+            self.executor.counters().turns.add(1);
             self.handle(&mut events);
             self.serve();
             self.tend();
@@ -323,6 +324,7 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
 
 fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
     counters.bytes_in.add(bytes as u64);
+    counters.reads.add(u64::from(bytes > 0));
     let card = &connection.session.card;
     card.bytes_in.store(card.bytes_in.load(Relaxed) + bytes as u64, Relaxed);
 }

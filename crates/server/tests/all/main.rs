@@ -3,6 +3,7 @@
 mod client;
 mod connections;
 mod crowd;
+mod info;
 mod latency;
 mod limits;
 mod pause;
