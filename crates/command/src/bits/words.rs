@@ -1,11 +1,83 @@
 //! The loops over many bytes: counting bits, finding a byte that differs, combining rows. Plain loops over words of 8 bytes, in
 //! shapes that the compiler turns into vector instructions, so that memory is what they wait for.
 
+/// Words side by side, as the compiler keeps them in vector registers.
+type Lane = [u64; 4];
+const LANE_BYTES: usize = size_of::<Lane>();
+/// So many lanes are added up before anything is counted.
+const LANES: usize = 16;
+
 /// How many bits are set.
+///
+/// Counting the bits of a word takes a dozen instructions where the processor has none for it, so lanes are first added up bit by
+/// bit, in columns of binary digits, and only the sixteens are counted (Harley and Seal; Muła, Kurz and Lemire, "Faster population
+/// counts using AVX2 instructions"). That is twice as fast as counting every word, for what the caches hold.
 pub(super) fn count_ones(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let words: u64 = words.iter().map(|word| u64::from(u64::from_le_bytes(*word).count_ones())).sum();
-    words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+    let (blocks, rest) = bytes.as_chunks::<{ LANES * LANE_BYTES }>();
+    let mut columns = Columns::default();
+    let sixteens: u64 = blocks.iter().map(|block| weight(&columns.add(block))).sum();
+    let rest: u64 = rest.iter().map(|byte| u64::from(byte.count_ones())).sum();
+    16 * sixteens + columns.weight() + rest
+}
+
+/// For every bit of a lane a number of four digits, each digit in a lane of its own.
+#[derive(Default)]
+struct Columns {
+    ones: Lane,
+    twos: Lane,
+    fours: Lane,
+    eights: Lane,
+}
+
+impl Columns {
+    /// Adds 16 lanes; what is carried counts 16. Half by half, so that little is on its way at a time: it fits the registers.
+    #[inline]
+    fn add(&mut self, block: &[u8; LANES * LANE_BYTES]) -> Lane {
+        let (halves, _) = block.as_chunks::<{ 8 * LANE_BYTES }>();
+        let (a, b) = (self.add_8(&halves[0]), self.add_8(&halves[1]));
+        add(&mut self.eights, a, b)
+    }
+
+    #[inline]
+    fn add_8(&mut self, block: &[u8; 8 * LANE_BYTES]) -> Lane {
+        let (halves, _) = block.as_chunks::<{ 4 * LANE_BYTES }>();
+        let (a, b) = (self.add_4(&halves[0]), self.add_4(&halves[1]));
+        add(&mut self.fours, a, b)
+    }
+
+    #[inline]
+    fn add_4(&mut self, block: &[u8; 4 * LANE_BYTES]) -> Lane {
+        let (lanes, _) = block.as_chunks::<LANE_BYTES>();
+        let a = add(&mut self.ones, lane(&lanes[0]), lane(&lanes[1]));
+        let b = add(&mut self.ones, lane(&lanes[2]), lane(&lanes[3]));
+        add(&mut self.twos, a, b)
+    }
+
+    fn weight(&self) -> u64 {
+        8 * weight(&self.eights) + 4 * weight(&self.fours) + 2 * weight(&self.twos) + weight(&self.ones)
+    }
+}
+
+#[inline]
+fn lane(bytes: &[u8; LANE_BYTES]) -> Lane {
+    let (words, _) = bytes.as_chunks::<8>();
+    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// Adds two lanes to a column; what is carried counts twice as much.
+#[inline]
+fn add(column: &mut Lane, a: Lane, b: Lane) -> Lane {
+    let mut carry = [0; 4];
+    for (i, (sum, carry)) in column.iter_mut().zip(&mut carry).enumerate() {
+        let half = *sum ^ a[i];
+        *carry = *sum & a[i] | half & b[i];
+        *sum = half ^ b[i];
+    }
+    carry
+}
+
+fn weight(lane: &Lane) -> u64 {
+    lane.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 /// The index of the first byte that is not `blank`.
