@@ -24,6 +24,7 @@ pub use source::Source;
 pub(crate) use source::reason;
 pub(crate) use table::percentiles;
 
+use crate::process::{Facility, OomScore, Supervised};
 use crate::registry::Rename;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -65,6 +66,19 @@ pub struct Config {
     pub logfile: Option<PathBuf>,
     pub client_query_buffer_bytes_max: u64,
     pub client_output_buffer: OutputLimits,
+    pub daemonize: bool,
+    pub pidfile: Option<PathBuf>,
+    pub supervised: Supervised,
+    pub syslog_enabled: bool,
+    pub syslog_facility: Facility,
+    pub syslog_ident: Vec<u8>,
+    pub oom_score: OomScore,
+    /// `oom-score-adj-values`: a primary's, a replica's, a saving child's.
+    pub oom_score_values: [i32; 3],
+    /// `crash-log-enabled`
+    pub crash_log: bool,
+    /// `hide-user-data-from-log`
+    pub hide_user_data: bool,
     /// Background rounds a second.
     pub hz: u32,
     pub dir: PathBuf,
@@ -160,6 +174,16 @@ impl Default for Config {
             logfile: None,
             client_query_buffer_bytes_max: 1 << 30,
             client_output_buffer: OutputLimits::default(),
+            daemonize: false,
+            pidfile: None,
+            supervised: Supervised::No,
+            syslog_enabled: false,
+            syslog_facility: Facility(16),
+            syslog_ident: b"redis".to_vec(),
+            oom_score: OomScore::No,
+            oom_score_values: [0, 200, 800],
+            crash_log: true,
+            hide_user_data: false,
             hz: 10,
             dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             list_max_listpack_size: -2,

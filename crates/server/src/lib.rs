@@ -23,6 +23,7 @@ mod latency;
 mod log;
 mod open_files;
 mod pause;
+mod process;
 mod promise;
 mod refusal;
 mod registry;
@@ -42,5 +43,6 @@ pub use config::{
 pub use grammar::{Grammar, grammars};
 pub use log::Log;
 pub use open_files::make_room;
+pub use process::{Facility, OomScore, PidFile, Supervised, Supervisor};
 pub use shutdown::Signals;
 pub use start::{Running, StartError, Stopper, start};

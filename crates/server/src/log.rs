@@ -5,12 +5,15 @@
 //! 8610:M 21 Nov 2026 14:33:43.416 * Ready to accept connections tcp
 //! ```
 //!
+//! With `syslog-enabled` every line goes to the system's log too.
+//!
 //! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is opened anew for
 //! each line, as Redis does, so that log rotation needs no signal.
 use crate::clock::Clock;
 use crate::config::{Config, LogLevel};
+use crate::process::Syslog;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,6 +24,7 @@ pub struct Log {
     clock: Clock,
     zone: jiff::tz::TimeZone,
     output: Mutex<Output>,
+    syslog: Option<Mutex<Syslog>>,
 }
 
 enum Output {
@@ -40,7 +44,12 @@ impl Log {
                 Output::File(path)
             }
         };
-        Ok(Log::new(config.loglevel, clock, output))
+        let mut log = Log::new(config.loglevel, clock, output);
+        if config.syslog_enabled {
+            let path = Path::new(crate::process::SYSLOG);
+            log.syslog = Some(Mutex::new(Syslog::new(path, config.syslog_facility, &config.syslog_ident)));
+        }
+        Ok(log)
     }
 
     /// One that says nothing, for servers in the process of a test.
@@ -55,6 +64,7 @@ impl Log {
             clock,
             zone: jiff::tz::TimeZone::system(),
             output: Mutex::new(output),
+            syslog: None,
         }
     }
 
@@ -88,7 +98,7 @@ impl Log {
             return;
         }
         let role = if self.is_running.load(Relaxed) { 'M' } else { 'C' };
-        let line = line(level, role, &self.time(), message);
+        let line = line(level, role, &self.time("%d %b %Y %H:%M:%S.%3f"), message);
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be written has nowhere to complain.
         let _ = match &*output {
@@ -96,12 +106,17 @@ impl Log {
             Output::File(path) => open_file(path).and_then(|mut file| file.write_all(line.as_bytes())),
             Output::Nowhere => Ok(()),
         };
+        drop(output);
+        if let Some(syslog) = &self.syslog {
+            let time = self.time("%b %e %H:%M:%S");
+            syslog.lock().unwrap_or_else(PoisonError::into_inner).send(level, &time, message);
+        }
     }
 
-    fn time(&self) -> String {
+    fn time(&self, format: &str) -> String {
         let now =
             jiff::Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        now.to_zoned(self.zone.clone()).strftime("%d %b %Y %H:%M:%S.%3f").to_string()
+        now.to_zoned(self.zone.clone()).strftime(format).to_string()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::registry::Registry;
 use crate::replication::ReplicationId;
 use crate::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::worker::Worker;
-use crate::{Clock, Config, Log};
+use crate::{Clock, Config, Log, OomScore};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
 use std::fmt::{self, Write};
@@ -60,9 +60,19 @@ impl Running {
         Stopper(Arc::clone(&self.shared))
     }
 
+    pub fn log(&self) -> &Log {
+        &self.shared.log
+    }
+
     /// Waits until SHUTDOWN or a signal has ended it; the exit status.
-    pub fn wait(mut self) -> i32 {
+    pub fn wait(self) -> i32 {
+        self.wait_then(|_| {})
+    }
+
+    /// The same; `last` is done when nobody is served any more.
+    pub fn wait_then(mut self, last: impl FnOnce(&Log)) -> i32 {
         self.join();
+        last(&self.shared.log);
         self.shared.log.warning("Sardine is now ready to exit, bye bye...");
         self.shared.exit_status()
     }
@@ -100,6 +110,9 @@ impl Drop for Running {
 /// Binds, starts the workers and returns. Why it does not start is also logged.
 pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
+    if let Err(error) = crate::process::adjust_oom_score(OomScore::No, &config) {
+        log.warning(&format!("Unable to write oom_score_adj: {}", crate::config::reason(&error)));
+    }
     let listeners = listen(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;

@@ -1,10 +1,12 @@
-//! `sardine`: the server. It is the process that was started; standard output carries its log.
+//! `sardine`: the server. It is the process that was started, unless `daemonize` is on; standard output carries its log.
 #![allow(clippy::disallowed_macros)] // The one program: it prints.
 mod allocator;
 mod arguments;
+mod detach;
 
 use arguments::{Document, Task};
-use server::{Clock, Config, Log, Signals, Source};
+use server::{Clock, Config, Log, PidFile, Signals, Source, Supervisor};
+use std::io::Read;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -61,26 +63,60 @@ fn serve(source: &Source) -> ExitCode {
         Ok(signals) => signals,
         Err(error) => return fail(&format!("Cannot block signals: {error}")),
     };
-    let mut config = match source.load(&mut std::io::stdin()) {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let mut stdin = Vec::new();
+    let mut config = match source.load(&mut Kept { kept: &mut stdin }) {
         Ok(config) => config,
         Err(error) => return fail(&error.0),
     };
+    let goes_to_background = config.daemonize && !Supervisor::is_somebody(config.supervised);
+    if goes_to_background && !detach::is_detached() {
+        return match detach::start_again(&folder, &stdin) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("Cannot go to the background: {error}")),
+        };
+    }
+    if goes_to_background {
+        detach::settle();
+    }
     config.allocator = allocator::NAME;
-    let log = match Log::open(&config, Clock::real()) {
-        Ok(log) => log,
-        Err(error) => return fail(&format!("Can't open the log file: {error}")),
-    };
+    match Log::open(&config, Clock::real()) {
+        Ok(log) => run(config, log, signals),
+        Err(error) => fail(&format!("Can't open the log file: {error}")),
+    }
+}
+
+/// Standard input, remembered for the process in the background.
+struct Kept<'a> {
+    kept: &'a mut Vec<u8>,
+}
+
+impl Read for Kept<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = std::io::stdin().read(buffer)?;
+        self.kept.extend_from_slice(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// Serves until something ends it.
+fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
+    let supervisor = Supervisor::find(config.supervised, &log);
     introduce(&config, &log);
+    let is_background = config.daemonize && supervisor == Supervisor::Nobody;
+    let pid_file = PidFile::write(config.pidfile.as_deref(), is_background, &log);
     server::make_room(&mut config, &log);
     // Why it does not start is in the log.
     let Ok(running) = server::start(config, Clock::real(), log) else { return ExitCode::FAILURE };
     if let Err(error) = signals.end(running.stopper()) {
         return fail(&format!("Cannot wait for signals: {error}"));
     }
-    match u8::try_from(running.wait()) {
-        Ok(status) => ExitCode::from(status),
-        Err(_) => ExitCode::FAILURE,
-    }
+    supervisor.ready(running.log());
+    let status = running.wait_then(|log| {
+        supervisor.stopping(log);
+        pid_file.remove(log);
+    });
+    u8::try_from(status).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// The first lines of the log.

@@ -4,6 +4,7 @@
 use super::setting::{Change, Setting, find, listed};
 use super::{Allow, Config};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::process::adjust_oom_score;
 use crate::{help, open_files};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
@@ -167,8 +168,13 @@ fn put_in_force(present: &Config, next: &Config) -> Result<(), Error> {
     if next.maxclients > present.maxclients {
         open_files::room_for(next.maxclients).map_err(too_many_clients)?;
     }
+    let go_to = |dir| std::env::set_current_dir(dir).map_err(|e| failed("dir", &super::reason(&e)));
     if next.dir != present.dir {
-        std::env::set_current_dir(&next.dir).map_err(|e| failed("dir", &super::reason(&e)))?;
+        go_to(&next.dir)?;
+    }
+    if adjust_oom_score(present.oom_score, next).is_err() {
+        go_to(&present.dir)?;
+        return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
     Ok(())
 }

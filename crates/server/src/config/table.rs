@@ -5,6 +5,7 @@
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
 use super::{Allow, Config, LogLevel, Tracking};
+use crate::process::{Facility, OomScore, Supervised};
 use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -58,6 +59,22 @@ const ENGINES: [EngineKind; 3] = [EngineKind::Auto, EngineKind::Epoll, EngineKin
 const LEVELS: [LogLevel; 5] =
     [LogLevel::Debug, LogLevel::Verbose, LogLevel::Notice, LogLevel::Warning, LogLevel::Nothing];
 const CODECS: [Codec; 3] = [Codec::Lzf, Codec::Lz4, Codec::Zstd];
+const OOM_SCORES: [OomScore; 4] = [OomScore::No, OomScore::Relative, OomScore::Relative, OomScore::Absolute];
+const SUPERVISED: [Supervised; 4] =
+    [Supervised::Upstart, Supervised::Systemd, Supervised::Auto, Supervised::No];
+const FACILITIES: [Facility; 9] = [
+    Facility(1),
+    Facility(16),
+    Facility(17),
+    Facility(18),
+    Facility(19),
+    Facility(20),
+    Facility(21),
+    Facility(22),
+    Facility(23),
+];
+const FACILITY_WORDS: &[&str] =
+    &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"];
 const ALLOWANCES: [Allow; 3] = [Allow::No, Allow::Yes, Allow::Local];
 const ALLOWANCE_WORDS: &[&str] = &["no", "yes", "local"];
 
@@ -87,13 +104,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         "How much of an unfinished request may wait for its rest before the client is closed.",
     ),
     row(
+        "crash-log-enabled",
+        Anytime,
+        field!(bool crash_log),
+        "Write a report into the log when the server stops by a fault of its own.",
+    ),
+    row(
         "daemonize",
         AtStart,
-        Kind::Bool {
-            get: |_| false,
-            set: |_, on| refuse(on, "the server stays the process that was started"),
-        },
-        "Go to the background. Only `no` is accepted: let the service manager do it.",
+        field!(bool daemonize),
+        "Go to the background. The process that was started ends; its child, in a session of its own and without a \
+         terminal, serves. Not done where `supervised` finds somebody who waits.",
     ),
     row(
         "databases",
@@ -120,6 +141,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         AtStart,
         field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),
         "Who may change protected settings with CONFIG SET: nobody, everybody, or connections from this machine.",
+    ),
+    row(
+        "hide-user-data-from-log",
+        Anytime,
+        field!(bool hide_user_data),
+        "Leave out of crash reports who the client was.",
     ),
     row(
         "hz",
@@ -275,6 +302,29 @@ pub(super) const SETTINGS: &[Setting] = &[
         field!(int 1, 64, store.eviction.samples as u32),
         "How carefully to choose what to evict: about eight keys are compared for each of these.",
     ),
+    row(
+        "oom-score-adj",
+        Anytime,
+        field!(word OOM_SCORES, &["no", "yes", "relative", "absolute"], oom_score),
+        "Tell the kernel how readily to end this process when memory runs out: `yes` and `relative` add the first of \
+         `oom-score-adj-values` to what the process was started with, `absolute` takes it as it is.",
+    ),
+    row(
+        "oom-score-adj-values",
+        Anytime,
+        Kind::List {
+            get: |c| c.oom_score_values.map(|n| n.to_string()).join(" ").into(),
+            set: set_oom_score_values,
+        },
+        "Three scores, -2000 to 2000: a primary's, a replica's, a saving child's. Only the first has a meaning here.",
+    ),
+    row(
+        "pidfile",
+        AtStart,
+        field!(path pidfile),
+        "A file for the process's number, while the server runs. Where `daemonize` is on and none is named it is \
+         /var/run/redis.pid.",
+    ),
     row("port", AtStart, field!(int 0, 65_535, port as u16), "The TCP port to listen on; 0 is none."),
     row(
         "protected-mode",
@@ -304,6 +354,32 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: set_shards,
         },
         "Into how many parts the keyspace is cut, each behind its own lock; a power of two.",
+    ),
+    row(
+        "supervised",
+        AtStart,
+        field!(word SUPERVISED, &["upstart", "systemd", "auto", "no"], supervised),
+        "Tell the service manager when the server serves and when it ends: `systemd` over NOTIFY_SOCKET, `upstart` by \
+         stopping itself once, `auto` whichever the environment speaks of.",
+    ),
+    row("syslog-enabled", AtStart, field!(bool syslog_enabled), "Send the log to the system's log as well."),
+    row(
+        "syslog-facility",
+        AtStart,
+        field!(word FACILITIES, FACILITY_WORDS, syslog_facility),
+        "Under which heading the system's log has it.",
+    ),
+    row(
+        "syslog-ident",
+        AtStart,
+        Kind::Text {
+            get: |c| c.syslog_ident.clone(),
+            set: |c, text| {
+                c.syslog_ident = text.to_vec();
+                Ok(())
+            },
+        },
+        "What the system's log calls the server.",
     ),
     row(
         "tcp-backlog",
@@ -421,6 +497,16 @@ fn set_list_fill(config: &mut Config, n: i64) -> Outcome {
     Ok(())
 }
 
+fn set_oom_score_values(config: &mut Config, words: &[&[u8]]) -> Outcome {
+    let [a, b, c] = words else { return Err("wrong number of arguments".into()) };
+    let score = |word: &[u8]| {
+        let n = base::text::parse_i64(word).filter(|n| (-2000..=2000).contains(n));
+        n.map(|n| n as i32).ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
+    };
+    config.oom_score_values = [score(a)?, score(b)?, score(c)?];
+    Ok(())
+}
+
 fn set_password(config: &mut Config, text: &[u8]) -> Outcome {
     config.requirepass = text.to_vec();
     Ok(())
@@ -473,6 +559,8 @@ mod tests {
     fn samples(setting: &Setting) -> Vec<String> {
         match (&setting.kind, setting.name) {
             (_, "daemonize" | "maxmemory-policy") => vec![],
+            (_, "oom-score-adj") => vec!["yes".into(), "absolute".into()],
+            (_, "oom-score-adj-values") => vec!["-2000 0 2000".into()],
             (_, "hz") => vec!["1".into(), "500".into()],
             (_, "shards") => vec!["1".into(), "65536".into()],
             (_, "latency-tracking-info-percentiles") => {
@@ -557,7 +645,7 @@ mod tests {
 
     #[test]
     fn what_is_not_true_yet_is_refused() {
-        for (name, value) in [("appendonly", "yes"), ("daemonize", "yes")] {
+        for (name, value) in [("appendonly", "yes")] {
             let why = find(name.as_bytes()).unwrap().set_from_one(&mut Config::default(), value.as_bytes());
             assert!(why.unwrap_err().starts_with("not supported: "), "{name}");
         }

@@ -1,8 +1,6 @@
 //! The accepted settings, by what they would need. Names, values and defaults are those of Redis 8.0.2; settings that
 //! `CONFIG GET *` does not list there are in [`UNLISTED`].
-use super::shape::{
-    Shape, events, file_name, oom_scores, primary, save_points, shutdown_words, title_template,
-};
+use super::shape::{Shape, events, file_name, primary, save_points, shutdown_words, title_template};
 use super::{Group, row};
 use crate::config::setting::Change::{Anytime, AtStart, Protected};
 use crate::config::setting::Setting;
@@ -205,20 +203,14 @@ const OTHERWISE: &[Setting] = &[
     row("bgsave-cpulist", AtStart, Text, "").or("bgsave_cpulist"),
     row("bind-source-addr", Anytime, Text, ""),
     row("bio-cpulist", AtStart, Text, "").or("bio_cpulist"),
-    row("crash-log-enabled", Anytime, Bool, "yes"),
     row("crash-memcheck-enabled", Anytime, Bool, "yes"),
     row("disable-thp", AtStart, Bool, "yes"),
     row("dynamic-hz", Anytime, Bool, "yes"),
-    row("hide-user-data-from-log", Anytime, Bool, "no"),
     row("ignore-warnings", Anytime, Text, ""),
     row("io-threads", AtStart, int(1, 128), "1"),
     row("jemalloc-bg-thread", Anytime, Bool, "yes"),
     row("locale-collate", Anytime, Text, ""),
     row("max-new-connections-per-cycle", Anytime, int(1, 1000), "10"),
-    row("oom-score-adj", Anytime, Word(&["no", "yes", "relative", "absolute"]), "no")
-        .but("no", "the kernel is not told yet"),
-    row("oom-score-adj-values", Anytime, Words(oom_scores), "0 200 800"),
-    row("pidfile", AtStart, Text, "").but("", "no file is written yet"),
     row("proc-title-template", Anytime, Checked(title_template), "{title} {listen-addr} {server-mode}"),
     row("server-cpulist", AtStart, Text, "")
         .or("server_cpulist")
@@ -227,15 +219,7 @@ const OTHERWISE: &[Setting] = &[
     row("shutdown-on-sigint", Anytime, Words(shutdown_words), "default"),
     row("shutdown-on-sigterm", Anytime, Words(shutdown_words), "default"),
     row("socket-mark-id", AtStart, int(0, u32::MAX as i64), "0").but("0", "sockets are not marked"),
-    row("supervised", AtStart, Word(&["upstart", "systemd", "auto", "no"]), "no")
-        .but("no", "the service manager is not told yet"),
-    row("syslog-enabled", AtStart, Bool, "no").but("no", "the log goes to `logfile` only"),
-    row("syslog-facility", AtStart, Word(FACILITIES), "local0"),
-    row("syslog-ident", AtStart, Text, "redis"),
 ];
-
-const FACILITIES: &[&str] =
-    &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"];
 
 /// Those that only CONFIG GET with the exact name shows, not a pattern: Redis has them for its tests.
 pub(in crate::config) const UNLISTED: &[Setting] = &[

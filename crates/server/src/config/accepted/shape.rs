@@ -82,18 +82,6 @@ pub(super) fn save_points(present: &[u8], words: Words<'_>) -> Result<Vec<u8>, S
     Ok(all)
 }
 
-/// `oom-score-adj-values`: for a primary, for a replica, for a child that saves.
-pub(super) fn oom_scores(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
-    if words.len() != 3 {
-        return Err("wrong number of arguments".into());
-    }
-    let good = |w: &&[u8]| base::text::parse_i64(w).is_some_and(|n| (-2000..=2000).contains(&n));
-    if !words.iter().all(good) {
-        return Err("Invalid oom-score-adj-values, elements must be between -2000 and 2000.".into());
-    }
-    Ok(words.join(&b' '))
-}
-
 /// `replicaof`: nobody, or a host and a port.
 pub(super) fn primary(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
     if let [b""] = words {
@@ -194,7 +182,6 @@ mod tests {
             (Shape::Words(save_points), "900 1 60 5", Ok("900 1 60 5")),
             (Shape::Words(save_points), "900  1", Err("Invalid save parameters")),
             (Shape::Words(save_points), "0 1", Err("Invalid save parameters")),
-            (Shape::Words(oom_scores), "1 2", Err("wrong number of arguments")),
             (Shape::Words(primary), "NO one", Ok("")),
             (Shape::Words(primary), "1.2.3.4 x", Err("Invalid master port")),
             (Shape::Words(shutdown_words), "force now", Ok("now force")),

@@ -1,0 +1,50 @@
+//! `pidfile`: a file with the process's number, there while the server runs.
+use crate::Log;
+use std::path::{Path, PathBuf};
+
+/// Where it is if the server goes to the background and no setting names one.
+const USUAL: &str = "/var/run/redis.pid";
+
+/// The file that was written.
+#[derive(Debug)]
+pub struct PidFile(Option<PathBuf>);
+
+impl PidFile {
+    /// Writes it if `path` names one, or the server `is_background`. A server that cannot write it runs all the same.
+    pub fn write(path: Option<&Path>, is_background: bool, log: &Log) -> PidFile {
+        let Some(path) = path.or(is_background.then_some(Path::new(USUAL))) else { return PidFile(None) };
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        match std::fs::write(&path, format!("{}\n", std::process::id())) {
+            Ok(()) => PidFile(Some(path)),
+            Err(error) => {
+                log.warning(&format!("Failed to write PID file: {}", crate::config::reason(&error)));
+                PidFile(None)
+            }
+        }
+    }
+
+    /// The server ends.
+    pub fn remove(self, log: &Log) {
+        if let Some(path) = self.0 {
+            log.notice("Removing the pid file.");
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_there_while_the_server_runs_and_a_place_that_is_none_is_no_error() {
+        let path = std::env::temp_dir().join(format!("sardine-pid-{}", std::process::id()));
+        let log = Log::silent();
+        let file = PidFile::write(Some(&path), false, &log);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+        file.remove(&log);
+        assert!(!path.exists());
+        PidFile::write(Some(Path::new("/no/such/place")), true, &log).remove(&log);
+        assert!(PidFile::write(None, false, &log).0.is_none());
+    }
+}
