@@ -400,14 +400,16 @@ impl<'m, V: Clone> Occupied<'m, V> {
         self.tagged().found(self.slot)
     }
 
+    #[inline]
     pub fn meta(&self) -> u8 {
-        self.tagged().parts(self.slot).meta
+        self.tagged().meta(self.slot)
     }
 
     pub fn inline(&self) -> &[u8] {
         self.tagged().parts(self.slot).inline
     }
 
+    #[inline]
     pub fn outside(&self) -> Option<&V> {
         self.tagged().outside(self.slot)
     }
@@ -429,6 +431,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
     }
 
     /// Cloned first where a snapshot shares it.
+    #[inline]
     pub fn outside_mut(&mut self) -> Option<&mut V> {
         let slot = self.slot;
         self.tagged_mut().outside_mut(slot)

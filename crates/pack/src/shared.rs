@@ -62,6 +62,16 @@ impl<V> Shared<V> {
         unsafe { &mut (*Self::pointer(bytes)).value }
     }
 
+    /// Whether nobody else has the value.
+    ///
+    /// # Safety
+    /// As for [`Shared::peek`].
+    #[inline]
+    pub(crate) unsafe fn is_sole(bytes: [u8; POINTER_BYTES]) -> bool {
+        // SAFETY: by the caller's word.
+        unsafe { (*Self::pointer(bytes)).refs.load(Ordering::Acquire) == 1 }
+    }
+
     /// Bytes of one body, as it is asked from the allocator.
     pub(crate) const fn body_bytes() -> usize {
         size_of::<Body<V>>()

@@ -297,6 +297,7 @@ impl<V> Tagged<V> {
             Some(front) if kind.width == 1 && kind.count <= QUAD_LANES => {
                 find_quad(leaf, front, kind, tag, key)
             }
+            _ if kind.width == 1 && kind.count <= LANES => find_one(leaf, kind, tag, key),
             _ => find_any(leaf, kind, tag, key),
         }
     }
@@ -324,8 +325,15 @@ impl<V> Tagged<V> {
         Parts::of(self.entry(slot))
     }
 
+    #[inline]
+    pub(crate) fn meta(&self, slot: Slot) -> u8 {
+        self.block[self.block.len() - slot.back] & !OUTSIDE
+    }
+
+    #[inline]
     pub(crate) fn outside(&self, slot: Slot) -> Option<&V> {
-        self.outside_of(&self.parts(slot))
+        // SAFETY: the entry owns the reference, and stays as it is while `self` is borrowed.
+        pointer_of(self.entry(slot)).map(|bytes| unsafe { Shared::peek(bytes) })
     }
 
     /// The outside value of an entry of this leaf.
@@ -340,6 +348,7 @@ impl<V> Tagged<V> {
         slot.len + 1 + Kind::of(&self.block).width
     }
 
+    #[inline(always)]
     fn entry(&self, slot: Slot) -> &[u8] {
         let start = self.block.len() - slot.back;
         &self.block[start..start + slot.len]
@@ -443,17 +452,28 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// The outside value, to be edited; it moves when a clone shares it.
+    #[inline]
     pub(crate) fn outside_mut(&mut self, slot: Slot) -> Option<&mut V> {
         self.unshare();
-        let bytes = self.parts(slot).pointer?;
+        let mut bytes = pointer_of(self.entry(slot))?;
+        // SAFETY: the entry owns the reference for as long as `self` is borrowed.
+        if !unsafe { Shared::<V>::is_sole(bytes) } {
+            bytes = self.unshare_outside(slot, bytes);
+        }
+        // SAFETY: the value has one owner, this entry, which `&mut self` keeps from all others.
+        Some(unsafe { Shared::peek_mut(bytes) })
+    }
+
+    /// Gives the entry, whose leaf has one owner, an outside value of its own.
+    #[cold]
+    fn unshare_outside(&mut self, slot: Slot, bytes: [u8; POINTER_BYTES]) -> [u8; POINTER_BYTES] {
         // SAFETY: the entry owns the reference; the pointer is written back before anyone reads the entry.
         let mut shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
         shared.make_mut();
         let bytes = ManuallyDrop::into_inner(shared).into_bytes();
         let end = self.block.len() - slot.back + slot.len;
         self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&bytes);
-        // SAFETY: the value has one owner, this entry, which `&mut self` keeps from all others.
-        Some(unsafe { Shared::peek_mut(bytes) })
+        bytes
     }
 
     /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.
@@ -607,10 +627,15 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// Copies the leaf if it is shared; outside values are then shared by both copies.
+    #[inline(always)]
     fn unshare(&mut self) {
-        if self.block.is_sole() {
-            return;
+        if !self.block.is_sole() {
+            self.unshare_shared();
         }
+    }
+
+    #[cold]
+    fn unshare_shared(&mut self) {
         let copy = Block::from_slice(&self.block);
         if Kind::of(&copy).has_outside {
             for slot in self.slots() {
@@ -667,6 +692,13 @@ impl<'l> Parts<'l> {
         let (inline, pointer) = rest.split_last_chunk().expect("a pointer of 8 bytes");
         Parts { meta, key, inline, pointer: Some(*pointer) }
     }
+}
+
+/// The pointer at an entry's end, without a look at its key.
+#[inline(always)]
+fn pointer_of(entry: &[u8]) -> Option<[u8; POINTER_BYTES]> {
+    let pointer = entry.last_chunk::<POINTER_BYTES>()?;
+    (entry[0] & OUTSIDE != 0).then_some(*pointer)
 }
 
 /// Groups that are searched at once, and their entries and bytes.
@@ -740,6 +772,24 @@ fn find_quad(leaf: &[u8], front: &[u8; QUAD_BYTES], kind: Kind, tag: u8, key: &[
         }
         let start = leaf.len() - back;
         let len = front[index / LANES * LANES * 2 + LANES + index % LANES] as usize;
+        if key_is(&leaf[start..start + len], key) {
+            return Some(Slot { index, back, len });
+        }
+        hits &= hits - 1;
+    }
+    None
+}
+
+/// The search of a leaf too small for `find_quad` to read beyond its entries.
+#[inline]
+fn find_one(leaf: &[u8], kind: Kind, tag: u8, key: &[u8]) -> Option<Slot> {
+    let (tags, lens) = leaf.get(HEAD_BYTES..HEAD_BYTES + 2 * LANES)?.split_first_chunk::<LANES>()?;
+    let lens: &Group = lens.first_chunk()?;
+    let mut hits = simd::matches(tags, tag) & ((1 << kind.count) - 1);
+    while hits != 0 {
+        let index = hits.trailing_zeros() as usize;
+        let (back, len) = (simd::sum_first(lens, index + 1) as usize, lens[index] as usize);
+        let start = leaf.len() - back;
         if key_is(&leaf[start..start + len], key) {
             return Some(Slot { index, back, len });
         }

@@ -200,21 +200,14 @@ impl<'v> ListMut<'v> {
     /// The name may change to "quicklist", by the sizes before the addition and the plain text of what comes. Summing up a draft costs
     /// a walk, so it is done only where a draft could be large enough to matter.
     fn prepare(&mut self, elements: u64, text_bytes: u64) {
-        let fill = self.limits.fill;
-        let len = self.len() + elements;
-        match self.tree_mut() {
-            Some(tree) => {
-                let bytes = tree.listpack_bytes.unwrap_or(u64::MAX / 2);
-                if listpack::exceeds(fill, bytes + text_bytes, len) {
-                    tree.encoding = Encoding::Quicklist;
-                }
-            }
-            None => {
-                let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
-                if !is_far && listpack::exceeds(fill, self.draft_listpack_bytes() + text_bytes, len) {
-                    self.encoding = Encoding::Quicklist;
-                }
-            }
+        let limits = self.limits;
+        if let Some(tree) = self.tree_mut() {
+            return tree.announce(elements, text_bytes, limits);
+        }
+        let (fill, len) = (limits.fill, self.desk.buffers.draft.len() + elements);
+        let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
+        if !is_far && listpack::exceeds(fill, self.draft_listpack_bytes() + text_bytes, len) {
+            self.encoding = Encoding::Quicklist;
         }
     }
 
@@ -261,6 +254,18 @@ impl<'v> ListMut<'v> {
     }
 
     pub fn push(&mut self, end: End, value: &[u8]) {
+        let (limits, is_announced) = (self.limits, self.edits.announced);
+        self.edits.changed = true;
+        if let Some(tree) = self.tree_mut() {
+            if !is_announced {
+                tree.announce(1, value.len() as u64, limits);
+            }
+            return tree.push(end, value, limits);
+        }
+        self.push_in_draft(end, value);
+    }
+
+    fn push_in_draft(&mut self, end: End, value: &[u8]) {
         self.prepare_one(value);
         let limits = self.limits;
         match self.tree_mut() {
@@ -334,6 +339,12 @@ impl<'v> ListMut<'v> {
         if !tree.is_small() {
             return;
         }
+        self.return_to_draft();
+    }
+
+    /// A stored tree has become so short that it fits its entry.
+    fn return_to_draft(&mut self) {
+        let Some(tree) = self.tree() else { return };
         // A clone of at most 32 elements' tree, one increment: the draft and the tree cannot be borrowed at once.
         let (encoding, seq) = (tree.encoding, tree.seq.clone());
         let draft = &mut self.desk.buffers.draft;
@@ -413,10 +424,14 @@ fn put_entry(
 /// had stopped there; one that changed nothing writes nothing.
 impl Drop for ListMut<'_> {
     fn drop(&mut self) {
-        if self.edits.removed && self.len() > 0 {
-            self.settle();
+        // Only a removal empties a list, and nothing is written back of one that stays where it is.
+        if matches!(self.body, Body::Stored) && !self.edits.removed {
+            return;
         }
         let is_empty = self.len() == 0;
+        if self.edits.removed && !is_empty {
+            self.settle();
+        }
         let Some(place) = self.place.take() else { return };
         match place {
             Entry::Occupied(entry) if is_empty => self.desk.remove(entry),

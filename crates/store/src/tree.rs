@@ -30,6 +30,14 @@ impl Tree {
         self.listpack_bytes = self.listpack_bytes.map(|sum| sum - bytes);
     }
 
+    /// So much is about to be added: the name may change to "quicklist".
+    pub(crate) fn announce(&mut self, elements: u64, text_bytes: u64, limits: &Limits) {
+        let bytes = self.listpack_bytes.unwrap_or(u64::MAX / 2);
+        if listpack::exceeds(limits.fill, bytes + text_bytes, self.seq.len() + elements) {
+            self.encoding = Encoding::Quicklist;
+        }
+    }
+
     pub(crate) fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
         self.grow(listpack::entry_bytes(Item::classify(value)));
         self.seq.push(end, value, limits);
