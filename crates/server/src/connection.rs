@@ -3,6 +3,7 @@
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::client::{self, ReplyMode};
 use crate::config::Config;
+use crate::session::After;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;
 use std::sync::atomic::Ordering::Relaxed;
@@ -156,7 +157,7 @@ fn choose_db(call: &mut ServerCall<'_>, db: u16) {
 }
 
 fn quit(call: &mut ServerCall<'_>) -> Done {
-    call.session.closes_after_reply = true;
+    call.session.after = After::Close;
     call.reply.ok();
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::evict::{Ceiling, Room, free_flushed};
 use crate::pause::Held;
 use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
-use crate::session::Session;
+use crate::session::{After, Session};
 use crate::shared::Shared;
 use base::Millis;
 use base::hash::Hash;
@@ -146,6 +146,9 @@ impl<'s> Executor<'s> {
         self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
             reply.out.truncate(start);
+            if let Some(waiting) = &mut session.waiting {
+                waiting.is_mute = true;
+            }
         }
         session.reply_mode = session.reply_mode.next();
     }
@@ -323,7 +326,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let done = run(&mut ServerCall { shared: self.shared, session, args, reply, now: self.now });
         if self.shared.is_stopping() {
-            session.closes_after_reply = true;
+            session.after = After::Close;
         }
         // It may have been CONFIG SET: what follows in this batch obeys it.
         self.refresh_config();

@@ -10,4 +10,5 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::info::COMMANDS,
     crate::latency::COMMANDS,
     crate::shutdown::COMMANDS,
+    crate::wait::COMMANDS,
 ];

@@ -3,6 +3,7 @@
 //! `start` binds and starts the workers; a `worker` reads, parses and answers; `dispatch` finds the command's row in the
 //! `registry` and runs it under the right locks. Every other module is one mechanism with its own commands.
 mod background;
+mod blocking;
 mod call;
 mod client;
 mod clock;
@@ -32,6 +33,7 @@ mod session;
 mod shared;
 mod shutdown;
 mod start;
+mod wait;
 mod worker;
 
 pub use clock::{Clock, SimulatedTime};

@@ -1,4 +1,5 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
+use crate::blocking::Waiting;
 use crate::counters::Count;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,8 @@ pub(crate) struct Card {
     pub(crate) is_killed: AtomicBool,
     /// Its next request has to wait: INFO counts it among `blocked_clients`.
     pub(crate) is_parked: AtomicBool,
+    /// Its command waits to be answered. Who takes it away answers.
+    pub(crate) is_waiting: AtomicBool,
     /// What changes rarely, behind a lock.
     pub(crate) face: Mutex<Face>,
 }
@@ -76,13 +79,25 @@ pub(crate) struct Face {
     pub(crate) is_touchless: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next request runs.
+    Next,
+    /// None runs until this command is answered (`blocking.rs`).
+    Wait,
+    /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
+    Close,
+}
+
 /// The worker's own part. The protocol is the reply's: HELLO changes it there and the worker keeps it.
 pub(crate) struct Session {
     pub(crate) card: Arc<Card>,
     pub(crate) db: u16,
     pub(crate) is_authenticated: bool,
-    /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
-    pub(crate) closes_after_reply: bool,
+    /// What is to happen after the command that ran last. One word, for everything that stops a batch.
+    pub(crate) after: After,
+    /// The command that this client waits for, with [`After::Wait`].
+    pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to `next`.
     pub(crate) reply_mode: crate::client::ReplyMode,
 }

@@ -1,5 +1,6 @@
 //! What all workers share.
 use crate::background::Background;
+use crate::blocking::Unblock;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::AllCounters;
@@ -85,6 +86,8 @@ pub(crate) enum Letter {
     Adopt(net::Accepted),
     /// The client with this id was killed.
     Killed(u64),
+    /// The waiting of the client with this id was ended.
+    Unblocked(u64, Unblock),
 }
 
 impl Post {
@@ -164,7 +167,7 @@ impl Shared {
     }
 
     /// CLIENT KILL of another connection: it runs no further command, is listed and counted no more, and is closed at
-    /// its worker's next turn. (A client that kills itself sets its session's `closes_after_reply` instead, to get its
+    /// its worker's next turn. (A client that kills itself sets its session's `after` instead, to get its
     /// reply.)
     pub(crate) fn kill(&self, card: &Card) {
         card.is_killed.store(true, Ordering::Release);

@@ -4,6 +4,7 @@
 //! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal handler. A second
 //! SIGINT ends the process at once.
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::session::After;
 use crate::start::Stopper;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use nix::sys::signal::{SigSet, Signal};
@@ -54,7 +55,7 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
         call.shared.log.warning("Snapshots cannot be written yet, can't exit.");
         return Err(Error::custom("ERR Errors trying to SHUTDOWN. Check logs."));
     }
-    call.session.closes_after_reply = true;
+    call.session.after = After::Close;
     call.shared.stop(0);
     Ok(())
 }

@@ -3,7 +3,7 @@ use super::list::{ClientType, addresses, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::connection::DEFAULT_USER;
-use crate::session::Card;
+use crate::session::{After, Card};
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
             call.shared.kill(card);
         } else if filter.spares == Spares::Nobody {
             // It gets its reply first.
-            call.session.closes_after_reply = true;
+            call.session.after = After::Close;
         } else {
             continue;
         }

@@ -1,9 +1,9 @@
 //! CLIENT PAUSE and UNPAUSE: hold clients back and let them go on (see `pause`).
 use super::{ABOUT, SUB};
+use crate::blocking::deadline;
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::pause::Held;
 use crate::shared::Post;
-use base::Millis;
 use command::{Arg, Arity, Doc, Done, Error};
 
 pub(super) const PAUSE: ServerCommand = ServerCommand {
@@ -64,15 +64,4 @@ fn unpause(call: &mut ServerCall<'_>) -> Done {
     call.shared.posts.iter().for_each(Post::wake);
     call.reply.ok();
     Ok(())
-}
-
-/// So many milliseconds from now, as blocking commands read it.
-fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
-    let timeout_ms = base::text::parse_i64(timeout)
-        .ok_or_else(|| Error::custom("ERR timeout is not an integer or out of range"))?;
-    if timeout_ms < 0 {
-        return Err(Error::custom("ERR timeout is negative"));
-    }
-    let end_ms = now.0.checked_add(timeout_ms);
-    end_ms.map(Millis).ok_or_else(|| Error::custom("ERR timeout is out of range"))
 }

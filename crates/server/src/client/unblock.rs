@@ -1,7 +1,10 @@
 //! CLIENT UNBLOCK: end another client's waiting, as if its time were over or with an error.
 use super::{ABOUT, SUB};
+use crate::blocking::Unblock;
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::shared::Letter;
 use command::{Arg, Arity, Doc, Done, Error};
+use std::sync::atomic::Ordering::AcqRel;
 
 pub(super) const UNBLOCK: ServerCommand = ServerCommand {
     name: "UNBLOCK",
@@ -22,16 +25,22 @@ pub(super) const UNBLOCK: ServerCommand = ServerCommand {
     ..SUB
 };
 
-/// No command waits yet, so nobody can be unblocked. (A client that CLIENT PAUSE holds back is not: its time has not come.)
+/// 1 if that client's command was waiting. (One that CLIENT PAUSE holds back is not: its time has not come.)
 fn unblock(call: &mut ServerCall<'_>) -> Done {
     if call.args.len() > 4 {
         return Err(super::wrong_subcommand(&call.args));
     }
-    match call.args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
-        None | Some(b"timeout" | b"error") => {}
+    let how = match call.args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
+        None | Some(b"timeout") => Unblock::Timeout,
+        Some(b"error") => Unblock::Error,
         Some(_) => return Err(Error::custom("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    };
+    let client = base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
+    let card = u64::try_from(client).ok().and_then(|id| call.shared.clients().get(&id).cloned());
+    let waiting = card.filter(|card| card.is_waiting.swap(false, AcqRel));
+    if let Some(card) = &waiting {
+        call.shared.posts[card.worker].send(Letter::Unblocked(card.id, how));
     }
-    base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
-    call.reply.int(0);
+    call.reply.int(i64::from(waiting.is_some()));
     Ok(())
 }

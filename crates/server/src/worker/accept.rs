@@ -4,7 +4,7 @@ use super::flow::ALLOWANCE_BYTES;
 use super::table::{Connection, Flow};
 use crate::client::ReplyMode;
 use crate::config::Config;
-use crate::session::{Card, Face, Session};
+use crate::session::{After, Card, Face, Session};
 use crate::shared::{Letter, Shared};
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
@@ -85,6 +85,7 @@ impl Worker<'_> {
             last_row: Card::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
+            is_waiting: false.into(),
             face: Face { user: "default".to_owned(), ..Face::default() }.into(),
         })
     }
@@ -107,6 +108,9 @@ impl Worker<'_> {
     /// The engine has let go of a connection.
     pub(super) fn forget(&mut self, id: ConnId) {
         let Some(connection) = self.table.remove(id) else { return };
+        if let Some(waiting) = &connection.session.waiting {
+            self.waits.remove(id, waiting);
+        }
         let card = &connection.session.card;
         let client = card.id;
         card.note_query_buffer(0, &self.executor.counters().client_bytes);
@@ -118,7 +122,14 @@ impl Worker<'_> {
 }
 
 fn session(card: Arc<Card>, is_authenticated: bool) -> Session {
-    Session { card, db: 0, is_authenticated, closes_after_reply: false, reply_mode: ReplyMode::default() }
+    Session {
+        card,
+        db: 0,
+        is_authenticated,
+        after: After::Next,
+        waiting: None,
+        reply_mode: ReplyMode::default(),
+    }
 }
 
 fn connection(id: ConnId, session: Session) -> Connection {

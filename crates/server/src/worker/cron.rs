@@ -36,7 +36,7 @@ impl Worker<'_> {
         let tick = self.ticks().then_some(Millis(self.cron.last_tick_ms + TICK_MS));
         let is_mine = self.shared.promise.offer(self.index, self.expire_due);
         let expire = self.expire_due.filter(|_| is_mine && self.shared.expires.load(Relaxed));
-        [tick, expire, self.unpark_due()].into_iter().flatten().min()
+        [tick, expire, self.unpark_due(), self.waits.due()].into_iter().flatten().min()
     }
 
     fn ticks(&self) -> bool {

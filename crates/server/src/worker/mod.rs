@@ -10,6 +10,7 @@
 //! request, with `batch` and `dispatch`.
 mod accept;
 mod batch;
+mod block;
 mod cron;
 mod flow;
 mod park;
@@ -19,9 +20,11 @@ use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::dispatch::{Executor, Look, Request};
+use crate::session::After;
 use crate::shared::{Letter, Shared};
 use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
+use block::Waits;
 use cron::Cron;
 use net::{CloseWhen, ConnId, Engine, Event};
 use park::Parked;
@@ -56,6 +59,7 @@ pub(crate) struct Worker<'s> {
     /// Connections to which much was sent since the last poll.
     sent: Vec<ConnId>,
     parked: Parked,
+    waits: Waits,
     reply: Reply,
     cron: Cron,
     /// When the next key expires.
@@ -80,6 +84,7 @@ impl<'s> Worker<'s> {
             again: Vec::new(),
             sent: Vec::new(),
             parked: Parked::default(),
+            waits: Waits::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             cron: Cron::default(),
             expire_due: None,
@@ -137,6 +142,7 @@ impl<'s> Worker<'s> {
             match letter {
                 Letter::Adopt(accepted) => self.adopt(accepted),
                 Letter::Killed(client) => self.close_killed(client),
+                Letter::Unblocked(client, how) => self.unblock(client, how),
             }
         }
     }
@@ -216,7 +222,7 @@ impl<'s> Worker<'s> {
         let executed = self.execute(turn);
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.protocol = self.reply.protocol;
-        let is_cut = executed < turn.requests.len();
+        let is_cut = executed < turn.requests.len() || connection.flow == Flow::Parked;
         if is_cut {
             self.batch.keep_requests(turn, connection, executed);
             connection.parser = Parser::new();
@@ -246,8 +252,13 @@ impl<'s> Worker<'s> {
                 return index;
             }
             executor.execute(&mut connection.session, request, reply);
-            if connection.session.closes_after_reply {
-                return index + 1;
+            match connection.session.after {
+                After::Next => {}
+                After::Wait => {
+                    connection.flow = Flow::Parked;
+                    return index + 1;
+                }
+                After::Close => return index + 1,
             }
             if reply.out.len() >= SEND_BYTES {
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
@@ -266,7 +277,7 @@ impl<'s> Worker<'s> {
         let Some(connection) = self.table.at(turn.id) else { return };
         let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.kept.is_empty());
         let is_over = connection.has_ended && !has_more;
-        if connection.session.closes_after_reply || is_over {
+        if connection.session.after == After::Close || is_over {
             return self.close(turn.id, CloseWhen::Flushed);
         }
         if connection.kept.len() as u64 > self.executor.config().client_query_buffer_bytes_max {
@@ -283,6 +294,7 @@ impl<'s> Worker<'s> {
     /// Timers, and what other workers asked for.
     fn tend(&mut self) {
         self.unpark();
+        self.end_waits();
         self.expire();
         self.is_relieving = self.executor.relieve(Look::WhenDue);
         self.run_cron();
@@ -314,9 +326,9 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     match &turn.rest {
         Rest::Unfinished { wanted_bytes } => batch::reserve(connection, *wanted_bytes),
         Rest::Unparsed => connection.wanted_bytes = 0,
-        Rest::Wrong(error) if !connection.session.closes_after_reply => {
+        Rest::Wrong(error) if connection.session.after != After::Close => {
             reply.protocol_error(*error);
-            connection.session.closes_after_reply = true;
+            connection.session.after = After::Close;
         }
         Rest::Wrong(_) => {}
     }

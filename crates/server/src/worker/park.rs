@@ -1,8 +1,9 @@
-//! Clients whose next request has to wait, because CLIENT PAUSE holds it back.
+//! Clients whose next request has to wait: because CLIENT PAUSE holds it back, or until the command before it is answered
+//! (`blocking.rs`).
 //!
 //! ```text
-//! Open --- a request that has to wait ---> Parked --- the pause is over, or another ---> Open
-//!                                            \--- the peer leaves, or is killed ---> Closing
+//! Open --- a request that has to wait ---> Parked --- the pause or the command is over ---> Open
+//!                                            \--- the peer leaves, or is killed -----> Closing
 //! ```
 //!
 //! What the client has sent and still sends is kept, from the request that waits on; when it is Open again all of that is
@@ -12,7 +13,7 @@ use super::table::{Connection, Flow};
 use super::{Worker, count_received};
 use base::Millis;
 use net::{CloseWhen, ConnId, Received};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// What is kept of a parked client before it is read from no further.
 const KEPT_BYTES_MAX: usize = 64 << 10;
@@ -34,6 +35,11 @@ impl Worker<'_> {
         // The end may have come with bytes: then it has left.
         if connection.has_ended {
             return self.close(id, CloseWhen::Now);
+        }
+        if let Some(waiting) = &connection.session.waiting {
+            self.waits.add(id, waiting);
+            connection.session.card.is_waiting.store(true, Release);
+            return;
         }
         self.parked.ids.push(id);
         self.parked.word = self.shared.pause.word();
@@ -67,11 +73,15 @@ impl Worker<'_> {
             return;
         }
         for id in std::mem::take(&mut self.parked.ids) {
-            if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
-                go_on(connection);
-                self.again.push(id);
-                self.engine.resume(id);
-            }
+            self.unpark_one(id);
+        }
+    }
+
+    pub(super) fn unpark_one(&mut self, id: ConnId) {
+        if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
+            go_on(connection);
+            self.again.push(id);
+            self.engine.resume(id);
         }
     }
 }

@@ -9,3 +9,4 @@ mod limits;
 mod pause;
 mod requests;
 mod time;
+mod wait;

@@ -1,0 +1,82 @@
+//! WAIT and WAITAOF: until replicas, or the append-only file, have what this client wrote. There are no replicas and no
+//! such file yet, so as many as none have it: whoever asks for more waits until its time is over, as with a primary
+//! that has lost its replicas.
+use crate::blocking::deadline_if_any;
+use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use base::text::parse_i64;
+use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
+
+pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&WAIT, &WAITAOF]);
+
+const ABOUT: Doc = Doc {
+    group: Group::Generic,
+    complexity: "O(1)",
+    tips: &["request_policy:all_shards", "response_policy:agg_min"],
+    ..Doc::NEW
+};
+
+const WAIT: ServerCommand = ServerCommand {
+    name: "WAIT",
+    arity: Arity::Exactly(3),
+    flags: Flags::BLOCKING,
+    acl: Acl::CONNECTION,
+    doc: Doc {
+        since: "3.0.0",
+        summary: "Waits until so many replicas have what this client wrote, and answers how many do.",
+        args: &[Arg::int("numreplicas"), Arg::int("timeout")],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(wait),
+    ..ROW
+};
+
+const WAITAOF: ServerCommand = ServerCommand {
+    name: "WAITAOF",
+    arity: Arity::Exactly(4),
+    flags: Flags::BLOCKING,
+    acl: Acl::CONNECTION,
+    doc: Doc {
+        since: "7.2.0",
+        summary: "Waits until append-only files, here and on replicas, have what this client wrote.",
+        args: &[Arg::int("numlocal"), Arg::int("numreplicas"), Arg::int("timeout")],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(waitaof),
+    ..ROW
+};
+
+fn wait(call: &mut ServerCall<'_>) -> Done {
+    let wanted = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
+    let until = deadline_if_any(call.args.at(2), call.now)?;
+    if wanted <= 0 {
+        call.reply.int(0);
+    } else {
+        call.wait(until, |reply| reply.int(0));
+    }
+    Ok(())
+}
+
+fn waitaof(call: &mut ServerCall<'_>) -> Done {
+    let local = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
+    if !(0..=1).contains(&local) {
+        return Err(Error::not_between(0, 1));
+    }
+    let wanted = parse_i64(call.args.at(2)).filter(|n| *n >= 0).ok_or_else(Error::not_positive)?;
+    let until = deadline_if_any(call.args.at(3), call.now)?;
+    if local == 1 {
+        return Err(Error::custom(NO_AOF));
+    }
+    let answer = |reply: &mut resp::Reply| {
+        reply.array(2);
+        reply.int(0);
+        reply.int(0);
+    };
+    if wanted == 0 {
+        answer(call.reply);
+    } else {
+        call.wait(until, answer);
+    }
+    Ok(())
+}
+
+const NO_AOF: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";

@@ -1,0 +1,71 @@
+//! Clients whose command waits (`blocking.rs`): when their time is over, and when somebody ends it before.
+use super::Worker;
+use crate::blocking::{Unblock, Waiting};
+use crate::session::After;
+use base::Millis;
+use net::ConnId;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::AcqRel;
+
+/// Those that do not wait for ever, by when they stop: (milliseconds, connection).
+#[derive(Default)]
+pub(super) struct Waits(BTreeSet<(i64, ConnId)>);
+
+impl Waits {
+    pub(super) fn add(&mut self, id: ConnId, waiting: &Waiting) {
+        self.0.extend(waiting.until.map(|until| (until.0, id)));
+    }
+
+    pub(super) fn remove(&mut self, id: ConnId, waiting: &Waiting) {
+        if let Some(until) = waiting.until {
+            self.0.remove(&(until.0, id));
+        }
+    }
+
+    /// When the next one stops.
+    pub(super) fn due(&self) -> Option<Millis> {
+        self.0.first().map(|(until_ms, _)| Millis(*until_ms))
+    }
+}
+
+impl Worker<'_> {
+    /// Answers those whose time is over.
+    pub(super) fn end_waits(&mut self) {
+        let now = self.executor.now();
+        while let Some((until_ms, id)) = self.waits.0.first().copied()
+            && until_ms <= now.0
+        {
+            self.waits.0.pop_first();
+            let is_ours = self.table.at(id).is_some_and(|c| c.session.card.is_waiting.swap(false, AcqRel));
+            // Else CLIENT UNBLOCK was first, and its letter is on the way.
+            if is_ours {
+                self.end_wait(id, Unblock::Timeout);
+            }
+        }
+    }
+
+    /// CLIENT UNBLOCK has taken the waiting of this client away, unless the client has left since.
+    pub(super) fn unblock(&mut self, client: u64, how: Unblock) {
+        if let Some(id) = self.ids.get(&client).copied() {
+            self.end_wait(id, how);
+        }
+    }
+
+    fn end_wait(&mut self, id: ConnId, how: Unblock) {
+        let Some(connection) = self.table.at(id) else { return };
+        let Some(waiting) = connection.session.waiting.take() else { return };
+        connection.session.after = After::Next;
+        self.waits.remove(id, &waiting);
+        self.reply.protocol = connection.protocol;
+        match how {
+            _ if waiting.is_mute => {}
+            Unblock::Timeout => self.reply.out.extend_from_slice(&waiting.late_reply),
+            Unblock::Error => {
+                self.executor.counters().count_error(Unblock::ERROR);
+                self.reply.error(Unblock::ERROR);
+            }
+        }
+        self.send(id);
+        self.unpark_one(id);
+    }
+}
