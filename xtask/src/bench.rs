@@ -43,7 +43,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let Some((name, rest)) = args.split_first() else {
         return Err("bench: name one of bytes, speed, depth, expiry, stalls".into());
     };
-    let options = parse(name, rest)?;
+    let options = parse(rest)?;
     match *name {
         "bytes" => bytes::run(&options),
         "speed" => speed::run(&options),
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     }
 }
 
-fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
+fn parse(args: &[&str]) -> Result<Options, String> {
     let mut options = Options {
         servers: Vec::new(),
         names: Vec::new(),
@@ -75,9 +75,6 @@ fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
             flag if flag.starts_with("--") => return Err(format!("bench: no option is called {flag}")),
             name => options.names.push(name.to_string()),
         }
-    }
-    if name == "stalls" {
-        options.sardine_args.push_str(stalls::SARDINE_ARGS);
     }
     let program = program.map_or_else(server::built, Ok)?;
     options.servers.push(Spec::sardine(&program, options.threads, &options.sardine_args)?);

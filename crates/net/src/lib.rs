@@ -2,6 +2,7 @@
 //! mean. One engine belongs to one thread.
 mod epoll;
 mod listener;
+mod meter;
 mod queue;
 mod socket;
 mod table;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use listener::Listener;
+pub use meter::{Meter, Scale, Tick};
 pub use waker::Waker;
 
 /// One connection of one engine. Never reused while an event for it may still come.

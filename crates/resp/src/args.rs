@@ -34,6 +34,13 @@ impl<'a> Args<'a> {
         (index < self.spans.len()).then(|| self.at(index))
     }
 
+    /// How many bytes the request takes as an array of bulk strings.
+    pub fn framed_bytes(&self) -> usize {
+        let header = |n: usize| 1 + n.max(1).ilog10() as usize + 1 + 2;
+        let bulks = self.spans.iter().map(|s| header(s.len) + s.len + 2);
+        header(self.spans.len()) + bulks.sum::<usize>()
+    }
+
     /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None where nothing is left.
     pub fn tail(&self, index: usize) -> Option<Args<'a>> {
         let spans = self.spans.get(index..).filter(|rest| !rest.is_empty())?;
@@ -44,5 +51,19 @@ impl<'a> Args<'a> {
     pub fn iter_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let this = *self;
         this.spans[index..].iter().map(move |s| &this.buffer[s.start..][..s.len])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_as_long_as_it_was_sent() {
+        let buffer = b"*3\r\n$3\r\nset\r\n$0\r\n\r\n$12\r\nhello, world\r\n";
+        let spans = [(8, 3), (17, 0), (24, 12)].map(|(start, len)| Span { start, len });
+        let args = Args::new(buffer, &spans);
+        assert_eq!((args.at(0), args.at(2)), (&b"set"[..], &b"hello, world"[..]));
+        assert_eq!(args.framed_bytes(), buffer.len());
     }
 }

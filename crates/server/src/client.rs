@@ -11,6 +11,7 @@ mod tracking;
 mod unblock;
 
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::session::Card;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use help::HELP;
 use kill::KILL;
@@ -63,6 +64,11 @@ const CLIENT: ServerCommand = ServerCommand {
     run: ServerRun::Container,
     ..ROW
 };
+
+/// The client's address, as CLIENT LIST shows it.
+pub(crate) fn address(card: &Card) -> String {
+    list::addresses(card).0
+}
 
 const ID: ServerCommand = ServerCommand {
     name: "ID",

@@ -20,10 +20,12 @@ use accepted::{Accepted, Shape};
 pub(crate) use command::COMMANDS;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{OutputLimit, OutputLimits};
+pub(crate) use setting::memory;
 pub use source::Source;
 pub(crate) use source::reason;
-pub(crate) use table::percentiles;
+pub(crate) use table::{is_secret, percentiles};
 
+use crate::commandlog::LogRules;
 use crate::process::{Facility, OomScore, Supervised};
 use crate::registry::Rename;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -95,8 +97,9 @@ pub struct Config {
     pub allocator: &'static str,
     /// Whether LATENCY HISTOGRAM and INFO latencystats have something to show.
     pub latency_tracking: Tracking,
-    /// `latency-tracking-every`: 2^bits.
-    pub latency_every_bits: u32,
+    /// `latency-monitor-threshold`; 0: off.
+    pub latency_monitor_ms: u64,
+    pub command_log: LogRules,
     /// `latency-tracking-info-percentiles`
     pub latency_percentiles: Vec<f64>,
     pub store: store::Settings,
@@ -195,7 +198,8 @@ impl Default for Config {
             file: None,
             allocator: "libc",
             latency_tracking: Tracking::On,
-            latency_every_bits: 4,
+            latency_monitor_ms: 0,
+            command_log: LogRules::default(),
             latency_percentiles: vec![50.0, 99.0, 99.9],
             store: store::Settings::default(),
             renamed_commands: Vec::new(),
@@ -210,9 +214,9 @@ impl Config {
         !self.requirepass.is_empty()
     }
 
-    /// See `latency-tracking-every`.
-    pub(crate) fn timed_mask(&self) -> u64 {
-        (1 << self.latency_every_bits) - 1
+    /// From where on the latency monitor keeps what took long, if it does at all.
+    pub(crate) fn latency_threshold_ns(&self) -> Option<u64> {
+        (self.latency_monitor_ms > 0).then(|| self.latency_monitor_ms.saturating_mul(1_000_000))
     }
 
     /// Where to listen: `bind` resolved, empty when TCP is off.

@@ -1,9 +1,9 @@
 //! What a worker counts on the path of every request: plain cells that only it writes, summed by whoever asks.
 //!
 //! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no locked
-//! instruction. Time is sampled (`latency-tracking-every`): the calls that were timed stand for the others.
-use crate::config::Tracking;
+//! instruction.
 use crate::histogram::{Histogram, Latencies};
+use net::{Meter, Scale};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -30,29 +30,29 @@ impl Count {
 #[derive(Default)]
 pub(crate) struct CommandCounts {
     pub(crate) calls: Count,
-    /// How many of the calls were timed, and what those took.
-    pub(crate) timed: Count,
-    pub(crate) time_ns: Count,
+    /// What they took, as the meter counts.
+    pub(crate) ticks: Count,
     /// Refused before it ran (arity, authentication).
     pub(crate) rejected: Count,
     /// Ran and answered with an error.
     pub(crate) failed: Count,
-    /// The timed calls by how long they took, from the first that was tracked on.
+    /// The calls by how long they took, from the first that was tracked on.
     histogram: OnceLock<Box<Histogram>>,
 }
 
 impl CommandCounts {
-    /// A call that took so long; only the owner calls this.
-    pub(crate) fn time(&self, time_ns: u64, tracking: Tracking) {
-        self.timed.add(1);
-        self.time_ns.add(time_ns);
-        if tracking == Tracking::On {
-            self.histogram.get_or_init(|| Box::new(Histogram::new())).record(time_ns);
+    /// A call that took so long, in the histogram too where there is a scale for it; only the owner calls this.
+    #[inline]
+    pub(crate) fn count(&self, ticks: u64, tracked: Option<Scale>) {
+        self.calls.add(1);
+        self.ticks.add(ticks);
+        if let Some(scale) = tracked {
+            self.histogram.get_or_init(|| Box::new(Histogram::new())).record(scale.units(ticks));
         }
     }
 
     fn reset(&self) {
-        for count in [&self.calls, &self.timed, &self.time_ns, &self.rejected, &self.failed] {
+        for count in [&self.calls, &self.ticks, &self.rejected, &self.failed] {
             count.reset();
         }
         if let Some(histogram) = self.histogram.get() {
@@ -65,7 +65,6 @@ impl CommandCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandSum {
     pub(crate) calls: u64,
-    /// Estimated for all calls from those that were timed.
     pub(crate) time_ns: u64,
     pub(crate) rejected: u64,
     pub(crate) failed: u64,
@@ -138,26 +137,20 @@ impl Counters {
     }
 }
 
-/// What `calls` make if `timed` of them make `part`: a time, or a count of calls.
-fn scaled(part: u64, calls: u64, timed: u64) -> u64 {
-    (u128::from(part) * u128::from(calls) / u128::from(timed.max(1))) as u64
-}
-
 /// Sums over all workers.
 pub(crate) struct AllCounters(pub(crate) Box<[Counters]>);
 
 impl AllCounters {
     /// By `Row::number`.
     pub(crate) fn command(&self, number: usize) -> CommandSum {
-        let mut sum = CommandSum::default();
+        let (mut sum, mut ticks) = (CommandSum::default(), 0);
         for c in self.0.iter().map(|w| &w.commands[number]) {
-            let calls = c.calls.load();
-            sum.calls += calls;
-            sum.time_ns += scaled(c.time_ns.load(), calls, c.timed.load());
+            sum.calls += c.calls.load();
+            ticks += c.ticks.load();
             sum.rejected += c.rejected.load();
             sum.failed += c.failed.load();
         }
-        sum
+        CommandSum { time_ns: Meter::new().ns(ticks), ..sum }
     }
 
     /// How long the calls of a command took, if any was tracked.
@@ -165,8 +158,7 @@ impl AllCounters {
         let mut all = Latencies::new();
         for c in self.0.iter().map(|w| &w.commands[number]) {
             if let Some(histogram) = c.histogram.get() {
-                let (calls, timed) = (c.calls.load(), c.timed.load());
-                all.add(histogram, |tracked| scaled(tracked, calls, timed));
+                all.add(histogram);
             }
         }
         (all.calls() > 0).then_some(all)
@@ -230,30 +222,29 @@ mod tests {
         assert!(all.errors().is_empty());
     }
 
+    fn tracked() -> Option<Scale> {
+        Some(Meter::new().scale(crate::histogram::UNIT_NS))
+    }
+
     #[test]
-    fn timed_calls_stand_for_the_others() {
-        let all = AllCounters([Counters::new(1)].into());
-        let counts = &all.0[0].commands[0];
-        counts.calls.add(32);
-        counts.time(200, Tracking::On);
-        counts.time(300, Tracking::On);
-        assert_eq!(all.command(0), CommandSum { calls: 32, time_ns: 8000, rejected: 0, failed: 0 });
-        let latencies = all.latencies(0).unwrap();
-        assert_eq!((latencies.calls(), latencies.by_power()), (32, vec![(1, 32)]));
+    fn calls_and_their_times_are_summed_over_all_workers() {
+        let all = AllCounters([Counters::new(1), Counters::new(1)].into());
+        all.0[0].commands[0].count(200, tracked());
+        all.0[1].commands[0].count(300, tracked());
+        let time_ns = Meter::new().ns(500);
+        assert_eq!(all.command(0), CommandSum { calls: 2, time_ns, rejected: 0, failed: 0 });
+        assert_eq!(all.latencies(0).unwrap().calls(), 2);
     }
 
     #[test]
     fn what_is_not_tracked_is_no_latency() {
         let all = AllCounters([Counters::new(1), Counters::new(1)].into());
-        for (worker, tracking) in [(0, Tracking::Off), (1, Tracking::On)] {
-            all.0[worker].commands[0].calls.add(1);
-            all.0[worker].commands[0].time(100, tracking);
-        }
+        all.0[0].commands[0].count(100, None);
+        all.0[1].commands[0].count(100, tracked());
         assert_eq!(all.latencies(0).unwrap().calls(), 1);
         all.reset();
         assert!(all.latencies(0).is_none());
-        all.0[0].commands[0].calls.add(1);
-        all.0[0].commands[0].time(100, Tracking::Off);
+        all.0[0].commands[0].count(100, None);
         assert!(all.latencies(0).is_none());
     }
 

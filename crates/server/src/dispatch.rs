@@ -1,12 +1,13 @@
 //! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing here
 //! allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time of the batch is
-//! the time of its commands, and one call in `latency-tracking-every` is measured for INFO commandstats and LATENCY.
+//! the time of its commands. How long each took is told by the processor's counter, read once between two of them
+//! ([`Executor::start_watch`], [`Executor::lap`]).
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
 use crate::call::{ServerCall, ServerRun};
-use crate::clock::Stopwatch;
-use crate::config::Config;
+use crate::commandlog::{Bounds, Measured};
+use crate::config::{Config, Tracking};
 use crate::counters::Counters;
 use crate::evict::{Ceiling, Room, free_flushed};
 use crate::pause::Held;
@@ -14,10 +15,12 @@ use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
 use crate::session::{After, Session};
 use crate::shared::Shared;
+use crate::{histogram, latency};
 use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
 use command::{Access, Call, DataRun, Done, Flags, Scope, WholeCall};
+use net::{Meter, Scale, Tick};
 use resp::{Args, Reply};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
@@ -48,9 +51,18 @@ pub(crate) struct Executor<'s> {
     /// The worker's copy of the configuration in force, and which version it is.
     config: Arc<Config>,
     config_version: u64,
-    /// A call is timed if these bits of how many went before it are zero.
-    timed_mask: u64,
     ceiling: Ceiling<'s>,
+    /// Which calls are worth a second look.
+    bounds: Bounds,
+    /// What the connection that is served has sent for this batch.
+    request_bytes: usize,
+    /// A call of its that takes so many ticks is looked at again.
+    ticks_max: u64,
+    meter: Meter,
+    /// Counts ticks for the histograms, while calls are tracked.
+    tracked: Option<Scale>,
+    /// When the call that is measured began.
+    mark: Tick,
     random: Random,
     garbage: Vec<Garbage>,
     positions: Vec<u32>,
@@ -65,12 +77,18 @@ impl<'s> Executor<'s> {
         let config_version = shared.config_version();
         let config = shared.config();
         let seed = shared.random_seed.wrapping_add(worker as u64);
+        let meter = Meter::new();
         Executor {
             ceiling: Ceiling::new(shared, seed.rotate_left(32), &config),
             shared,
             worker,
             counters: &shared.counters.0[worker],
-            timed_mask: config.timed_mask(),
+            bounds: Bounds::of(&config, &meter),
+            request_bytes: 0,
+            ticks_max: 0,
+            meter,
+            tracked: tracked(&config, &meter),
+            mark: meter.read(),
             config_version,
             config,
             random: Random::new(seed),
@@ -105,8 +123,10 @@ impl<'s> Executor<'s> {
         if version != self.config_version {
             self.config = self.shared.config();
             self.config_version = version;
-            self.timed_mask = self.config.timed_mask();
             self.ceiling.obey(&self.config);
+            self.bounds = Bounds::of(&self.config, &self.meter);
+            self.tracked = tracked(&self.config, &self.meter);
+            self.bound();
         }
     }
 
@@ -140,10 +160,32 @@ impl<'s> Executor<'s> {
         waits
     }
 
+    /// A connection's requests begin now, of so many bytes together: what this worker did before is not their doing.
+    #[inline]
+    pub(crate) fn start_watch(&mut self, request_bytes: usize) {
+        self.request_bytes = request_bytes;
+        self.bound();
+        self.mark = self.meter.read();
+    }
+
+    /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need not be.
+    #[inline]
+    fn bound(&mut self) {
+        let may_be_large = self.request_bytes >= self.bounds.request_bytes;
+        self.ticks_max = if may_be_large { 0 } else { self.bounds.ticks };
+    }
+
+    /// How many ticks it is since the last call of this or of `start_watch`.
+    #[inline]
+    pub(crate) fn lap(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.mark, self.meter.read());
+        self.mark.since(before)
+    }
+
     /// Runs one request and appends its reply.
     pub(crate) fn execute(&mut self, session: &mut Session, request: Request<'s, '_>, reply: &mut Reply) {
         let start = reply.out.len();
-        self.check_and_run(session, request, reply);
+        let ran = self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
             reply.out.truncate(start);
             if let Some(waiting) = &mut session.waiting {
@@ -151,36 +193,65 @@ impl<'s> Executor<'s> {
             }
         }
         session.reply_mode = session.reply_mode.next();
+        let ticks = self.lap();
+        if let Some(row) = ran {
+            self.counters.commands[row.number].count(ticks, self.tracked);
+            let reply_bytes = reply.out.len() - start;
+            if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
+                self.report(session, row, ticks, (request.args, reply_bytes));
+            }
+        }
     }
 
-    fn check_and_run(&mut self, session: &mut Session, request: Request<'s, '_>, reply: &mut Reply) {
+    /// The command that ran, if one did.
+    fn check_and_run(
+        &mut self,
+        session: &mut Session,
+        request: Request<'s, '_>,
+        reply: &mut Reply,
+    ) -> Option<&'s Row> {
         let row = match admit(session, &request) {
             Ok(row) => row,
-            Err(refusal) => return self.refuse(&refusal, &request.args, reply),
+            Err(refusal) => {
+                self.refuse(&refusal, &request.args, reply);
+                return None;
+            }
         };
         if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) && !self.has_room_for(&request.args) {
-            return self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
+            self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
+            return None;
         }
         session.card.last_row.store(row.number as u32, Relaxed);
-        let counts = &self.counters.commands[row.number];
-        let calls = counts.calls.load();
-        counts.calls.add(1);
-        let done = if calls & self.timed_mask == 0 {
-            self.run_timed(session, row, request, reply)
-        } else {
-            self.run(session, row, request, reply)
-        };
-        if let Err(error) = done {
-            counts.failed.add(1);
+        if let Err(error) = self.run(session, row, request, reply) {
+            self.counters.commands[row.number].failed.add(1);
             self.counters.count_error(error.text());
             reply.error(error.text());
         }
+        Some(row)
+    }
+
+    /// Shows a call that may be remarkable to the logs.
+    #[cold]
+    fn report(&self, session: &Session, row: &Row, ticks: u64, (args, reply_bytes): (Args<'_>, usize)) {
+        let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
+        let time_s = self.shared.clock.now().0 / 1000;
+        let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
+        self.shared.latency.note(&self.config, event, call.time_ns, time_s);
+        self.shared.command_log.note(&self.config.command_log, row, &call, &session.card, time_s);
     }
 
     /// Whether there is memory for what these arguments may add, after keys were evicted if need be.
     fn has_room_for(&mut self, args: &Args<'_>) -> bool {
         let coming_bytes = args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
-        !self.ceiling.is_due(coming_bytes) || self.ceiling.make_room(self.now, coming_bytes) != Room::None
+        !self.ceiling.is_due(coming_bytes) || self.evict(coming_bytes) != Room::None
+    }
+
+    fn evict(&mut self, coming_bytes: u64) -> Room {
+        let start = self.meter.read();
+        let room = self.ceiling.make_room(self.now, coming_bytes);
+        let time_ns = self.meter.ns(self.meter.read().since(start));
+        self.shared.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.0 / 1000);
+        room
     }
 
     /// Between batches: evicts for a moment where memory is over its limit. Whether there is more to do.
@@ -189,7 +260,7 @@ impl<'s> Executor<'s> {
             return false;
         }
         self.begin();
-        let room = self.ceiling.make_room(self.now, 0);
+        let room = self.evict(0);
         self.end();
         room == Room::Later
     }
@@ -202,19 +273,6 @@ impl<'s> Executor<'s> {
         let text = refusal.text(args);
         self.counters.count_error(&String::from_utf8_lossy(&text));
         append_error(reply, &text);
-    }
-
-    fn run_timed(
-        &mut self,
-        session: &mut Session,
-        row: &'s Row,
-        request: Request<'s, '_>,
-        reply: &mut Reply,
-    ) -> Done {
-        let watch = Stopwatch::start();
-        let done = self.run(session, row, request, reply);
-        self.counters.commands[row.number].time(watch.elapsed_ns(), self.config.latency_tracking);
-        done
     }
 
     fn run(
@@ -342,6 +400,10 @@ impl<'s> Executor<'s> {
         self.begin();
         result
     }
+}
+
+fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
+    (config.latency_tracking == Tracking::On).then(|| meter.scale(histogram::UNIT_NS))
 }
 
 /// The checks before a command runs; the row that runs, which is a subcommand's where the request names one.

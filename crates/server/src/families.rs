@@ -4,11 +4,13 @@ use crate::call::ServerCommand;
 pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::client::COMMANDS,
     crate::command_info::COMMANDS,
+    crate::commandlog::COMMANDS,
     crate::config::COMMANDS,
     crate::connection::COMMANDS,
     crate::debug::COMMANDS,
     crate::info::COMMANDS,
     crate::latency::COMMANDS,
     crate::shutdown::COMMANDS,
+    crate::slowlog::COMMANDS,
     crate::wait::COMMANDS,
 ];

@@ -10,11 +10,12 @@
 //!
 //! The unit is 129 ns and not 125, because the ends of the powers of two must be those that LATENCY HISTOGRAM of Redis
 //! has: 1032 ns times a power of two, less one (1, 2, 4, 8, 16, 33, 66 us ...). The last cell takes whatever is longer
-//! than the others hold, over two minutes. A histogram has 1,792 bytes and is made when a command is first timed.
+//! than the others hold, over two minutes. A histogram has 1,792 bytes and is made when a command first runs.
 use crate::counters::Count;
 use std::array::from_fn;
 
-const UNIT_NS: u64 = 129;
+/// What durations are counted in.
+pub(crate) const UNIT_NS: u64 = 129;
 /// Cells in a power of two.
 const SPLIT: usize = 8;
 const SPLIT_BITS: u32 = SPLIT.trailing_zeros();
@@ -31,8 +32,9 @@ impl Histogram {
         Histogram(from_fn(|_| Count::default()))
     }
 
-    pub(crate) fn record(&self, time_ns: u64) {
-        self.0[cell(time_ns)].add(1);
+    #[inline]
+    pub(crate) fn record(&self, units: u64) {
+        self.0[cell(units)].add(1);
     }
 
     pub(crate) fn reset(&self) {
@@ -40,8 +42,8 @@ impl Histogram {
     }
 }
 
-fn cell(time_ns: u64) -> usize {
-    let units = time_ns / UNIT_NS;
+#[inline]
+fn cell(units: u64) -> usize {
     if units < SPLIT as u64 {
         return units as usize;
     }
@@ -66,15 +68,10 @@ impl Latencies {
         Latencies([0; CELLS])
     }
 
-    /// Adds what a worker measured; `scaled` says for how many calls that many measured ones stand.
-    pub(crate) fn add(&mut self, histogram: &Histogram, scaled: impl Fn(u64) -> u64) {
-        // The sums are scaled and not the cells, so that rounding loses no call.
-        let (mut sum, mut before) = (0, 0);
+    /// Adds what a worker measured.
+    pub(crate) fn add(&mut self, histogram: &Histogram) {
         for (total, count) in self.0.iter_mut().zip(&histogram.0) {
-            sum += count.load();
-            let after = scaled(sum);
-            *total += after.saturating_sub(before);
-            before = after;
+            *total += count.load();
         }
     }
 
@@ -114,16 +111,17 @@ mod tests {
 
     fn of(times_ns: &[u64]) -> Latencies {
         let histogram = Histogram::new();
-        times_ns.iter().for_each(|t| histogram.record(*t));
+        times_ns.iter().for_each(|t| histogram.record(*t / UNIT_NS));
         let mut all = Latencies::new();
-        all.add(&histogram, |n| n);
+        all.add(&histogram);
         all
     }
 
     #[test]
     fn every_cell_ends_where_the_next_begins() {
         for i in 0..CELLS - 1 {
-            assert_eq!((cell(longest_ns(i)), cell(longest_ns(i) + 1)), (i, i + 1));
+            let longest = longest_ns(i);
+            assert_eq!((cell(longest / UNIT_NS), cell((longest + 1) / UNIT_NS)), (i, i + 1));
         }
         assert_eq!((cell(0), cell(u64::MAX)), (0, CELLS - 1));
     }
@@ -150,15 +148,5 @@ mod tests {
             assert!(found >= exact && found <= exact + exact / 8 + UNIT_NS, "{percent}: {found}");
         }
         assert_eq!(of(&[]).percentile_ns(50.0), 0);
-    }
-
-    #[test]
-    fn scaling_loses_no_call() {
-        let histogram = Histogram::new();
-        [100, 300, 2_000, 2_000, 90_000].iter().for_each(|t| histogram.record(*t));
-        let mut all = Latencies::new();
-        all.add(&histogram, |n| n * 33 / 5);
-        assert_eq!(all.calls(), 33);
-        assert_eq!(all.by_power().last(), Some(&(132, 33)));
     }
 }

@@ -1,10 +1,15 @@
-//! LATENCY: how long commands took, by command. `latency-tracking` says whether they are measured at all, and
-//! `latency-tracking-every` how many: where not all are, those that were stand for the others.
+//! LATENCY: how long commands took (HISTOGRAM, if `latency-tracking` says so), and what took longer than
+//! `latency-monitor-threshold` (all others, over the samples that `monitor` keeps).
+mod doctor;
+mod graph;
+mod monitor;
+
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::help;
 use crate::histogram::Latencies;
 use crate::registry::{Registry, Row};
-use command::{Arg, Arity, Doc, Done, Flags, Group};
+use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
+pub(crate) use monitor::{COMMAND, EVICTION_CYCLE, EXPIRE_CYCLE, FAST_COMMAND, Monitor};
 use resp::Reply;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&LATENCY]);
@@ -15,11 +20,11 @@ const LATENCY: ServerCommand = ServerCommand {
     doc: Doc {
         group: Group::Server,
         since: "2.8.13",
-        summary: "Holds the commands that tell how long commands take.",
+        summary: "Holds the commands that tell what took how long.",
         complexity: "Depends on subcommand.",
         ..Doc::NEW
     },
-    subcommands: &[&HELP, &HISTOGRAM],
+    subcommands: &[&DOCTOR, &GRAPH, &HELP, &HISTOGRAM, &HISTORY, &LATEST, &RESET],
     run: ServerRun::Container,
     ..ROW
 };
@@ -39,6 +44,60 @@ const HISTOGRAM: ServerCommand = ServerCommand {
     },
     run: ServerRun::Shared(histogram),
     ..ROW
+};
+
+/// The rows of what reads the monitor's samples, but for their own words.
+const SAMPLES: ServerCommand =
+    ServerCommand { arity: Arity::Exactly(2), flags: ADMIN, doc: SAMPLES_DOC, ..ROW };
+const SAMPLES_DOC: Doc = Doc {
+    group: Group::Server,
+    since: "2.8.13",
+    complexity: "O(1)",
+    tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    ..Doc::NEW
+};
+
+const DOCTOR: ServerCommand = ServerCommand {
+    name: "DOCTOR",
+    doc: Doc { summary: "Says in words what took long, and what can be done.", ..SAMPLES_DOC },
+    run: ServerRun::Shared(doctor),
+    ..SAMPLES
+};
+
+const GRAPH: ServerCommand = ServerCommand {
+    name: "GRAPH",
+    arity: Arity::Exactly(3),
+    doc: Doc { summary: "Draws the samples of an event.", args: &[Arg::str("event")], ..SAMPLES_DOC },
+    run: ServerRun::Shared(graph),
+    ..SAMPLES
+};
+
+const HISTORY: ServerCommand = ServerCommand {
+    name: "HISTORY",
+    arity: Arity::Exactly(3),
+    doc: Doc { summary: "Answers the samples of an event.", args: &[Arg::str("event")], ..SAMPLES_DOC },
+    run: ServerRun::Shared(history),
+    ..SAMPLES
+};
+
+const LATEST: ServerCommand = ServerCommand {
+    name: "LATEST",
+    doc: Doc { summary: "Answers the last sample and the worst of each event.", ..SAMPLES_DOC },
+    run: ServerRun::Shared(latest),
+    ..SAMPLES
+};
+
+const RESET: ServerCommand = ServerCommand {
+    name: "RESET",
+    arity: Arity::AtLeast(2),
+    doc: Doc {
+        summary: "Forgets the samples of these events, or of all.",
+        args: &[Arg::str("event").optional().many()],
+        tips: &["request_policy:all_nodes", "response_policy:agg_sum"],
+        ..SAMPLES_DOC
+    },
+    run: ServerRun::Shared(reset),
+    ..SAMPLES
 };
 
 const HELP: ServerCommand = ServerCommand {
@@ -92,11 +151,77 @@ fn write(reply: &mut Reply, latencies: &Latencies) {
     }
 }
 
+fn doctor(call: &mut ServerCall<'_>) -> Done {
+    let text = doctor::examine(&call.shared.latency.events(), &call.shared.config(), call.now.0 / 1000);
+    call.reply.verbatim("txt", text.as_bytes());
+    Ok(())
+}
+
+fn graph(call: &mut ServerCall<'_>) -> Done {
+    let event = String::from_utf8_lossy(call.args.at(2)).into_owned();
+    let events = call.shared.latency.events();
+    let series = events.get(event.as_str());
+    let missing = || Error::custom(format!("ERR No samples available for event '{event}'"));
+    let text = graph::draw(&event, series.ok_or_else(missing)?, call.now.0 / 1000);
+    call.reply.verbatim("txt", text.as_bytes());
+    Ok(())
+}
+
+fn history(call: &mut ServerCall<'_>) -> Done {
+    let events = call.shared.latency.events();
+    let series = std::str::from_utf8(call.args.at(2)).ok().and_then(|event| events.get(event));
+    call.reply.array(series.map_or(0, |series| series.samples.len()));
+    for sample in series.iter().flat_map(|series| &series.samples) {
+        call.reply.array(2);
+        call.reply.int(sample.time_s);
+        call.reply.int(sample.ms as i64);
+    }
+    Ok(())
+}
+
+fn latest(call: &mut ServerCall<'_>) -> Done {
+    let events = call.shared.latency.events();
+    let last = |series: &monitor::Series| series.samples.back().copied();
+    let all: Vec<_> =
+        events.iter().filter_map(|(event, series)| Some((event, last(series)?, series))).collect();
+    call.reply.array(all.len());
+    for (event, last, series) in all {
+        call.reply.array(4);
+        call.reply.bulk(event.as_bytes());
+        call.reply.int(last.time_s);
+        call.reply.int(last.ms as i64);
+        call.reply.int(series.worst_ms as i64);
+    }
+    Ok(())
+}
+
+/// How many events had samples.
+fn reset(call: &mut ServerCall<'_>) -> Done {
+    let mut events = call.shared.latency.events();
+    let before = events.len();
+    match call.args.len() {
+        2 => events.clear(),
+        _ => events.retain(|event, _| call.args.iter_from(2).all(|name| name != event.as_bytes())),
+    }
+    call.reply.int((before - events.len()) as i64);
+    Ok(())
+}
+
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
         call.reply,
         "LATENCY",
         &[
+            "DOCTOR",
+            "    Say in words what took long, and what can be done.",
+            "GRAPH <event>",
+            "    Draw the samples of <event>.",
+            "HISTORY <event>",
+            "    Answer the samples of <event>: seconds since 1970, milliseconds.",
+            "LATEST",
+            "    Answer for each event its last sample and its worst one.",
+            "RESET [<event> ...]",
+            "    Forget the samples of these events, or of all.",
             "HISTOGRAM [COMMAND ...]",
             "    Answer how many calls of these commands, or of all, took at most how many",
             "    microseconds, by powers of two.",

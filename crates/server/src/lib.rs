@@ -8,6 +8,7 @@ mod call;
 mod client;
 mod clock;
 mod command_info;
+mod commandlog;
 mod config;
 mod connection;
 mod counters;
@@ -26,18 +27,21 @@ mod open_files;
 mod pause;
 mod process;
 mod promise;
+mod redact;
 mod refusal;
 mod registry;
 mod replication;
 mod session;
 mod shared;
 mod shutdown;
+mod slowlog;
 mod start;
 mod wait;
 mod worker;
 
 pub use clock::{Clock, SimulatedTime};
 pub use command_info::command_reference;
+pub use commandlog::{LogRule, LogRules};
 pub use config::{
     Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, Tracking, sample_file,
     settings_reference,

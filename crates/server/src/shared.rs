@@ -2,10 +2,12 @@
 use crate::background::Background;
 use crate::blocking::Unblock;
 use crate::clock::Clock;
+use crate::commandlog::CommandLog;
 use crate::config::Config;
 use crate::counters::AllCounters;
 use crate::evict::Pressure;
 use crate::gate::Gates;
+use crate::latency::Monitor;
 use crate::log::Log;
 use crate::pause::Pause;
 use crate::promise::Promise;
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) posts: Box<[Post]>,
     pub(crate) gates: Gates,
     pub(crate) counters: AllCounters,
+    pub(crate) command_log: CommandLog,
+    pub(crate) latency: Monitor,
     pub(crate) background: Background,
     pub(crate) stats: Stats,
     /// How short memory is.
@@ -41,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) expires: AtomicBool,
     /// CLIENT PAUSE
     pub(crate) pause: Pause,
+    /// DEBUG PAUSE-CRON
+    pub(crate) is_cron_paused: AtomicBool,
     pub(crate) ending: Ending,
     pub(crate) random_seed: u64,
     pub(crate) replication_id: ReplicationId,

@@ -245,6 +245,9 @@ fn share(
         promise: Promise::new(),
         expires: true.into(),
         pause: Pause::default(),
+        command_log: Default::default(),
+        latency: Default::default(),
+        is_cron_paused: false.into(),
         keyspace,
         registry,
         clock,
@@ -272,7 +275,7 @@ fn random_bytes() -> std::io::Result<[u8; 52]> {
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

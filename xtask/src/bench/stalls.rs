@@ -10,9 +10,6 @@ use super::server::{Server, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Every call is timed, so that the histogram misses no stall.
-pub(crate) const SARDINE_ARGS: &str = " --latency-tracking-every 1";
-
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let keys = options.keys.unwrap_or(20_000_000);
     for spec in &options.servers {

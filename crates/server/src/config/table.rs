@@ -104,6 +104,30 @@ pub(super) const SETTINGS: &[Setting] = &[
         "How much of an unfinished request may wait for its rest before the client is closed.",
     ),
     row(
+        "commandlog-large-reply-max-len",
+        Anytime,
+        field!(int 0, i64::MAX, command_log.large_reply.entries_max as i64),
+        "How many calls with large replies COMMANDLOG keeps.",
+    ),
+    row(
+        "commandlog-large-request-max-len",
+        Anytime,
+        field!(int 0, i64::MAX, command_log.large_request.entries_max as i64),
+        "How many calls with large requests COMMANDLOG keeps.",
+    ),
+    row(
+        "commandlog-reply-larger-than",
+        Anytime,
+        field!(int - 1, i64::MAX, command_log.large_reply.from as i64),
+        "Keep calls whose reply has at least so many bytes, for COMMANDLOG; -1 keeps none.",
+    ),
+    row(
+        "commandlog-request-larger-than",
+        Anytime,
+        field!(int - 1, i64::MAX, command_log.large_request.from as i64),
+        "Keep calls whose request has at least so many bytes, for COMMANDLOG; -1 keeps none.",
+    ),
+    row(
         "crash-log-enabled",
         Anytime,
         field!(bool crash_log),
@@ -169,6 +193,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         "How the kernel is asked for network events: io_uring, epoll, or io_uring where the kernel lets us.",
     ),
     row(
+        "latency-monitor-threshold",
+        Anytime,
+        field!(int 0, i64::MAX, latency_monitor_ms as u64),
+        "Keep what took at least so many milliseconds, by what it was, for LATENCY LATEST, HISTORY, GRAPH and DOCTOR; 0 \
+         keeps nothing.",
+    ),
+    row(
         "latency-tracking",
         Anytime,
         Kind::Bool {
@@ -179,13 +210,6 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         "Keep for each command how long its calls take, for LATENCY HISTOGRAM and INFO latencystats.",
-    ),
-    row(
-        "latency-tracking-every",
-        Anytime,
-        Kind::Int { min: 1, max: 65_536, get: |c| 1 << c.latency_every_bits, set: set_latency_every },
-        "Time one call in so many of each command, a power of two, to stand for the others; 1 times every call, so that \
-         no stall is missed.",
     ),
     row(
         "latency-tracking-info-percentiles",
@@ -355,6 +379,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         "Into how many parts the keyspace is cut, each behind its own lock; a power of two.",
     ),
+    Setting {
+        name: "slowlog-log-slower-than",
+        alias: Some("commandlog-execution-slower-than"),
+        change: Anytime,
+        kind: field!(int - 1, i64::MAX, command_log.slow.from as i64),
+        doc: "Keep calls that took at least so many microseconds, for SLOWLOG; 0 keeps all, -1 none.",
+        default_doc: None,
+    },
+    Setting {
+        name: "slowlog-max-len",
+        alias: Some("commandlog-slow-execution-max-len"),
+        change: Anytime,
+        kind: field!(int 0, i64::MAX, command_log.slow.entries_max as i64),
+        doc: "How many slow calls SLOWLOG keeps.",
+        default_doc: None,
+    },
     row(
         "supervised",
         AtStart,
@@ -463,11 +503,6 @@ fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
     if config.dir.is_dir() { Ok(()) } else { Err("Not a directory".into()) }
 }
 
-fn set_latency_every(config: &mut Config, n: i64) -> Outcome {
-    config.latency_every_bits = power_of_two(n)?;
-    Ok(())
-}
-
 /// `latency-tracking-info-percentiles` as people write them: "50", "99.9".
 pub(crate) fn percentiles(config: &Config) -> Vec<String> {
     let text = |p: &f64| format!("{p:.6}").trim_end_matches('0').trim_end_matches('.').to_string();
@@ -527,6 +562,13 @@ fn set_shards(config: &mut Config, n: i64) -> Outcome {
 /// Of what it is the power.
 fn power_of_two(n: i64) -> Result<u32, String> {
     if n.count_ones() == 1 { Ok(n.trailing_zeros()) } else { Err("argument must be a power of two".into()) }
+}
+
+/// Whether the value of a setting is a secret, whoever shows requests.
+pub(crate) fn is_secret(name: &[u8]) -> bool {
+    const SECRETS: [&str; 5] =
+        ["masterauth", "masteruser", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"];
+    SECRETS.iter().any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn server(report: &mut Report, shared: &Shared, now: Millis) {
     report.field("redis_mode", "standalone");
     report.field("os", system::name());
     report.field("arch_bits", usize::BITS);
-    report.field("monotonic_clock", "POSIX clock_gettime");
+    report.field("monotonic_clock", net::Meter::new().name());
     report.field("multiplexing_api", shared.engine_name);
     report.field("process_id", std::process::id());
     report.field("process_supervised", "no");

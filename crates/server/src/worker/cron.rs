@@ -7,8 +7,8 @@
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
 use super::table::Flow;
-use crate::clock::Stopwatch;
 use crate::dispatch::Look;
+use crate::latency::EXPIRE_CYCLE;
 use crate::shared::Shared;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -50,6 +50,9 @@ impl Worker<'_> {
             return;
         }
         let elapsed_ms = now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0);
+        if self.shared.is_cron_paused.load(Relaxed) {
+            return;
+        }
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
             self.is_relieving |= self.executor.relieve(Look::Now);
@@ -72,13 +75,15 @@ impl Worker<'_> {
         if self.expire_due.is_none_or(|due| due > now) || !self.shared.expires.load(Relaxed) {
             return;
         }
-        let watch = Stopwatch::start();
         self.executor.begin();
+        self.executor.lap();
         self.expire_due = keyspace.expire(now, EXPIRE_BUDGET, &mut self.garbage);
+        let time_ns = net::Meter::new().ns(self.executor.lap());
         self.executor.end();
         let counters = self.executor.counters();
-        counters.expire_ns.add(watch.elapsed_ns());
+        counters.expire_ns.add(time_ns);
         counters.expire_stops.add(u64::from(self.expire_due.is_some_and(|due| due <= now)));
+        self.shared.latency.note(self.executor.config(), EXPIRE_CYCLE, time_ns, now.0 / 1000);
         self.shared.background.free(&mut self.garbage);
     }
 

@@ -241,6 +241,7 @@ impl<'s> Worker<'s> {
         let Worker { table, batch, executor, reply, engine, shared, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
+        executor.start_watch(bytes.len());
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
             batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);
@@ -263,6 +264,7 @@ impl<'s> Worker<'s> {
             if reply.out.len() >= SEND_BYTES {
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
                 engine.send(turn.id, &mut reply.out);
+                executor.lap();
                 let is_slow = engine.unsent_bytes(turn.id) > connection.allowance_bytes;
                 if is_slow && !matches!(turn.rest, Rest::Wrong(_)) {
                     return index + 1;

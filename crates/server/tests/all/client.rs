@@ -156,6 +156,28 @@ impl<S: Stream> Client<S> {
         }
     }
 
+    /// The whole reply to a request, as it came.
+    pub(crate) fn raw(&mut self, line: &str) -> String {
+        self.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        let mut got = Vec::new();
+        self.read_reply(&mut got);
+        String::from_utf8_lossy(&got).into_owned()
+    }
+
+    fn read_reply(&mut self, into: &mut Vec<u8>) {
+        let start = into.len();
+        while !into.ends_with(b"\r\n") || into.len() == start {
+            into.extend(self.read(1));
+        }
+        let count = String::from_utf8_lossy(&into[start + 1..]).trim().parse().unwrap_or(0_usize);
+        match into[start] {
+            b'$' | b'=' => into.extend(self.read(count + 2)),
+            b'*' | b'~' | b'>' => (0..count).for_each(|_| self.read_reply(into)),
+            b'%' => (0..count * 2).for_each(|_| self.read_reply(into)),
+            _ => {}
+        }
+    }
+
     /// A field of INFO.
     pub(crate) fn info(&mut self, field: &str) -> String {
         let info = self.ask("INFO everything");

@@ -8,5 +8,6 @@ mod latency;
 mod limits;
 mod pause;
 mod requests;
+mod slowlog;
 mod time;
 mod wait;

@@ -178,11 +178,7 @@ const MEMORY: &[Setting] = &[
     row("maxmemory-clients", Anytime, MemoryOrPercent, "0").but("0", "clients are not evicted yet"),
 ];
 
-const WATCH: &[Setting] = &[
-    row("latency-monitor-threshold", Anytime, COUNT, "0"),
-    row("slowlog-log-slower-than", Anytime, int(-1, i64::MAX), "10000"),
-    row("slowlog-max-len", Anytime, COUNT, "128"),
-];
+const WATCH: &[Setting] = &[];
 
 const CLIENTS: &[Setting] = &[
     row("acl-pubsub-default", Anytime, Word(&["allchannels", "resetchannels"]), "resetchannels"),

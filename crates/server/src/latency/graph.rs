@@ -1,0 +1,105 @@
+//! LATENCY GRAPH: the samples of an event as columns of characters, the newest on the right, as Redis draws them.
+//!
+//! ```text
+//!   #       a column has four rows of three steps: `_`, `o`, `#`, and `|` where it goes on upwards
+//!   |
+//! o |
+//! |_|_
+//!
+//! 2110      how long ago, read downwards
+//! 0500
+//! ssss
+//! ```
+use super::monitor::{Sample, Series};
+use std::fmt::Write;
+
+const COLUMNS: usize = 80;
+const ROWS: usize = 4;
+const STEPS: [char; 3] = ['_', 'o', '#'];
+
+pub(super) fn draw(event: &str, series: &Series, now_s: i64) -> String {
+    let samples: Vec<Sample> = series.samples.iter().copied().collect();
+    let least = samples.iter().map(|s| s.ms).min().unwrap_or(0);
+    let most = samples.iter().map(|s| s.ms).max().unwrap_or(0);
+    let worst = series.worst_ms;
+    let mut text = format!(
+        "{event} - high {most} ms, low {least} ms (all time high {worst} ms)\n{}\n",
+        "-".repeat(COLUMNS)
+    );
+    for part in samples.chunks(COLUMNS) {
+        draw_columns(part, least, most, &mut text);
+        draw_ages(part, now_s, &mut text);
+    }
+    text
+}
+
+fn draw_columns(samples: &[Sample], least: u64, most: u64, text: &mut String) {
+    let steps = (ROWS * STEPS.len()) as u64;
+    // The height of the column, in steps: the highest fills all but the last.
+    let height = |s: &Sample| ((s.ms - least) * (steps - 1) / (most - least).max(1)) as usize;
+    for row in (0..ROWS).rev() {
+        let cell = |sample: &Sample| match height(sample).checked_sub(row * STEPS.len()) {
+            None => ' ',
+            Some(above) => STEPS.get(above).copied().unwrap_or('|'),
+        };
+        text.extend(samples.iter().map(cell));
+        text.push('\n');
+    }
+    text.extend(samples.iter().map(|_| ' '));
+    text.push('\n');
+}
+
+fn draw_ages(samples: &[Sample], now_s: i64, text: &mut String) {
+    let ages: Vec<Vec<char>> = samples.iter().map(|s| age(now_s - s.time_s).chars().collect()).collect();
+    for row in 0..ages.iter().map(Vec::len).max().unwrap_or(0) {
+        text.extend(ages.iter().map(|age| age.get(row).copied().unwrap_or(' ')));
+        text.push('\n');
+    }
+}
+
+/// "59s", "59m", "23h", "9d"
+fn age(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let mut text = String::new();
+    let (count, unit) = match seconds {
+        0..60 => (seconds, 's'),
+        60..3_600 => (seconds / 60, 'm'),
+        3_600..86_400 => (seconds / 3_600, 'h'),
+        _ => (seconds / 86_400, 'd'),
+    };
+    let _ = write!(text, "{count}{unit}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_grow_by_thirds_of_a_row_and_ages_stand_below() {
+        let mut series = Series::new();
+        for (time_s, ms) in [(0, 15), (70, 3), (98, 8), (100, 11)] {
+            series.add(Sample { time_s, ms });
+        }
+        let expected = format!(
+            "command - high 15 ms, low 3 ms (all time high 15 ms)\n{}\n#   \n|  o\n| o|\n|_||\n    \n1320\nm0ss\n s  \n",
+            "-".repeat(80)
+        );
+        let drawn = draw("command", &series, 100);
+        assert_eq!(drawn, expected, "{drawn}");
+    }
+
+    #[test]
+    fn ages_have_units_as_they_grow() {
+        for (seconds, text) in [(-3, "0s"), (59, "59s"), (60, "1m"), (3_600, "1h"), (86_400 * 9, "9d")] {
+            assert_eq!(age(seconds), text);
+        }
+    }
+
+    #[test]
+    fn more_samples_than_columns_take_a_second_line() {
+        let mut series = Series::new();
+        (0..100).for_each(|time_s| series.add(Sample { time_s, ms: time_s as u64 }));
+        assert_eq!(draw("e", &series, 100).lines().count(), 2 + 2 * 5 + 3 + 3);
+    }
+}
