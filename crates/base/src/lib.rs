@@ -5,6 +5,7 @@ pub mod glob;
 pub mod hash;
 pub mod item;
 pub mod random;
+pub mod sha1;
 pub mod size;
 pub mod text;
 pub mod time;

@@ -1,10 +1,16 @@
 //! DEBUG: what only tests and people who look inside need. Who may use it says `enable-debug-command`.
 //!
-//! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server.
+//! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server and its DIGEST sums up
+//! data that stands still.
+mod digest;
+mod populate;
+mod protocol;
+mod structure;
+
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::help;
 use command::{Arity, Doc, Done, Error, Group};
-use resp::Protocol;
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -29,20 +35,32 @@ const DEBUG: ServerCommand = ServerCommand {
 /// One word after DEBUG. To the table of commands they are one command, so they have a table of their own.
 struct Sub {
     name: &'static str,
-    /// Arguments, DEBUG and the word included.
-    args: Arity,
+    /// How many arguments, DEBUG and the word included.
+    args: RangeInclusive<usize>,
     run: fn(&mut ServerCall<'_>) -> Done,
 }
 
 const SUBS: &[Sub] = &[
-    Sub { name: "CHANGE-REPL-ID", args: Arity::Exactly(2), run: change_replication_id },
-    Sub { name: "ERROR", args: Arity::Exactly(3), run: error },
-    Sub { name: "HELP", args: Arity::Exactly(2), run: help },
-    Sub { name: "LOG", args: Arity::Exactly(3), run: log },
-    Sub { name: "OBJECT", args: Arity::Exactly(3), run: object },
-    Sub { name: "PROTOCOL", args: Arity::Exactly(3), run: protocol },
-    Sub { name: "SET-ACTIVE-EXPIRE", args: Arity::Exactly(3), run: set_active_expire },
-    Sub { name: "SLEEP", args: Arity::Exactly(3), run: sleep },
+    Sub { name: "CHANGE-REPL-ID", args: 2..=2, run: change_replication_id },
+    Sub { name: "CLIENT-EVICTION", args: 2..=2, run: client_eviction },
+    Sub { name: "DICT-RESIZING", args: 3..=3, run: change_nothing },
+    Sub { name: "DIGEST", args: 2..=2, run: digest::digest },
+    Sub { name: "DIGEST-VALUE", args: 2..=usize::MAX, run: digest::digest_value },
+    Sub { name: "ERROR", args: 3..=3, run: error },
+    Sub { name: "HELP", args: 2..=2, run: help },
+    Sub { name: "HTSTATS", args: 3..=4, run: structure::table_stats },
+    Sub { name: "HTSTATS-KEY", args: 3..=4, run: structure::table_stats_of_key },
+    Sub { name: "LISTPACK", args: 3..=3, run: structure::listpack },
+    Sub { name: "LOG", args: 3..=3, run: log },
+    Sub { name: "OBJECT", args: 3..=3, run: structure::object },
+    Sub { name: "PAUSE-CRON", args: 3..=3, run: pause_cron },
+    Sub { name: "POPULATE", args: 3..=5, run: populate::populate },
+    Sub { name: "PROTOCOL", args: 3..=3, run: protocol::protocol },
+    Sub { name: "QUICKLIST", args: 3..=4, run: structure::quicklist },
+    Sub { name: "QUICKLIST-PACKED-THRESHOLD", args: 3..=3, run: packed_threshold },
+    Sub { name: "SET-ACTIVE-EXPIRE", args: 3..=3, run: set_active_expire },
+    Sub { name: "SLEEP", args: 3..=3, run: sleep },
+    Sub { name: "STRINGMATCH-TEST", args: 2..=2, run: stringmatch_test },
 ];
 
 fn debug(call: &mut ServerCall<'_>) -> Done {
@@ -51,8 +69,9 @@ fn debug(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::custom(NOT_ALLOWED));
     }
     let word = call.args.at(1);
-    let sub = SUBS.iter().find(|s| s.name.as_bytes().eq_ignore_ascii_case(word));
-    match sub.filter(|s| s.args.accepts(call.args.len())) {
+    let is_meant =
+        |s: &&Sub| s.name.as_bytes().eq_ignore_ascii_case(word) && s.args.contains(&call.args.len());
+    match SUBS.iter().find(is_meant) {
         Some(sub) => (sub.run)(call),
         None => {
             let word = String::from_utf8_lossy(word);
@@ -66,34 +85,6 @@ fn debug(call: &mut ServerCall<'_>) -> Done {
 const NOT_ALLOWED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
                            run it from a local connection, otherwise you need to set this option in the configuration \
                            file, and then restart the server.";
-
-/// Redis's words for our layout: values move, so there is no address and nothing refers to them twice; a list's leaves
-/// are its nodes.
-fn object(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
-    let (mut view, key) =
-        call.shared.keyspace.lock_one(call.session.db, call.now, &config.store, call.args.at(2));
-    let info = view.info(&key).ok_or_else(|| Error::custom("ERR no such key"))?;
-    let mut text = format!(
-        "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:0",
-        info.encoding,
-        info.serialized_bytes,
-        (call.now.0 / 1000) & 0xFF_FFFF,
-    );
-    if info.encoding == "quicklist" {
-        let leaves = info.nodes.leaves.max(1);
-        text += &format!(
-            " ql_nodes:{leaves} ql_avg_node:{:.2} ql_listpack_max:{} ql_compressed:{} ql_uncompressed_size:{}",
-            info.len as f64 / leaves as f64,
-            config.list_max_listpack_size.clamp(-5, 32_767),
-            info.nodes.compressed,
-            info.nodes.uncompressed_bytes,
-        );
-    }
-    drop(view);
-    call.reply.simple(&text);
-    Ok(())
-}
 
 /// Stops every worker, as a server that hangs would.
 fn sleep(call: &mut ServerCall<'_>) -> Done {
@@ -130,86 +121,98 @@ fn change_replication_id(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// One reply of each type, for the tests of clients.
-#[allow(clippy::approx_constant, reason = "it is the number that the peer sends")]
-fn protocol(call: &mut ServerCall<'_>) -> Done {
-    let is_resp2 = call.reply.protocol == Protocol::Resp2;
-    let reply = &mut *call.reply;
-    match call.args.at(2).to_ascii_lowercase().as_slice() {
-        b"string" => reply.bulk(b"Hello World"),
-        b"integer" => reply.int(12_345),
-        b"double" => reply.double(3.141),
-        b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
-        b"null" => reply.null(),
-        b"array" => {
-            reply.array(3);
-            (0..3).for_each(|n| reply.int(n));
+/// Nothing is evicted to make room for clients, in the words that Redis has for it.
+fn client_eviction(_: &mut ServerCall<'_>) -> Done {
+    Err(Error::custom("ERR maxmemory-clients is disabled."))
+}
+
+/// There are no hash tables to resize; who forbids it gets what he wants.
+fn change_nothing(call: &mut ServerCall<'_>) -> Done {
+    call.reply.ok();
+    Ok(())
+}
+
+fn pause_cron(call: &mut ServerCall<'_>) -> Done {
+    let is_paused = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
+    call.shared.is_cron_paused.store(is_paused, Relaxed);
+    call.reply.ok();
+    Ok(())
+}
+
+/// Redis puts longer elements into nodes of their own, which no command shows; here any leaf takes them, so there is
+/// nothing to set.
+fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
+    const BYTES_MAX: u64 = 4 << 30;
+    match crate::config::memory(call.args.at(2)).filter(|bytes| *bytes <= BYTES_MAX) {
+        Some(_) => call.reply.ok(),
+        None => {
+            let text = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
+            return Err(Error::custom(text));
         }
-        b"set" => {
-            reply.set(3);
-            (0..3).for_each(|n| reply.int(n));
-        }
-        b"map" => {
-            reply.map(3);
-            for n in 0..3 {
-                reply.int(n);
-                reply.boolean(n == 1);
-            }
-        }
-        b"push" if is_resp2 => {
-            return Err(Error::custom("ERR RESP2 is not supported by this command"));
-        }
-        b"attrib" => attribute(reply),
-        b"push" => push(reply),
-        b"verbatim" => reply.verbatim("txt", b"This is a verbatim\nstring"),
-        b"true" => reply.boolean(true),
-        b"false" => reply.boolean(false),
-        _ => return Err(Error::custom(PROTOCOL_TYPES)),
     }
     Ok(())
 }
 
-const PROTOCOL_TYPES: &str = "ERR Wrong protocol type name. Please use one of the following: \
-                              string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
-
-fn attribute(reply: &mut resp::Reply) {
-    if reply.attribute(1) {
-        reply.bulk(b"key-popularity");
-        reply.array(2);
-        reply.bulk(b"key:123");
-        reply.int(90);
+/// Patterns and texts at random: whatever they are, a comparison ends.
+fn stringmatch_test(call: &mut ServerCall<'_>) -> Done {
+    const ROUNDS: u32 = 100_000;
+    const ALPHABET: &[u8] = b"ab*?[]^-\\\0";
+    let mut random = base::random::Random::new(call.shared.random_seed);
+    let mut text = || -> Vec<u8> {
+        let len = random.below(32);
+        (0..len).map(|_| ALPHABET[random.below(ALPHABET.len() as u64) as usize]).collect()
+    };
+    for _ in 0..ROUNDS {
+        let (pattern, text) = (text(), text());
+        std::hint::black_box(base::glob::matches(&pattern, &text));
     }
-    reply.bulk(b"Some real reply following the attribute");
-}
-
-fn push(reply: &mut resp::Reply) {
-    reply.bulk(b"Some real reply following the push reply");
-    reply.push(2);
-    reply.bulk(b"server-cpu-usage");
-    reply.int(42);
+    call.reply.simple("Sardine did not crash: test passed");
+    Ok(())
 }
 
 fn help(call: &mut ServerCall<'_>) -> Done {
-    help::reply(
-        call.reply,
-        "DEBUG",
-        &[
-            "CHANGE-REPL-ID",
-            "    Give the server a new replication id.",
-            "ERROR <string>",
-            "    Answer with <string> as an error.",
-            "LOG <message>",
-            "    Write <message> to the log.",
-            "OBJECT <key>",
-            "    Show how the value at <key> is stored.",
-            "PROTOCOL <type>",
-            "    Answer with a value of this type: string, integer, double, bignum, null,",
-            "    array, set, map, attrib, push, verbatim, true or false.",
-            "SET-ACTIVE-EXPIRE <0|1>",
-            "    Whether keys past their time go by themselves (1) or when looked at (0).",
-            "SLEEP <seconds>",
-            "    Stop the whole server for so long; decimals are allowed.",
-        ],
-    );
+    help::reply(call.reply, "DEBUG", HELP);
     Ok(())
 }
+
+const HELP: &[&str] = &[
+    "CHANGE-REPL-ID",
+    "    Give the server a new replication id.",
+    "CLIENT-EVICTION",
+    "    Show who would be evicted for maxmemory-clients, which does not exist.",
+    "DICT-RESIZING <0|1>",
+    "    Accepted: there are no hash tables to resize.",
+    "DIGEST",
+    "    Answer a digest of all data, the one that Redis would answer.",
+    "DIGEST-VALUE <key> [<key> ...]",
+    "    Answer a digest of each value.",
+    "ERROR <string>",
+    "    Answer with <string> as an error.",
+    "HTSTATS <dbid> [full]",
+    "    Show how many leaves and bytes hold the keys of a database.",
+    "HTSTATS-KEY <key> [full]",
+    "    Answer that no value is kept in a hash table.",
+    "LISTPACK <key>",
+    "    Write to the log how the value is stored, if its encoding is listpack.",
+    "LOG <message>",
+    "    Write <message> to the log.",
+    "OBJECT <key>",
+    "    Show how the value at <key> is stored.",
+    "PAUSE-CRON <0|1>",
+    "    Stop what the server does by itself ten times a second.",
+    "POPULATE <count> [<prefix>] [<size>]",
+    "    Make <count> keys <prefix>:<number>, with strings of <size> bytes.",
+    "PROTOCOL <type>",
+    "    Answer with a value of this type: string, integer, double, bignum, null,",
+    "    array, set, map, attrib, push, verbatim, true or false.",
+    "QUICKLIST <key> [<0|1>]",
+    "    Write to the log how the value is stored, if its encoding is quicklist.",
+    "QUICKLIST-PACKED-THRESHOLD <size>",
+    "    Accepted: elements of any size are stored alike.",
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    Whether keys past their time go by themselves (1) or when looked at (0).",
+    "SLEEP <seconds>",
+    "    Stop the whole server for so long; decimals are allowed.",
+    "STRINGMATCH-TEST",
+    "    Compare random texts with random patterns.",
+];

@@ -1,0 +1,118 @@
+//! DEBUG DIGEST and DIGEST-VALUE: 160 bits that are the same wherever the same data is, in whatever order and however
+//! it is kept. The sums are Redis's, so they can be compared with a real server's:
+//!
+//! ```text
+//! xor(d, text) = d ^ SHA1(text)        for what has no order
+//! mix(d, text) = SHA1(xor(d, text))    for what has
+//!
+//! value    mix the type as 32 bits big endian; mix the string, or each element of a list;
+//!          xor "!!expire!!" if the key has a deadline
+//! data set for each database that is not empty: mix its number, 32 bits big endian;
+//!          xor each key's digest, which begins with zeros: mix the key, go on with its value
+//! ```
+use crate::call::ServerCall;
+use base::Millis;
+use base::sha1::sha1;
+use command::Done;
+use std::ops::ControlFlow;
+use store::{Deadline, End, Key, Keyspace, Kind, Settings, View};
+
+#[derive(Clone, Copy, Default)]
+struct Digest([u8; 20]);
+
+impl Digest {
+    fn xor(&mut self, text: &[u8]) {
+        self.0.iter_mut().zip(sha1(text)).for_each(|(byte, other)| *byte ^= other);
+    }
+
+    fn mix(&mut self, text: &[u8]) {
+        self.xor(text);
+        self.0 = sha1(&self.0);
+    }
+
+    fn hex(&self) -> String {
+        crate::start::hex(&self.0)
+    }
+
+    /// Adds a key's value, if it is there.
+    fn add_value(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        let (Some(kind), Some(deadline)) = (view.kind(key), view.deadline(key)) else { return };
+        let type_number: u32 = match kind {
+            Kind::String => 0,
+            Kind::List => 1,
+        };
+        self.mix(&type_number.to_be_bytes());
+        match kind {
+            Kind::String => self.add_string(view, key),
+            Kind::List => self.add_list(view, key),
+        }
+        if deadline != Deadline::Never {
+            self.xor(b"!!expire!!");
+        }
+    }
+
+    fn add_string(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        if let Ok(Some(item)) = view.string(key) {
+            let mut text = Vec::new();
+            item.append_to(&mut text);
+            self.mix(&text);
+        }
+    }
+
+    fn add_list(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        let Ok(Some(list)) = view.list(key) else { return };
+        let mut text = Vec::new();
+        list.visit(0, End::Tail, &mut |_, item| {
+            text.clear();
+            item.append_to(&mut text);
+            self.mix(&text);
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// Keys that are looked up between two looks at where the keyspace goes on.
+const KEYS_AT_A_TIME: u64 = 1000;
+
+pub(super) fn digest(call: &mut ServerCall<'_>) -> Done {
+    let (keyspace, config) = (&call.shared.keyspace, call.shared.config());
+    let mut sum = Digest::default();
+    for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
+        sum.mix(&u32::from(db).to_be_bytes());
+        add_database(&mut sum, keyspace, &config.store, db, call.now);
+    }
+    call.reply.simple(&sum.hex());
+    Ok(())
+}
+
+/// Nothing else runs meanwhile, so a walk meets every key once.
+fn add_database(sum: &mut Digest, keyspace: &Keyspace, settings: &Settings, db: u16, now: Millis) {
+    let mut cursor = 0;
+    loop {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let step = keyspace.scan(db, now, cursor, KEYS_AT_A_TIME, &mut |name, _| names.push(name.to_vec()));
+        for name in &names {
+            let (mut view, key) = keyspace.lock_one(db, now, settings, name);
+            let mut one = Digest::default();
+            one.mix(name);
+            one.add_value(&mut view, &key);
+            sum.xor(&one.0);
+        }
+        cursor = step.next_cursor;
+        if cursor == 0 {
+            return;
+        }
+    }
+}
+
+pub(super) fn digest_value(call: &mut ServerCall<'_>) -> Done {
+    let config = call.shared.config();
+    call.reply.array(call.args.len() - 2);
+    for name in call.args.iter_from(2) {
+        let (mut view, key) = call.shared.keyspace.lock_one(call.session.db, call.now, &config.store, name);
+        let mut one = Digest::default();
+        one.add_value(&mut view, &key);
+        call.reply.simple(&one.hex());
+    }
+    Ok(())
+}

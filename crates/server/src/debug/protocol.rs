@@ -1,0 +1,62 @@
+//! DEBUG PROTOCOL: one reply of each type that the protocol has, for the tests of clients.
+use crate::call::ServerCall;
+use command::{Done, Error};
+use resp::{Protocol, Reply};
+
+#[allow(clippy::approx_constant, reason = "it is the number that the peer sends")]
+pub(super) fn protocol(call: &mut ServerCall<'_>) -> Done {
+    let is_resp2 = call.reply.protocol == Protocol::Resp2;
+    let reply = &mut *call.reply;
+    match call.args.at(2).to_ascii_lowercase().as_slice() {
+        b"string" => reply.bulk(b"Hello World"),
+        b"integer" => reply.int(12_345),
+        b"double" => reply.double(3.141),
+        b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
+        b"null" => reply.null(),
+        b"array" => {
+            reply.array(3);
+            (0..3).for_each(|n| reply.int(n));
+        }
+        b"set" => {
+            reply.set(3);
+            (0..3).for_each(|n| reply.int(n));
+        }
+        b"map" => {
+            reply.map(3);
+            for n in 0..3 {
+                reply.int(n);
+                reply.boolean(n == 1);
+            }
+        }
+        b"push" if is_resp2 => {
+            return Err(Error::custom("ERR RESP2 is not supported by this command"));
+        }
+        b"attrib" => attribute(reply),
+        b"push" => push(reply),
+        b"verbatim" => reply.verbatim("txt", b"This is a verbatim\nstring"),
+        b"true" => reply.boolean(true),
+        b"false" => reply.boolean(false),
+        _ => return Err(Error::custom(PROTOCOL_TYPES)),
+    }
+    Ok(())
+}
+
+const PROTOCOL_TYPES: &str = "ERR Wrong protocol type name. Please use one of the following: \
+                              string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
+
+fn attribute(reply: &mut Reply) {
+    if reply.attribute(1) {
+        reply.bulk(b"key-popularity");
+        reply.array(2);
+        reply.bulk(b"key:123");
+        reply.int(90);
+    }
+    reply.bulk(b"Some real reply following the attribute");
+}
+
+fn push(reply: &mut Reply) {
+    reply.bulk(b"Some real reply following the push reply");
+    reply.push(2);
+    reply.bulk(b"server-cpu-usage");
+    reply.int(42);
+}
