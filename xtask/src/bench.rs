@@ -3,26 +3,48 @@
 //!
 //! | name | what it shows |
 //! |---|---|
+//! | (none) | all parts of the page: `load`, `bytes`, `curves`, `matrix` |
+//! | `load [test ...]` | throughput, server CPU and latency of redis-benchmark's tests at depths 1 to 1000 |
 //! | `bytes [case ...]` | RSS per element of each data set, one fresh process a case |
-//! | `speed [test ...]` | throughput and server CPU per request by redis-benchmark, interleaved |
+//! | `curves [name ...]` | memory of a list by `list-max-listpack-size` |
+//! | `matrix [build ...]` | ways to build Sardine, compared; `--full` for every combination |
+//! | `page` | the page anew, from what is stored |
+//! | `speed [test ...]` | throughput and server CPU per request by redis-benchmark, interleaved, as text |
 //! | `depth` | LINDEX, LPOP and RPOP against the length of the list |
 //! | `expiry` | how late keys vanish when a million of them expire |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
 //!
-//! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced), `--keys N` scales a case, `--sardine PATH`
-//! takes a binary that is there already instead of a release build.
+//! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
+//! `--quick` shortens them: to see that they work, not for figures.
+//!
+//! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced) in place of the installed ones, `--keys N`
+//! scales a case, `--sardine PATH` takes a binary that is there already instead of a release build.
 
+mod builds;
 mod bytes;
 mod cases;
+mod chart;
 mod client;
+mod curves;
 mod depth;
 mod expiry;
+mod json;
+mod load;
+mod matrix;
+mod memory;
+mod page;
+mod progress;
+mod redis_benchmark;
 mod server;
 mod speed;
 mod stalls;
+mod store;
+mod variants;
 
+use crate::shell::target;
 use server::Spec;
 use std::path::PathBuf;
+use store::Part;
 
 /// What the command line says.
 pub(crate) struct Options {
@@ -36,16 +58,34 @@ pub(crate) struct Options {
     pub(crate) threads: usize,
     /// More arguments for Sardine.
     pub(crate) sardine_args: String,
+    /// Where figures and page are written.
+    pub(crate) out: PathBuf,
+    /// Only to see that it works.
+    pub(crate) is_quick: bool,
+    /// Every combination of the build matrix.
+    pub(crate) is_full: bool,
 }
+
+/// What the page shows, in its order.
+const PARTS: [(&str, Measurement); 4] =
+    [("load", load::run), ("bytes", bytes::run), ("curves", curves::run), ("matrix", matrix::run)];
+
+type Measurement = fn(&Options) -> Result<Part, String>;
 
 /// Runs the benchmark that `args` names; the first word is its name.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
-    let Some((name, rest)) = args.split_first() else {
-        return Err("bench: name one of bytes, speed, depth, expiry, stalls".into());
+    let (name, rest) = match args.split_first() {
+        Some((name, rest)) if !name.starts_with("--") => (*name, rest),
+        _ => ("", args),
     };
-    let options = parse(rest)?;
-    match *name {
-        "bytes" => bytes::run(&options),
+    let options = parse(name, rest)?;
+    let is_wanted = |part: &&(&str, Measurement)| name.is_empty() || part.0 == name;
+    for (_, measure) in PARTS.iter().filter(is_wanted) {
+        measure(&options)?.save(&options.out)?;
+    }
+    match name {
+        "" | "load" | "bytes" | "curves" | "matrix" => Ok(()),
+        "page" => store::write_page(&options.out),
         "speed" => speed::run(&options),
         "depth" => depth::run(&options),
         "expiry" => expiry::run(&options),
@@ -54,13 +94,16 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     }
 }
 
-fn parse(args: &[&str]) -> Result<Options, String> {
+fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
     let mut options = Options {
         servers: Vec::new(),
         names: Vec::new(),
         keys: None,
         threads: 1,
         sardine_args: String::new(),
+        out: target("bench"),
+        is_quick: false,
+        is_full: false,
     };
     let (mut peers, mut program) = (Vec::new(), None);
     let mut args = args.iter().copied();
@@ -72,17 +115,36 @@ fn parse(args: &[&str]) -> Result<Options, String> {
             "--keys" => options.keys = Some(number(value()?)?),
             "--threads" => options.threads = number(value()?)? as usize,
             "--sardine-args" => options.sardine_args = value()?.to_string(),
+            "--out" => options.out = PathBuf::from(value()?),
+            "--quick" => options.is_quick = true,
+            "--full" => options.is_full = true,
             flag if flag.starts_with("--") => return Err(format!("bench: no option is called {flag}")),
             name => options.names.push(name.to_string()),
         }
     }
+    // The matrix makes its own servers, and the page needs none.
+    if !matches!(name, "matrix" | "page") {
+        options.servers = servers(name, &options, program, peers)?;
+    }
+    Ok(options)
+}
+
+/// Sardine, then the peers: those that were named, or the installed one, and for the page those that were unpacked too.
+fn servers(
+    name: &str,
+    options: &Options,
+    program: Option<PathBuf>,
+    mut peers: Vec<Spec>,
+) -> Result<Vec<Spec>, String> {
     let program = program.map_or_else(server::built, Ok)?;
-    options.servers.push(Spec::sardine(&program, options.threads, &options.sardine_args)?);
     if peers.is_empty() {
         peers.extend(Spec::installed_peer(options.threads));
+        if name.is_empty() || PARTS.iter().any(|(part, _)| *part == name) {
+            peers.extend(Spec::unpacked_peers(options.threads));
+        }
     }
-    options.servers.append(&mut peers);
-    Ok(options)
+    let sardine = Spec::sardine(&program, options.threads, &options.sardine_args)?;
+    Ok(std::iter::once(sardine).chain(peers).collect())
 }
 
 fn number(text: &str) -> Result<u64, String> {

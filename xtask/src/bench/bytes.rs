@@ -2,54 +2,64 @@
 
 use super::Options;
 use super::cases::{CASES, Case};
-use super::server::{Server, Spec};
-use std::time::Duration;
+use super::chart::{Base, Better, Chart};
+use super::memory::{Cost, measure};
+use super::progress::Progress;
+use super::server::Server;
+use super::store::{Part, label};
 
-pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let names: Vec<&str> = options.servers.iter().map(|s| s.name.as_str()).collect();
-    println!("{:24} {:>9} {:>9}  {}", "case", "elements", "payload", columns(&names));
-    for case in CASES.iter().filter(|c| options.names.is_empty() || options.names.iter().any(|n| n == c.name))
-    {
-        let mut cells = Vec::new();
-        let mut loaded = (0, 0);
-        for spec in &options.servers {
-            let (per_element, elements, payload) = measure(spec, case)?;
-            cells.push(format!("{per_element:.2}"));
-            loaded = (elements, payload);
-        }
-        let payload = loaded.1 as f64 / loaded.0 as f64;
-        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-        println!("{:24} {:9} {:9.2}  {}", case.name, loaded.0, payload, columns(&cells));
+pub(crate) fn run(options: &Options) -> Result<Part, String> {
+    let labels = labels(options)?;
+    let columns = |cells: &[String]| cells.iter().map(|c| format!("{c:>16}")).collect::<String>();
+    println!("{:24} {:>9} {:>9}  {}", "case", "elements", "payload", columns(&labels));
+    let cases: Vec<&Case> = CASES.iter().filter(|case| is_wanted(case, options)).collect();
+    let (mut progress, mut bars) = (Progress::new(cases.len()), Vec::new());
+    for case in cases {
+        progress.step(case.name);
+        let depth = if case.name.starts_with("list_blobs") { 64 } else { 256 };
+        let measured = options.servers.iter().map(|spec| measure(spec, case.settings, depth, &case.load));
+        let costs = measured.collect::<Result<Vec<Cost>, String>>()?;
+        let cells: Vec<String> = costs.iter().map(|cost| format!("{:.2}", cost.each())).collect();
+        let (elements, payload) = (costs[0].elements, costs[0].payload as f64 / costs[0].elements as f64);
+        println!("{:24} {elements:9} {payload:9.2}  {}", case.name, columns(&cells));
+        bars.extend(labels.iter().zip(&costs).map(|(label, cost)| cost.bar(case.name, label)));
     }
-    Ok(())
+    let chart = |section: &str, family: &str| Chart {
+        section: section.into(),
+        title: "bytes of RSS an element".into(),
+        unit: "bytes",
+        better: Better::Less,
+        axis: "case",
+        base: Base::Series(labels[labels.len() - 1].clone()),
+        bars: bars.iter().filter(|bar| bar.group.starts_with(family)).cloned().collect(),
+    };
+    let mut charts = vec![
+        chart("Strings", "str_"),
+        chart("Lists", "list_ids"),
+        chart("Lists of integers", "list_ints"),
+        chart("Lists of words", "list_words"),
+        chart("Lists of 2.5 KB", "list_blobs"),
+    ];
+    charts.retain(|chart| !chart.bars.is_empty());
+    Ok(Part {
+        name: "bytes",
+        title: "Bytes an element",
+        method: "A fresh process for each bar; RSS before and after the load.".into(),
+        is_quick: options.is_quick,
+        charts,
+    })
 }
 
-fn columns(cells: &[&str]) -> String {
-    cells.iter().map(|c| format!("{c:>12}")).collect()
+/// Only the smallest ones where it must be quick.
+fn is_wanted(case: &Case, options: &Options) -> bool {
+    const QUICK: [&str; 3] = ["str_user_ts", "str_16_64", "list_words"];
+    match options.names.is_empty() {
+        true => !options.is_quick || QUICK.contains(&case.name),
+        false => options.names.iter().any(|name| name == case.name),
+    }
 }
 
-/// (RSS bytes an element, elements, payload bytes)
-fn measure(spec: &Spec, case: &Case) -> Result<(f64, u64, u64), String> {
-    let server = Server::start(spec, None)?;
-    let mut client = server.client()?;
-    for (name, value) in case.settings {
-        if client.call(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()]).is_err() {
-            // A peer may lack a setting (our codecs): its figure is then that of its defaults, and says so.
-            println!("  ({} has no setting {name})", server.name);
-            client = server.client()?;
-        }
-    }
-    std::thread::sleep(Duration::from_millis(300));
-    let before = server.rss_bytes();
-    let depth = if case.name.starts_with("list_blobs") { 64 } else { 256 };
-    let (mut elements, mut payload) = (0, 0);
-    (case.load)(&mut |args, count| {
-        payload += args[2..].iter().map(|a| a.len() as u64).sum::<u64>();
-        elements += count;
-        client.pipe(args, depth)
-    })?;
-    client.flush()?;
-    std::thread::sleep(Duration::from_millis(500));
-    let grown = server.rss_bytes().saturating_sub(before);
-    Ok((grown as f64 / elements as f64, elements, payload))
+/// The servers' names with their versions.
+pub(crate) fn labels(options: &Options) -> Result<Vec<String>, String> {
+    options.servers.iter().map(|spec| Server::start(spec, None).map(|server| label(&server))).collect()
 }

@@ -5,9 +5,15 @@ use base::random::Random;
 /// Sends one request; the second argument is how many elements it adds.
 pub(crate) type Send<'s> = &'s mut dyn FnMut(&[&[u8]], u64) -> Result<(), String>;
 
+/// Sends all of a data set.
+pub(crate) type Load<'l> = &'l dyn Fn(Send<'_>) -> Result<(), String>;
+
+/// The name and value of a CONFIG SET.
+pub(crate) type Setting<'s> = (&'s str, &'s str);
+
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) settings: &'static [(&'static str, &'static str)],
+    pub(crate) settings: &'static [Setting<'static>],
     pub(crate) load: fn(Send<'_>) -> Result<(), String>,
 }
 
@@ -15,7 +21,7 @@ const fn case(name: &'static str, load: fn(Send<'_>) -> Result<(), String>) -> C
     Case { name, settings: &[], load }
 }
 
-const COMPRESSED: &[(&str, &str)] = &[("list-compress-depth", "1"), ("list-compress-codec", "zstd")];
+const COMPRESSED: &[Setting<'static>] = &[("list-compress-depth", "1"), ("list-compress-codec", "zstd")];
 
 pub(crate) const CASES: &[Case] = &[
     case("str_user_ts", str_user_ts),
@@ -34,13 +40,13 @@ pub(crate) const CASES: &[Case] = &[
 /// Debian's `miscfiles` has it.
 const WORDS: &str = "/usr/share/dict/web2";
 
-fn words() -> Result<Vec<String>, String> {
+pub(crate) fn words() -> Result<Vec<String>, String> {
     let text =
         std::fs::read_to_string(WORDS).map_err(|e| format!("bench: {WORDS} (package miscfiles): {e}"))?;
     Ok(text.lines().filter(|w| !w.is_empty()).map(String::from).collect())
 }
 
-fn push_all(
+pub(crate) fn push_all(
     send: Send<'_>,
     verb: &str,
     key: &str,
@@ -55,7 +61,7 @@ fn push_all(
     Ok(())
 }
 
-fn random_bytes(random: &mut Random, len: usize) -> Vec<u8> {
+pub(crate) fn random_bytes(random: &mut Random, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next_u64().to_le_bytes()).collect();
     bytes.truncate(len);
     bytes

@@ -42,6 +42,24 @@ impl Client {
         }
     }
 
+    /// One field of INFO.
+    pub(crate) fn info(&mut self, section: &str, field: &str) -> Result<String, String> {
+        let Answer::Text(text) = self.call(&[b"INFO", section.as_bytes()])? else {
+            return Err("bench: INFO is no text".into());
+        };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        value
+            .map(|value| value.trim().to_string())
+            .ok_or_else(|| format!("bench: INFO {section} has no {field}"))
+    }
+
+    /// Whether the server has a command.
+    pub(crate) fn knows(&mut self, command: &str) -> Result<bool, String> {
+        let answer = self.call(&[b"COMMAND", b"INFO", command.as_bytes()])?;
+        Ok(matches!(answer, Answer::Many(rows) if rows.iter().any(|row| matches!(row, Answer::Many(_)))))
+    }
+
     /// Adds a request to the pipeline; every `depth` of them are sent and their answers awaited.
     pub(crate) fn pipe(&mut self, args: &[&[u8]], depth: usize) -> Result<(), String> {
         self.queue(args);

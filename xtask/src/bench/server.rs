@@ -1,7 +1,7 @@
 //! Servers under measurement: started on a free port of the loopback, watched through /proc, ended when dropped.
 
 use super::client::Client;
-use crate::shell::target_folder;
+use crate::shell::{target, target_folder};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,11 +31,42 @@ impl Spec {
     /// redis-server, where the machine has it.
     pub(crate) fn installed_peer(threads: usize) -> Option<Spec> {
         let found = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
-        found.is_ok_and(|s| s.success()).then(|| {
-            let command =
-                ["redis-server", "--port", "{port}", "--save", "", "--io-threads", &threads.to_string()];
-            Spec { name: "redis".into(), command: command.map(String::from).to_vec() }
-        })
+        found.is_ok_and(|s| s.success()).then(|| Spec::peer("redis", "redis-server", threads))
+    }
+
+    /// The peers that were unpacked.
+    pub(crate) fn unpacked_peers(threads: usize) -> Vec<Spec> {
+        let spec = |(folder, program, name): &(&str, &str, &str)| {
+            let program = target("peers").join(folder).join(program);
+            program.exists().then(|| Spec::peer(name, &program.display().to_string(), threads))
+        };
+        UNPACKED.iter().filter_map(spec).collect()
+    }
+
+    fn peer(name: &str, program: &str, threads: usize) -> Spec {
+        let command = [program, "--port", "{port}", "--save", "", "--io-threads", &threads.to_string()];
+        Spec { name: name.into(), command: command.map(String::from).to_vec() }
+    }
+}
+
+/// What `cargo xtask peers` unpacks: the folder, the program in it, what it is called here.
+const UNPACKED: [(&str, &str, &str); 2] =
+    [("redis-8.0.2", "redis-server", "redis"), ("valkey-8.1.1", "valkey-server", "valkey")];
+
+/// Processor time of all threads of a server, or of one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cpu {
+    pub(crate) user_us: f64,
+    pub(crate) system_us: f64,
+}
+
+impl Cpu {
+    pub(crate) fn since(self, before: Cpu) -> Cpu {
+        Cpu { user_us: self.user_us - before.user_us, system_us: self.system_us - before.system_us }
+    }
+
+    pub(crate) fn per(self, requests: u64) -> Cpu {
+        Cpu { user_us: self.user_us / requests as f64, system_us: self.system_us / requests as f64 }
     }
 }
 
@@ -94,6 +125,20 @@ impl Server {
         text.split(' ').nth(1).and_then(|p| p.parse::<u64>().ok()).unwrap_or(0) * 4096
     }
 
+    /// Its processor time: exact in sum; the kernel divides it into the two by ticks of 10 ms.
+    pub(crate) fn cpu(&self) -> Cpu {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        let (user, system) = ticks(&stat);
+        let share = if user + system > 0.0 { user / (user + system) } else { 1.0 };
+        let sum = self.cpu_us();
+        Cpu { user_us: sum * share, system_us: sum * (1.0 - share) }
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(&mut self) -> Result<(), String> {
+        self.process.wait().map(drop).map_err(|e| format!("bench: {}: {e}", self.name))
+    }
+
     /// Processor time of all its threads, in microseconds.
     pub(crate) fn cpu_us(&self) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id()));
@@ -101,6 +146,14 @@ impl Server {
         let first = |text: String| text.split(' ').next().and_then(|n| n.parse::<f64>().ok());
         tasks.map_or(0.0, |all| all.flatten().filter_map(stat).filter_map(first).sum::<f64>() / 1e3)
     }
+}
+
+/// The 14th and 15th field of `/proc/PID/stat`. The name before them may hold anything, but ends with the last parenthesis.
+fn ticks(stat: &str) -> (f64, f64) {
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let number =
+        |index: usize| fields.split_whitespace().nth(index).and_then(|n| n.parse().ok()).unwrap_or(0.0);
+    (number(11), number(12))
 }
 
 impl Drop for Server {
@@ -114,4 +167,16 @@ impl Drop for Server {
 fn free_port() -> Result<u16, String> {
     let probe = TcpListener::bind("127.0.0.1:0").map_err(|e| format!("bench: no free port: {e}"))?;
     Ok(probe.local_addr().map_err(|e| e.to_string())?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_behind_a_name_with_parentheses() {
+        let stat = "7 (a) (b) S 1 7 7 0 -1 4194560 100 0 0 0 321 45 0 0 20 0 5 0 100 1 1";
+        assert_eq!(ticks(stat), (321.0, 45.0));
+        assert_eq!(ticks(""), (0.0, 0.0));
+    }
 }

@@ -3,12 +3,13 @@
 //! With one thread the server has a processor and the load another; with more the whole machine is shared.
 
 use super::Options;
+use super::redis_benchmark::Load;
 use super::server::Server;
-use std::process::Command;
 
 const TESTS: [&str; 6] = ["set", "get", "incr", "lpush", "rpop", "lrange_100"];
 const DEPTHS: [u32; 3] = [1, 16, 100];
 const ROUNDS: usize = 5;
+const KEYSPACE: &str = "1000000";
 
 /// One redis-benchmark run: requests a second, server CPU in microseconds a request.
 type Sample = (f64, f64);
@@ -63,7 +64,7 @@ fn prepare(server: &Server, test: &str) -> Result<(), String> {
 
 fn fill(server: &Server, test: &str, requests: u64) -> Result<(), String> {
     server.client()?.call(&[b"FLUSHALL"])?;
-    redis_benchmark(server, test, 16, requests, "1").map(drop)
+    Load { test, depth: 16, requests, keyspace: KEYSPACE, threads: 1 }.run(server).map(drop)
 }
 
 fn bench(
@@ -74,33 +75,8 @@ fn bench(
     options: &Options,
 ) -> Result<Sample, String> {
     let before = server.cpu_us();
-    let threads = options.threads.to_string();
-    let rate = redis_benchmark(server, test, depth, requests, &threads)?;
-    Ok((rate, (server.cpu_us() - before) / requests as f64))
-}
-
-/// Requests a second, as it reports them.
-fn redis_benchmark(
-    server: &Server,
-    test: &str,
-    depth: u32,
-    requests: u64,
-    threads: &str,
-) -> Result<f64, String> {
-    let numbers = [server.port.to_string(), requests.to_string(), depth.to_string()];
-    let [port, requests, depth] = numbers.each_ref().map(String::as_str);
-    let load = ["redis-benchmark", "-p", port, "-t", test, "-n", requests, "-P", depth];
-    let shape = ["-c", "50", "-d", "64", "-r", "1000000", "--csv"];
-    let (pin, more): (&[&str], &[&str]) =
-        if threads == "1" { (&["taskset", "-c", "1"], &[]) } else { (&[], &["--threads", threads]) };
-    let words: Vec<&str> = [pin, &load, &shape, more].concat();
-    let output =
-        Command::new(words[0]).args(&words[1..]).output().map_err(|e| format!("bench: {}: {e}", words[0]))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let rows = text.lines().filter(|l| l.starts_with('"') && !l.starts_with("\"test\""));
-    let wanted = rows.filter(|l| !(test.starts_with("lrange") && l.starts_with("\"LPUSH")));
-    let rate = |l: &str| l.split(',').nth(1).and_then(|n| n.trim_matches('"').parse::<f64>().ok());
-    wanted.filter_map(rate).next().ok_or(format!("bench: redis-benchmark said: {text}"))
+    let report = Load { test, depth, requests, keyspace: KEYSPACE, threads: options.threads }.run(server)?;
+    Ok((report.rate, (server.cpu_us() - before) / requests as f64))
 }
 
 fn median(samples: &mut [Sample], of: impl Fn(&Sample) -> f64) -> f64 {

@@ -4,7 +4,7 @@ use command::Flags;
 use server::Grammar;
 
 /// Full names, or a container with `|*` for all its subcommands.
-pub(super) const EXCLUDED: [(&str, &str); 34] = [
+pub(super) const EXCLUDED: &[(&str, &str)] = &[
     ("quit", "closes the connection, and every later request with it"),
     ("client|reply", "whoever is not answered cannot be compared"),
     ("client|pause", "stops the stream for as long as it says"),

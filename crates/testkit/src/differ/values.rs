@@ -139,7 +139,7 @@ const fn named(command: &'static str, argument: &'static str, pool: &'static [&'
     Named { command, argument, pool }
 }
 
-const NAMED: [Named; 25] = [
+const NAMED: &[Named] = &[
     named("scan", "cursor", &["0"]),
     named("scan", "count", &["1000", "5000", "100000", "0", "-1", "x"]),
     named("scan", "type", &TYPES),
@@ -176,7 +176,7 @@ pub(super) fn pool(command: &str, argument: &str) -> Option<&'static [&'static s
 /// Settings that streams run under and change, each with values that either server takes or refuses; the first is the
 /// default, with which every stream begins. A `list-max-listpack-size` of 0 is not among them: Redis never returns from the
 /// push that follows.
-pub(super) const SETTINGS: [(&str, &[&str]); 9] = [
+pub(super) const SETTINGS: &[(&str, &[&str])] = &[
     ("list-max-listpack-size", &["-2", "4", "-1", "128", "1", "-6", "x"]),
     ("list-compress-depth", &["0", "1", "2", "-1"]),
     ("hash-max-listpack-entries", &["128", "4", "512"]),

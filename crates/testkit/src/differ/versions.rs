@@ -12,7 +12,7 @@ struct Change {
     kind: Kind,
 }
 
-const CHANGES: [Change; 5] = [
+const CHANGES: &[Change] = &[
     Change {
         since: (7, 2),
         what: "BITCOUNT and BITPOS look at their arguments before the key",

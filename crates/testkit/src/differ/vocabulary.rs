@@ -44,7 +44,7 @@ impl Vocabulary {
             grammars,
             version: version(theirs)?,
             readable_settings: agreed.map(|(name, _)| name.clone()).collect(),
-            settings: SETTINGS.into_iter().filter(|(name, _)| known(name)).collect(),
+            settings: SETTINGS.iter().copied().filter(|(name, _)| known(name)).collect(),
         })
     }
 

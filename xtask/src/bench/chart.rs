@@ -1,0 +1,108 @@
+//! What a part of the bench leaves behind: charts of bars, in groups along the axis, one bar a server or variant, and of
+//! each bar the parts it opens into. The page draws exactly this; the JSON files hold exactly this.
+use super::json::Json;
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    More,
+    Less,
+}
+
+/// What changes are relative to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The bar of this series in the same group.
+    Series(String),
+    /// The bar of the same series in this group.
+    Group(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chart {
+    /// Charts of one section stand side by side.
+    pub(crate) section: String,
+    pub(crate) title: String,
+    pub(crate) unit: &'static str,
+    pub(crate) better: Better,
+    /// What the groups are.
+    pub(crate) axis: &'static str,
+    pub(crate) base: Base,
+    pub(crate) bars: Vec<Bar>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bar {
+    pub(crate) group: String,
+    pub(crate) series: String,
+    pub(crate) value: f64,
+    /// What it is made of, from the bottom, in the unit `parts_unit`.
+    pub(crate) parts: Vec<(String, f64)>,
+    pub(crate) parts_unit: &'static str,
+}
+
+impl Chart {
+    pub(crate) fn json(&self) -> Json {
+        let (by, name) = match &self.base {
+            Base::Series(name) => ("series", name),
+            Base::Group(name) => ("group", name),
+        };
+        Json::Map(vec![
+            ("section", self.section.as_str().into()),
+            ("title", self.title.as_str().into()),
+            ("unit", self.unit.into()),
+            ("better", if self.better == Better::More { "more" } else { "less" }.into()),
+            ("axis", self.axis.into()),
+            ("base", Json::Map(vec![("by", by.into()), ("name", name.as_str().into())])),
+            ("bars", Json::List(self.bars.iter().map(Bar::json).collect())),
+        ])
+    }
+}
+
+impl Bar {
+    fn json(&self) -> Json {
+        let part = |(name, value): &(String, f64)| {
+            Json::Map(vec![("name", name.as_str().into()), ("value", (*value).into())])
+        };
+        Json::Map(vec![
+            ("group", self.group.as_str().into()),
+            ("series", self.series.as_str().into()),
+            ("value", self.value.into()),
+            ("parts", Json::List(self.parts.iter().map(part).collect())),
+            ("parts_unit", self.parts_unit.into()),
+        ])
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> Chart {
+    let bar = |series: &str, value| Bar {
+        group: "depth 1".into(),
+        series: series.into(),
+        value,
+        parts: vec![("user".into(), value / 4.0), ("system".into(), value * 0.75)],
+        parts_unit: "us",
+    };
+    Chart {
+        section: "SET".into(),
+        title: "CPU of the server".into(),
+        unit: "us",
+        better: Better::Less,
+        axis: "pipeline",
+        base: Base::Series("redis".into()),
+        bars: vec![bar("sardine", 2.0), bar("redis", 4.0)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_keeps_its_bars_and_their_parts() {
+        let text = example().json().to_string();
+        assert!(text.contains("\"base\": {\"by\": \"series\", \"name\": \"redis\"}"), "{text}");
+        assert!(text.contains("\"series\": \"sardine\", \"value\": 2"), "{text}");
+        assert!(text.contains("{\"name\": \"system\", \"value\": 1.5}"), "{text}");
+    }
+}
