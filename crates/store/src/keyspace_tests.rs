@@ -314,6 +314,49 @@ fn swapped_databases_keep_their_deadlines_and_expire_on_time() {
     }
 }
 
+/// Whether so many draws of each of `names` are what chance gives: chi-square within five deviations.
+fn is_uniform(keyspace: &Keyspace, names: &[String], seed: u64) -> bool {
+    const DRAWS: usize = 60;
+    let (mut drawn, mut random) = (BTreeMap::<Vec<u8>, u32>::new(), Random::new(seed));
+    for _ in 0..names.len() * DRAWS {
+        let is_found = keyspace
+            .random_key(0, NOW, &mut random, &mut |key, _| *drawn.entry(key.to_vec()).or_default() += 1);
+        assert!(is_found);
+    }
+    let times = |name: &String| f64::from(drawn.get(name.as_bytes()).copied().unwrap_or(0));
+    let expected = DRAWS as f64;
+    let sum: f64 = names.iter().map(|name| (times(name) - expected).powi(2) / expected).sum();
+    let freedom = names.len() as f64 - 1.0;
+    sum < freedom + 5.0 * (2.0 * freedom).sqrt()
+}
+
+#[test]
+fn random_keys_are_uniform_in_trees_that_have_grown_and_in_those_that_have_shrunk() {
+    for (shard_bits, kept) in [(0, 40), (0, 1000), (3, 300)] {
+        let keyspace = keyspace(shard_bits);
+        fill(&keyspace, 30_000);
+        let mut names: Vec<String> = (0..30_000).map(|n| format!("key:{n}")).collect();
+        let mut random = Random::new(kept);
+        while names.len() as u64 > kept {
+            let name = names.swap_remove(random.below(names.len() as u64) as usize);
+            assert!(with(&keyspace, NOW, &name, |view, key| view.remove(key)));
+        }
+        assert!(is_uniform(&keyspace, &names, 1), "{kept} left of 30,000 on {shard_bits} bits");
+    }
+}
+
+#[test]
+fn a_random_key_is_found_among_any_number_of_those_past_their_deadline() {
+    let keyspace = keyspace(2);
+    for n in 0..5_000 {
+        set(&keyspace, &format!("late:{n}"), "v", Expiry::At(NOW));
+    }
+    assert!(!keyspace.random_key(0, NOW, &mut Random::new(1), &mut |_, _| panic!("all are gone")));
+    let names: Vec<String> = (0..5).map(|n| format!("key:{n}")).collect();
+    fill(&keyspace, 5);
+    assert!(is_uniform(&keyspace, &names, 2));
+}
+
 #[test]
 fn a_random_key_is_any_of_the_live_ones() {
     let keyspace = keyspace(3);

@@ -87,8 +87,8 @@ impl Keyspace {
         }
     }
 
-    /// Visits one key of `db`, chosen uniformly among the live ones; false if there seem to be none. As Redis does, it gives up on
-    /// a database in which nearly all keys are overdue.
+    /// Visits one key of `db`, chosen uniformly among the live ones; false if there are none. Keys past their deadline are
+    /// drawn again; where nearly all are (they stay while CLIENT PAUSE lasts), all keys are gone through.
     pub fn random_key(
         &self,
         db: u16,
@@ -106,7 +106,26 @@ impl Keyspace {
                 return true;
             }
         }
-        false
+        self.random_of_all(db, now, random, visit)
+    }
+
+    /// The nth live key takes the place of the one chosen before with a chance of 1 in n, so that in the end all had the same.
+    #[cold]
+    fn random_of_all(
+        &self,
+        db: u16,
+        now: Millis,
+        random: &mut Random,
+        visit: &mut dyn FnMut(&[u8], Kind),
+    ) -> bool {
+        let (mut seen, mut chosen) = (0, None);
+        self.for_each(db, now, &mut |key, kind| {
+            seen += 1;
+            if random.below(seen) == 0 {
+                chosen = Some((key.to_vec(), kind));
+            }
+        });
+        chosen.inspect(|(key, kind)| visit(key, *kind)).is_some()
     }
 
     /// Visits a random key of the shard that holds the `nth` of all keys; false if that key is overdue.
