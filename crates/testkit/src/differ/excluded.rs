@@ -65,7 +65,7 @@ pub(super) fn reason(grammar: &Grammar) -> Option<&'static str> {
 }
 
 /// Requests that no stream contains though their command is drawn: patterns in CONFIG GET, which list settings of all
-/// subjects, of which the two servers have different ones; and deadlines so near that the two clocks could disagree on
+/// subjects, of which the two servers have different ones; waiting for replicas, which nobody has; and deadlines so near that the two clocks could disagree on
 /// what is gone, or on which of two is the later.
 pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
     let is = |index: usize, name: &str| {
@@ -79,7 +79,14 @@ pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
     };
     let is_deadline = |index: usize| is(index, "ex") || is(index, "px");
     let has_third = ["expire", "pexpire", "setex", "psetex"].iter().any(|name| is(0, name));
-    is_listing || has_third && is_near(2) || (1..request.len()).any(|at| is_deadline(at) && is_near(at + 1))
+    let is_positive = |index: usize| {
+        request.get(index).and_then(|word| base::text::parse_i64(word)).is_some_and(|number| number > 0)
+    };
+    let waits = is(0, "wait") && is_positive(1) || is(0, "waitaof") && is_positive(2);
+    is_listing
+        || waits
+        || has_third && is_near(2)
+        || (1..request.len()).any(|at| is_deadline(at) && is_near(at + 1))
 }
 
 /// In seconds or milliseconds; what streams draw on purpose is further away.
@@ -103,11 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn near_deadlines_and_patterns_of_settings_are_not_sent() {
+    fn near_deadlines_patterns_of_settings_and_what_would_wait_are_not_sent() {
         let forbids = |line: &str| {
             forbid(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<Vec<u8>>>())
         };
-        for line in ["PSETEX k 3 v", "set k v px 10", "EXPIRE k 1 GT", "config get *"] {
+        for line in
+            ["WAIT 1 0", "WAITAOF 0 2 5", "PSETEX k 3 v", "set k v px 10", "EXPIRE k 1 GT", "config get *"]
+        {
             assert!(forbids(line), "{line}");
         }
         for line in ["SETEX k 200000 v", "SET k 3", "EXPIRE k -1", "EXPIREAT k 5", "CONFIG GET hz", "KEYS *"]

@@ -1,6 +1,8 @@
 //! One random request from a command's grammar: legal mostly, so that it does something; slightly wrong now and then,
 //! because errors are answers too.
-use super::values::{self, DOUBLES, INTEGERS, KEY_POOLS, PATTERNS, STRINGS, WRONG_TIMES};
+use super::values::{
+    self, DOUBLES, INTEGERS, KEY_POOLS, NUMBERS, NUMBERS_KEY, PATTERNS, STRINGS, WRONG_TIMES,
+};
 use super::vocabulary::Vocabulary;
 use base::random::Random;
 use command::{Arg, ArgKind};
@@ -166,6 +168,7 @@ impl Writer<'_> {
             ("command|getkeys" | "command|getkeysandflags", "command") => self.write_request(),
             ("command|getkeys" | "command|getkeysandflags", _) => {}
             ("config|get", _) => self.write_setting(),
+            _ if self.request.get(1).is_some_and(|key| key == NUMBERS_KEY) => self.push_one_of(&NUMBERS),
             _ => self.push_string(),
         }
     }

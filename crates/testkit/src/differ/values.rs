@@ -94,6 +94,30 @@ pub(super) const STRINGS: [&str; 24] = [
     "01234567890123456789012345678901234567890123",
     "012345678901234567890123456789012345678901234",
 ];
+/// A list of numbers mostly, so that SORT finds something that it can sort without ALPHA.
+pub(super) const NUMBERS_KEY: &[u8] = b"l:3";
+pub(super) const NUMBERS: [&str; 20] = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "10",
+    "20",
+    "-1",
+    "-5",
+    "3.5",
+    "1e3",
+    "007",
+    "-0",
+    "+1",
+    ".5",
+    "inf",
+    "-inf",
+    "1e400",
+    "9007199254740993",
+    "9223372036854775807",
+    "",
+];
 pub(super) const PATTERNS: [&str; 12] =
     ["*", "s:*", "[a-l]*", "?:1", "nothing", "", "*:[^1]", "l\\:1", "h:*->a", "#", "nosort", "{tag}?"];
 
