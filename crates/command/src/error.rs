@@ -32,6 +32,14 @@ impl Error {
     pub fn no_such_key() -> Error {
         fixed("ERR no such key")
     }
+    /// A command that a setting keeps to some connections, or to none.
+    pub fn not_enabled(command: &str, setting: &str) -> Error {
+        Error(Cow::Owned(format!(
+            "ERR {command} command not allowed. If the {setting} option is set to \"local\", you can run it from a \
+             local connection, otherwise you need to set this option in the configuration file, and then restart the \
+             server."
+        )))
+    }
 
     // Numbers.
 

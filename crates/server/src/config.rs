@@ -90,6 +90,7 @@ pub struct Config {
     pub lazyfree_eviction: bool,
     pub lazyfree_server_del: bool,
     pub enable_debug_command: Allow,
+    pub enable_module_command: Allow,
     pub enable_protected_configs: Allow,
     /// The configuration file, absolute, for INFO.
     pub file: Option<PathBuf>,
@@ -194,6 +195,7 @@ impl Default for Config {
             lazyfree_eviction: false,
             lazyfree_server_del: false,
             enable_debug_command: Allow::Local,
+            enable_module_command: Allow::No,
             enable_protected_configs: Allow::No,
             file: None,
             allocator: "libc",

@@ -66,7 +66,7 @@ const SUBS: &[Sub] = &[
 fn debug(call: &mut ServerCall<'_>) -> Done {
     let is_local = call.session.card.is_local();
     if !call.shared.config().enable_debug_command.allows(is_local) {
-        return Err(Error::custom(NOT_ALLOWED));
+        return Err(Error::not_enabled("DEBUG", "enable-debug-command"));
     }
     let word = call.args.at(1);
     let is_meant =
@@ -81,10 +81,6 @@ fn debug(call: &mut ServerCall<'_>) -> Done {
         }
     }
 }
-
-const NOT_ALLOWED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
-                           run it from a local connection, otherwise you need to set this option in the configuration \
-                           file, and then restart the server.";
 
 /// Stops every worker, as a server that hangs would.
 fn sleep(call: &mut ServerCall<'_>) -> Done {

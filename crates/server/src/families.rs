@@ -10,7 +10,10 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::debug::COMMANDS,
     crate::info::COMMANDS,
     crate::latency::COMMANDS,
+    crate::lolwut::COMMANDS,
+    crate::module::COMMANDS,
     crate::shutdown::COMMANDS,
     crate::slowlog::COMMANDS,
+    crate::time::COMMANDS,
     crate::wait::COMMANDS,
 ];

@@ -23,6 +23,8 @@ mod histogram;
 mod info;
 mod latency;
 mod log;
+mod lolwut;
+mod module;
 mod open_files;
 mod pause;
 mod process;
@@ -36,6 +38,7 @@ mod shared;
 mod shutdown;
 mod slowlog;
 mod start;
+mod time;
 mod wait;
 mod worker;
 

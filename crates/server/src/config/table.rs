@@ -161,6 +161,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Who may use DEBUG: nobody, everybody, or connections from this machine.",
     ),
     row(
+        "enable-module-command",
+        AtStart,
+        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_module_command),
+        "Who may use MODULE's LOAD, LOADEX and UNLOAD, which then find that there are no modules.",
+    ),
+    row(
         "enable-protected-configs",
         AtStart,
         field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),

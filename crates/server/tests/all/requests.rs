@@ -1,6 +1,6 @@
 //! What dispatch answers before a command runs, and how requests are counted.
 use crate::client::{Client, bulk, config, request, start};
-use server::Config;
+use server::{Allow, Config};
 
 #[test]
 fn refusals_have_the_peers_words() {
@@ -101,4 +101,33 @@ fn several_databases_live_side_by_side() {
     client
         .send(b"SET k zero\r\nSELECT 1\r\nSET k one\r\nSELECT 0\r\nGET k\r\nSELECT 1\r\nGET k\r\nDBSIZE\r\n");
     client.expect("+OK\r\n+OK\r\n+OK\r\n+OK\r\n$4\r\nzero\r\n+OK\r\n$3\r\none\r\n:1\r\n");
+}
+
+#[test]
+fn the_picture_ends_with_both_versions() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.send(&[request(&["HELLO", "3"]), request(&["LOLWUT", "VERSION", "5"])].concat());
+    let end = "compatible with Redis ver. 8.0.2\n\r\n";
+    let mut got = String::new();
+    while !got.ends_with(end) {
+        got.push(char::from(client.read(1)[0]));
+    }
+    let picture = got.rsplit_once("txt:").map(|(_, picture)| picture).unwrap_or_default();
+    assert!(
+        picture.contains("Sardine ver. ") && got.contains(&format!("={}\r\n", picture.len() + 2)),
+        "{got}"
+    );
+}
+
+#[test]
+fn there_are_no_modules_and_who_may_load_some_is_told_that_it_failed() {
+    let server = start(Config { enable_module_command: Allow::Local, ..config() });
+    let mut client = Client::connect(&server);
+    client.check("MODULE LIST", "*0\r\n");
+    let failed = "-ERR Error loading the extension. Please check the server logs.\r\n";
+    client.check("MODULE LOAD /nonexistent.so a", failed);
+    client.check("MODULE LOADEX /nonexistent.so CONFIG a b", failed);
+    let unknown = "-ERR Error unloading module: no such module with that name\r\n";
+    client.check("MODULE UNLOAD nothing", unknown);
 }

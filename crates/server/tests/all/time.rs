@@ -62,3 +62,12 @@ fn a_client_over_the_soft_output_limit_is_closed_when_its_seconds_are_over() {
     }
     panic!("it is still connected");
 }
+
+#[test]
+fn time_tells_the_clock_to_the_microsecond() {
+    let (server, time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    client.check("TIME", "*2\r\n$10\r\n1800000000\r\n$1\r\n0\r\n");
+    time.advance(Duration::from_millis(1_234));
+    client.check("TIME", "*2\r\n$10\r\n1800000001\r\n$6\r\n234000\r\n");
+}

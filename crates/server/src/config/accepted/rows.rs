@@ -185,7 +185,6 @@ const CLIENTS: &[Setting] = &[
     row("aclfile", AtStart, Text, "").only("", "there are no ACL users yet"),
     row("acllog-max-len", Anytime, COUNT, "128"),
     row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit"),
-    row("enable-module-command", AtStart, Word(&["no", "yes", "local"]), "no"),
     row("notify-keyspace-events", Anytime, Words(events), "")
         .but("", "there is no pub/sub yet, so nobody is notified"),
     row("tracking-table-max-keys", Anytime, COUNT, "1000000"),

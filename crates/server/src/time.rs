@@ -1,0 +1,30 @@
+//! TIME: the server's clock, as clients that compare theirs with it want it.
+use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use command::{Arity, Doc, Done, Flags, Group};
+
+pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&TIME]);
+
+const TIME: ServerCommand = ServerCommand {
+    name: "TIME",
+    arity: Arity::Exactly(1),
+    flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
+    doc: Doc {
+        group: Group::Server,
+        since: "2.6.0",
+        summary: "Answers the time: seconds since 1970, and the microseconds of the present one.",
+        complexity: "O(1)",
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    run: ServerRun::Shared(time),
+    ..ROW
+};
+
+/// Reads the clock, because a batch's time has no microseconds.
+fn time(call: &mut ServerCall<'_>) -> Done {
+    let now_us = call.shared.clock.now_us();
+    call.reply.array(2);
+    call.reply.bulk_int(now_us.div_euclid(1_000_000));
+    call.reply.bulk_int(now_us.rem_euclid(1_000_000));
+    Ok(())
+}
