@@ -5,6 +5,7 @@
 mod help;
 mod kill;
 mod list;
+pub(crate) mod memory;
 mod pause;
 mod reply;
 mod tracking;

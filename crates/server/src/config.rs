@@ -19,7 +19,7 @@ mod table;
 use accepted::{Accepted, Shape};
 pub(crate) use command::COMMANDS;
 pub use docs::{markdown as settings_reference, sample_file};
-pub use limits::{OutputLimit, OutputLimits};
+pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub(crate) use setting::memory;
 pub use source::Source;
 pub(crate) use source::reason;
@@ -53,6 +53,8 @@ pub struct Config {
     pub maxclients: u32,
     /// 0: no limit.
     pub maxmemory_bytes: u64,
+    /// How much all clients may take together.
+    pub maxmemory_clients: MemoryShare,
     /// `maxmemory-eviction-tenacity`, 0 to 100.
     pub maxmemory_tenacity: u32,
     pub is_protected: bool,
@@ -167,6 +169,7 @@ impl Default for Config {
             timeout_s: 0,
             maxclients: 10_000,
             maxmemory_bytes: 0,
+            maxmemory_clients: MemoryShare::Bytes(0),
             maxmemory_tenacity: 10,
             is_protected: true,
             requirepass: Vec::new(),

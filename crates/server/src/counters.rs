@@ -79,6 +79,9 @@ pub(crate) struct Counters {
     pub(crate) bytes_out: Count,
     /// Kept of unfinished requests and unread replies of all its clients; goes up and down.
     pub(crate) client_bytes: Count,
+    /// The largest of these since somebody took them: 0 is put in their place ten times a second.
+    pub(crate) input_peak: AtomicU64,
+    pub(crate) output_peak: AtomicU64,
     /// What batches are received into, parsed and answered in.
     pub(crate) batch_bytes: AtomicU64,
     /// Receives that brought something, and times that replies were handed on to be sent.
@@ -103,6 +106,8 @@ impl Counters {
             bytes_in: Count::default(),
             bytes_out: Count::default(),
             client_bytes: Count::default(),
+            input_peak: AtomicU64::new(0),
+            output_peak: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),
             reads: Count::default(),
             writes: Count::default(),

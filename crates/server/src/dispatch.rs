@@ -260,7 +260,11 @@ impl<'s> Executor<'s> {
             return false;
         }
         self.begin();
-        let room = self.evict(0);
+        // While CLIENT PAUSE holds writes back no key goes.
+        let room = match self.held {
+            Held::Nothing => self.evict(0),
+            Held::Writes | Held::Everything => Room::Enough,
+        };
         self.end();
         room == Room::Later
     }

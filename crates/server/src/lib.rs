@@ -46,8 +46,8 @@ pub use clock::{Clock, SimulatedTime};
 pub use command_info::command_reference;
 pub use commandlog::{LogRule, LogRules};
 pub use config::{
-    Allow, Bind, Config, ConfigError, LogLevel, OutputLimit, OutputLimits, Source, Tracking, sample_file,
-    settings_reference,
+    Allow, Bind, Config, ConfigError, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source, Tracking,
+    sample_file, settings_reference,
 };
 pub use grammar::{Grammar, grammars};
 pub use log::Log;

@@ -1,6 +1,6 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
 use crate::blocking::Waiting;
-use crate::counters::Count;
+use crate::counters::{Count, Counters};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,14 +41,14 @@ impl Card {
         }
     }
 
-    /// So much is kept of unfinished requests; `sum` is that of all clients of this worker, which calls this.
-    pub(crate) fn note_query_buffer(&self, bytes: usize, sum: &Count) {
-        note_buffer(&self.query_buffer_bytes, bytes, sum);
+    /// So much is kept of unfinished requests. `counters` are those of its worker, which calls this.
+    pub(crate) fn note_query_buffer(&self, bytes: usize, counters: &Counters) {
+        note_buffer(&self.query_buffer_bytes, bytes as u64, &counters.client_bytes, &counters.input_peak);
     }
 
     /// So much waits for the client to read it.
-    pub(crate) fn note_output_buffer(&self, bytes: usize, sum: &Count) {
-        note_buffer(&self.output_buffer_bytes, bytes, sum);
+    pub(crate) fn note_output_buffer(&self, bytes: usize, counters: &Counters) {
+        note_buffer(&self.output_buffer_bytes, bytes as u64, &counters.client_bytes, &counters.output_peak);
     }
 
     pub(crate) fn face(&self) -> MutexGuard<'_, Face> {
@@ -56,11 +56,14 @@ impl Card {
     }
 }
 
-fn note_buffer(cell: &AtomicU64, bytes: usize, sum: &Count) {
+fn note_buffer(cell: &AtomicU64, bytes: u64, sum: &Count, peak: &AtomicU64) {
     let before = cell.load(Relaxed);
-    if before != bytes as u64 {
-        cell.store(bytes as u64, Relaxed);
-        sum.add((bytes as u64).wrapping_sub(before));
+    if before != bytes {
+        cell.store(bytes, Relaxed);
+        sum.add(bytes.wrapping_sub(before));
+        if bytes > peak.load(Relaxed) {
+            peak.store(bytes, Relaxed);
+        }
     }
 }
 

@@ -124,11 +124,16 @@ pub(crate) struct Stats {
     pub(crate) logins_denied: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) query_limit_disconnections: AtomicU64,
+    /// Closed by `maxmemory-clients`.
+    pub(crate) clients_evicted: AtomicU64,
     /// Filled in by the first worker ten times a second.
     pub(crate) ops_per_second: AtomicU64,
     pub(crate) input_bytes_per_second: AtomicU64,
     pub(crate) output_bytes_per_second: AtomicU64,
     pub(crate) turns_per_second: AtomicU64,
+    /// The largest buffers of the last seconds.
+    pub(crate) recent_input_peak: AtomicU64,
+    pub(crate) recent_output_peak: AtomicU64,
 }
 
 impl Stats {
@@ -139,6 +144,7 @@ impl Stats {
             &self.connections_rejected,
             &self.output_limit_disconnections,
             &self.query_limit_disconnections,
+            &self.clients_evicted,
         ];
         counters.iter().for_each(|c| c.store(0, Ordering::Relaxed));
     }

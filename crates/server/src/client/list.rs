@@ -1,4 +1,5 @@
 //! CLIENT LIST and CLIENT INFO: a line for each connection, from the cards that every worker may read.
+use super::memory::bytes_of;
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::registry::Registry;
@@ -125,11 +126,12 @@ pub(super) fn addresses(card: &Card) -> (String, String) {
 
 /// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
 /// use them.
-fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
+pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
     let (addr, laddr) = addresses(card);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     let face = card.face().clone();
     let (query, output) = (card.query_buffer_bytes.load(Relaxed), card.output_buffer_bytes.load(Relaxed));
+    let events = if output > 0 { "rw" } else { "r" };
     let command = match card.last_row.load(Relaxed) {
         Card::NO_COMMAND => "NULL",
         number => &registry.row(number as usize).full_name,
@@ -147,10 +149,11 @@ fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
     );
     let _ = write!(
         line,
-        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs={output} \
-         rbp={output} obl={output} oll=0 omem=0 tot-mem={} events=r cmd={command} user={} redir=-1 resp={} \
-         lib-name={} lib-ver={} io-thread={}",
-        query + output + size_of::<Card>() as u64,
+        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 \
+         oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name={} \
+         lib-ver={} io-thread={}",
+        u8::from(output > 0),
+        bytes_of(card),
         face.user,
         if face.is_resp3 { 3 } else { 2 },
         lossy(&face.lib_name),

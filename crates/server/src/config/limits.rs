@@ -1,7 +1,43 @@
 //! `client-output-buffer-limit`: how much may wait for a client that does not read, by client class. A client over the
-//! hard limit is closed at once, one over the soft limit after so many seconds.
+//! hard limit is closed at once, one over the soft limit after so many seconds. And `maxmemory-clients`, how much all of them may take together.
 use super::rewrite::with_unit;
 use super::setting::{Words, memory};
+
+/// Bytes, or a part of `maxmemory`. No bytes, or a part of no limit, are no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryShare {
+    Bytes(u64),
+    /// Of a hundred; not 0.
+    Percent(u32),
+}
+
+impl MemoryShare {
+    pub(crate) fn bytes(self, whole: u64) -> u64 {
+        match self {
+            MemoryShare::Bytes(bytes) => bytes,
+            MemoryShare::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
+        }
+    }
+
+    pub(super) fn render(self) -> String {
+        match self {
+            MemoryShare::Bytes(bytes) => bytes.to_string(),
+            MemoryShare::Percent(percent) => format!("{percent}%"),
+        }
+    }
+
+    pub(super) fn parse(value: &[u8]) -> Result<MemoryShare, String> {
+        let wrong = || "argument must be a memory or percent value".to_string();
+        let Some(digits) = value.strip_suffix(b"%") else {
+            return memory(value).map(MemoryShare::Bytes).ok_or_else(wrong);
+        };
+        match base::text::parse_i64(digits).filter(|n| *n >= 0).ok_or_else(wrong)? {
+            0 => Ok(MemoryShare::Bytes(0)),
+            percent @ 1..=100 => Ok(MemoryShare::Percent(percent as u32)),
+            _ => Err("percentage argument must be less or equal to 100".into()),
+        }
+    }
+}
 
 /// One class's limits; 0 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -76,4 +112,24 @@ impl OutputLimits {
 fn limit(words: Words<'_>) -> Option<OutputLimit> {
     let seconds = std::str::from_utf8(words[2]).ok()?.parse().ok()?;
     Some(OutputLimit { hard_bytes: memory(words[0])?, soft_bytes: memory(words[1])?, soft_s: seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_bytes_or_a_part_of_the_whole() {
+        for (text, shown, bytes) in
+            [("5%", "5%", 50), ("100%", "100%", 1000), ("0%", "0", 0), ("1kb", "1024", 1024)]
+        {
+            let share = MemoryShare::parse(text.as_bytes()).unwrap();
+            assert_eq!((share.render().as_str(), share.bytes(1000)), (shown, bytes));
+        }
+        let refused = |text: &str| MemoryShare::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(refused("101%"), "percentage argument must be less or equal to 100");
+        for text in ["5x", "-1", "5.5%", "%"] {
+            assert_eq!(refused(text), "argument must be a memory or percent value", "{text}");
+        }
+    }
 }

@@ -114,10 +114,10 @@ fn pairs(value: &[u8]) -> Vec<Vec<u8>> {
 
 /// Text in quotes, memory with the unit that divides it, the rest as it is shown.
 fn written(setting: &Setting, value: Vec<u8>) -> Vec<u8> {
-    use Shape::{Checked, Memory, MemoryOrPercent, Text};
+    use Shape::{Checked, Memory, Text};
     match &setting.kind {
         Kind::Text { .. } | Kind::Accepted { shape: Text | Checked(_), .. } => split::quoted(&value),
-        Kind::Memory { .. } | Kind::Accepted { shape: Memory { .. } | MemoryOrPercent, .. } => {
+        Kind::Memory { .. } | Kind::MemoryOrPercent { .. } | Kind::Accepted { shape: Memory { .. }, .. } => {
             std::str::from_utf8(&value).ok().and_then(|v| v.parse().ok()).map_or(value, with_unit)
         }
         _ if value.is_empty() => b"\"\"".to_vec(),

@@ -2,6 +2,7 @@
 //! [`Config`]. The error texts are Redis's.
 use super::Config;
 use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
+use super::limits::MemoryShare;
 use super::table::SETTINGS;
 
 /// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
@@ -58,6 +59,11 @@ pub(super) enum Kind {
         get: fn(&Config) -> u64,
         set: fn(&mut Config, u64) -> Outcome,
     },
+    /// Bytes with units, or a part in percent.
+    MemoryOrPercent {
+        get: fn(&Config) -> MemoryShare,
+        set: fn(&mut Config, MemoryShare),
+    },
     /// One word of these; getter and setter speak of its index.
     Word {
         words: &'static [&'static str],
@@ -108,6 +114,7 @@ impl Setting {
             Kind::Int { get, .. } => get(config).to_string().into(),
             Kind::Mode { get, .. } => format!("{:o}", get(config)).into(),
             Kind::Memory { get, .. } => get(config).to_string().into(),
+            Kind::MemoryOrPercent { get, .. } => get(config).render().into(),
             Kind::Word { words, get, .. } => words[get(config)].into(),
             Kind::Text { get, .. } | Kind::List { get, .. } => get(config),
             Kind::Accepted { default, .. } => config.accepted.value(self.name, default),
@@ -164,6 +171,10 @@ impl Setting {
             Kind::Int { min, max, set, .. } => set(config, integer(value, *min, *max)?),
             Kind::Mode { set, .. } => set(config, mode(value)?),
             Kind::Memory { min, max, set, .. } => set(config, bounded_memory(value, *min, *max)?),
+            Kind::MemoryOrPercent { set, .. } => {
+                set(config, MemoryShare::parse(value)?);
+                Ok(())
+            }
             Kind::Word { words, set, .. } => set(config, word(value, words)?),
             Kind::Text { set, .. } => set(config, value),
             Kind::List { set, .. } => set(config, &[value]),

@@ -308,6 +308,13 @@ pub(super) const SETTINGS: &[Setting] = &[
          evicted by `maxmemory-policy`, and where none may go, commands that could need memory are refused.",
     ),
     row(
+        "maxmemory-clients",
+        Anytime,
+        Kind::MemoryOrPercent { get: |c| c.maxmemory_clients, set: |c, share| c.maxmemory_clients = share },
+        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond it \
+         those that take most are closed, but for those that asked for CLIENT NO-EVICT.",
+    ),
+    row(
         "maxmemory-eviction-tenacity",
         Anytime,
         field!(int 0, 100, maxmemory_tenacity as u32),
@@ -622,6 +629,7 @@ mod tests {
             (Kind::Int { min, max, .. }, _) => vec![min.to_string(), max.to_string()],
             (Kind::Mode { .. }, _) => vec!["700".into(), "0".into()],
             (Kind::Memory { min, max, .. }, _) => vec![min.to_string(), max.to_string()],
+            (Kind::MemoryOrPercent { .. }, _) => vec!["1024".into(), "100%".into()],
             (Kind::Word { words, .. }, _) => words.iter().map(ToString::to_string).collect(),
             (Kind::Text { .. }, _) => vec!["a text".into(), String::new()],
             (Kind::List { .. }, _) => vec!["127.0.0.1 ::1".into(), String::new()],

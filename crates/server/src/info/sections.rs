@@ -1,6 +1,7 @@
 //! The sections of INFO, one function each.
 use super::report::Report;
 use super::system;
+use crate::client;
 use crate::config::{Tracking, percentiles};
 use crate::connection::REDIS_VERSION;
 use crate::shared::Shared;
@@ -95,34 +96,13 @@ fn listeners(report: &mut Report, shared: &Shared) {
     }
 }
 
-/// Sums and peaks over the cards of all connections.
-#[derive(Default)]
-struct Buffers {
-    query_bytes: u64,
-    output_bytes: u64,
-    query_peak_bytes: u64,
-    output_peak_bytes: u64,
-}
-
-fn buffers(shared: &Shared) -> Buffers {
-    let mut sums = Buffers::default();
-    for card in shared.clients().values() {
-        let (query, output) = (card.query_buffer_bytes.load(Relaxed), card.output_buffer_bytes.load(Relaxed));
-        sums.query_bytes += query;
-        sums.output_bytes += output;
-        sums.query_peak_bytes = sums.query_peak_bytes.max(query);
-        sums.output_peak_bytes = sums.output_peak_bytes.max(output);
-    }
-    sums
-}
-
 fn clients(report: &mut Report, shared: &Shared, _: Millis) {
-    let buffers = buffers(shared);
+    let stats = &shared.stats;
     report.field("connected_clients", shared.clients().len());
     report.field("cluster_connections", 0);
     report.field("maxclients", shared.config().maxclients);
-    report.field("client_recent_max_input_buffer", buffers.query_peak_bytes);
-    report.field("client_recent_max_output_buffer", buffers.output_peak_bytes);
+    report.field("client_recent_max_input_buffer", stats.recent_input_peak.load(Relaxed));
+    report.field("client_recent_max_output_buffer", stats.recent_output_peak.load(Relaxed));
     let parked = shared.clients().values().filter(|card| card.is_parked.load(Relaxed)).count();
     report.field("blocked_clients", parked);
     report.fields(
@@ -145,8 +125,6 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     let used = Some(pack::counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(rss);
     let peak = (pack::counted::peak_bytes() as u64).max(used);
     let startup = pack::counted::startup_bytes() as u64;
-    let buffers = buffers(shared);
-    let client_bytes = buffers.query_bytes + buffers.output_bytes;
     let not_counted = crate::evict::uncounted_bytes(shared);
     let overhead = (startup + shared.counters.buffer_bytes()).min(used);
     let dataset = used - overhead;
@@ -173,7 +151,7 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("mem_not_counted_for_evict", not_counted);
     report.fields(&["mem_replication_backlog", "mem_total_replication_buffers"], 0);
     report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
-    report.field("mem_clients_normal", client_bytes);
+    report.field("mem_clients_normal", client::memory::total_bytes(shared));
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
     report.field("mem_allocator", shared.config().allocator);
     // Trees grow a leaf at a time: no table is ever rehashed.
@@ -250,7 +228,8 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("expired_time_cap_reached_count", counters.sum(|worker| &worker.expire_stops));
     report.field("expire_cycle_cpu_milliseconds", counters.sum(|worker| &worker.expire_ns) / 1_000_000);
     report.field("evicted_keys", keyspace.evicted);
-    report.fields(&["evicted_clients", "evicted_scripts"], 0);
+    report.field("evicted_clients", stats.clients_evicted.load(Relaxed));
+    report.field("evicted_scripts", 0);
     let (total_ms, current_ms) = shared.pressure.exceeded_ms(shared.clock.now_us());
     report.field("total_eviction_exceeded_time", total_ms);
     report.field("current_eviction_exceeded_time", current_ms);

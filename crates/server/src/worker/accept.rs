@@ -113,8 +113,8 @@ impl Worker<'_> {
         }
         let card = &connection.session.card;
         let client = card.id;
-        card.note_query_buffer(0, &self.executor.counters().client_bytes);
-        card.note_output_buffer(0, &self.executor.counters().client_bytes);
+        card.note_query_buffer(0, self.executor.counters());
+        card.note_output_buffer(0, self.executor.counters());
         self.ids.remove(&client);
         self.shared.clients().remove(&client);
         self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);

@@ -6,6 +6,7 @@
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
+use super::peaks::Peaks;
 use super::table::Flow;
 use crate::dispatch::Look;
 use crate::latency::EXPIRE_CYCLE;
@@ -28,6 +29,7 @@ pub(super) struct Cron {
     /// Where the round over idle connections stands.
     idle_cursor: usize,
     rates: Rates,
+    peaks: Peaks,
 }
 
 impl Worker<'_> {
@@ -55,6 +57,7 @@ impl Worker<'_> {
         }
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
+            self.cron.peaks.sample(self.shared, now);
             self.is_relieving |= self.executor.relieve(Look::Now);
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();

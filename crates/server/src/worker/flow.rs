@@ -47,7 +47,7 @@ impl Worker<'_> {
         let limit = self.executor.config().client_output_buffer.normal;
         let unsent_bytes = self.engine.unsent_bytes(id);
         if unsent_bytes >= worth_a_look(limit) {
-            connection.session.card.note_output_buffer(unsent_bytes, &self.executor.counters().client_bytes);
+            connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
             self.sent.push(id);
         }
     }
@@ -63,7 +63,7 @@ impl Worker<'_> {
     fn look_at(&mut self, id: ConnId) {
         let unsent_bytes = self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
-        connection.session.card.note_output_buffer(unsent_bytes, &self.executor.counters().client_bytes);
+        connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
         if connection.flow == Flow::Closing {
             return;
         }
@@ -88,7 +88,7 @@ impl Worker<'_> {
     pub(super) fn drained(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         connection.over_soft_limit_since_ms = None;
-        connection.session.card.note_output_buffer(0, &self.executor.counters().client_bytes);
+        connection.session.card.note_output_buffer(0, self.executor.counters());
         if connection.flow == Flow::Paused {
             self.unpause(id);
         }

@@ -14,8 +14,10 @@ mod block;
 mod cron;
 mod flow;
 mod park;
+mod peaks;
 mod table;
 
+use crate::client::memory;
 use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
 use crate::counters::Counters;
@@ -46,6 +48,9 @@ const ENTRY_AHEAD: usize = 8;
 const REPLY_BYTES_KEPT: usize = 1 << 20;
 /// How long clients are given to read their last replies when the server stops.
 const WIND_UP: Duration = Duration::from_millis(1000);
+
+/// What a connection takes without its buffers.
+pub(crate) const CONNECTION_BYTES: usize = size_of::<Connection>();
 
 pub(crate) struct Worker<'s> {
     shared: &'s Shared,
@@ -122,6 +127,7 @@ impl<'s> Worker<'s> {
 
     fn handle(&mut self, events: &mut Vec<Event>) {
         self.look_at_sent();
+        self.relieve_clients();
         for id in std::mem::take(&mut self.again) {
             self.take_up(id);
         }
@@ -134,6 +140,15 @@ impl<'s> Worker<'s> {
                 Event::Gone(id) => self.forget(id),
                 Event::Woken => self.read_letters(),
             }
+        }
+    }
+
+    /// `maxmemory-clients`: after a poll, when what could be sent was.
+    fn relieve_clients(&self) {
+        let config = self.executor.config();
+        let limit_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
+        if limit_bytes != 0 {
+            memory::relieve(self.shared, limit_bytes, self.executor.now().0);
         }
     }
 
@@ -348,7 +363,7 @@ fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters
     let card = &connection.session.card;
     card.commands.store(card.commands.load(Relaxed) + executed, Relaxed);
     card.last_active_ms.store(now.0, Relaxed);
-    card.note_query_buffer(connection.kept.len(), &counters.client_bytes);
+    card.note_query_buffer(connection.kept.len(), counters);
 }
 
 fn limits(config: &Config, connection: &Connection) -> Limits {

@@ -51,6 +51,7 @@ impl Worker<'_> {
         match self.engine.receive(id, &mut connection.kept, RECEIVE_BYTES) {
             Received::Bytes(count) => {
                 count_received(connection, self.executor.counters(), count);
+                connection.session.card.note_query_buffer(connection.kept.len(), self.executor.counters());
                 if connection.kept.len() > KEPT_BYTES_MAX {
                     self.engine.pause(id);
                 }

@@ -4,7 +4,7 @@ use super::shape::{Shape, events, file_name, primary, save_points, shutdown_word
 use super::{Group, row};
 use crate::config::setting::Change::{Anytime, AtStart, Protected};
 use crate::config::setting::Setting;
-use Shape::{Bool, Checked, Int, Memory, MemoryOrPercent, Text, Word, Words};
+use Shape::{Bool, Checked, Int, Memory, Text, Word, Words};
 
 const INT_MAX: i64 = i32::MAX as i64;
 const COUNT: Shape = Int { min: 0, max: i64::MAX };
@@ -175,7 +175,6 @@ const MEMORY: &[Setting] = &[
     row("activedefrag", Anytime, Bool, "no").but("no", "nothing moves leaves yet"),
     row("lfu-decay-time", Anytime, SMALL_COUNT, "1"),
     row("lfu-log-factor", Anytime, SMALL_COUNT, "10"),
-    row("maxmemory-clients", Anytime, MemoryOrPercent, "0").but("0", "clients are not evicted yet"),
 ];
 
 const WATCH: &[Setting] = &[];

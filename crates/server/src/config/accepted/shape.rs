@@ -1,5 +1,5 @@
 //! What the values of accepted settings look like: each is checked with Redis's words and kept as CONFIG GET shows it.
-use crate::config::setting::{Words, boolean, bounded_memory, integer, memory, word};
+use crate::config::setting::{Words, boolean, bounded_memory, integer, word};
 
 /// The form of a value.
 pub(in crate::config) enum Shape {
@@ -12,8 +12,6 @@ pub(in crate::config) enum Shape {
         min: u64,
         max: u64,
     },
-    /// Bytes, or a part of the whole in percent.
-    MemoryOrPercent,
     Word(&'static [&'static str]),
     Text,
     /// One word that this must like.
@@ -33,7 +31,6 @@ impl Shape {
             Shape::Bool => if boolean(value)? { "yes" } else { "no" }.into(),
             Shape::Int { min, max } => integer(value, *min, *max)?.to_string().into(),
             Shape::Memory { min, max } => bounded_memory(value, *min, *max)?.to_string().into(),
-            Shape::MemoryOrPercent => memory_or_percent(value)?.into(),
             Shape::Word(words) => words[word(value, words)?].into(),
             Shape::Checked(check) => {
                 check(&String::from_utf8_lossy(value))?;
@@ -41,21 +38,6 @@ impl Shape {
             }
             Shape::Text | Shape::Words(_) => value.to_vec(),
         })
-    }
-}
-
-fn memory_or_percent(value: &[u8]) -> Result<String, String> {
-    let wrong = || "argument must be a memory or percent value".to_string();
-    match value.strip_suffix(b"%") {
-        Some(digits) => {
-            let percent = base::text::parse_i64(digits).filter(|n| *n >= 0).ok_or_else(wrong)?;
-            match percent {
-                0 => Ok("0".into()),
-                1..=100 => Ok(format!("{percent}%")),
-                _ => Err("percentage argument must be less or equal to 100".into()),
-            }
-        }
-        None => Ok(memory(value).ok_or_else(wrong)?.to_string()),
     }
 }
 
@@ -172,10 +154,6 @@ mod tests {
         for (shape, text, shown) in [
             (Shape::Bool, "YES", Ok("yes")),
             (Shape::Memory { min: 0, max: 9999 }, "2kb", Ok("2048")),
-            (Shape::MemoryOrPercent, "5%", Ok("5%")),
-            (Shape::MemoryOrPercent, "0%", Ok("0")),
-            (Shape::MemoryOrPercent, "101%", Err("percentage argument must be less or equal to 100")),
-            (Shape::MemoryOrPercent, "5x", Err("argument must be a memory or percent value")),
             (Shape::Words(events), "AKE", Ok("AKE")),
             (Shape::Words(events), "lxzgEmn$K", Ok("g$lzxnKEm")),
             (Shape::Words(events), "q", Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")),

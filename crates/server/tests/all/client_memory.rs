@@ -1,0 +1,91 @@
+//! `maxmemory-clients`: who is closed when clients take too much together; and what INFO says of their buffers.
+use crate::client::{Client, bulk, config, request, start, start_at_noon};
+use server::{Config, MemoryShare, Running};
+use std::time::Duration;
+
+fn limited(bytes: u64) -> Running {
+    start(Config { maxmemory_clients: MemoryShare::Bytes(bytes), ..config() })
+}
+
+/// Sends so much of a larger request that it waits for the rest.
+fn fill(client: &mut Client, bytes: usize) {
+    client.send(format!("*2\r\n$4\r\nECHO\r\n${}\r\n", 64 << 20).as_bytes());
+    client.try_send(&vec![b'x'; bytes]);
+}
+
+#[test]
+fn those_that_take_most_are_closed_until_the_others_fit() {
+    let server = limited(3 << 20);
+    let [mut a, mut small, mut large, mut larger] = [(); 4].map(|()| Client::connect(&server));
+    a.check("PING", "+PONG\r\n");
+    fill(&mut small, 500_000);
+    fill(&mut large, 1_000_000);
+    fill(&mut larger, 2_000_000);
+    larger.expect_end();
+    a.wait_for_info("connected_clients", "3");
+    assert_eq!(a.info("evicted_clients"), "1");
+    let mut another = Client::connect(&server);
+    fill(&mut another, 2_500_000);
+    another.expect_end();
+    small.send(b"x");
+    large.send(b"x");
+    a.wait_for_info("connected_clients", "3");
+    assert_eq!(a.info("evicted_clients"), "2");
+    a.check("CONFIG RESETSTAT", "+OK\r\n");
+    assert_eq!(a.info("evicted_clients"), "0");
+}
+
+#[test]
+fn one_that_asked_for_no_evict_stays_and_others_go_for_it() {
+    let server = limited(1 << 20);
+    let [mut a, mut spared, mut other] = [(); 3].map(|()| Client::connect(&server));
+    a.check("CLIENT NO-EVICT on", "+OK\r\n");
+    spared.check("CLIENT NO-EVICT on", "+OK\r\n");
+    other.check("PING", "+PONG\r\n");
+    fill(&mut spared, 4 << 20);
+    other.expect_end();
+    a.wait_for_info("connected_clients", "2");
+    assert_eq!(a.info("evicted_clients"), "1");
+}
+
+#[test]
+fn replies_that_nobody_reads_count() {
+    let server = limited(8 << 20);
+    let [mut a, mut greedy] = [(); 2].map(|()| Client::connect(&server));
+    greedy.check("SETRANGE mb 1048575 x", ":1048576\r\n");
+    greedy.try_send(&request(&["GET", "mb"]).repeat(64));
+    a.wait_for_info("connected_clients", "1");
+    assert_eq!(a.info("evicted_clients"), "1");
+}
+
+#[test]
+fn a_part_of_no_limit_is_no_limit() {
+    let server = start(Config { maxmemory_clients: MemoryShare::Percent(1), ..config() });
+    let mut client = Client::connect(&server);
+    let large = "x".repeat(2 << 20);
+    client.send(&request(&["ECHO", &large]));
+    client.expect(&bulk(&large));
+    client.check("CONFIG SET maxmemory 100mb", "+OK\r\n");
+    client.check("CONFIG GET maxmemory-clients", "*2\r\n$17\r\nmaxmemory-clients\r\n$2\r\n1%\r\n");
+    fill(&mut client, 2 << 20);
+    client.rest();
+    assert_eq!(Client::connect(&server).info("evicted_clients"), "1");
+}
+
+#[test]
+fn the_largest_buffers_of_the_last_seconds_are_told() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    fill(&mut b, 100_000);
+    let header = "*2\r\n$4\r\nECHO\r\n$67108864\r\n".len();
+    let buffered = |a: &mut Client| a.info("mem_clients_normal").parse::<usize>().unwrap();
+    while buffered(&mut a) < 100_000 {}
+    time.advance(Duration::from_millis(100));
+    a.wait_for_info("client_recent_max_input_buffer", &(100_000 + header).to_string());
+    drop(b);
+    a.wait_for_info("connected_clients", "1");
+    time.advance(Duration::from_secs(7));
+    a.wait_for_info("client_recent_max_input_buffer", &(100_000 + header).to_string());
+    time.advance(Duration::from_secs(2));
+    a.wait_for_info("client_recent_max_input_buffer", "0");
+}
