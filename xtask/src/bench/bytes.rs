@@ -24,21 +24,21 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
         println!("{:24} {elements:9} {payload:9.2}  {}", case.name, columns(&cells));
         bars.extend(labels.iter().zip(&costs).map(|(label, cost)| cost.bar(case.name, label)));
     }
-    let chart = |section: &str, family: &str| Chart {
-        section: section.into(),
-        title: "bytes of RSS an element".into(),
-        unit: "bytes",
+    let chart = |title: &str, family: &str| Chart {
+        section: "Resident memory".into(),
+        title: title.into(),
+        unit: "bytes an element",
         better: Better::Less,
         axis: "case",
-        base: Base::Series(labels[labels.len() - 1].clone()),
+        base: Base::of(&labels),
         bars: bars.iter().filter(|bar| bar.group.starts_with(family)).cloned().collect(),
     };
     let mut charts = vec![
-        chart("Strings", "str_"),
-        chart("Lists", "list_ids"),
-        chart("Lists of integers", "list_ints"),
-        chart("Lists of words", "list_words"),
-        chart("Lists of 2.5 KB", "list_blobs"),
+        chart("strings", "str_"),
+        chart("lists of ids", "list_ids"),
+        chart("lists of integers", "list_ints"),
+        chart("lists of words", "list_words"),
+        chart("lists of 2.5 KB elements", "list_blobs"),
     ];
     charts.retain(|chart| !chart.bars.is_empty());
     Ok(Part {

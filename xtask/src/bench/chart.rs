@@ -18,6 +18,14 @@ pub(crate) enum Base {
     Group(String),
 }
 
+impl Base {
+    /// The newest Redis among the servers, else the last of them: peers stand in the order of their versions.
+    pub(crate) fn of(labels: &[String]) -> Base {
+        let redis = labels.iter().rev().find(|label| label.starts_with("redis"));
+        Base::Series(redis.or(labels.last()).cloned().unwrap_or_default())
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chart {
     /// Charts of one section stand side by side.
@@ -97,6 +105,13 @@ pub(crate) fn example() -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_against_the_newest_redis() {
+        let labels = ["sardine", "redis 7.0.15", "redis 8.0.2", "valkey 8.1.1"].map(String::from);
+        assert_eq!(Base::of(&labels), Base::Series("redis 8.0.2".into()));
+        assert_eq!(Base::of(&labels[..1]), Base::Series("sardine".into()));
+    }
 
     #[test]
     fn a_chart_keeps_its_bars_and_their_parts() {

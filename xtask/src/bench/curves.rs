@@ -48,12 +48,12 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
             }
         }
         charts.push(Chart {
-            section: format!("A list of {}", curve.name),
-            title: "bytes of RSS an element".into(),
-            unit: "bytes",
+            section: "One list".into(),
+            title: curve.name.into(),
+            unit: "bytes of RSS an element",
             better: Better::Less,
             axis: "list-max-listpack-size",
-            base: Base::Series(labels[labels.len() - 1].clone()),
+            base: Base::of(&labels),
             bars,
         });
     }

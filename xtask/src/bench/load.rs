@@ -236,7 +236,7 @@ fn draw(test: &str, labels: &[String], rows: &[(u32, Vec<Sample>)]) -> Vec<Chart
             unit: figure.unit,
             better: figure.better,
             axis: "depth",
-            base: Base::Series(labels[labels.len() - 1].clone()),
+            base: Base::of(labels),
             bars: rows.iter().flat_map(of_row).collect(),
         }
     };

@@ -32,7 +32,10 @@ function short(value) {
   if (size >= 100) return value.toFixed(0);
   return String(Number(value.toPrecision(3)));
 }
-const percent = (value) => (value > 0 ? "+" : "") + (Math.abs(value) >= 0.1 ? (value * 100).toFixed(0) : (value * 100).toFixed(1)) + "%";
+function percent(value) {
+  if (Math.abs(value) < 1e-9) return "0%";
+  return (value > 0 ? "+" : "") + (value * 100).toFixed(Math.abs(value) >= 0.1 ? 0 : 1) + "%";
+}
 
 function baseOf(chart, bar) {
   const { by, name } = chart.base;
@@ -61,7 +64,7 @@ function draw(chart, opened, open) {
   const groups = unique(chart.bars.map((bar) => bar.group));
   const series = unique(chart.bars.map((bar) => bar.series));
   const isWide = groups.length * series.length > 40;
-  const W = isWide ? 1100 : 480, H = 230, left = 46, right = 8, top = 14, bottom = 34;
+  const W = isWide ? 1100 : 480, H = 230, left = 54, right = 8, top = 14, bottom = 34;
   const values = chart.bars.map((bar) => shown(chart, bar)).filter(Number.isFinite);
   const high = Math.max(0, ...values) || (scale === "real" ? 1 : 0.01), low = Math.min(0, ...values);
   const y = (value) => top + (high - value) / (high - low || 1) * (H - top - bottom);
@@ -71,7 +74,7 @@ function draw(chart, opened, open) {
     svg.append(make("line", { class: Math.abs(at) < 1e-12 ? "zero" : "rule", x1: left, x2: W - right, y1: y(at), y2: y(at) }));
     svg.append(make("text", { x: left - 5, y: y(at) + 4, "text-anchor": "end" }, written(at)));
   }
-  const step = (W - left - right) / groups.length, gap = Math.min(14, step * 0.18), width = (step - gap) / series.length;
+  const step = (W - left - right) / groups.length, width = Math.min(46, step * 0.84 / series.length), gap = step - width * series.length;
   groups.forEach((group, g) => {
     const x = left + g * step + gap / 2;
     series.forEach((name, s) => {
@@ -127,7 +130,7 @@ function figure(chart) {
     const series = unique(chart.bars.map((bar) => bar.series));
     const legend = make("div", { class: "legend" });
     series.forEach((name) => legend.append(make("span", {}, make("i", { style: `background:${colour(name)}` }), name)));
-    const unit = scale === "real" ? `${chart.unit}, ${chart.better} is better` : `change against ${chart.base.name}, ${chart.better} is better`;
+    const unit = scale === "real" ? `${chart.unit}, ${chart.better} is better` : `vs ${chart.base.name}, ${chart.better} is better`;
     node.replaceChildren(make("figcaption", {}, chart.title, make("span", {}, unit)), draw(chart, opened, open), legend);
     if (opened && opened.parts.length) node.append(openedPanel(chart, opened, () => open(opened)));
   }

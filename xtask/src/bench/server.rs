@@ -53,7 +53,7 @@ impl Spec {
 const UNPACKED: [(&str, &str, &str); 2] =
     [("redis-8.0.2", "redis-server", "redis"), ("valkey-8.1.1", "valkey-server", "valkey")];
 
-/// Processor time of all threads of a server, or of one request.
+/// Processor time between two readings, or of one request of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cpu {
     pub(crate) user_us: f64,
@@ -61,12 +61,26 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    pub(crate) fn since(self, before: Cpu) -> Cpu {
-        Cpu { user_us: self.user_us - before.user_us, system_us: self.system_us - before.system_us }
-    }
-
     pub(crate) fn per(self, requests: u64) -> Cpu {
         Cpu { user_us: self.user_us / requests as f64, system_us: self.system_us / requests as f64 }
+    }
+}
+
+/// What the kernel has counted for a process so far: its time exactly, and how it divides by ticks of 10 ms.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CpuReading {
+    us: f64,
+    user_ticks: f64,
+    system_ticks: f64,
+}
+
+impl CpuReading {
+    /// The time is exact; in what is shorter than some ticks, its division is a guess.
+    pub(crate) fn since(self, before: CpuReading) -> Cpu {
+        let (us, user) = (self.us - before.us, self.user_ticks - before.user_ticks);
+        let ticks = user + self.system_ticks - before.system_ticks;
+        let share = if ticks > 0.0 { user / ticks } else { 0.5 };
+        Cpu { user_us: us * share, system_us: us * (1.0 - share) }
     }
 }
 
@@ -125,13 +139,11 @@ impl Server {
         text.split(' ').nth(1).and_then(|p| p.parse::<u64>().ok()).unwrap_or(0) * 4096
     }
 
-    /// Its processor time: exact in sum; the kernel divides it into the two by ticks of 10 ms.
-    pub(crate) fn cpu(&self) -> Cpu {
+    /// Its processor time so far.
+    pub(crate) fn cpu(&self) -> CpuReading {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
-        let (user, system) = ticks(&stat);
-        let share = if user + system > 0.0 { user / (user + system) } else { 1.0 };
-        let sum = self.cpu_us();
-        Cpu { user_us: sum * share, system_us: sum * (1.0 - share) }
+        let (user_ticks, system_ticks) = ticks(&stat);
+        CpuReading { us: self.cpu_us(), user_ticks, system_ticks }
     }
 
     /// Waits until it has ended by itself.
@@ -172,6 +184,14 @@ fn free_port() -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_between_readings_is_divided_as_the_ticks_between_them_are() {
+        let before = CpuReading { us: 1_000.0, user_ticks: 90.0, system_ticks: 10.0 };
+        let after = CpuReading { us: 5_000.0, user_ticks: 91.0, system_ticks: 13.0 };
+        assert_eq!(after.since(before), Cpu { user_us: 1_000.0, system_us: 3_000.0 });
+        assert_eq!(before.since(before), Cpu::default());
+    }
 
     #[test]
     fn processor_time_is_read_behind_a_name_with_parentheses() {
