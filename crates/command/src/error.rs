@@ -175,6 +175,9 @@ impl Error {
     pub fn same_key() -> Error {
         fixed("ERR source and destination objects are the same")
     }
+    pub fn novalues_without_hash() -> Error {
+        fixed("ERR NOVALUES option can only be used in HSCAN")
+    }
     pub fn invalid_cursor() -> Error {
         fixed("ERR invalid cursor")
     }

@@ -258,43 +258,6 @@ fn a_value_moves_to_another_key_with_its_deadline_and_replaces_what_was_there() 
 }
 
 #[test]
-fn a_copy_lies_where_its_source_does_until_one_of_them_is_written() {
-    let (keyspace, settings) = (keyspace(4), Settings::default());
-    let text = "x".repeat(3000);
-    set(&keyspace, "a", &text, Expiry::At(Millis(NOW.0 + 500)));
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[b"a", b"b"]);
-    let copies = [keys[1], keys[1].in_db(9)];
-    for key in &copies {
-        let value = view.copy(&keys[0]).expect("it is there");
-        view.put_taken(key, value);
-    }
-    let mut place = |key: &Key<'_>| match view.string(key) {
-        Ok(Some(base::Item::Bytes(bytes))) => bytes.as_ptr_range(),
-        other => panic!("{other:?}"),
-    };
-    assert!(copies.iter().all(|key| place(key) == place(&keys[0])));
-    view.append(&copies[0], b"y").expect("a string");
-    view.remove(&keys[0]);
-    let mut read = |key: Key<'_>| view.string(&key).expect("a string").map(|item| item.len());
-    assert_eq!([keys[0], copies[0], copies[1]].map(&mut read), [None, Some(3001), Some(3000)]);
-    assert_eq!(view.deadline(&copies[1]), Some(Deadline::At(Millis(NOW.0 + 500))));
-    drop(view);
-    assert_eq!((keyspace.volatile(0, NOW), keyspace.volatile(9, NOW)), ((1, 500), (1, 500)));
-}
-
-#[test]
-fn what_a_copy_still_holds_is_no_garbage_and_the_last_owner_leaves_it() {
-    let keyspace = keyspace(0);
-    set(&keyspace, "text", &"x".repeat(4 << 20), Expiry::Clear);
-    let settings = Settings::default();
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[b"text", b"copy"]);
-    let value = view.copy(&keys[0]).expect("it is there");
-    view.put_taken(&keys[1], value);
-    assert!(view.remove(&keys[0]) && view.take_garbage().is_empty());
-    assert!(view.remove(&keys[1]) && view.take_garbage().len() == 1);
-}
-
-#[test]
 fn swapped_databases_keep_their_deadlines_and_expire_on_time() {
     let (keyspace, settings) = (keyspace(3), Settings::default());
     for n in 0..200_u32 {

@@ -13,6 +13,8 @@
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
 //! | `evict.rs` | which key goes when memory is short |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
+#[cfg(test)]
+mod copy_tests;
 mod entry;
 mod evict;
 #[cfg(test)]
@@ -30,6 +32,8 @@ mod listpack;
 mod model;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod scan_tests;
 mod settings;
 mod shard;
 mod string;

@@ -145,6 +145,9 @@ fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
     let mut filter = Filter { pattern: None, kind: None, count: 10 };
     let mut words = call.args.iter_from(2);
     while let Some(word) = words.next() {
+        if is_word(word, "NOVALUES") {
+            return Err(Error::novalues_without_hash());
+        }
         let value = words.next().ok_or_else(Error::syntax)?;
         if is_word(word, "COUNT") {
             let count = int(value)?;
