@@ -87,8 +87,11 @@ pub(crate) struct Counters {
     /// Receives that brought something, and times that replies were handed on to be sent.
     pub(crate) reads: Count,
     pub(crate) writes: Count,
-    /// Turns of the event loop.
+    /// Turns of the event loop, and what they took, waiting for events left out, as the meter counts.
     pub(crate) turns: Count,
+    pub(crate) turn_ticks: Count,
+    /// Clients whose command waits until a time.
+    pub(crate) timed_waits: AtomicU64,
     /// What removing keys past their deadlines took, and how often it stopped before it was done.
     pub(crate) expire_ns: Count,
     pub(crate) expire_stops: Count,
@@ -112,6 +115,8 @@ impl Counters {
             reads: Count::default(),
             writes: Count::default(),
             turns: Count::default(),
+            turn_ticks: Count::default(),
+            timed_waits: AtomicU64::new(0),
             expire_ns: Count::default(),
             expire_stops: Count::default(),
             errors: Mutex::default(),
@@ -137,7 +142,10 @@ impl Counters {
     fn reset(&self) {
         self.commands.iter().for_each(CommandCounts::reset);
         let counts = [&self.bytes_in, &self.bytes_out, &self.reads, &self.writes, &self.turns];
-        counts.into_iter().chain([&self.expire_ns, &self.expire_stops]).for_each(Count::reset);
+        counts
+            .into_iter()
+            .chain([&self.turn_ticks, &self.expire_ns, &self.expire_stops])
+            .for_each(Count::reset);
         self.errors().clear();
     }
 }
@@ -177,6 +185,17 @@ impl AllCounters {
     /// One of the counters, over all workers.
     pub(crate) fn sum(&self, of: fn(&Counters) -> &Count) -> u64 {
         self.0.iter().map(|worker| of(worker).load()).sum()
+    }
+
+    /// What all commands took.
+    pub(crate) fn command_time_ns(&self) -> u64 {
+        let ticks = self.0.iter().flat_map(|w| &w.commands).map(|c| c.ticks.load()).sum();
+        Meter::new().ns(ticks)
+    }
+
+    /// What the turns of all event loops took.
+    pub(crate) fn turn_time_ns(&self) -> u64 {
+        Meter::new().ns(self.sum(|worker| &worker.turn_ticks))
     }
 
     pub(crate) fn bytes_in(&self) -> u64 {

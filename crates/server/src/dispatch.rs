@@ -108,6 +108,10 @@ impl<'s> Executor<'s> {
         self.counters
     }
 
+    pub(crate) fn meter(&self) -> Meter {
+        self.meter
+    }
+
     pub(crate) fn now(&self) -> Millis {
         self.now
     }

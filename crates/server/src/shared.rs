@@ -131,6 +131,8 @@ pub(crate) struct Stats {
     pub(crate) input_bytes_per_second: AtomicU64,
     pub(crate) output_bytes_per_second: AtomicU64,
     pub(crate) turns_per_second: AtomicU64,
+    /// What a turn of an event loop took lately.
+    pub(crate) turn_us: AtomicU64,
     /// The largest buffers of the last seconds.
     pub(crate) recent_input_peak: AtomicU64,
     pub(crate) recent_output_peak: AtomicU64,

@@ -105,18 +105,10 @@ fn clients(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("client_recent_max_output_buffer", stats.recent_output_peak.load(Relaxed));
     let parked = shared.clients().values().filter(|card| card.is_parked.load(Relaxed)).count();
     report.field("blocked_clients", parked);
-    report.fields(
-        &[
-            "tracking_clients",
-            "pubsub_clients",
-            "watching_clients",
-            "clients_in_timeout_table",
-            "total_watched_keys",
-            "total_blocking_keys",
-            "total_blocking_keys_on_nokey",
-        ],
-        0,
-    );
+    report.fields(&["tracking_clients", "pubsub_clients", "watching_clients"], 0);
+    let timed: u64 = shared.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum();
+    report.field("clients_in_timeout_table", timed);
+    report.fields(&["total_watched_keys", "total_blocking_keys", "total_blocking_keys_on_nokey"], 0);
 }
 
 fn memory(report: &mut Report, shared: &Shared, _: Millis) {
@@ -252,7 +244,10 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report
         .field("client_output_buffer_limit_disconnections", stats.output_limit_disconnections.load(Relaxed));
     report.field("eventloop_cycles", counters.sum(|worker| &worker.turns));
+    report.field("eventloop_duration_sum", counters.turn_time_ns() / 1000);
+    report.field("eventloop_duration_cmd_sum", counters.command_time_ns() / 1000);
     report.field("instantaneous_eventloop_cycles_per_sec", stats.turns_per_second.load(Relaxed));
+    report.field("instantaneous_eventloop_duration_usec", stats.turn_us.load(Relaxed));
     report.field("acl_access_denied_auth", stats.logins_denied.load(Relaxed));
     report.fields(&["acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"], 0);
 }

@@ -22,6 +22,10 @@ impl Waits {
         }
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// When the next one stops.
     pub(super) fn due(&self) -> Option<Millis> {
         self.0.first().map(|(until_ms, _)| Millis(*until_ms))

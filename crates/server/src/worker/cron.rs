@@ -129,6 +129,7 @@ struct Totals {
     bytes_in: u64,
     bytes_out: u64,
     turns: u64,
+    turn_ns: u64,
 }
 
 impl Rates {
@@ -139,6 +140,7 @@ impl Rates {
             bytes_in: counters.bytes_in(),
             bytes_out: counters.bytes_out(),
             turns: counters.sum(|worker| &worker.turns),
+            turn_ns: counters.turn_time_ns(),
         };
         let before = std::mem::replace(&mut self.before, totals);
         let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms.max(1) as u64;
@@ -147,6 +149,7 @@ impl Rates {
             bytes_in: rate(totals.bytes_in, before.bytes_in),
             bytes_out: rate(totals.bytes_out, before.bytes_out),
             turns: rate(totals.turns, before.turns),
+            turn_ns: rate(totals.turn_ns, before.turn_ns),
         };
         self.next = (self.next + 1) % RATE_SAMPLES;
         self.publish(shared);
@@ -157,6 +160,8 @@ impl Rates {
         shared.stats.ops_per_second.store(mean(|t| t.commands), Relaxed);
         shared.stats.input_bytes_per_second.store(mean(|t| t.bytes_in), Relaxed);
         shared.stats.output_bytes_per_second.store(mean(|t| t.bytes_out), Relaxed);
-        shared.stats.turns_per_second.store(mean(|t| t.turns), Relaxed);
+        let turns = mean(|t| t.turns);
+        shared.stats.turns_per_second.store(turns, Relaxed);
+        shared.stats.turn_us.store(mean(|t| t.turn_ns) / turns.max(1) / 1000, Relaxed);
     }
 }

@@ -28,7 +28,7 @@ use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
-use net::{CloseWhen, ConnId, Engine, Event};
+use net::{CloseWhen, ConnId, Engine, Event, Tick};
 use park::Parked;
 use resp::{Limits, Parser, Reply};
 use std::collections::BTreeMap;
@@ -110,12 +110,20 @@ impl<'s> Worker<'s> {
                 return;
             }
             self.executor.set_now(self.clock.now());
-            self.executor.counters().turns.add(1);
+            let start = self.executor.meter().read();
             self.handle(&mut events);
             self.serve();
             self.tend();
+            self.count_turn(start);
         }
         self.wind_up(events);
+    }
+
+    fn count_turn(&self, start: Tick) {
+        let counters = self.executor.counters();
+        counters.turns.add(1);
+        counters.turn_ticks.add(self.executor.meter().read().since(start));
+        counters.timed_waits.store(self.waits.count(), Relaxed);
     }
 
     fn sleep(&self) -> Option<Duration> {
