@@ -237,6 +237,18 @@ impl Config {
         setting::find(name.as_bytes()).map(|s| s.render(self))
     }
 
+    /// What differs from its default, a line each, without what is secret: for crash reports.
+    pub(crate) fn told_in_reports(&self) -> String {
+        const SECRETS: &[&str] =
+            &["masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"];
+        let defaults = Config::default();
+        let differs =
+            |s: &&setting::Setting| !SECRETS.contains(&s.name) && s.render(self) != s.render(&defaults);
+        let line =
+            |s: &setting::Setting| format!("{} {}\n", s.name, String::from_utf8_lossy(&s.render(self)));
+        setting::all().filter(differs).map(line).collect()
+    }
+
     /// Sets one setting as a line of the file would, start-only ones included.
     pub fn set(&mut self, name: &str, value: &[u8]) -> Result<(), ConfigError> {
         let found = setting::find(name.as_bytes())

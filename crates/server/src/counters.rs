@@ -84,6 +84,8 @@ pub(crate) struct Counters {
     pub(crate) output_peak: AtomicU64,
     /// What batches are received into, parsed and answered in.
     pub(crate) batch_bytes: AtomicU64,
+    /// The client whose turn it is or was last, for a crash report; noted once a turn.
+    pub(crate) serving: AtomicU64,
     /// Receives that brought something, and times that replies were handed on to be sent.
     pub(crate) reads: Count,
     pub(crate) writes: Count,
@@ -112,6 +114,7 @@ impl Counters {
             input_peak: AtomicU64::new(0),
             output_peak: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),
+            serving: AtomicU64::new(0),
             reads: Count::default(),
             writes: Count::default(),
             turns: Count::default(),

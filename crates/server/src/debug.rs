@@ -41,6 +41,7 @@ struct Sub {
 }
 
 const SUBS: &[Sub] = &[
+    Sub { name: "ASSERT", args: 2..=2, run: crate::crash::assert },
     Sub { name: "CHANGE-REPL-ID", args: 2..=2, run: change_replication_id },
     Sub { name: "CLIENT-EVICTION", args: 2..=2, run: client_eviction },
     Sub { name: "DICT-RESIZING", args: 3..=3, run: change_nothing },
@@ -53,11 +54,13 @@ const SUBS: &[Sub] = &[
     Sub { name: "LISTPACK", args: 3..=3, run: structure::listpack },
     Sub { name: "LOG", args: 3..=3, run: log },
     Sub { name: "OBJECT", args: 3..=3, run: structure::object },
+    Sub { name: "PANIC", args: 2..=2, run: crate::crash::panic },
     Sub { name: "PAUSE-CRON", args: 3..=3, run: pause_cron },
     Sub { name: "POPULATE", args: 3..=5, run: populate::populate },
     Sub { name: "PROTOCOL", args: 3..=3, run: protocol::protocol },
     Sub { name: "QUICKLIST", args: 3..=4, run: structure::quicklist },
     Sub { name: "QUICKLIST-PACKED-THRESHOLD", args: 3..=3, run: packed_threshold },
+    Sub { name: "SEGFAULT", args: 2..=2, run: crate::crash::segfault },
     Sub { name: "SET-ACTIVE-EXPIRE", args: 3..=3, run: set_active_expire },
     Sub { name: "SLEEP", args: 3..=3, run: sleep },
     Sub { name: "STRINGMATCH-TEST", args: 2..=2, run: stringmatch_test },
@@ -172,6 +175,8 @@ fn help(call: &mut ServerCall<'_>) -> Done {
 }
 
 const HELP: &[&str] = &[
+    "ASSERT",
+    "    Stop the server by an assertion that fails.",
     "CHANGE-REPL-ID",
     "    Give the server a new replication id.",
     "CLIENT-EVICTION",
@@ -194,6 +199,8 @@ const HELP: &[&str] = &[
     "    Write <message> to the log.",
     "OBJECT <key>",
     "    Show how the value at <key> is stored.",
+    "PANIC",
+    "    Stop the server as a fault of its own would.",
     "PAUSE-CRON <0|1>",
     "    Stop what the server does by itself ten times a second.",
     "POPULATE <count> [<prefix>] [<size>]",
@@ -205,6 +212,8 @@ const HELP: &[&str] = &[
     "    Write to the log how the value is stored, if its encoding is quicklist.",
     "QUICKLIST-PACKED-THRESHOLD <size>",
     "    Accepted: elements of any size are stored alike.",
+    "SEGFAULT",
+    "    Stop the server by the signal of a fault in memory.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Whether keys past their time go by themselves (1) or when looked at (0).",
     "SLEEP <seconds>",

@@ -6,6 +6,8 @@ mod report;
 mod sections;
 mod system;
 
+pub(crate) use system::resident_bytes;
+
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Flags, Group};
 use report::Report;

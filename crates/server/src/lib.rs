@@ -12,6 +12,7 @@ mod commandlog;
 mod config;
 mod connection;
 mod counters;
+mod crash;
 mod debug;
 mod dispatch;
 mod evict;
@@ -49,6 +50,7 @@ pub use config::{
     Allow, Bind, Config, ConfigError, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source, Tracking,
     sample_file, settings_reference,
 };
+pub use crash::report_crashes;
 pub use grammar::{Grammar, grammars};
 pub use log::Log;
 pub use open_files::make_room;

@@ -113,6 +113,17 @@ impl Log {
         }
     }
 
+    /// Text as it is, whatever the level; whether it was written. For a server that crashes: it waits for nobody, and
+    /// a log that this thread was just writing to is passed by.
+    pub(crate) fn emergency(&self, text: &str) -> bool {
+        let output = self.output.try_lock();
+        match output.as_deref() {
+            Ok(Output::File(path)) => open_file(path).and_then(|mut f| f.write_all(text.as_bytes())).is_ok(),
+            Ok(Output::Stdout) => std::io::stdout().write_all(text.as_bytes()).is_ok(),
+            Ok(Output::Nowhere) | Err(_) => std::io::stderr().write_all(text.as_bytes()).is_ok(),
+        }
+    }
+
     fn time(&self, format: &str) -> String {
         let now =
             jiff::Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

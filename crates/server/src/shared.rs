@@ -157,6 +157,11 @@ impl Shared {
         Arc::clone(&self.in_force.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The same, unless it is being changed at this moment.
+    pub(crate) fn try_config(&self) -> Option<Arc<Config>> {
+        self.in_force.config.try_read().ok().map(|config| Arc::clone(&config))
+    }
+
     /// Grows with every change of the configuration; workers compare it once a batch.
     pub(crate) fn config_version(&self) -> u64 {
         self.in_force.version.load(Ordering::Acquire)

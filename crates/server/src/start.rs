@@ -117,6 +117,7 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
     let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
     let (shared, engines) = share(config, clock, log, &listeners, engines, background)?;
+    crate::crash::note_server(&shared);
     shared.log.notice("Server initialized");
     let mut running = Running {
         addresses: shared.addresses.clone(),
@@ -286,5 +287,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 fn spawn(shared: &Arc<Shared>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let name = format!("sardine-{index}");
-    std::thread::Builder::new().name(name).spawn(move || Worker::new(&shared, index, engine).run())
+    std::thread::Builder::new().name(name).spawn(move || {
+        crate::crash::note_worker(&shared, index);
+        Worker::new(&shared, index, engine).run();
+    })
 }

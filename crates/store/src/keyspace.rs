@@ -147,6 +147,12 @@ impl Keyspace {
         self.seed.hash(key)
     }
 
+    /// The shards that somebody holds at this moment, for a crash report.
+    pub fn locked(&self) -> Vec<usize> {
+        let is_locked = |cell: &Cell| matches!(cell.0.try_lock(), Err(TryLockError::WouldBlock));
+        (0..self.cells.len()).filter(|index| is_locked(&self.cells[*index])).collect()
+    }
+
     pub(crate) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.cells[index].0.lock().expect("a panic under a shard's lock stops the process")
     }

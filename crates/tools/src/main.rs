@@ -80,6 +80,7 @@ fn serve(source: &Source) -> ExitCode {
         detach::settle();
     }
     config.allocator = allocator::NAME;
+    server::report_crashes();
     match Log::open(&config, Clock::real()) {
         Ok(log) => run(config, log, signals),
         Err(error) => fail(&format!("Can't open the log file: {error}")),

@@ -2,7 +2,7 @@
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 
 /// Resident bytes of this process.
-pub(super) fn resident_bytes() -> u64 {
+pub(crate) fn resident_bytes() -> u64 {
     const PAGE_BYTES: u64 = 4096;
     let pages = std::fs::read_to_string("/proc/self/statm")
         .ok()

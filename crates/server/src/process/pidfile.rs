@@ -1,5 +1,5 @@
 //! `pidfile`: a file with the process's number, there while the server runs.
-use crate::Log;
+use crate::{Config, Log};
 use std::path::{Path, PathBuf};
 
 /// Where it is if the server goes to the background and no setting names one.
@@ -20,6 +20,13 @@ impl PidFile {
                 log.warning(&format!("Failed to write PID file: {}", crate::config::reason(&error)));
                 PidFile(None)
             }
+        }
+    }
+
+    /// What is left of it is removed when a server in the background crashes.
+    pub(crate) fn forget(config: &Config) {
+        if config.daemonize {
+            let _ = std::fs::remove_file(config.pidfile.as_deref().unwrap_or(Path::new(USUAL)));
         }
     }
 

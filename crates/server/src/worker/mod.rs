@@ -241,6 +241,7 @@ impl<'s> Worker<'s> {
         if connection.session.card.is_killed.load(Acquire) || connection.flow == Flow::Closing {
             return;
         }
+        self.executor.counters().serving.store(connection.session.card.id, Relaxed);
         self.reply.protocol = connection.protocol;
         let executed = self.execute(turn);
         let Some(connection) = self.table.at(turn.id) else { return };

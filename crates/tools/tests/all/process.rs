@@ -14,12 +14,17 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it and reads its log until it is ready.
     fn start(name: &str) -> Server {
+        Server::start_with(name, &[])
+    }
+
+    /// Starts it and reads its log until it is ready.
+    fn start_with(name: &str, options: &[&str]) -> Server {
         let socket = std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()));
         let mut child = sardine(&["--port", "0", "--worker-threads", "1", "--save", ""])
             .arg("--unixsocket")
             .arg(&socket)
+            .args(options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -38,6 +43,22 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Sends a line to a server that does not live to answer it.
+    fn provoke(&self, line: &str) {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        stream.write_all(line.as_bytes()).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+
+    /// Waits for the end by a signal: its number and the whole log.
+    fn crash(mut self) -> (Option<i32>, String) {
+        use std::os::unix::process::ExitStatusExt;
+        let status = self.child.wait().unwrap();
+        self.out.read_to_string(&mut self.log).unwrap();
+        let _ = std::fs::remove_file(&self.socket);
+        (status.signal(), std::mem::take(&mut self.log))
     }
 
     /// Waits for the end: the exit status and the whole log.
@@ -97,6 +118,46 @@ fn it_ends_with_zero_on_sigterm() {
     let (status, log) = server.end();
     assert_eq!(status, Some(0));
     assert!(log.contains("Received SIGTERM scheduling shutdown..."), "{log}");
+}
+
+#[test]
+fn a_crash_is_reported_in_the_log_with_what_was_being_done() {
+    for (word, signal, cause) in [
+        ("PANIC", 6, "DEBUG PANIC called (crates/server/src/crash.rs:"),
+        ("ASSERT", 6, "DEBUG ASSERT called"),
+        ("SEGFAULT", 11, "by signal 11"),
+    ] {
+        let server = Server::start_with("crash", &["--requirepass", "geheim"]);
+        server.provoke(&format!("AUTH geheim\r\nCLIENT SETNAME fisher\r\nDEBUG {word}\r\n"));
+        let (by, log) = server.crash();
+        assert_eq!(by, Some(signal), "{word}: {log}");
+        for part in [
+            "\n=== SARDINE BUG REPORT START: ",
+            &format!(" crashed: {cause}"),
+            "\n------ STACK TRACE ------\n   0: ",
+            "\nworker: 0 of 1\ncommand: debug\nclient: id=1 ",
+            " name=fisher ",
+            "\nlocked shards: [] of 256\n",
+            "\nused_memory:",
+            "\n=== SARDINE BUG REPORT END",
+        ] {
+            assert!(log.contains(part), "{word}: {part:?} is not in {log}");
+        }
+        assert!(!log.contains("geheim"), "{log}");
+    }
+}
+
+#[test]
+fn a_crash_report_can_be_turned_off_and_hide_the_client() {
+    let server = Server::start_with("crash-off", &["--crash-log-enabled", "no"]);
+    server.provoke("DEBUG PANIC\r\n");
+    let (by, log) = server.crash();
+    assert_eq!(by, Some(6));
+    assert!(!log.contains("BUG REPORT"), "{log}");
+    let server = Server::start_with("crash-hide", &["--hide-user-data-from-log", "yes"]);
+    server.provoke("CLIENT SETNAME fisher\r\nDEBUG PANIC\r\n");
+    let (_, log) = server.crash();
+    assert!(log.contains("\nclient: id=1 ") && !log.contains("fisher"), "{log}");
 }
 
 #[test]
