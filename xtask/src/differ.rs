@@ -2,7 +2,9 @@
 //! server and the runner, and starts one with the other.
 //!
 //! Options are the runner's: `--requests N`, `--streams N`, `--seed S`, `--peer COMMAND`, `--groups string,list,keys,...`, `--shards N`,
-//! `--workers N`. `--release` builds both as users get them.
+//! `--workers N`. `--release` builds both as users get them. Without `--peer` it is the Redis that `cargo xtask peers` has unpacked, else the
+//! installed one.
+use crate::peers::PEERS;
 use crate::shell::{Outcome, cargo, execute, target_folder};
 
 pub(crate) fn run(args: &[&str]) -> Outcome {
@@ -13,6 +15,10 @@ pub(crate) fn run(args: &[&str]) -> Outcome {
     execute(cargo().args(["build", "--quiet", "--package", "tools"]).args(profile))?;
     let mut runner = cargo();
     runner.args(["run", "--quiet", "--package", "testkit", "--example", "differ"]).args(profile);
-    runner.arg("--").arg("--sardine").arg(target_folder().join(folder).join("sardine")).args(options);
+    runner.arg("--").arg("--sardine").arg(target_folder().join(folder).join("sardine"));
+    if let Some(redis) = PEERS[0].server().filter(|_| !options.contains(&"--peer")) {
+        runner.arg("--peer").arg(redis);
+    }
+    runner.args(options);
     execute(&mut runner)
 }

@@ -8,6 +8,7 @@
 //! | `docs` | writes the generated documents anew |
 //! | `bench NAME [...]` | the measurements behind every figure that is quoted |
 //! | `differ [...]` | random requests to a real redis-server and to Sardine, replies compared |
+//! | `peers` | unpacks the servers to compare with into target/peers |
 //! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
 //! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
 //! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
@@ -16,6 +17,7 @@ mod bench;
 mod differ;
 mod docs;
 mod fuzz;
+mod peers;
 mod sanitize;
 mod setup;
 mod shell;
@@ -25,7 +27,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | differ [...] \
-    | fuzz TARGET SECONDS | asan | valgrind";
+    | peers | fuzz TARGET SECONDS | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["differ", ref rest @ ..] => differ::run(rest),
+        ["peers"] => peers::run(),
         ["fuzz", target, seconds] => fuzz::run(target, seconds),
         ["asan"] => sanitize::asan(),
         ["valgrind"] => sanitize::valgrind(),

@@ -1,7 +1,8 @@
 //! Servers under measurement: started on a free port of the loopback, watched through /proc, ended when dropped.
 
 use super::client::Client;
-use crate::shell::{target, target_folder};
+use crate::peers::{PEERS, Peer};
+use crate::shell::target_folder;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,13 +35,12 @@ impl Spec {
         found.is_ok_and(|s| s.success()).then(|| Spec::peer("redis", "redis-server", threads))
     }
 
-    /// The peers that were unpacked.
+    /// The peers that `cargo xtask peers` has unpacked.
     pub(crate) fn unpacked_peers(threads: usize) -> Vec<Spec> {
-        let spec = |(folder, program, name): &(&str, &str, &str)| {
-            let program = target("peers").join(folder).join(program);
-            program.exists().then(|| Spec::peer(name, &program.display().to_string(), threads))
+        let spec = |peer: &Peer| {
+            peer.server().map(|program| Spec::peer(peer.name, &program.display().to_string(), threads))
         };
-        UNPACKED.iter().filter_map(spec).collect()
+        PEERS.iter().filter_map(spec).collect()
     }
 
     fn peer(name: &str, program: &str, threads: usize) -> Spec {
@@ -48,10 +48,6 @@ impl Spec {
         Spec { name: name.into(), command: command.map(String::from).to_vec() }
     }
 }
-
-/// What `cargo xtask peers` unpacks: the folder, the program in it, what it is called here.
-const UNPACKED: [(&str, &str, &str); 2] =
-    [("redis-8.0.2", "redis-server", "redis"), ("valkey-8.1.1", "valkey-server", "valkey")];
 
 /// Processor time between two readings, or of one request of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
