@@ -85,6 +85,7 @@ struct Run<'o> {
     _theirs: RedisServer,
     differ: Differ,
     request_count: usize,
+    error_count: usize,
     stream_count: usize,
     shown: usize,
     /// What differs, and how often.
@@ -103,6 +104,7 @@ impl<'o> Run<'o> {
             _theirs: theirs,
             differ,
             request_count: 0,
+            error_count: 0,
             stream_count: 0,
             shown: 0,
             subjects: BTreeMap::new(),
@@ -112,6 +114,7 @@ impl<'o> Run<'o> {
     fn play(&mut self, seed: u64) -> Result<(), Box<dyn Error>> {
         let played = self.differ.play(seed)?;
         self.request_count += played.request_count;
+        self.error_count += played.error_count;
         self.stream_count += 1;
         if let Some(difference) = played.difference {
             self.take(seed, &difference)?;
@@ -150,8 +153,10 @@ impl<'o> Run<'o> {
     fn tell_progress(&self) {
         let differing: usize = self.subjects.values().sum();
         eprintln!(
-            "{} requests in {} streams, {differing} streams differ",
-            self.request_count, self.stream_count
+            "{} requests in {} streams, {} % answered by errors, {differing} streams differ",
+            self.request_count,
+            self.stream_count,
+            100 * self.error_count / self.request_count.max(1)
         );
     }
 

@@ -1,6 +1,6 @@
 //! A short run of the differential runner: random streams of requests to a real redis-server, whichever version is
 //! installed, and to a server in this process. `cargo xtask differ` runs it for longer.
-use server::{Clock, Config, Log};
+use server::{Clock, Config, Log, Running};
 use testkit::differ::Differ;
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
@@ -13,17 +13,36 @@ const FIRST_SEED: u64 = 1_000_000;
 #[test]
 fn random_streams_are_answered_as_a_real_redis_server_answers_them() {
     let Some(redis) = RedisServer::start().unwrap() else { return skip_without("redis-server") };
-    let config = Config { shard_bits: 8, worker_threads: 2, ..InProcess::config() };
-    let sardine = server::start(config, Clock::real(), Log::silent()).expect("loopback has a free port");
+    let sardine = sardine(Config::default().databases);
     let differ = Differ::new(sardine.addresses[0].into(), redis.address(), &[]).unwrap();
-    let mut request_count = 0;
+    let (mut request_count, mut error_count) = (0, 0);
     for seed in FIRST_SEED..FIRST_SEED + STREAM_COUNT {
         let played = differ.play(seed).unwrap();
         request_count += played.request_count;
+        error_count += played.error_count;
         if let Some(difference) = played.difference {
             let shortest = differ.shrink(&difference).unwrap();
             panic!("seed {seed}: {} is answered otherwise\n{shortest}", difference.subject);
         }
     }
     assert!(request_count > 5_000, "only {request_count} requests were compared");
+    assert!(
+        error_count * 3 < request_count,
+        "{error_count} of {request_count} were errors, which test little"
+    );
+}
+
+#[test]
+fn a_server_that_answers_otherwise_is_found_and_told_in_a_few_requests() {
+    let (ours, theirs) = (sardine(3), sardine(16));
+    let differ = Differ::new(ours.addresses[0].into(), theirs.addresses[0].into(), &[]).unwrap();
+    let difference = differ.play(1).unwrap().difference.expect("there is no fourth database");
+    let shortest = differ.shrink(&difference).unwrap().to_string();
+    assert!(shortest.lines().count() < 12 && shortest.contains("# Sardine: -ERR"), "{shortest}");
+}
+
+/// With shards and workers enough for their mistakes to show.
+fn sardine(databases: u16) -> Running {
+    let config = Config { shard_bits: 8, worker_threads: 2, databases, ..InProcess::config() };
+    server::start(config, Clock::real(), Log::silent()).expect("loopback has a free port")
 }

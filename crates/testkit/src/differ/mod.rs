@@ -2,7 +2,7 @@
 //! and to Sardine, and every reply must be the same; after a stream so must be all that it left in the keyspaces. A stream
 //! that fails is shrunk to its shortest form and told as a transcript.
 //!
-//! `vocabulary` learns what both servers know, `stream` and `request` draw from it with the pools of `values`, `play` sends and
+//! `vocabulary` learns what both servers know, `focus`, `stream` and `request` draw from it with the pools of `values`, `play` sends and
 //! compares by the rules of `compare`, `shrink` shortens, `told` prints. Commands come from the tables by themselves; those
 //! that cannot be compared are in `excluded`, wanted differences in `exceptions`, and Redis's own changes between its versions
 //! in `versions`, each with its reason.
@@ -11,6 +11,7 @@
 mod compare;
 mod exceptions;
 mod excluded;
+mod focus;
 mod play;
 mod request;
 mod shrink;
@@ -20,7 +21,7 @@ mod values;
 mod versions;
 mod vocabulary;
 
-pub use play::Difference;
+pub use play::{Difference, Played};
 pub use stream::Step;
 pub use vocabulary::Vocabulary;
 
@@ -33,12 +34,6 @@ pub struct Differ {
     ours: Address,
     theirs: Address,
     vocabulary: Vocabulary,
-}
-
-/// A stream that was played.
-pub struct Played {
-    pub request_count: usize,
-    pub difference: Option<Difference>,
 }
 
 impl Differ {
@@ -55,8 +50,7 @@ impl Differ {
 
     pub fn play(&self, seed: u64) -> io::Result<Played> {
         let steps = stream::draw(seed, &self.vocabulary);
-        let difference = self.players().play(&steps)?;
-        Ok(Played { request_count: steps.len(), difference })
+        self.players().play(&steps)
     }
 
     /// The shortest stream found that fails on the same command.

@@ -28,6 +28,15 @@ pub struct Difference {
     pub subject: String,
 }
 
+/// A stream that was played.
+#[derive(Debug, Default)]
+pub struct Played {
+    pub request_count: usize,
+    /// Answers of the peer that were errors: a stream that is mostly wrong tests little.
+    pub error_count: usize,
+    pub difference: Option<Difference>,
+}
+
 /// A server that is gone, or says nothing for a long time, has no answer but this.
 pub(super) type Answer = Result<Value, String>;
 
@@ -40,14 +49,15 @@ pub(super) struct Players<'p> {
 
 impl Players<'_> {
     /// An error is the peer's fault, or the machine's.
-    pub(super) fn play(&self, steps: &[Step]) -> io::Result<Option<Difference>> {
-        match Game::begin(self) {
-            Ok(mut game) => match game.play(steps)? {
-                Some(difference) => Ok(Some(difference)),
-                None => game.compare_keyspaces(),
-            },
-            Err(failure) => failure.outcome(steps),
-        }
+    pub(super) fn play(&self, steps: &[Step]) -> io::Result<Played> {
+        let mut game = match Game::begin(self) {
+            Ok(game) => game,
+            Err(failure) => return Ok(Played { difference: failure.outcome(steps)?, ..Played::default() }),
+        };
+        let difference = game.play(steps)?;
+        let (request_count, error_count) = (game.steps.len(), game.error_count());
+        let difference = if difference.is_none() { game.compare_keyspaces()? } else { difference };
+        Ok(Played { request_count, error_count, difference })
     }
 
     /// The steps only, of which the last ones may be questions about the keyspaces.
@@ -130,6 +140,10 @@ impl<'p> Game<'p> {
             steps: Vec::new(),
             answers: Vec::new(),
         })
+    }
+
+    fn error_count(&self) -> usize {
+        self.answers.iter().filter(|answer| matches!(answer, Value::Line(b'-', _))).count()
     }
 
     fn play(&mut self, steps: &[Step]) -> io::Result<Option<Difference>> {

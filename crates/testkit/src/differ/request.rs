@@ -1,5 +1,6 @@
 //! One random request from a command's grammar: legal mostly, so that it does something; slightly wrong now and then,
 //! because errors are answers too.
+use super::focus::Focus;
 use super::values::{
     self, DOUBLES, INTEGERS, KEY_POOLS, NUMBERS, NUMBERS_KEY, PATTERNS, STRINGS, WRONG_TIMES,
 };
@@ -11,36 +12,19 @@ use server::Grammar;
 /// So many elements at once make a list long enough to leave its keyspace entry, now and then.
 const MANY_MAX: u64 = 600;
 const LONG_MAX: u64 = 700;
-/// Of a hundred requests, so many of the server's own, of CONFIG SET, and of flushes.
-const SERVER_PERCENT: u64 = 10;
 const CONFIG_SET_PERCENT: u64 = 1;
-const FLUSH_PERCENT: u64 = 1;
 
-/// Any request, of any command.
-pub(super) fn any(random: &mut Random, vocabulary: &Vocabulary) -> Vec<Vec<u8>> {
-    let mut request = match random.below(100) {
-        n if n < CONFIG_SET_PERCENT && !vocabulary.settings.is_empty() => config_set(random, vocabulary),
-        n => {
-            let is_server = n < CONFIG_SET_PERCENT + SERVER_PERCENT;
-            let grammar = choose(random, vocabulary, is_server);
-            of(random, vocabulary, grammar)
-        }
+/// Any request that a stream of this focus may have.
+pub(super) fn any(random: &mut Random, focus: &Focus<'_>) -> Vec<Vec<u8>> {
+    let is_setting = random.below(100) < CONFIG_SET_PERCENT && !focus.vocabulary.settings.is_empty();
+    let mut request = if is_setting {
+        config_set(random, focus.vocabulary)
+    } else {
+        let grammar = focus.command(random);
+        of(random, focus, grammar)
     };
     spoil(random, &mut request);
     request
-}
-
-/// Flushes are rare: nothing meets in an empty keyspace.
-fn choose<'v>(random: &mut Random, vocabulary: &'v Vocabulary, is_server: bool) -> &'v Grammar {
-    loop {
-        let index = random.below(vocabulary.grammars.len() as u64) as usize;
-        let grammar = &vocabulary.grammars[index];
-        let has_both = vocabulary.grammars.iter().any(|other| other.is_data != grammar.is_data);
-        let is_rare = grammar.full_name.starts_with("flush") && random.below(100) >= FLUSH_PERCENT * 10;
-        if !is_rare && (!has_both || grammar.is_data != is_server) {
-            return grammar;
-        }
-    }
 }
 
 fn config_set(random: &mut Random, vocabulary: &Vocabulary) -> Vec<Vec<u8>> {
@@ -53,11 +37,11 @@ fn config_set(random: &mut Random, vocabulary: &Vocabulary) -> Vec<Vec<u8>> {
 }
 
 /// A request of this command.
-fn of(random: &mut Random, vocabulary: &Vocabulary, grammar: &Grammar) -> Vec<Vec<u8>> {
+fn of(random: &mut Random, focus: &Focus<'_>, grammar: &Grammar) -> Vec<Vec<u8>> {
     let words = grammar.full_name.to_ascii_uppercase();
     let mut writer = Writer {
         random,
-        vocabulary,
+        focus,
         grammar,
         request: words.split('|').map(|word| word.as_bytes().to_vec()).collect(),
         numkeys: None,
@@ -75,7 +59,7 @@ fn pick(random: &mut Random, pool: &[&'static str]) -> &'static str {
 
 struct Writer<'w> {
     random: &'w mut Random,
-    vocabulary: &'w Vocabulary,
+    focus: &'w Focus<'w>,
     grammar: &'w Grammar,
     request: Vec<Vec<u8>>,
     /// How many keys were announced.
@@ -92,7 +76,7 @@ impl Writer<'_> {
         let is_option = |arg: &Arg| arg.optional && (arg.token.is_some() || arg.kind == ArgKind::OneOf);
         for part in args.chunk_by(|a, b| is_option(a) && is_option(b)) {
             let mut chosen: Vec<&Arg> = Vec::new();
-            for arg in part.iter().filter(|arg| self.vocabulary.knows(arg)) {
+            for arg in part.iter().filter(|arg| self.focus.vocabulary.knows(arg)) {
                 if !arg.optional || self.one_in(3) {
                     chosen.push(arg);
                 }
@@ -153,7 +137,7 @@ impl Writer<'_> {
 
     /// Two that exclude each other, now and then.
     fn write_one_of(&mut self, arg: &Arg) {
-        let known: Vec<&Arg> = arg.args.iter().filter(|arg| self.vocabulary.knows(arg)).collect();
+        let known: Vec<&Arg> = arg.args.iter().filter(|arg| self.focus.vocabulary.knows(arg)).collect();
         if known.is_empty() {
             return;
         }
@@ -175,13 +159,13 @@ impl Writer<'_> {
 
     /// A whole request as the argument of another.
     fn write_request(&mut self) {
-        let grammar = choose(self.random, self.vocabulary, false);
-        let mut request = of(self.random, self.vocabulary, grammar);
+        let grammar = self.focus.command(self.random);
+        let mut request = of(self.random, self.focus, grammar);
         self.request.append(&mut request);
     }
 
     fn write_setting(&mut self) {
-        let names = &self.vocabulary.readable_settings;
+        let names = &self.focus.vocabulary.readable_settings;
         let count = names.len() as u64;
         match self.random.below(count + 1) {
             n if n < count => self.request.push(names[n as usize].clone().into_bytes()),
@@ -223,7 +207,7 @@ impl Writer<'_> {
     fn push_key(&mut self) {
         let any = KEY_POOLS[self.random.below(KEY_POOLS.len() as u64) as usize];
         let home = values::home(self.grammar.doc.group).filter(|_| self.random.below(4) > 0);
-        self.push_one_of(home.unwrap_or(any));
+        self.push_one_of(self.focus.keys(home.unwrap_or(any)));
     }
 
     fn push_string(&mut self) {

@@ -1,5 +1,6 @@
 //! A stream: requests on a few connections, drawn from one seed. The second connection speaks RESP3, the others RESP2, until a HELLO
 //! in the stream says otherwise.
+use super::focus::Focus;
 use super::vocabulary::Vocabulary;
 use super::{exceptions, excluded, request, versions};
 use base::random::Random;
@@ -29,6 +30,7 @@ impl Step {
 /// The stream of a seed: the same whenever both servers know the same commands.
 pub(super) fn draw(seed: u64, vocabulary: &Vocabulary) -> Vec<Step> {
     let mut random = Random::new(seed);
+    let focus = Focus::draw(&mut random, vocabulary);
     let hello = ["HELLO", "3"].map(|word| word.as_bytes().to_vec());
     let mut steps = vec![Step { connection: 1, request: hello.to_vec() }];
     let mut connection = 0;
@@ -36,7 +38,7 @@ pub(super) fn draw(seed: u64, vocabulary: &Vocabulary) -> Vec<Step> {
         if random.below(8) == 0 {
             connection = random.below(CONNECTIONS.len() as u64) as usize;
         }
-        let request = request::any(&mut random, vocabulary);
+        let request = request::any(&mut random, &focus);
         if may_send(&request, vocabulary) {
             steps.push(Step { connection, request });
         }
