@@ -187,6 +187,13 @@ impl Error {
              switching between policies at runtime LRU and LFU data will take some time to adjust.",
         )
     }
+    pub fn idle_time_not_tracked_but_frequency() -> Error {
+        fixed(
+            "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between \
+             policies at runtime LRU and LFU data will take some time to adjust.",
+        )
+    }
+    /// Redis answers a time under every policy but LFU ones.
     pub fn idle_time_not_tracked() -> Error {
         fixed("ERR Idle time is not tracked")
     }

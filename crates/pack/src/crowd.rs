@@ -23,6 +23,11 @@ impl<'m, V> Crowd<'m, V> {
         self.leaf.count()
     }
 
+    /// The bytes of uses, in the order in which the entries came; none where they are not kept.
+    pub fn uses(&self) -> &'m [u8] {
+        self.leaf.uses()
+    }
+
     /// Entry `index`, in the order in which they came.
     pub fn at(&self, index: usize) -> Found<'m, V> {
         self.leaf.found(self.leaf.slot(index))

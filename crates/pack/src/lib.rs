@@ -25,3 +25,4 @@ pub mod stats;
 mod strings;
 mod tagged;
 mod tree;
+mod varint;

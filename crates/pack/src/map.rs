@@ -13,7 +13,7 @@ pub use crate::order::OrderRange;
 pub use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::tagged::{COUNT_MAX, Draft, NOTE_NONE, Slot, Tagged, joined_note};
-use crate::tree::{Node, Path, Tree};
+use crate::tree::{Held, Node, Path, Tree};
 use base::hash::{Hash, Seed};
 use base::random::Random;
 
@@ -80,6 +80,10 @@ pub struct LeafPlace {
 pub trait Notes<V> {
     /// A leaf with a note was split, and `leaf` is one half, still with the note of the whole: its own note.
     fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, V>>) -> u64;
+    /// The byte of uses that a new entry begins with; None where uses are not kept.
+    fn birth(&self) -> Option<u8> {
+        None
+    }
 }
 
 /// For maps whose leaves have no notes.
@@ -143,6 +147,41 @@ impl<V: Clone> Map<V> {
         let leaf = self.tree.leaf_at(hash.order())?;
         let slot = leaf.find(hash.tag(), key)?;
         Some(leaf.found(slot))
+    }
+
+    /// As `find`, and gives the entry the byte of uses that `next` makes of its old one. Nothing is copied for that: an
+    /// entry that a clone shares stays as it is.
+    #[inline]
+    pub fn find_used(&mut self, hash: Hash, key: &[u8], next: impl FnOnce(u8) -> u8) -> Option<Found<'_, V>> {
+        match self.tree.held_at(hash.order())? {
+            Held::Sole(leaf) if leaf.is_sole() => {
+                let slot = leaf.find(hash.tag(), key)?;
+                leaf.touch(slot, next);
+                Some(leaf.found(slot))
+            }
+            Held::Sole(leaf) => leaf.find(hash.tag(), key).map(|slot| leaf.found(slot)),
+            Held::Shared(leaf) => leaf.find(hash.tag(), key).map(|slot| leaf.found(slot)),
+        }
+    }
+
+    /// The byte of uses of an entry, 0 where it has none.
+    pub fn use_of(&self, hash: Hash, key: &[u8]) -> Option<u8> {
+        let leaf = self.tree.leaf_at(hash.order())?;
+        let slot = leaf.find(hash.tag(), key)?;
+        Some(leaf.uses().get(slot.index).copied().unwrap_or(0))
+    }
+
+    /// Hands the bytes of uses of the leaf that covers `place` to `visit`, unless it has none or a clone shares it. Returns the
+    /// place after that leaf's last, None at the end.
+    pub fn visit_uses(&mut self, place: u32, visit: &mut dyn FnMut(&mut [u8])) -> Option<u32> {
+        let (_, range) = self.tree.seek(place)?;
+        if let Some(Held::Sole(leaf)) = self.tree.held_at(place)
+            && leaf.is_sole()
+            && !leaf.uses().is_empty()
+        {
+            visit(leaf.uses_mut());
+        }
+        range.last.checked_add(1)
     }
 
     /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
@@ -419,6 +458,12 @@ impl<'m, V: Clone> Occupied<'m, V> {
         self.tagged().share_outside(self.slot)
     }
 
+    /// Gives the entry the byte of uses that `next` makes of its old one.
+    pub fn touch(&mut self, next: impl FnOnce(u8) -> u8) {
+        let slot = self.slot;
+        self.tagged_mut().touch(slot, next);
+    }
+
     pub fn set_meta(&mut self, meta: u8) {
         let slot = self.slot;
         self.tagged_mut().set_meta(slot, meta);
@@ -445,7 +490,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
         outside: Option<Shared<V>>,
         notes: &mut impl Notes<V>,
     ) -> Option<Shared<V>> {
-        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline, birth: None });
         let old = self.tagged_mut().replace(slot, &draft, outside);
         self.settle(notes);
         old
@@ -453,7 +498,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
 
     /// Replaces meta and inline payload and leaves the outside value where it is.
     pub fn replace_inline(mut self, meta: u8, inline: &[u8], notes: &mut impl Notes<V>) {
-        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline });
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline, birth: None });
         self.tagged_mut().replace_inline(slot, &draft);
         self.settle(notes);
     }
@@ -494,7 +539,7 @@ impl<'m, V: Clone> Vacant<'m, V> {
     pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<Shared<V>>, notes: &mut impl Notes<V>) {
         let path = self.planted();
         let leaf = self.map.tree.leaf_mut(&path);
-        let draft = Draft { tag: self.hash.tag(), meta, key: self.key, inline };
+        let draft = Draft { tag: self.hash.tag(), meta, key: self.key, inline, birth: notes.birth() };
         leaf.push(&draft, outside);
         let is_over = leaf.is_over();
         self.map.len += 1;

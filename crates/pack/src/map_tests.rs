@@ -368,7 +368,7 @@ fn keys_of_one_place_make_an_oversize_leaf() {
     let mut leaf: Tagged<()> = Tagged::new();
     let keys: Vec<String> = (0..COUNT_MAX * 3).map(|n| format!("same{n:03}")).collect();
     for key in &keys {
-        leaf.push(&Draft { tag: 7, meta: 0, key: key.as_bytes(), inline: b"x" }, None);
+        leaf.push(&Draft { tag: 7, meta: 0, key: key.as_bytes(), inline: b"x", birth: None }, None);
     }
     assert!(leaf.is_over() && leaf.split(|_| 5).is_none());
     for key in &keys {
@@ -428,4 +428,116 @@ fn entries_of_every_length_are_kept() {
             assert!(map.entry_bytes(SEED.hash(&key), &key).unwrap() >= (key_len + inline_len + 4) as u64);
         }
     }
+}
+
+/// What the byte of each key should be.
+type Bytes = BTreeMap<Vec<u8>, u8>;
+
+/// New entries begin with this byte of uses.
+struct Births(Option<u8>);
+
+impl<V> Notes<V> for Births {
+    fn after_split(&mut self, leaf: LeafPlace, _: &mut dyn Iterator<Item = Found<'_, V>>) -> u64 {
+        leaf.note
+    }
+    fn birth(&self) -> Option<u8> {
+        self.0
+    }
+}
+
+/// Puts an entry of some size, and what its byte is expected to be.
+fn put_used(map: &mut Map<Counted>, twin: &mut BTreeMap<Vec<u8>, u8>, key: &[u8], len: usize, birth: u8) {
+    let inline = vec![7; len];
+    match map.entry(&SEED, SEED.hash(key), key) {
+        Entry::Occupied(mut entry) => {
+            entry.touch(|old| old.wrapping_mul(3));
+            let _ = entry.replace(1, &inline, None, &mut Births(Some(birth)));
+            twin.entry(key.to_vec()).and_modify(|byte| *byte = byte.wrapping_mul(3));
+        }
+        Entry::Vacant(entry) => {
+            entry.insert(1, &inline, None, &mut Births(Some(birth)));
+            twin.insert(key.to_vec(), birth);
+        }
+    }
+}
+
+fn uses_of(map: &Map<Counted>) -> BTreeMap<Vec<u8>, u8> {
+    let mut all = BTreeMap::new();
+    map.for_each(&mut |found| {
+        let byte = map.use_of(SEED.hash(found.key), found.key).unwrap();
+        all.insert(found.key.to_vec(), byte);
+    });
+    all
+}
+
+#[test]
+fn every_entry_keeps_its_byte_of_uses_through_all_edits_and_clones_keep_theirs() {
+    for seed in 0..6 {
+        let mut random = Random::new(seed);
+        let (mut map, mut twin): (Map<Counted>, Bytes) = (Map::new(), Bytes::new());
+        let mut held: Option<(Map<Counted>, Bytes)> = None;
+        // Values that make lengths of one byte, of two, and leaves of few entries.
+        let longest = [20, 400, 3000][seed as usize % 3];
+        for step in 0..6000 {
+            let key = format!("k{}", random.below(700)).into_bytes();
+            let hash = SEED.hash(&key);
+            match random.below(8) {
+                0..3 => put_used(&mut map, &mut twin, &key, random.below(longest) as usize, step as u8),
+                3..5 => {
+                    assert_eq!(map.remove(&SEED, hash, &key).is_some(), twin.remove(&key).is_some());
+                }
+                5 => {
+                    assert_eq!(map.evict(&SEED, hash, &key).is_some(), twin.remove(&key).is_some());
+                }
+                6 => {
+                    let is_found = map.find_used(hash, &key, |old| old ^ 0x55).is_some();
+                    let byte = twin.get_mut(&key);
+                    assert_eq!(is_found, byte.is_some());
+                    if let Some(byte) = byte {
+                        let now = map.use_of(hash, &key).unwrap();
+                        assert!(
+                            now == *byte ^ 0x55 || (held.is_some() && now == *byte),
+                            "seed {seed} {step}"
+                        );
+                        *byte = now;
+                    }
+                }
+                _ if random.below(100) == 0 => {
+                    if let Some((old, then)) = held.take() {
+                        assert_eq!(uses_of(&old), then, "seed {seed}: a clone changed");
+                    }
+                    held = (random.below(2) == 0).then(|| (map.clone(), twin.clone()));
+                }
+                _ => {}
+            }
+            if step % 500 == 0 {
+                check(&map);
+                assert_eq!(uses_of(&map), twin, "seed {seed} step {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_column_of_uses_comes_with_a_touch_and_goes_with_an_entry_without() {
+    let mut map: Map<Counted> = Map::new();
+    let put = |map: &mut Map<Counted>, key: &[u8], birth| {
+        let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(key), key) else { panic!() };
+        entry.insert(0, b"v", None, &mut Births(birth));
+    };
+    (0..20).for_each(|n| put(&mut map, format!("k{n}").as_bytes(), None));
+    let uses = |map: &Map<Counted>| map.crowd(0).unwrap().uses().to_vec();
+    let bytes = |map: &Map<Counted>| map.stats().tagged.used_bytes;
+    let plain = bytes(&map);
+    assert!(uses(&map).is_empty());
+    map.visit_uses(0, &mut |_| panic!("there are none"));
+    assert!(map.find_used(SEED.hash(b"k3"), b"k3", |old| old + 9).is_some());
+    assert_eq!(uses(&map).iter().map(|byte| u32::from(*byte)).sum::<u32>(), 9);
+    assert_eq!(bytes(&map), plain + 20, "a byte an entry");
+    assert_eq!(map.visit_uses(0, &mut |uses| uses.fill(5)), None);
+    assert_eq!(map.use_of(SEED.hash(b"k7"), b"k7"), Some(5));
+    put(&mut map, b"x", None);
+    assert!(uses(&map).is_empty());
+    put(&mut map, b"y", Some(3));
+    assert_eq!((uses(&map).len(), uses(&map).last().copied()), (22, Some(3)));
 }

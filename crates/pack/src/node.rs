@@ -176,6 +176,18 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         unsafe { std::slice::from_raw_parts(self.children_start(), self.count()) }
     }
 
+    /// Whether nobody else holds this node.
+    pub(crate) fn is_sole(&self) -> bool {
+        self.header().refs.load(Ordering::Acquire) == 1
+    }
+
+    /// Where a child lies: to be written to only if this node and all above it have one owner.
+    pub(crate) fn child_place(&self, slot: usize) -> *mut Child<O, L> {
+        assert!(slot < self.count(), "child {slot} of {}", self.count());
+        // SAFETY: within the allocation.
+        unsafe { self.children_start().add(slot) }
+    }
+
     /// Marks and children, to be edited: the node is copied first where it is shared.
     pub(crate) fn make_mut(&mut self) -> (&mut [O::Mark], &mut [Child<O, L>]) {
         self.unshare();

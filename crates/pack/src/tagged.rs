@@ -5,12 +5,13 @@
 //! lengths up to its own. Two groups, 32 entries, are one cache line.
 //!
 //! ```text
-//! +------+----------+---------+---------+---------+-- - --+------+---------+---------+---------+
-//! | note | count,   | 16 tags | 16      | 16 tags |       | room | entry 2 | entry 1 | entry 0 |
-//! | u64  | kind u32 |         | lengths |         |       |      |         |         |         |
-//! +------+----------+---------+---------+---------+-- - --+------+---------+---------+---------+
+//! +------+----------+---------+---------+---------+-- - --+------+------+---------+---------+---------+
+//! | note | count,   | 16 tags | 16      | 16 tags |       | uses | room | entry 2 | entry 1 | entry 0 |
+//! | u64  | kind u32 |         | lengths |         |       |      |      |         |         |         |
+//! +------+----------+---------+---------+---------+-- - --+------+------+---------+---------+---------+
 //!
 //! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4 | bit 30 some entry has a pointer
+//!        | bit 31 there are uses: one byte an entry, the caller's, in order of insertion
 //!
 //! entry: +--------------------+------------+-----+----------------+--------------------+
 //!        | meta: 7 bits of    | key length | key | inline payload | pointer, 8 bytes,  |
@@ -20,6 +21,10 @@
 //!
 //! The key `ab` (tag 0x51) with meta 3 and the payload `xyz`, note unset:
 //! `FFFFFFFFFFFFFFFF 01000000 | 51 00*15 | 07 00*15 | room | 03 02 6162 78797A`.
+//!
+//! Uses are a column of their own behind the groups, so that a leaf without them is laid out as if there were no such
+//! thing, and one that has them pays a byte an entry and no padding. A leaf gets the column when an entry that brings a
+//! byte comes, or one of its entries is touched, and loses it when an entry without comes. What has no byte has 0.
 //!
 //! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from 65,536 on.
 //! Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes its key, its payload, and 4 bytes (tag, length,
@@ -31,8 +36,10 @@ use crate::block::{self, Block};
 use crate::node::Leaf;
 use crate::shared::{POINTER_BYTES, Shared};
 use crate::simd::{self, Group, LANES};
+use crate::varint::{read_varint, varint_len, write_varint};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 
 /// A leaf with more entries than this is split.
 pub(crate) const COUNT_MAX: usize = 48;
@@ -60,6 +67,7 @@ const HEAD_BYTES: usize = NOTE_BYTES + 4;
 const COUNT_LIMIT: usize = 1 << 28;
 const WIDTH_SHIFT: u32 = 28;
 const HAS_OUTSIDE: u32 = 1 << 30;
+const HAS_USES: u32 = 1 << 31;
 /// The bit of an entry's meta byte that says that a pointer follows.
 const OUTSIDE: u8 = 0x80;
 
@@ -92,6 +100,8 @@ pub(crate) struct Draft<'d> {
     pub(crate) meta: u8,
     pub(crate) key: &'d [u8],
     pub(crate) inline: &'d [u8],
+    /// The byte that a new entry brings where uses are kept.
+    pub(crate) birth: Option<u8>,
 }
 
 /// The second word of the header.
@@ -101,6 +111,7 @@ struct Kind {
     /// Bytes of a length: 1, 2 or 4.
     width: usize,
     has_outside: bool,
+    has_uses: bool,
 }
 
 impl Kind {
@@ -110,13 +121,15 @@ impl Kind {
             count: word as usize & (COUNT_LIMIT - 1),
             width: 1 << (word >> WIDTH_SHIFT & 3),
             has_outside: word & HAS_OUTSIDE != 0,
+            has_uses: word & HAS_USES != 0,
         }
     }
 
     fn store(self, leaf: &mut [u8]) {
         assert!(self.count < COUNT_LIMIT && matches!(self.width, 1 | 2 | 4));
-        let flag = if self.has_outside { HAS_OUTSIDE } else { 0 };
-        let word = self.count as u32 | self.width.ilog2() << WIDTH_SHIFT | flag;
+        let outside = if self.has_outside { HAS_OUTSIDE } else { 0 };
+        let uses = if self.has_uses { HAS_USES } else { 0 };
+        let word = self.count as u32 | self.width.ilog2() << WIDTH_SHIFT | outside | uses;
         leaf[NOTE_BYTES..HEAD_BYTES].copy_from_slice(&word.to_le_bytes());
     }
 
@@ -129,9 +142,15 @@ impl Kind {
         self.count.div_ceil(LANES)
     }
 
-    /// Header and groups.
+    /// Header, groups and uses.
     fn front_bytes(self) -> usize {
-        HEAD_BYTES + self.groups() * self.group_bytes()
+        self.uses().end
+    }
+
+    /// Where the uses are.
+    fn uses(self) -> Range<usize> {
+        let start = HEAD_BYTES + self.groups() * self.group_bytes();
+        start..start + if self.has_uses { self.count } else { 0 }
     }
 
     fn group_at(self, group: usize) -> usize {
@@ -209,7 +228,7 @@ fn group_of(leaf: &[u8], at: usize) -> &Group {
 impl<V> Tagged<V> {
     /// An empty leaf.
     pub(crate) fn new() -> Tagged<V> {
-        Tagged::with_room(NOTE_NONE, Kind { count: 0, width: 1, has_outside: false }, 1, 0)
+        Tagged::with_room(NOTE_NONE, Kind { count: 0, width: 1, has_outside: false, has_uses: false }, 1, 0)
     }
 
     /// An empty leaf with room for `count` entries of `bytes` together, in the width of `kind`.
@@ -345,7 +364,18 @@ impl<V> Tagged<V> {
 
     /// Bytes that the entry takes in the leaf.
     pub(crate) fn entry_bytes(&self, slot: Slot) -> usize {
-        slot.len + 1 + Kind::of(&self.block).width
+        let kind = Kind::of(&self.block);
+        slot.len + 1 + kind.width + usize::from(kind.has_uses)
+    }
+
+    /// The bytes of all entries, in order of insertion; none where uses are not kept.
+    pub(crate) fn uses(&self) -> &[u8] {
+        &self.block[Kind::of(&self.block).uses()]
+    }
+
+    /// Whether nobody else holds the leaf.
+    pub(crate) fn is_sole(&self) -> bool {
+        self.block.is_sole()
     }
 
     #[inline(always)]
@@ -370,6 +400,9 @@ impl<V: Clone> Tagged<V> {
 
     /// Adds an entry behind all others. The caller has made sure that there is none with this key.
     pub(crate) fn push(&mut self, draft: &Draft<'_>, outside: Option<Shared<V>>) -> Slot {
+        if draft.birth.is_some() != Kind::of(&self.block).has_uses {
+            self.convert(draft.birth.is_some());
+        }
         let pointer = outside.map(Shared::into_bytes);
         let len = entry_len(draft.key, draft.inline, pointer);
         self.reserve(len, 1, len);
@@ -378,8 +411,13 @@ impl<V: Clone> Tagged<V> {
         let back = kind.sum_before(leaf, kind.count) + len;
         let grown = Kind { count: kind.count + 1, has_outside: kind.has_outside | pointer.is_some(), ..kind };
         assert!(grown.front_bytes() + back <= leaf.len(), "an entry has room");
+        let (uses, grown_uses) = (kind.uses(), grown.uses());
         if kind.count.is_multiple_of(LANES) {
-            leaf[kind.front_bytes()..grown.front_bytes()].fill(0);
+            leaf.copy_within(uses.clone(), grown_uses.start);
+            leaf[uses.start..grown_uses.start].fill(0);
+        }
+        if let (true, Some(birth)) = (kind.has_uses, draft.birth) {
+            leaf[grown_uses.end - 1] = birth;
         }
         grown.store(leaf);
         grown.set_lane(leaf, kind.count, draft.tag, len);
@@ -421,7 +459,13 @@ impl<V: Clone> Tagged<V> {
             kind.set_lane(leaf, index, tag, len);
         }
         kind.set_lane(leaf, kind.count - 1, 0, 0);
-        Kind { count: kind.count - 1, ..kind }.store(leaf);
+        let fewer = Kind { count: kind.count - 1, ..kind };
+        if kind.has_uses {
+            let uses = kind.uses();
+            leaf.copy_within(uses.start + slot.index + 1..uses.end, uses.start + slot.index);
+            leaf.copy_within(uses.start..uses.end - 1, fewer.uses().start);
+        }
+        fewer.store(leaf);
         self.shrink();
         // SAFETY: the entry owned the reference, and is gone.
         old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
@@ -432,6 +476,32 @@ impl<V: Clone> Tagged<V> {
         let start = self.block.len() - slot.back;
         let byte = &mut self.make_mut()[start];
         *byte = *byte & OUTSIDE | meta;
+    }
+
+    /// The bytes of all entries, to be changed where they are.
+    pub(crate) fn uses_mut(&mut self) -> &mut [u8] {
+        let uses = Kind::of(&self.block).uses();
+        &mut self.make_mut()[uses]
+    }
+
+    /// The entry was used: gives it the byte that `next` makes of its old one. The slot holds on.
+    #[inline]
+    pub(crate) fn touch(&mut self, slot: Slot, next: impl FnOnce(u8) -> u8) {
+        if !Kind::of(&self.block).has_uses {
+            self.convert(true);
+        }
+        let byte = &mut self.uses_mut()[slot.index];
+        *byte = next(*byte);
+    }
+
+    /// Gives the leaf the column of uses, or takes it off.
+    #[cold]
+    fn convert(&mut self, has_uses: bool) {
+        self.unshare();
+        let kind = Kind { has_uses, ..Kind::of(&self.block) };
+        let mut other = Tagged::with_room(self.note(), kind, kind.count, self.back_bytes().len());
+        Filler::of(&mut other, kind.count).take(self, self.slots());
+        self.abandon(other);
     }
 
     pub(crate) fn inline_mut(&mut self, slot: Slot) -> &mut [u8] {
@@ -497,10 +567,11 @@ impl<V: Clone> Tagged<V> {
             count: mine.count + others.count,
             width: mine.width.max(others.width),
             has_outside: mine.has_outside | others.has_outside,
+            has_uses: mine.has_uses | others.has_uses,
         };
         let bytes = self.back_bytes().len() + other.back_bytes().len();
         let mut joined = Tagged::with_room(joined_note(self.note(), other.note()), kind, kind.count, bytes);
-        let mut filler = Filler::of(&mut joined);
+        let mut filler = Filler::of(&mut joined, kind.count);
         filler.take(self, self.slots());
         filler.take(&other, other.slots());
         other.abandon(Tagged::new());
@@ -515,7 +586,7 @@ impl<V: Clone> Tagged<V> {
         }
         let kind = Kind { width: Kind::width_for(longest), ..Kind::of(&self.block) };
         let mut leaf = Tagged::with_room(self.note(), kind, count, bytes);
-        Filler::of(&mut leaf).take(self, slots);
+        Filler::of(&mut leaf, count).take(self, slots);
         leaf
     }
 
@@ -617,7 +688,7 @@ impl<V: Clone> Tagged<V> {
         let kind = Kind { width: Kind::width_for(len), ..old };
         let more = self.back_bytes().len() + bytes;
         let mut wide = Tagged::with_room(self.note(), kind, kind.count + 1, more);
-        Filler::of(&mut wide).take(self, self.slots());
+        Filler::of(&mut wide, kind.count).take(self, self.slots());
         self.abandon(wide);
     }
 
@@ -729,19 +800,25 @@ struct Filler<'l> {
     /// What is filled so far.
     kind: Kind,
     start: usize,
+    /// Where the uses begin once all has come.
+    uses_start: usize,
 }
 
 impl<'l> Filler<'l> {
-    /// `leaf` is empty and has room for all that is to come, in its width.
-    fn of<V>(leaf: &'l mut Tagged<V>) -> Filler<'l> {
+    /// `leaf` is empty and has room for the `count` entries that are to come, in its width.
+    fn of<V>(leaf: &'l mut Tagged<V>, count: usize) -> Filler<'l> {
         let kind = Kind::of(&leaf.block);
         let leaf = leaf.block.make_mut();
-        Filler { kind, start: leaf.len(), leaf }
+        Filler { kind, start: leaf.len(), uses_start: Kind { count, ..kind }.uses().start, leaf }
     }
 
     fn take<V>(&mut self, from: &Tagged<V>, slots: impl Iterator<Item = Slot>) {
-        let theirs = Kind::of(&from.block);
+        let (theirs, uses) = (Kind::of(&from.block), from.uses());
         for slot in slots {
+            if self.kind.has_uses {
+                let byte = uses.get(slot.index).copied().unwrap_or(0);
+                self.leaf[self.uses_start + self.kind.count] = byte;
+            }
             self.start -= slot.len;
             self.kind.set_lane(self.leaf, self.kind.count, from.block[theirs.tag_at(slot.index)], slot.len);
             self.leaf[self.start..self.start + slot.len].copy_from_slice(from.entry(slot));
@@ -845,41 +922,4 @@ fn write_entry(entry: &mut [u8], draft: &Draft<'_>, pointer: Option<[u8; POINTER
         Some(bytes) => tail.copy_from_slice(&bytes),
         None => assert!(tail.is_empty(), "an entry is as long as it says"),
     }
-}
-
-fn varint_len(n: usize) -> usize {
-    if n < 0x80 { 1 } else { (usize::BITS - n.leading_zeros()).div_ceil(7) as usize }
-}
-
-/// LEB128: 7 bits a byte, the lowest first, the top bit says that more follow. Returns the bytes written.
-fn write_varint(to: &mut [u8], mut n: usize) -> usize {
-    let mut at = 0;
-    while n >= 0x80 {
-        to[at] = n as u8 | 0x80;
-        n >>= 7;
-        at += 1;
-    }
-    to[at] = n as u8;
-    at + 1
-}
-
-/// The number, and the bytes it takes.
-#[inline(always)]
-fn read_varint(from: &[u8]) -> (usize, usize) {
-    if from[0] < 0x80 {
-        return (from[0] as usize, 1);
-    }
-    read_long_varint(from)
-}
-
-#[cold]
-fn read_long_varint(from: &[u8]) -> (usize, usize) {
-    let mut n = 0;
-    for (at, byte) in from.iter().enumerate() {
-        n |= (*byte as usize & 0x7F) << (7 * at);
-        if *byte < 0x80 {
-            return (n, at + 1);
-        }
-    }
-    unreachable!("a length ends within its entry")
 }

@@ -27,6 +27,13 @@ pub(crate) enum Node<'t, O: Order, L: Leaf> {
     Leaf(&'t L),
 }
 
+/// A leaf found by [`Tree::held_at`].
+pub(crate) enum Held<'t, L: Leaf> {
+    Sole(&'t mut L),
+    /// A clone shares it, or a node above it.
+    Shared(&'t L),
+}
+
 pub(crate) struct Tree<O: Order, L: Leaf> {
     /// Initialised unless `height` is 0.
     root: MaybeUninit<Child<O, L>>,
@@ -473,6 +480,29 @@ impl<L: Leaf> Tree<ByHash, L> {
             node = &inner.children()[slot];
         }
         Some((path, bounds))
+    }
+
+    /// The leaf that covers `place`, to be changed where no clone shares the way to it.
+    pub(crate) fn held_at(&mut self, place: u32) -> Option<Held<'_, L>> {
+        let (mut bounds, mut is_sole) = (OrderRange::ALL, true);
+        let height = self.height();
+        self.root()?;
+        let mut node: *mut Child<ByHash, L> = self.root.as_mut_ptr();
+        for _ in 1..height {
+            // SAFETY: only level 0 holds leaves; the child lives as long as the tree, which is borrowed.
+            let inner = unsafe { (*node).inner() };
+            let (slot, inside) = bounds.child(inner.marks(), place);
+            is_sole &= inner.is_sole();
+            (node, bounds) = (inner.child_place(slot), inside);
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf. It is lent for writing only where this tree, borrowed
+        // for writing, is the one owner of every node above it: then nobody else can reach the handle.
+        unsafe {
+            match is_sole {
+                true => Some(Held::Sole((*node).leaf_mut())),
+                false => Some(Held::Shared((*node).leaf())),
+            }
+        }
     }
 
     /// The leaf that covers `place`, to be read.

@@ -76,6 +76,7 @@ impl<'s> Executor<'s> {
     pub(crate) fn new(shared: &'s Shared, worker: usize) -> Executor<'s> {
         let config_version = shared.config_version();
         let config = shared.config();
+        shared.keyspace.tend_uses(shared.clock.now(), &config.store.eviction);
         let seed = shared.random_seed.wrapping_add(worker as u64);
         let meter = Meter::new();
         Executor {
@@ -131,6 +132,8 @@ impl<'s> Executor<'s> {
             self.bounds = Bounds::of(&self.config, &self.meter);
             self.tracked = tracked(&self.config, &self.meter);
             self.bound();
+            // A policy that keeps uses has to begin before the next command.
+            self.shared.keyspace.tend_uses(self.now, &self.config.store.eviction);
         }
     }
 
@@ -256,6 +259,13 @@ impl<'s> Executor<'s> {
         let time_ns = self.meter.ns(self.meter.read().since(start));
         self.shared.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.0 / 1000);
         room
+    }
+
+    /// Keeps what is known of keys' uses true, ten times a second.
+    pub(crate) fn tend_uses(&mut self) {
+        self.begin();
+        self.shared.keyspace.tend_uses(self.now, &self.config.store.eviction);
+        self.end();
     }
 
     /// Between batches: evicts for a moment where memory is over its limit. Whether there is more to do.

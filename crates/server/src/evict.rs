@@ -151,6 +151,10 @@ impl<'s> Ceiling<'s> {
             // No eviction could make room for it.
             return Room::None;
         }
+        if self.shared.keyspace.expiry_rests(now) {
+            // CLIENT PAUSE: the data stands still.
+            return Room::Enough;
+        }
         let mut room = Room::Enough;
         if counted_bytes(self.shared) + coming_bytes > self.limit_bytes {
             room = self.evict(now, coming_bytes);

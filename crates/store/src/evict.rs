@@ -1,7 +1,7 @@
 //! Eviction: which keys go when memory is short, and how one is found without looking at all.
 //!
 //! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A [`Hunter`] looks
-//! over a random leaf or two, some forty candidates for a few cache misses, and takes the entry that the policy
+//! over two or three random leaves, some eighty candidates for a few cache misses, and takes the entry that the policy
 //! can spare best. Where only keys with a deadline may go and few have one, leaves are drawn from the timing wheels, which name those
 //! that hold such keys; for the nearest deadline the wheels are asked outright (`Db::evict_soonest`).
 //!
@@ -11,6 +11,7 @@ use crate::entry::{Large, Meta};
 use crate::expire::NO_DEADLINE;
 use crate::keyspace::NEVER_DUE;
 use crate::shard::{Db, Shard, discard};
+use crate::uses::{Tracking, Uses};
 use crate::{Deadline, Garbage, Keyspace};
 use base::Millis;
 use base::random::Random;
@@ -37,11 +38,14 @@ pub struct Eviction {
     pub policy: Policy,
     /// `maxmemory-samples`
     pub samples: u32,
+    pub lfu_log_factor: u32,
+    /// Minutes until a counter falls by one; 0: never.
+    pub lfu_decay_min: u32,
 }
 
 impl Default for Eviction {
     fn default() -> Eviction {
-        Eviction { policy: Policy::NoEviction, samples: 5 }
+        Eviction { policy: Policy::NoEviction, samples: 5, lfu_log_factor: 10, lfu_decay_min: 1 }
     }
 }
 
@@ -75,10 +79,12 @@ pub enum Catch {
     Nothing,
 }
 
-/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come with one.
-const CANDIDATES_PER_SAMPLE: usize = 8;
-/// Of one shard no more leaves than this are looked at: entries may be large, and few in a leaf.
-const LEAVES_PER_SHARD: usize = 4;
+/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come with a few. They
+/// must come from more than one leaf: were the best of one leaf to go, each leaf would be a cache of its own, and those that get
+/// more keys than others by chance would keep theirs for a shorter time.
+const CANDIDATES_PER_SAMPLE: usize = 16;
+/// So many leaves are looked at even where there are fewer shards.
+const LEAVES_MIN: usize = 8;
 /// Where fewer than one key in so many has a deadline, a random leaf is not worth looking for one.
 const RARE: u64 = 16;
 /// How many leaves may be walked to find one that has.
@@ -100,6 +106,9 @@ struct Candidate {
     key: Vec<u8>,
 }
 
+/// See [`Uses::idle_us`].
+const AHEAD_MS: i64 = 1000;
+
 /// What is gone anyway goes before everything else.
 const SCORE_OVERDUE: u64 = u64::MAX;
 
@@ -109,41 +118,86 @@ impl Hunter {
     }
 
     /// Looks over one leaf of a database.
-    fn look_over(&mut self, crowd: &Crowd<'_, Large>, chase: &Chase, shard: usize, db: u16) {
-        for found in crowd.iter() {
-            let Some(score) = self.score(&found, chase) else { continue };
-            self.seen += 1;
-            if score > self.best.score {
-                self.best.score = score;
-                (self.best.shard, self.best.db) = (shard, db);
-                self.best.key.clear();
-                self.best.key.extend_from_slice(found.key);
+    fn look_over(&mut self, crowd: &Crowd<'_, Large>, chase: &Chase<'_>, shard: usize, db: u16) {
+        let sample = Sample { crowd, shard, db, reads_entries: chase.reads_entries(crowd) };
+        if chase.eviction.policy == Policy::AllkeysRandom {
+            if crowd.len() > 0 {
+                let index = self.random.below(crowd.len() as u64) as usize;
+                self.consider(1, index, &sample, chase);
             }
+            return;
+        }
+        let uses = crowd.uses();
+        for index in 0..crowd.len() {
+            let score = match chase.eviction.policy.tracking() {
+                Tracking::Off => self.random.next_u64() >> 1 | 1,
+                _ => chase.score(uses.get(index).copied().unwrap_or(0)),
+            };
+            self.consider(score, index, &sample, chase);
         }
     }
 
-    /// How well the key can be spared; None if it may not go.
-    fn score(&mut self, found: &Found<'_, Large>, chase: &Chase) -> Option<u64> {
-        match Meta(found.meta).deadline(found.inline) {
-            Deadline::Never if chase.eviction.policy.is_volatile() => None,
-            deadline if deadline.is_past(chase.now) => Some(SCORE_OVERDUE),
-            _ => Some(self.random.next_u64() >> 1 | 1),
+    /// Whether this entry is a better one. Of equals the first stays: it came before the others in its leaf.
+    fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, chase: &Chase<'_>) {
+        let mut score = score;
+        if sample.reads_entries {
+            match deadline(&sample.crowd.at(index)) {
+                Deadline::Never if chase.eviction.policy.is_volatile() => return,
+                deadline if deadline.is_past(chase.now) => score = SCORE_OVERDUE,
+                _ => {}
+            }
+        }
+        self.seen += 1;
+        if score > self.best.score {
+            self.best.score = score;
+            (self.best.shard, self.best.db) = (sample.shard, sample.db);
+            self.best.key.clear();
+            self.best.key.extend_from_slice(sample.crowd.at(index).key);
         }
     }
+}
+
+/// One leaf, and where it is.
+struct Sample<'s> {
+    crowd: &'s Crowd<'s, Large>,
+    shard: usize,
+    db: u16,
+    /// Entries are taken apart only where a deadline can matter: that costs cache misses, a byte of uses does not.
+    reads_entries: bool,
+}
+
+fn deadline(found: &Found<'_, Large>) -> Deadline {
+    Meta(found.meta).deadline(found.inline)
 }
 
 /// What one search goes by.
-struct Chase {
+struct Chase<'k> {
     now: Millis,
     eviction: Eviction,
+    uses: &'k Uses,
 }
 
-impl Chase {
+impl Chase<'_> {
     fn candidates_wanted(&self) -> usize {
         match self.eviction.policy {
             Policy::AllkeysRandom | Policy::VolatileRandom => 1,
             _ => self.eviction.samples as usize * CANDIDATES_PER_SAMPLE,
         }
+    }
+
+    /// How well a key can be spared whose byte of uses this is.
+    fn score(&self, byte: u8) -> u64 {
+        match self.eviction.policy.tracking() {
+            Tracking::Frequency => 1 + u64::from(u8::MAX - byte),
+            // Codes may have begun a little ahead of a clock that stands.
+            _ => self.uses.idle_us(byte, Millis(self.now.0.saturating_add(AHEAD_MS))) as u64 + 1,
+        }
+    }
+
+    /// Whether some entry's deadline decides, because it has one or because it has passed.
+    fn reads_entries(&self, crowd: &Crowd<'_, Large>) -> bool {
+        let is_due = || i64::try_from(crowd.place().note).is_ok_and(|note| note <= self.now.0);
+        self.eviction.policy.is_volatile() || is_due()
     }
 
     /// How many keys of a database may go.
@@ -185,19 +239,23 @@ impl Keyspace {
         eviction: &Eviction,
         garbage: &mut Vec<Garbage>,
     ) -> Catch {
-        let chase = Chase { now, eviction: *eviction };
+        let chase = Chase { now, eviction: *eviction, uses: &self.uses };
         match eviction.policy {
             Policy::NoEviction => Catch::Nothing,
             Policy::VolatileTtl => self.evict_soonest(now, garbage),
-            _ => self.hunt(hunter, &chase, garbage),
+            _ => {
+                let catch = self.hunt(hunter, &chase, garbage);
+                self.note_eviction(now, eviction);
+                catch
+            }
         }
     }
 
-    fn hunt(&self, hunter: &mut Hunter, chase: &Chase, garbage: &mut Vec<Garbage>) -> Catch {
+    fn hunt(&self, hunter: &mut Hunter, chase: &Chase<'_>, garbage: &mut Vec<Garbage>) -> Catch {
         (hunter.best.score, hunter.seen) = (0, 0);
         let first = hunter.random.below(self.shards() as u64) as usize;
         let mut is_any_held = false;
-        for n in 0..self.shards() {
+        for n in 0..self.shards().max(LEAVES_MIN) {
             let index = (first + n) % self.shards();
             let Some(mut shard) = self.try_shard(index) else {
                 is_any_held = true;
@@ -229,7 +287,7 @@ impl Keyspace {
         &self,
         shard: &mut MutexGuard<'_, Shard>,
         hunter: &Hunter,
-        chase: &Chase,
+        chase: &Chase<'_>,
         garbage: &mut Vec<Garbage>,
     ) -> Catch {
         let Candidate { db, key, .. } = &hunter.best;
@@ -265,27 +323,22 @@ impl Keyspace {
     }
 }
 
-/// Looks over a leaf or some of the shard's databases, each with the chance of its share of the keys that may go.
-fn search(shard: &Shard, hunter: &mut Hunter, chase: &Chase) {
+/// Looks over a leaf of one of the shard's databases, each with the chance of its share of the keys that may go.
+fn search(shard: &Shard, hunter: &mut Hunter, chase: &Chase<'_>) {
     let eligible: u64 = shard.dbs().map(|db| chase.eligible(db)).sum();
     if eligible == 0 {
         return;
     }
-    for _ in 0..LEAVES_PER_SHARD {
-        let mut nth = hunter.random.below(eligible);
-        let chosen = shard.dbs().enumerate().find(|(_, db)| {
-            let keys = chase.eligible(db);
-            let is_here = nth < keys;
-            nth = nth.saturating_sub(keys);
-            is_here
-        });
-        let Some((number, db)) = chosen else { return };
-        let place = chase.place(db, &mut hunter.random);
-        if let Some(crowd) = chase.crowd(db, place) {
-            hunter.look_over(&crowd, chase, shard.index as usize, number as u16);
-        }
-        if hunter.seen >= chase.candidates_wanted() {
-            return;
-        }
+    let mut nth = hunter.random.below(eligible);
+    let chosen = shard.dbs().enumerate().find(|(_, db)| {
+        let keys = chase.eligible(db);
+        let is_here = nth < keys;
+        nth = nth.saturating_sub(keys);
+        is_here
+    });
+    let Some((number, db)) = chosen else { return };
+    let place = chase.place(db, &mut hunter.random);
+    if let Some(crowd) = chase.crowd(db, place) {
+        hunter.look_over(&crowd, chase, shard.index as usize, number as u16);
     }
 }

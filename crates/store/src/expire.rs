@@ -80,6 +80,8 @@ impl InLeaf for Vacant<'_, Large> {
 /// What a change of a deadline touches besides the entry.
 pub(crate) struct Timer<'s> {
     pub(crate) now: Millis,
+    /// The byte of uses of new entries.
+    pub(crate) birth: Option<u8>,
     pub(crate) wheel: &'s mut Option<Box<Wheel>>,
     pub(crate) volatile: &'s mut Volatile,
     pub(crate) due: &'s AtomicI64,
@@ -134,6 +136,10 @@ impl Notes<Large> for Timer<'_> {
             self.schedule(earliest, leaf.range);
         }
         earliest
+    }
+
+    fn birth(&self) -> Option<u8> {
+        self.birth
     }
 }
 
@@ -294,7 +300,7 @@ impl Keyspace {
         self.expiry_rests_until.store(until.0, Ordering::Relaxed);
     }
 
-    pub(crate) fn expiry_rests(&self, now: Millis) -> bool {
+    pub fn expiry_rests(&self, now: Millis) -> bool {
         now.0 < self.expiry_rests_until.load(Ordering::Relaxed)
     }
 

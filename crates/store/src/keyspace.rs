@@ -12,6 +12,7 @@
 //! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
 use crate::entry::Large;
 use crate::shard::Shard;
+use crate::uses::Uses;
 use crate::view::Guards;
 use crate::{Key, Settings, View};
 use base::Millis;
@@ -95,6 +96,7 @@ pub struct Keyspace {
     pub(crate) dues: Box<[AtomicI64]>,
     /// Not later than any of `dues`.
     pub(crate) soonest: AtomicI64,
+    pub(crate) uses: Uses,
     shard_bits: u32,
     databases: u16,
     pub(crate) seed: Seed,
@@ -120,6 +122,7 @@ impl Keyspace {
             cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index)))).collect(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
+            uses: Uses::new(),
             shard_bits: options.shard_bits,
             databases: options.databases,
             seed: options.seed,

@@ -12,7 +12,9 @@
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
 //! | `evict.rs` | which key goes when memory is short |
+//! | `uses.rs`, `calendar.rs`, `hand.rs` | when or how often a key was used, in a byte |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
+mod calendar;
 #[cfg(test)]
 mod copy_tests;
 mod entry;
@@ -22,6 +24,7 @@ mod evict_tests;
 mod expire;
 #[cfg(test)]
 mod expire_tests;
+mod hand;
 mod info;
 mod keyspace;
 #[cfg(test)]
@@ -38,6 +41,9 @@ mod settings;
 mod shard;
 mod string;
 mod tree;
+mod uses;
+#[cfg(test)]
+mod uses_tests;
 #[cfg(test)]
 mod value_tests;
 mod view;
@@ -51,5 +57,6 @@ pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
 pub use settings::Settings;
 pub use string::{AddError, Expiry, Form, Growth};
+pub use uses::Usage;
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};
 pub use whole::ScanStep;

@@ -444,15 +444,15 @@ impl Drop for ListMut<'_> {
 
 impl View<'_> {
     pub fn list(&mut self, key: &Key<'_>) -> Result<Option<List<'_>>, WrongType> {
-        let found = self.look(key);
+        let found = self.look_used(key);
         found.map(|found| List::of(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
     pub fn list_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ListMut<'v>>, WrongType> {
         let limits = &self.settings().list;
         let (map, seed, mut desk) = self.open(key);
-        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
-        match desk.read(&entry).live() {
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
+        match desk.read(&mut entry).live() {
             Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits).map(Some),
             None => {
                 desk.remove(entry);
@@ -467,7 +467,7 @@ impl View<'_> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Vacant(entry) => Ok(ListMut::create(Entry::Vacant(entry), desk, limits)),
-            Entry::Occupied(mut entry) => match desk.read(&entry).live() {
+            Entry::Occupied(mut entry) => match desk.read(&mut entry).live() {
                 Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits),
                 None => {
                     let old = Meta(entry.meta()).deadline(entry.inline());

@@ -9,6 +9,7 @@ use crate::wheel::Wheel;
 use crate::{Deadline, Garbage, Kind, ShardStats};
 use base::Millis;
 use base::hash::Seed;
+use base::random::Random;
 use pack::map::{Found, Map, Shared};
 use pack::seq::image::Draft;
 
@@ -59,7 +60,6 @@ impl Volatile {
 }
 
 /// Reused from edit to edit.
-#[derive(Default)]
 pub(crate) struct Buffers {
     /// A deadline and a value on their way into an entry.
     pub(crate) payload: Vec<u8>,
@@ -67,12 +67,18 @@ pub(crate) struct Buffers {
     pub(crate) text: Vec<u8>,
     /// A short list while it is edited.
     pub(crate) draft: Draft,
+    /// Decides which uses are counted.
+    pub(crate) random: Random,
 }
 
 /// A buffer that a giant value went through does not stay that large.
 const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
 
 impl Buffers {
+    fn new(seed: u64) -> Buffers {
+        Buffers { payload: Vec::new(), text: Vec::new(), draft: Draft::default(), random: Random::new(seed) }
+    }
+
     pub(crate) fn shrink(&mut self) {
         if self.text.capacity() > BUFFER_KEPT_BYTES_MAX {
             self.text = Vec::new();
@@ -101,7 +107,7 @@ impl Shard {
             index,
             stats: ShardStats::default(),
             others: Vec::new(),
-            buffers: Buffers::default(),
+            buffers: Buffers::new(u64::from(index)),
         }
     }
 
@@ -120,6 +126,15 @@ impl Shard {
             n => self.others.get(usize::from(n) - 1),
         };
         (found, &mut self.stats)
+    }
+
+    /// The database to read and to note uses in, the counters, and what decides which uses are counted.
+    pub(crate) fn db_to_use(&mut self, db: u16) -> (Option<&mut Db>, &mut ShardStats, &mut Random) {
+        let found = match db {
+            0 => Some(&mut self.first),
+            n => self.others.get_mut(usize::from(n) - 1),
+        };
+        (found, &mut self.stats, &mut self.buffers.random)
     }
 
     /// To write, with what writing needs.
@@ -186,7 +201,7 @@ impl Shard {
     }
 
     /// A key chosen uniformly among those of `db`, overdue ones included.
-    pub(crate) fn random(&self, db: u16, random: &mut base::random::Random) -> Option<Found<'_, Large>> {
+    pub(crate) fn random(&self, db: u16, random: &mut Random) -> Option<Found<'_, Large>> {
         self.db(db)?.map.random(random)
     }
 }

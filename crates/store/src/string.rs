@@ -59,7 +59,7 @@ impl Expiry {
 impl View<'_> {
     #[inline]
     pub fn string(&mut self, key: &Key<'_>) -> Result<Option<Item<'_>>, WrongType> {
-        let found = self.look(key);
+        let found = self.look_used(key);
         found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
@@ -69,7 +69,7 @@ impl View<'_> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&entry);
+                let before = desk.read(&mut entry);
                 let deadline = expiry.applied_to(before.live().unwrap_or(Deadline::Never));
                 desk.timer.change(&mut entry, before.deadline, deadline);
                 desk.store(entry, &before, &value, deadline);
@@ -82,8 +82,8 @@ impl View<'_> {
     pub fn add(&mut self, key: &Key<'_>, delta: i64) -> Result<i64, AddError> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
-            Entry::Occupied(entry) => {
-                let before = desk.read(&entry);
+            Entry::Occupied(mut entry) => {
+                let before = desk.read(&mut entry);
                 if before.is_past {
                     desk.overwrite_overdue(entry, &before, &Encoded::int(delta, Shape::Int));
                     return Ok(delta);
@@ -102,7 +102,7 @@ impl View<'_> {
     /// Strings side by side, lent all at once; None where a key is missing.
     pub fn strings(&mut self, keys: &[Key<'_>]) -> Result<Vec<Option<Item<'_>>>, WrongType> {
         // Looking counts, and notes what is overdue, so it wants the view for itself; lending needs only to read.
-        let is_there: Vec<bool> = keys.iter().map(|key| self.look(key).is_some()).collect();
+        let is_there: Vec<bool> = keys.iter().map(|key| self.look_used(key).is_some()).collect();
         let read = |(key, is_there): (&Key<'_>, bool)| {
             let found = self.peek(key).filter(|_| is_there);
             found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()
@@ -151,7 +151,7 @@ impl View<'_> {
         let (map, seed, mut desk) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&entry);
+                let before = desk.read(&mut entry);
                 desk.timer.change(&mut entry, before.deadline, Deadline::Never);
                 desk.store_text(entry, &before, &mut bytes, Form::Raw, Deadline::Never);
             }
@@ -172,7 +172,7 @@ impl View<'_> {
         text.clear();
         let result = match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&entry);
+                let before = desk.read(&mut entry);
                 if before.is_past {
                     let result = edit(&mut text);
                     desk.timer.change(&mut entry, before.deadline, Deadline::Never);

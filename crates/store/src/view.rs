@@ -7,6 +7,7 @@
 use crate::entry::{Large, Meta};
 use crate::expire::Timer;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
+use crate::uses::{Touch, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
 use base::hash::{Hash, Seed};
@@ -120,8 +121,38 @@ pub struct View<'k> {
     settings: &'k Settings,
     now: Millis,
     counts_lookups: bool,
+    /// Reading a key counts as using it.
+    leaves_trace: bool,
+    /// The key whose use was noted last: a command that looks twice uses it once.
+    used: Option<Hash>,
     overdue: Vec<Overdue>,
     garbage: Vec<Garbage>,
+}
+
+/// What becomes of an entry that was found.
+struct Lookup<'l> {
+    now: Millis,
+    counts: bool,
+    stats: &'l mut ShardStats,
+    overdue: &'l mut Vec<Overdue>,
+}
+
+impl Lookup<'_> {
+    /// A key past its deadline counts as missing, and will be removed.
+    #[inline(always)]
+    fn judge<'f>(self, found: Option<Found<'f, Large>>, key: &Key<'_>) -> Option<Found<'f, Large>> {
+        let mut found = found;
+        if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
+            let Key { hash, guard, db, .. } = *key;
+            self.overdue.push(Overdue { key: key.bytes.to_vec(), hash, guard, db });
+            found = None;
+        }
+        if self.counts {
+            self.stats.hits += u64::from(found.is_some());
+            self.stats.misses += u64::from(found.is_none());
+        }
+        found
+    }
 }
 
 /// One database of one key's shard, to be written: everything but the tree itself.
@@ -129,6 +160,7 @@ pub(crate) struct Desk<'s> {
     pub(crate) timer: Timer<'s>,
     pub(crate) stats: &'s mut ShardStats,
     pub(crate) buffers: &'s mut Buffers,
+    pub(crate) touch: Touch,
     pub(crate) garbage: &'s mut Vec<Garbage>,
 }
 
@@ -154,9 +186,13 @@ impl Desk<'_> {
         discard(value, self.garbage, self.stats);
     }
 
-    /// Reads an entry once, before it is edited; counts its key as expired if it is gone already.
+    /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
     #[inline]
-    pub(crate) fn read(&mut self, entry: &Occupied<'_, Large>) -> Before {
+    pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Large>) -> Before {
+        if self.touch != Touch::None {
+            let (touch, random) = (self.touch, &mut self.buffers.random);
+            entry.touch(|old| touch.next(old, random));
+        }
         let found = entry.found();
         let meta = Meta(found.meta);
         let deadline = meta.deadline(found.inline);
@@ -188,6 +224,8 @@ impl<'k> View<'k> {
             settings,
             now,
             counts_lookups: false,
+            leaves_trace: true,
+            used: None,
             overdue: Vec::new(),
             garbage: Vec::new(),
         }
@@ -218,14 +256,19 @@ impl<'k> View<'k> {
         let due = &self.keyspace.dues[shard.index as usize];
         debug_assert!(key.db < self.keyspace.databases(), "commands refuse databases that are not there");
         let (db, stats, buffers) = shard.open(key.db);
+        let touch = self.keyspace.uses.touch(&self.settings.eviction);
         let timer = Timer {
             now: self.now,
+            birth: touch.birth(),
             wheel: &mut db.wheel,
             volatile: &mut db.volatile,
             due,
             soonest: &self.keyspace.soonest,
         };
-        let desk = Desk { timer, stats, buffers, garbage: &mut self.garbage };
+        let is_use =
+            touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);
+        let touch = if is_use { touch } else { Touch::None };
+        let desk = Desk { timer, stats, buffers, touch, garbage: &mut self.garbage };
         (&mut db.map, &self.keyspace.seed, desk)
     }
 
@@ -233,17 +276,35 @@ impl<'k> View<'k> {
     #[inline]
     pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
-        let mut found = db.and_then(|db| db.map.find(key.hash, key.bytes));
-        if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
-            let Key { hash, guard, db, .. } = *key;
-            self.overdue.push(Overdue { key: key.bytes.to_vec(), hash, guard, db });
-            found = None;
+        let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
+        let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
+        lookup.judge(found, key)
+    }
+
+    /// The same for a command that uses the value. What only asks about a key is no use of it.
+    #[inline]
+    pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        let touch = match self.leaves_trace {
+            true => self.keyspace.uses.touch(&self.settings.eviction),
+            false => Touch::None,
+        };
+        if touch == Touch::None || self.used.replace(key.hash) == Some(key.hash) {
+            return self.look(key);
         }
-        if self.counts_lookups {
-            stats.hits += u64::from(found.is_some());
-            stats.misses += u64::from(found.is_none());
-        }
-        found
+        let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
+        let next = |old| touch.next(old, random);
+        let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
+        let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
+        lookup.judge(found, key)
+    }
+
+    /// Whether reading leaves a trace from here on; what it was before.
+    pub(crate) fn set_trace(&mut self, leaves_trace: bool) -> bool {
+        std::mem::replace(&mut self.leaves_trace, leaves_trace)
+    }
+
+    pub(crate) fn uses(&self) -> &'k Uses {
+        &self.keyspace.uses
     }
 
     /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at already.
@@ -273,7 +334,7 @@ impl<'k> View<'k> {
     pub fn set_deadline(&mut self, key: &Key<'_>, deadline: Deadline) -> bool {
         let (map, seed, mut desk) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return false };
-        let Some(old) = desk.read(&entry).live() else {
+        let Some(old) = desk.read(&mut entry).live() else {
             desk.remove(entry);
             return false;
         };
@@ -319,8 +380,8 @@ impl<'k> View<'k> {
     /// is written later: O(1) for a value of any size.
     pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
         let (map, seed, mut desk) = self.open(key);
-        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return None };
-        let before = desk.read(&entry);
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return None };
+        let before = desk.read(&mut entry);
         if before.is_past {
             desk.remove(entry);
             return None;
@@ -334,7 +395,7 @@ impl<'k> View<'k> {
         let deadline = taken.meta.deadline(&taken.inline);
         match map.entry(seed, key.hash, key.bytes) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&entry);
+                let before = desk.read(&mut entry);
                 desk.timer.change(&mut entry, before.deadline, deadline);
                 let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
                 desk.discard(old);
@@ -376,8 +437,8 @@ impl<'k> View<'k> {
         }
         for Overdue { key, hash, guard, db } in overdue {
             let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard, db));
-            if let Entry::Occupied(entry) = map.entry(seed, hash, &key)
-                && desk.read(&entry).is_past
+            if let Entry::Occupied(mut entry) = map.entry(seed, hash, &key)
+                && desk.read(&mut entry).is_past
             {
                 desk.remove(entry);
             }

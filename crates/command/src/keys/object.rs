@@ -6,7 +6,7 @@ use crate::{
     WholeCall,
 };
 use base::Item;
-use store::Kind;
+use store::{Kind, Usage};
 
 pub(super) const OBJECT: Command = Command {
     name: "OBJECT",
@@ -159,22 +159,24 @@ fn refcount(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// No policy that counts uses is in force, so the answer is the one Redis gives then.
 fn freq(call: &mut Call<'_, '_>) -> Done {
-    null_or(call, Error::frequency_not_tracked())
-}
-
-/// Uses leave no trace in an entry: a time would be invented.
-fn idletime(call: &mut Call<'_, '_>) -> Done {
-    null_or(call, Error::idle_time_not_tracked())
-}
-
-/// Null for a missing key, else the refusal.
-fn null_or(call: &mut Call<'_, '_>, refusal: Error) -> Done {
     let key = call.key(0);
-    if call.view.exists(&key) {
-        return Err(refusal);
+    match call.view.usage(&key) {
+        None => call.reply.null(),
+        Some(Usage::Frequency(count)) => call.reply.int(i64::from(count)),
+        Some(Usage::IdleMs(_) | Usage::Untracked) => return Err(Error::frequency_not_tracked()),
     }
-    call.reply.null();
+    Ok(())
+}
+
+/// Under a policy that does not ask for it uses leave no trace in an entry: a time would be invented.
+fn idletime(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    match call.view.usage(&key) {
+        None => call.reply.null(),
+        Some(Usage::IdleMs(ms)) => call.reply.int(ms / 1000),
+        Some(Usage::Frequency(_)) => return Err(Error::idle_time_not_tracked_but_frequency()),
+        Some(Usage::Untracked) => return Err(Error::idle_time_not_tracked()),
+    }
     Ok(())
 }

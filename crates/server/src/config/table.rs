@@ -254,6 +254,19 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Let FLUSHALL and FLUSHDB without SYNC or ASYNC behave as with ASYNC.",
     ),
     row(
+        "lfu-decay-time",
+        Anytime,
+        field!(int 0, INT_MAX, store.eviction.lfu_decay_min as u32),
+        "Under an LFU policy, minutes after which a key counts as used once less; 0 is never.",
+    ),
+    row(
+        "lfu-log-factor",
+        Anytime,
+        field!(int 0, INT_MAX, store.eviction.lfu_log_factor as u32),
+        "Under an LFU policy, how much harder each count is to reach than the one before it: with 10, 255 stands for \
+         a million uses.",
+    ),
+    row(
         "list-compress-codec",
         Anytime,
         field!(word CODECS, &["lzf", "lz4", "zstd"], store.list.codec),
@@ -324,11 +337,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row(
         "maxmemory-policy",
         Anytime,
-        Kind::Word {
-            words: POLICY_WORDS,
-            get: |c| place(&POLICIES, c.store.eviction.policy),
-            set: set_policy,
-        },
+        field!(word POLICIES, POLICY_WORDS, store.eviction.policy),
         "Which keys go at `maxmemory`: among all of them (`allkeys-`) or those with a deadline (`volatile-`), the one \
          that was not used for the longest time (`lru`), the one that is used least (`lfu`), any (`random`), the one \
          with the nearest deadline (`ttl`); or none (`noeviction`).",
@@ -337,7 +346,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "maxmemory-samples",
         Anytime,
         field!(int 1, 64, store.eviction.samples as u32),
-        "How carefully to choose what to evict: about eight keys are compared for each of these.",
+        "How carefully to choose what to evict: some sixteen keys are compared for each of these.",
     ),
     row(
         "oom-score-adj",
@@ -495,10 +504,6 @@ const POLICY_WORDS: &[&str] = &{
     words
 };
 
-fn refuse(wanted: bool, why: &str) -> Outcome {
-    if wanted { Err(format!("not supported: {why}")) } else { Ok(()) }
-}
-
 fn set_bind(config: &mut Config, words: &[&[u8]]) -> Outcome {
     let texts = words.iter().map(|w| std::str::from_utf8(w).map(str::to_owned));
     let all: Vec<String> = texts.collect::<Result<_, _>>().map_err(|_| "Invalid bind address".to_string())?;
@@ -560,13 +565,6 @@ fn set_password(config: &mut Config, text: &[u8]) -> Outcome {
     Ok(())
 }
 
-fn set_policy(config: &mut Config, index: usize) -> Outcome {
-    let needs_uses = POLICY_WORDS[index].ends_with("lru") || POLICY_WORDS[index].ends_with("lfu");
-    refuse(needs_uses, "it is not known yet when keys were used")?;
-    config.store.eviction.policy = POLICIES[index];
-    Ok(())
-}
-
 fn set_shards(config: &mut Config, n: i64) -> Outcome {
     config.shard_bits = power_of_two(n)?;
     Ok(())
@@ -613,7 +611,6 @@ mod tests {
     /// Two values that differ, where the setting takes two.
     fn samples(setting: &Setting) -> Vec<String> {
         match (&setting.kind, setting.name) {
-            (_, "daemonize" | "maxmemory-policy") => vec![],
             (_, "oom-score-adj") => vec!["yes".into(), "absolute".into()],
             (_, "oom-score-adj-values") => vec!["-2000 0 2000".into()],
             (_, "hz") => vec!["1".into(), "500".into()],

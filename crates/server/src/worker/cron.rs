@@ -58,6 +58,7 @@ impl Worker<'_> {
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
             self.cron.peaks.sample(self.shared, now);
+            self.executor.tend_uses();
             self.is_relieving |= self.executor.relieve(Look::Now);
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();

@@ -173,8 +173,6 @@ const MEMORY: &[Setting] = &[
     row("active-defrag-threshold-lower", Anytime, int(0, 1000), "10"),
     row("active-defrag-threshold-upper", Anytime, int(0, 1000), "100"),
     row("activedefrag", Anytime, Bool, "no").but("no", "nothing moves leaves yet"),
-    row("lfu-decay-time", Anytime, SMALL_COUNT, "1"),
-    row("lfu-log-factor", Anytime, SMALL_COUNT, "10"),
 ];
 
 const WATCH: &[Setting] = &[];
