@@ -32,14 +32,16 @@
 //!
 //! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share one
 //! place cannot be split, and make an oversize leaf.
+mod kind;
+
 use crate::block::{self, Block};
 use crate::node::Leaf;
 use crate::shared::{POINTER_BYTES, Shared};
 use crate::simd::{self, Group, LANES};
 use crate::varint::{read_varint, varint_len, write_varint};
+use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::ops::Range;
 
 /// A leaf with more entries than this is split.
 pub(crate) const COUNT_MAX: usize = 48;
@@ -62,12 +64,6 @@ pub(crate) fn joined_note(mine: u64, other: u64) -> u64 {
     if mine == other { mine } else { NOTE_MIXED }
 }
 
-const NOTE_BYTES: usize = 8;
-const HEAD_BYTES: usize = NOTE_BYTES + 4;
-const COUNT_LIMIT: usize = 1 << 28;
-const WIDTH_SHIFT: u32 = 28;
-const HAS_OUTSIDE: u32 = 1 << 30;
-const HAS_USES: u32 = 1 << 31;
 /// The bit of an entry's meta byte that says that a pointer follows.
 const OUTSIDE: u8 = 0x80;
 
@@ -102,127 +98,6 @@ pub(crate) struct Draft<'d> {
     pub(crate) inline: &'d [u8],
     /// The byte that a new entry brings where uses are kept.
     pub(crate) birth: Option<u8>,
-}
-
-/// The second word of the header.
-#[derive(Clone, Copy)]
-struct Kind {
-    count: usize,
-    /// Bytes of a length: 1, 2 or 4.
-    width: usize,
-    has_outside: bool,
-    has_uses: bool,
-}
-
-impl Kind {
-    fn of(leaf: &[u8]) -> Kind {
-        let word = u32::from_le_bytes(leaf[NOTE_BYTES..HEAD_BYTES].try_into().expect("4 bytes"));
-        Kind {
-            count: word as usize & (COUNT_LIMIT - 1),
-            width: 1 << (word >> WIDTH_SHIFT & 3),
-            has_outside: word & HAS_OUTSIDE != 0,
-            has_uses: word & HAS_USES != 0,
-        }
-    }
-
-    fn store(self, leaf: &mut [u8]) {
-        assert!(self.count < COUNT_LIMIT && matches!(self.width, 1 | 2 | 4));
-        let outside = if self.has_outside { HAS_OUTSIDE } else { 0 };
-        let uses = if self.has_uses { HAS_USES } else { 0 };
-        let word = self.count as u32 | self.width.ilog2() << WIDTH_SHIFT | outside | uses;
-        leaf[NOTE_BYTES..HEAD_BYTES].copy_from_slice(&word.to_le_bytes());
-    }
-
-    /// Bytes of a group: its tags and its lengths.
-    fn group_bytes(self) -> usize {
-        LANES * (1 + self.width)
-    }
-
-    fn groups(self) -> usize {
-        self.count.div_ceil(LANES)
-    }
-
-    /// Header, groups and uses.
-    fn front_bytes(self) -> usize {
-        self.uses().end
-    }
-
-    /// Where the uses are.
-    fn uses(self) -> Range<usize> {
-        let start = HEAD_BYTES + self.groups() * self.group_bytes();
-        start..start + if self.has_uses { self.count } else { 0 }
-    }
-
-    fn group_at(self, group: usize) -> usize {
-        HEAD_BYTES + group * self.group_bytes()
-    }
-
-    fn tag_at(self, index: usize) -> usize {
-        self.group_at(index / LANES) + index % LANES
-    }
-
-    fn len_at(self, index: usize) -> usize {
-        self.group_at(index / LANES) + LANES + index % LANES * self.width
-    }
-
-    fn len(self, leaf: &[u8], index: usize) -> usize {
-        debug_assert!(index < self.count);
-        let at = self.len_at(index);
-        read_len(&leaf[at..at + self.width])
-    }
-
-    fn set_lane(self, leaf: &mut [u8], index: usize, tag: u8, len: usize) {
-        assert!(len <= self.len_max(), "a length of {len} in {} bytes", self.width);
-        leaf[self.tag_at(index)] = tag;
-        let at = self.len_at(index);
-        leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
-    }
-
-    fn len_max(self) -> usize {
-        (1 << (8 * self.width)) - 1
-    }
-
-    /// The sum of the lengths of `group`'s first `lanes` entries.
-    #[inline(always)]
-    fn sum_first(self, leaf: &[u8], group: usize, lanes: usize) -> usize {
-        let at = self.group_at(group) + LANES;
-        if self.width == 1 {
-            return simd::sum_first(group_of(leaf, at), lanes) as usize;
-        }
-        leaf[at..at + lanes * self.width].chunks_exact(self.width).map(read_len).sum()
-    }
-
-    /// The sum of the lengths of the first `count` entries.
-    fn sum_before(self, leaf: &[u8], count: usize) -> usize {
-        let whole: usize = (0..count / LANES).map(|group| self.sum_first(leaf, group, LANES)).sum();
-        if count.is_multiple_of(LANES) {
-            return whole;
-        }
-        whole + self.sum_first(leaf, count / LANES, count % LANES)
-    }
-
-    /// The least width for entries of at most `len` bytes.
-    fn width_for(len: usize) -> usize {
-        match len {
-            0..=0xFF => 1,
-            0x100..=0xFFFF => 2,
-            _ => 4,
-        }
-    }
-}
-
-fn read_len(bytes: &[u8]) -> usize {
-    match *bytes {
-        [a] => a as usize,
-        [a, b] => u16::from_le_bytes([a, b]) as usize,
-        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as usize,
-        _ => unreachable!("a length takes 1, 2 or 4 bytes"),
-    }
-}
-
-#[inline(always)]
-fn group_of(leaf: &[u8], at: usize) -> &Group {
-    leaf[at..at + LANES].try_into().expect("16 bytes")
 }
 
 impl<V> Tagged<V> {
