@@ -75,6 +75,23 @@ pub fn usage() -> Usage {
     })
 }
 
+/// One stripe, its free blocks counted one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StripeStats {
+    pub usage: Usage,
+    pub free_blocks: usize,
+    pub free_bytes: usize,
+    /// Of the free bytes, those in blocks whose pages the system has.
+    pub given_back_bytes: usize,
+    /// The largest free block.
+    pub largest_bytes: usize,
+}
+
+/// Each stripe in turn. Nothing is allocated in a stripe while it is looked at.
+pub fn stripes() -> impl Iterator<Item = StripeStats> {
+    STRIPE.iter().map(Stripe::stats)
+}
+
 /// Whether [`purge`] may find something to do.
 pub fn is_purge_due() -> bool {
     STRIPE.iter().any(Stripe::is_purge_due)
@@ -314,11 +331,16 @@ mod tests {
             unsafe { stripe.free(block) };
         }
         assert_eq!(stripe.usage().mapped_bytes, mapped_bytes, "whoever frees does not wait for the system");
+        let stats = stripe.stats();
+        assert_eq!((stats.usage.used_bytes, stats.given_back_bytes), (0, 0));
+        assert!(stats.free_bytes <= mapped_bytes && stats.free_bytes > mapped_bytes - 4096, "{stats:?}");
+        assert_eq!(stats.free_blocks, mapped_bytes / extent::EXTENT);
         assert!(stripe.is_purge_due());
         while stripe.purge(2) > 0 {
             stripe.check();
         }
         assert_eq!(stripe.usage().mapped_bytes, extent::EXTENT);
+        assert_eq!(stripe.stats().given_back_bytes, stripe.stats().free_bytes);
         assert!(!stripe.is_purge_due());
     }
 }

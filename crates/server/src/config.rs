@@ -20,7 +20,6 @@ use accepted::{Accepted, Shape};
 pub(crate) use command::COMMANDS;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{MemoryShare, OutputLimit, OutputLimits};
-pub(crate) use setting::memory;
 pub use source::Source;
 pub(crate) use source::reason;
 pub(crate) use table::{is_secret, percentiles};

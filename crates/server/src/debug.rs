@@ -142,7 +142,7 @@ fn pause_cron(call: &mut ServerCall<'_>) -> Done {
 /// nothing to set.
 fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
     const BYTES_MAX: u64 = 4 << 30;
-    match crate::config::memory(call.args.at(2)).filter(|bytes| *bytes <= BYTES_MAX) {
+    match base::size::parse_bytes(call.args.at(2)).filter(|bytes| *bytes <= BYTES_MAX) {
         Some(_) => call.reply.ok(),
         None => {
             let text = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";

@@ -11,6 +11,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::info::COMMANDS,
     crate::latency::COMMANDS,
     crate::lolwut::COMMANDS,
+    crate::memory::COMMANDS,
     crate::module::COMMANDS,
     crate::shutdown::COMMANDS,
     crate::slowlog::COMMANDS,

@@ -25,6 +25,7 @@ mod info;
 mod latency;
 mod log;
 mod lolwut;
+mod memory;
 mod module;
 mod open_files;
 mod pause;

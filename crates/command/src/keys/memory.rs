@@ -88,7 +88,11 @@ fn help(call: &mut WholeCall<'_>) -> Done {
         call,
         "MEMORY",
         &[
+            ("DOCTOR", "In words, what is remarkable about where the memory goes."),
             ("LAYOUT <key>", "Where the bytes of the key are: nodes, entries and bytes by kind."),
+            ("MALLOC-STATS", "What the arena holds, stripe by stripe."),
+            ("PURGE", "Gives free pages back to the system, all that can be."),
+            ("STATS", "Where the memory of the process goes."),
             (
                 "USAGE <key> [SAMPLES <count>]",
                 "The bytes that the key takes. SAMPLES is accepted; all nodes count.",

@@ -12,9 +12,9 @@
 //! use). Only a free block has a foot; a block finds a free one before it by that foot, one after it by its own size.
 //! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
 
-use super::Usage;
 use super::bins::Bins;
 use super::extent::{self, EXTENT};
+use super::{StripeStats, Usage};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -205,8 +205,21 @@ impl Stripe {
     }
 
     pub(super) fn usage(&self) -> Usage {
+        self.lock().usage()
+    }
+
+    pub(super) fn stats(&self) -> StripeStats {
         let inner = self.lock();
-        Usage { mapped_bytes: inner.extent_count * EXTENT, used_bytes: inner.used_bytes }
+        let mut stats = StripeStats { usage: inner.usage(), ..StripeStats::default() };
+        for block in inner.bins.at_least(0) {
+            // SAFETY: blocks in the bins are free and whole, and stay so under the lock.
+            let (size, is_purged) = unsafe { ((*block).size(), (*block).head & PURGED != 0) };
+            stats.free_blocks += 1;
+            stats.free_bytes += size;
+            stats.given_back_bytes += if is_purged { size } else { 0 };
+            stats.largest_bytes = stats.largest_bytes.max(size);
+        }
+        stats
     }
 
     pub(super) fn is_purge_due(&self) -> bool {
@@ -289,6 +302,10 @@ unsafe fn set_size(block: *mut Free, size: usize) {
 const WHOLE: usize = EXTENT - FIRST - 8;
 
 impl Inner {
+    fn usage(&self) -> Usage {
+        Usage { mapped_bytes: self.extent_count * EXTENT, used_bytes: self.used_bytes }
+    }
+
     /// Maps one more extent: one free block, in its bin.
     fn grow(&mut self, owner: &'static Stripe) -> Option<*mut Free> {
         let base = extent::map();

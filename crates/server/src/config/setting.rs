@@ -214,7 +214,7 @@ pub(super) fn bounded_memory(value: &[u8], min: u64, max: u64) -> Result<u64, St
 }
 
 /// Bytes with an optional unit: `k` is 1000, `kb` 1024, and so on to `gb`. An empty text is 0, as in Redis.
-pub(crate) fn memory(value: &[u8]) -> Option<u64> {
+pub(super) fn memory(value: &[u8]) -> Option<u64> {
     let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
     let (number, unit) = value.split_at(digits);
     let scale: u64 = match unit.to_ascii_lowercase().as_slice() {

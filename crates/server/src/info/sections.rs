@@ -1,9 +1,9 @@
 //! The sections of INFO, one function each.
 use super::report::Report;
 use super::system;
-use crate::client;
 use crate::config::{Tracking, percentiles};
 use crate::connection::REDIS_VERSION;
+use crate::memory::Figures;
 use crate::shared::Shared;
 use base::Millis;
 use nix::sys::resource::UsageWho;
@@ -112,38 +112,31 @@ fn clients(report: &mut Report, shared: &Shared, _: Millis) {
 }
 
 fn memory(report: &mut Report, shared: &Shared, _: Millis) {
-    let rss = system::resident_bytes();
-    // In a process that does not count its allocations the resident bytes are the nearest truth.
-    let used = Some(pack::counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(rss);
-    let peak = (pack::counted::peak_bytes() as u64).max(used);
-    let startup = pack::counted::startup_bytes() as u64;
+    let figures = Figures::of(shared);
+    let (used, rss) = (figures.used, figures.resident);
     let not_counted = crate::evict::uncounted_bytes(shared);
-    let overhead = (startup + shared.counters.buffer_bytes()).min(used);
-    let dataset = used - overhead;
-    let percent = |part: u64, whole: u64| format!("{:.2}%", part as f64 * 100.0 / whole.max(1) as f64);
     report.bytes("used_memory", used);
     report.bytes("used_memory_rss", rss);
-    report.bytes("used_memory_peak", peak);
-    report.field("used_memory_peak_perc", percent(used, peak));
-    report.field("used_memory_overhead", overhead);
-    report.field("used_memory_startup", startup);
-    report.field("used_memory_dataset", dataset);
-    report.field("used_memory_dataset_perc", percent(dataset, used.saturating_sub(startup)));
-    let arena = pack::arena::usage();
+    report.bytes("used_memory_peak", figures.peak);
+    report.field("used_memory_peak_perc", format_args!("{:.2}%", figures.peak_percent()));
+    report.field("used_memory_overhead", figures.overhead());
+    report.field("used_memory_startup", figures.startup);
+    report.field("used_memory_dataset", figures.dataset());
+    report.field("used_memory_dataset_perc", format_args!("{:.2}%", figures.dataset_percent()));
     report.field("allocator_allocated", used);
-    report.field("arena_used", arena.used_bytes);
-    report.field("arena_mapped", arena.mapped_bytes);
+    report.field("arena_used", figures.arena.used_bytes);
+    report.field("arena_mapped", figures.arena.mapped_bytes);
     report.bytes("total_system_memory", system::total_bytes());
     scripts(report);
     let config = shared.config();
     report.bytes("maxmemory", config.maxmemory_bytes);
     report.field("maxmemory_policy", config.store.eviction.policy.name());
-    report.field("mem_fragmentation_ratio", format_args!("{:.2}", rss as f64 / used.max(1) as f64));
-    report.field("mem_fragmentation_bytes", rss as i64 - used as i64);
+    report.field("mem_fragmentation_ratio", format_args!("{:.2}", figures.fragmentation()));
+    report.field("mem_fragmentation_bytes", figures.fragmentation_bytes());
     report.field("mem_not_counted_for_evict", not_counted);
     report.fields(&["mem_replication_backlog", "mem_total_replication_buffers"], 0);
     report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
-    report.field("mem_clients_normal", client::memory::total_bytes(shared));
+    report.field("mem_clients_normal", figures.clients);
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
     report.field("mem_allocator", shared.config().allocator);
     // Trees grow a leaf at a time: no table is ever rehashed.

@@ -11,7 +11,7 @@ pub(crate) fn resident_bytes() -> u64 {
 }
 
 /// Bytes of memory in the machine.
-pub(super) fn total_bytes() -> u64 {
+pub(crate) fn total_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
     let kilobytes = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());

@@ -180,3 +180,29 @@ fn the_documents_are_printed_from_the_tables() {
     assert!(text("commands").contains("| `PING [message]` |"));
     assert!(text("sample").contains("\n# port 6379\n"));
 }
+
+/// A number that INFO memory shows.
+fn memory(server: &Server, field: &str) -> u64 {
+    let info = server.last_words("INFO memory\r\nQUIT\r\n");
+    let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn memory_purge_has_given_free_pages_back_when_it_answers() {
+    let server = Server::start("purge");
+    // What is paused gives pages back by itself.
+    server.last_words("DEBUG PAUSE-CRON 1\r\nDEBUG POPULATE 20000 key 2000\r\nQUIT\r\n");
+    let full = memory(&server, "used_memory_rss");
+    assert!(full > 40_000_000);
+    let layout = server.last_words("MEMORY MALLOC-STATS\r\nMEMORY STATS\r\nMEMORY DOCTOR\r\nQUIT\r\n");
+    for word in ["Arena: ", "given back", "keys.bytes-per-key\r\n:2", "remarkable"] {
+        assert!(layout.contains(word), "{layout}");
+    }
+    server.last_words("FLUSHALL\r\nQUIT\r\n");
+    while memory(&server, "lazyfree_pending_objects") > 0 {}
+    assert!(memory(&server, "used_memory_rss") > 40_000_000);
+    assert!(server.last_words("MEMORY PURGE\r\nQUIT\r\n").starts_with("+OK\r\n"));
+    let empty = memory(&server, "used_memory_rss");
+    assert!(empty < full - 30_000_000, "{full} {empty}");
+}

@@ -1,0 +1,73 @@
+//! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR speak of.
+use crate::client;
+use crate::info::resident_bytes;
+use crate::shared::Shared;
+use pack::arena::{self, Usage};
+use pack::counted;
+
+/// All in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// In use by everything in the process; resident bytes where allocations are not counted.
+    pub(crate) used: u64,
+    pub(crate) resident: u64,
+    pub(crate) peak: u64,
+    /// In use by an empty server.
+    pub(crate) startup: u64,
+    /// What clients take, as INFO and CLIENT LIST have it.
+    pub(crate) clients: u64,
+    /// Those, and the event loops' buffers.
+    pub(crate) buffers: u64,
+    /// What remembers when keys expire.
+    pub(crate) wheels: u64,
+    pub(crate) arena: Usage,
+}
+
+impl Figures {
+    pub(crate) fn of(shared: &Shared) -> Figures {
+        let resident = resident_bytes();
+        let used = Some(counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(resident);
+        let databases = 0..shared.keyspace.databases();
+        Figures {
+            used,
+            resident,
+            peak: (counted::peak_bytes() as u64).max(used),
+            startup: counted::startup_bytes() as u64,
+            clients: client::memory::total_bytes(shared),
+            buffers: shared.counters.buffer_bytes(),
+            wheels: databases.map(|db| shared.keyspace.wheel_bytes(db)).sum(),
+            arena: arena::usage(),
+        }
+    }
+
+    /// All that is not data.
+    pub(crate) fn overhead(&self) -> u64 {
+        (self.startup + self.buffers + self.wheels).min(self.used)
+    }
+
+    pub(crate) fn dataset(&self) -> u64 {
+        self.used - self.overhead()
+    }
+
+    /// Of what came since the start.
+    pub(crate) fn dataset_percent(&self) -> f64 {
+        percent(self.dataset(), self.used.saturating_sub(self.startup))
+    }
+
+    pub(crate) fn peak_percent(&self) -> f64 {
+        percent(self.used, self.peak)
+    }
+
+    /// Resident bytes for one in use.
+    pub(crate) fn fragmentation(&self) -> f64 {
+        self.resident as f64 / self.used.max(1) as f64
+    }
+
+    pub(crate) fn fragmentation_bytes(&self) -> i64 {
+        self.resident as i64 - self.used as i64
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
+}
