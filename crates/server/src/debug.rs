@@ -2,6 +2,7 @@
 //!
 //! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server and its DIGEST sums up
 //! data that stands still.
+mod clients;
 mod digest;
 mod populate;
 mod protocol;
@@ -43,7 +44,7 @@ struct Sub {
 const SUBS: &[Sub] = &[
     Sub { name: "ASSERT", args: 2..=2, run: crate::crash::assert },
     Sub { name: "CHANGE-REPL-ID", args: 2..=2, run: change_replication_id },
-    Sub { name: "CLIENT-EVICTION", args: 2..=2, run: client_eviction },
+    Sub { name: "CLIENT-EVICTION", args: 2..=2, run: clients::eviction },
     Sub { name: "DICT-RESIZING", args: 3..=3, run: change_nothing },
     Sub { name: "DIGEST", args: 2..=2, run: digest::digest },
     Sub { name: "DIGEST-VALUE", args: 2..=usize::MAX, run: digest::digest_value },
@@ -120,11 +121,6 @@ fn change_replication_id(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Nothing is evicted to make room for clients, in the words that Redis has for it.
-fn client_eviction(_: &mut ServerCall<'_>) -> Done {
-    Err(Error::custom("ERR maxmemory-clients is disabled."))
-}
-
 /// There are no hash tables to resize; who forbids it gets what he wants.
 fn change_nothing(call: &mut ServerCall<'_>) -> Done {
     call.reply.ok();
@@ -180,7 +176,7 @@ const HELP: &[&str] = &[
     "CHANGE-REPL-ID",
     "    Give the server a new replication id.",
     "CLIENT-EVICTION",
-    "    Show who would be evicted for maxmemory-clients, which does not exist.",
+    "    Show how many clients take how much, where maxmemory-clients is set.",
     "DICT-RESIZING <0|1>",
     "    Accepted: there are no hash tables to resize.",
     "DIGEST",

@@ -6,14 +6,13 @@ mod report;
 mod sections;
 mod system;
 
-pub(crate) use system::resident_bytes;
+pub(crate) use system::{resident_bytes, total_bytes as machine_bytes};
 
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Flags, Group};
 use report::Report;
 pub(crate) use report::human;
 use sections::{SECTIONS, Section, Sort};
-pub(crate) use system::{resident_bytes, total_bytes as machine_bytes};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&INFO]);
 

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const IDLE_BYTES: u64 = (size_of::<Card>() + worker::CONNECTION_BYTES) as u64;
 
 /// CLIENT LIST's tot-mem.
-pub(super) fn bytes_of(card: &Card) -> u64 {
+pub(crate) fn bytes_of(card: &Card) -> u64 {
     IDLE_BYTES + card.query_buffer_bytes.load(Relaxed) + card.output_buffer_bytes.load(Relaxed)
 }
 
