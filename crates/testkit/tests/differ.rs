@@ -1,5 +1,5 @@
-//! A short run of the differential runner: random streams of requests to a real redis-server, whichever version is
-//! installed, and to a server in this process. `cargo xtask differ` runs it for longer.
+//! A short run of the differential runner: random streams of requests to real redis-servers, whichever are there, and to
+//! a server in this process. `cargo xtask differ` runs it for longer.
 use server::{Clock, Config, Log, Running};
 use testkit::differ::Differ;
 use testkit::in_process::InProcess;
@@ -10,18 +10,35 @@ const STREAM_COUNT: u64 = 80;
 /// Different from day to day would be a test that fails for no change: the long run draws others.
 const FIRST_SEED: u64 = 1_000_000;
 
+/// What `cargo xtask peers` unpacks: the version that is the specification.
+const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/redis-8.0.2/redis-server");
+
 #[test]
-fn random_streams_are_answered_as_a_real_redis_server_answers_them() {
-    let Some(redis) = RedisServer::start().unwrap() else { return skip_without("redis-server") };
+fn random_streams_are_answered_as_the_installed_redis_server_answers_them() {
+    match RedisServer::start().unwrap() {
+        Some(redis) => compare(&redis),
+        None => skip_without("redis-server"),
+    }
+}
+
+#[test]
+fn random_streams_are_answered_as_the_unpacked_redis_server_answers_them() {
+    // Not every machine has it, and none must.
+    if let Some(redis) = RedisServer::start_program(&[UNPACKED]).unwrap() {
+        compare(&redis);
+    }
+}
+
+fn compare(redis: &RedisServer) {
     let sardine = sardine(Config::default().databases);
-    let differ = Differ::new(sardine.addresses[0].into(), redis.address(), &[]).unwrap();
+    let differ = Differ::new(sardine.addresses[0].into(), redis.address(), &[]).expect("both servers answer");
     let (mut request_count, mut error_count) = (0, 0);
     for seed in FIRST_SEED..FIRST_SEED + STREAM_COUNT {
-        let played = differ.play(seed).unwrap();
+        let played = differ.play(seed).expect("the peer answers");
         request_count += played.request_count;
         error_count += played.error_count;
         if let Some(difference) = played.difference {
-            let shortest = differ.shrink(&difference).unwrap();
+            let shortest = differ.shrink(&difference).expect("the peer answers");
             panic!("seed {seed}: {} is answered otherwise\n{shortest}", difference.subject);
         }
     }
