@@ -146,7 +146,7 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
     for pair in pairs.chunks_exact(2) {
         let (name, setting) = changeable(present, pair[0], is_local)?;
         if settings.iter().any(|(n, ..)| *n == name) {
-            return Err(failed(name, "duplicate parameter"));
+            return Err(failed(&String::from_utf8_lossy(pair[0]), "duplicate parameter"));
         }
         settings.push((name, setting, pair[1]));
     }
@@ -190,10 +190,12 @@ fn changeable(
     };
     let setting = find(name).ok_or_else(unknown)?;
     let spelled = setting.names().find(|n| n.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(setting.name);
+    // What is refused before its value is looked at is named as it was asked for.
+    let asked = String::from_utf8_lossy(name);
     match setting.change {
-        Change::AtStart => Err(failed(spelled, "can't set immutable config")),
+        Change::AtStart => Err(failed(&asked, "can't set immutable config")),
         Change::Protected if !present.enable_protected_configs.allows(is_local) => {
-            Err(failed(spelled, "can't set protected config"))
+            Err(failed(&asked, "can't set protected config"))
         }
         _ => Ok((spelled, setting)),
     }
@@ -286,7 +288,7 @@ mod tests {
                 &["hz", "x", "loglevel", "y"],
                 format!("{prefix}'hz') - argument couldn't be parsed into an integer"),
             ),
-            (&["hz", "1", "HZ", "2"], format!("{prefix}'hz') - duplicate parameter")),
+            (&["hz", "1", "HZ", "2"], format!("{prefix}'HZ') - duplicate parameter")),
             (&["dir", "/"], format!("{prefix}'dir') - can't set protected config")),
             (
                 &["hz", "1", "foo", "2"],

@@ -529,8 +529,7 @@ pub(crate) fn percentiles(config: &Config) -> Vec<String> {
 
 fn set_percentiles(config: &mut Config, words: &[&[u8]]) -> Outcome {
     let number = |w: &&[u8]| std::str::from_utf8(w).ok()?.parse::<f64>().ok().filter(|p| !p.is_nan());
-    let words = words.iter().filter(|w| !w.is_empty());
-    let all: Option<Vec<f64>> = words.map(number).collect();
+    let all: Option<Vec<f64>> = words.iter().map(number).collect();
     let all = all.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
     if !all.iter().all(|p| (0.0..=100.0).contains(p)) {
         return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
@@ -596,6 +595,21 @@ mod tests {
         let count = all.len();
         all.dedup();
         assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn every_setting_of_redis_is_there_with_its_default() {
+        let facts = include_str!("redis-8.0.2.txt").lines().filter(|line| !line.starts_with('#'));
+        for (name, value) in facts.map(|line| line.split_once('\t').unwrap()) {
+            // Those that differ are in docs/differences.md.
+            let expected = match name {
+                "save" => "",
+                "enable-debug-command" => "local",
+                _ => value,
+            };
+            let shown = Config::default().value(name).unwrap_or_else(|| panic!("there is no {name}"));
+            assert_eq!(String::from_utf8_lossy(&shown), expected, "{name}");
+        }
     }
 
     #[test]

@@ -110,8 +110,8 @@ const CLUSTER: &[Setting] = &[
     row("cluster-allow-reads-when-down", Anytime, Bool, "no"),
     row("cluster-allow-replica-migration", Anytime, Bool, "yes"),
     row("cluster-announce-bus-port", Anytime, PORT, "0"),
-    row("cluster-announce-hostname", Anytime, Text, ""),
-    row("cluster-announce-human-nodename", Anytime, Text, ""),
+    row("cluster-announce-hostname", Anytime, Checked(host_name), ""),
+    row("cluster-announce-human-nodename", Anytime, Checked(node_name), ""),
     row("cluster-announce-ip", Anytime, Text, ""),
     row("cluster-announce-port", Anytime, PORT, "0"),
     row("cluster-announce-tls-port", Anytime, PORT, "0"),
@@ -127,6 +127,22 @@ const CLUSTER: &[Setting] = &[
     row("cluster-replica-validity-factor", Anytime, SMALL_COUNT, "10").or("cluster-slave-validity-factor"),
     row("cluster-require-full-coverage", Anytime, Bool, "yes"),
 ];
+
+fn host_name(text: &str) -> Result<(), &'static str> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if text.len() >= 256 {
+        return Err("Hostnames must be less than 256 characters");
+    }
+    if text.chars().all(good) {
+        return Ok(());
+    }
+    Err("Hostnames may only contain alphanumeric characters, hyphens or dots")
+}
+
+fn node_name(text: &str) -> Result<(), &'static str> {
+    let is_bad = |c: char| "!#$%&(*+:;<>?@[]^{|}~".contains(c);
+    if text.contains(is_bad) { Err("Announced human node name contained invalid character") } else { Ok(()) }
+}
 
 const TLS: &[Setting] = &[
     row("max-new-tls-connections-per-cycle", Anytime, int(1, 1000), "1"),
@@ -201,7 +217,7 @@ const OTHERWISE: &[Setting] = &[
     row("ignore-warnings", Anytime, Text, ""),
     row("io-threads", AtStart, int(1, 128), "1"),
     row("jemalloc-bg-thread", Anytime, Bool, "yes"),
-    row("locale-collate", Anytime, Text, ""),
+    row("locale-collate", Anytime, Text, "").but("", "SORT ALPHA compares bytes"),
     row("max-new-connections-per-cycle", Anytime, int(1, 1000), "10"),
     row("proc-title-template", Anytime, Checked(title_template), "{title} {listen-addr} {server-mode}"),
     row("server-cpulist", AtStart, Text, "")

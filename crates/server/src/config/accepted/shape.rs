@@ -84,8 +84,11 @@ const ALL_EVENTS: &[u8] = b"g$lshzxetd";
 
 /// `notify-keyspace-events`: letters for classes of events.
 pub(super) fn events(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
-    let [letters] = words else { return Err("wrong number of arguments".into()) };
-    if let Some(_stranger) = letters.iter().find(|b| !b"Ag$lshzxeKEtmdn".contains(b)) {
+    if words.is_empty() {
+        return Err("wrong number of arguments".into());
+    }
+    let letters = words.join(&b' ');
+    if letters.iter().any(|b| !b"Ag$lshzxeKEtmdn".contains(b)) {
         return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into());
     }
     let has = |b: &u8| letters.contains(b) || (letters.contains(&b'A') && ALL_EVENTS.contains(b));
@@ -109,6 +112,9 @@ pub(super) fn title_template(text: &str) -> Result<(), &'static str> {
     const NAMES: [&str; 7] =
         ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
     let wrong = "template format is invalid or contains unknown variables";
+    if text.is_empty() {
+        return Err(wrong);
+    }
     let mut parts = text.split('{');
     parts.next();
     for part in parts {
