@@ -20,6 +20,8 @@ pub struct KeyInfo {
     pub is_inline: bool,
     /// Elements, or bytes of a string.
     pub len: u64,
+    /// The integer that a string reads as.
+    pub int: Option<i64>,
     /// All bytes that the key costs: its entry with its share of the leaf's overhead, and what lies outside.
     pub memory_bytes: u64,
     /// The size that Redis would serialize it to, uncompressed.
@@ -46,6 +48,7 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
         encoding: encoding(meta, found.inline, found.outside),
         is_inline: !meta.shape().is_outside(),
         len: 0,
+        int: None,
         memory_bytes: 0,
         serialized_bytes: 0,
         stats: Stats::default(),
@@ -57,6 +60,7 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
         (_, outside) => {
             if let Ok(item) = string_value(meta, found.inline, outside) {
                 info.len = item.len() as u64;
+                info.int = if let Item::Int(n) = item { Some(n) } else { None };
                 info.serialized_bytes = string_dump_bytes(item);
             }
             if let Some(Large::Str(bytes)) = outside {

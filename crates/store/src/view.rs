@@ -249,6 +249,18 @@ impl<'k> View<'k> {
         self.counts_lookups = true;
     }
 
+    /// Lookups count no more, in a command that looks at a key without using it.
+    pub fn ignore_lookups(&mut self) {
+        self.counts_lookups = false;
+    }
+
+    /// Counts a lookup in a command that writes, which [`View::count_lookups`] is not called for.
+    pub fn note_lookup(&mut self, key: &Key<'_>, is_found: bool) {
+        let stats = &mut self.guards.shard(key).stats;
+        stats.hits += u64::from(is_found);
+        stats.misses += u64::from(!is_found);
+    }
+
     /// The tree to write `key` in, what its splits need, and the rest of the shard.
     #[inline]
     pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Large>, &'k Seed, Desk<'_>) {

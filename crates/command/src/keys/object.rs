@@ -5,8 +5,7 @@ use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
     WholeCall,
 };
-use base::Item;
-use store::{Kind, Usage};
+use store::Usage;
 
 pub(super) const OBJECT: Command = Command {
     name: "OBJECT",
@@ -152,9 +151,7 @@ fn refcount(call: &mut Call<'_, '_>) -> Done {
         call.reply.null();
         return Ok(());
     };
-    let is_shared = info.kind == Kind::String
-        && info.encoding == "int"
-        && matches!(call.view.string(&key)?, Some(Item::Int(n)) if SHARED_INTEGERS.contains(&n));
+    let is_shared = info.encoding == "int" && info.int.is_some_and(|n| SHARED_INTEGERS.contains(&n));
     call.reply.int(if is_shared { SHARED_REFCOUNT } else { 1 });
     Ok(())
 }

@@ -106,9 +106,10 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
     if is_same(&source, &destination) {
         return Err(Error::same_key());
     }
-    let is_free =
-        call.view.exists(&source) && (occupied == Occupied::Replace || !call.view.exists(&destination));
-    let value = if is_free { call.view.copy(&source) } else { None };
+    let is_there = call.view.exists(&source);
+    call.view.note_lookup(&source, is_there);
+    let is_free = occupied == Occupied::Replace || !call.view.exists(&destination);
+    let value = if is_there && is_free { call.view.copy(&source) } else { None };
     let is_copied = value.is_some();
     if let Some(value) = value {
         call.view.put_taken(&destination, value);

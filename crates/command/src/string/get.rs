@@ -158,6 +158,14 @@ pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     }
 }
 
+/// The same in a command that writes, as a lookup that counts: dispatch counts those of reads alone.
+pub(super) fn reply_old_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
+    let found = reply_string(call);
+    let key = call.key(0);
+    call.view.note_lookup(&key, found != Ok(Found::Nothing));
+    found
+}
+
 /// A key of another type counts as missing, so that one of them does not cost the reply for all.
 fn mget(call: &mut Call<'_, '_>) -> Done {
     call.reply.array(call.keys().len());
@@ -180,7 +188,7 @@ fn strlen(call: &mut Call<'_, '_>) -> Done {
 
 /// Unlike SET, it refuses a value of another type, because it would have to answer with it. The deadline goes, as with SET.
 fn getset(call: &mut Call<'_, '_>) -> Done {
-    reply_string(call)?;
+    reply_old_string(call)?;
     let key = call.key(0);
     call.view.put_string(&key, call.args.at(2), Form::Auto, Expiry::Clear);
     call.view.dirty(1);
@@ -189,7 +197,7 @@ fn getset(call: &mut Call<'_, '_>) -> Done {
 
 /// The value is in the reply before the key goes: it needs no copy of its own.
 fn getdel(call: &mut Call<'_, '_>) -> Done {
-    if reply_string(call)? == Found::Value {
+    if reply_old_string(call)? == Found::Value {
         let key = call.key(0);
         call.view.remove(&key);
         call.view.dirty(1);
@@ -210,7 +218,9 @@ fn getex(call: &mut Call<'_, '_>) -> Done {
     let lifetime = getex_option(call)?;
     let key = call.key(0);
     // A missing key is answered before the time is looked at: even a wrong time then is no error.
-    if call.view.string(&key)?.is_none() {
+    let is_there = call.view.string(&key).map(|found| found.is_some());
+    call.view.note_lookup(&key, is_there != Ok(false));
+    if !is_there? {
         call.reply.null();
         return Ok(());
     }

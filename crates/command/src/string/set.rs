@@ -1,7 +1,7 @@
 //! Writing whole strings: SET with all its options, the older commands that are SET with one option each, and MSET.
 //!
 //! SET without options is on the path of every request: one call into the store, nothing allocated.
-use super::get::{Found, reply_string};
+use super::get::{Found, reply_old_string};
 use crate::argument::is_word;
 use crate::lifetime::{self, From, Lifetime, Unit};
 use crate::{
@@ -203,7 +203,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     // With GET a value of another type is an error whatever the condition says.
     let found = match options.answer {
-        Answer::OldValue => Some(reply_string(call)?),
+        Answer::OldValue => Some(reply_old_string(call)?),
         Answer::Outcome => None,
     };
     let holds = match options.condition {

@@ -8,6 +8,7 @@ mod crowd;
 mod info;
 mod latency;
 mod limits;
+mod lookups;
 mod pause;
 mod requests;
 mod slowlog;

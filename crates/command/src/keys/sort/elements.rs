@@ -48,7 +48,8 @@ fn text(bytes: &[u8], span: Span) -> &[u8] {
     &bytes[span.start..][..span.len]
 }
 
-/// Copies the elements of `key` out. A list that is not to be sorted is read from the end that the order names, and no
+/// Copies the elements of `key` out. (A set has no order that it keeps: where BY asks for none and the result is stored, Redis
+/// sorts it by text.) A list that is not to be sorted is read from the end that the order names, and no
 /// further than LIMIT.
 pub(super) fn load(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
     let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
