@@ -21,7 +21,7 @@ pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::custom("ERR maxmemory-clients is disabled."));
     }
     let all: Vec<u64> = call.shared.clients().values().map(|card| bytes_of(card)).collect();
-    call.reply.bulk(describe(&all).as_bytes());
+    call.reply.verbatim("txt", describe(&all).as_bytes());
     Ok(())
 }
 
