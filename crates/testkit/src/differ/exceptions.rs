@@ -70,7 +70,7 @@ const EXCEPTIONS: &[Exception] = &[
         }),
     },
     Exception {
-        line: "OBJECT IDLETIME answers an error for a key that exists",
+        line: "OBJECT IDLETIME answers an error unless an LRU policy is in force",
         kind: Replies(|exchange| {
             exchange.name == "object|idletime" && is_number(exchange.theirs) && is_error(exchange.ours)
         }),
