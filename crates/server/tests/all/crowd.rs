@@ -119,3 +119,75 @@ fn a_multiple_write_is_seen_whole_or_not_at_all() {
         }
     });
 }
+
+#[test]
+fn keys_that_change_names_and_databases_on_all_workers_are_neither_lost_nor_doubled() {
+    const KEYS: u64 = 40;
+    let server = start(Config { worker_threads: 3, ..config() });
+    let mut client = Client::connect(&server);
+    (0..KEYS).for_each(|n| client.check(&format!("SET k:{n} {n}"), "+OK\r\n"));
+    std::thread::scope(|scope| {
+        for mover in 0..5 {
+            let server = &server;
+            scope.spawn(move || {
+                let (mut client, mut random) = (Client::connect(server), Random::new(mover));
+                for _ in 0..400 {
+                    let (from, to) = (random.below(2 * KEYS), random.below(2 * KEYS));
+                    client.ask(&format!("SELECT {}", random.below(2)));
+                    client.ask(&match random.below(8) {
+                        0 => "SWAPDB 0 1".to_owned(),
+                        1..=4 => format!("RENAMENX k:{from} k:{to}"),
+                        _ => format!("MOVE k:{from} {}", random.below(2)),
+                    });
+                }
+            });
+        }
+    });
+    let mut values = Vec::new();
+    for db in 0..2 {
+        client.check(&format!("SELECT {db}"), "+OK\r\n");
+        let found = (0..2 * KEYS).map(|n| client.ask(&format!("GET k:{n}")));
+        values.extend(found.filter_map(|text| text.parse::<u64>().ok()));
+    }
+    values.sort_unstable();
+    assert!(values.iter().copied().eq(0..KEYS), "{values:?}");
+}
+
+#[test]
+fn a_sort_by_other_keys_sees_all_of_them_at_one_instant() {
+    let server = start(Config { worker_threads: 3, ..config() });
+    let mut client = Client::connect(&server);
+    let elements: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    let all = |first: &[&str]| first.iter().map(|word| (*word).to_owned()).chain(elements.clone()).collect();
+    let push: Vec<String> = all(&["RPUSH", "l"]);
+    client.send(&request(&push.iter().map(String::as_str).collect::<Vec<_>>()));
+    client.expect(":20\r\n");
+    std::thread::scope(|scope| {
+        for weight in ["1", "2"] {
+            let (server, elements) = (&server, &elements);
+            scope.spawn(move || {
+                let pairs = elements.iter().flat_map(|n| [format!("w_{n}"), weight.to_owned()]);
+                let words: Vec<String> = std::iter::once("MSET".to_owned()).chain(pairs).collect();
+                let set = request(&words.iter().map(String::as_str).collect::<Vec<_>>());
+                let mut client = Client::connect(server);
+                for _ in 0..200 {
+                    client.send(&set);
+                    client.expect("+OK\r\n");
+                }
+            });
+        }
+        for _ in 0..2 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = Client::connect(server);
+                client.wait_for("EXISTS w_0", ":1");
+                for _ in 0..200 {
+                    client.send(b"SORT l BY w_* GET w_*\r\n");
+                    client.expect("*20\r\n");
+                    let weights: Vec<String> = (0..20).map(|_| client.bulk()).collect();
+                    assert!(weights.iter().all(|weight| *weight == weights[0]), "{weights:?}");
+                }
+            });
+        }
+    });
+}
