@@ -151,6 +151,24 @@ mod tests {
     use base::Millis;
 
     #[test]
+    fn the_system_log_gets_every_line_too() {
+        let path = std::env::temp_dir().join(format!("sardine-log-socket-{}", std::process::id()));
+        let daemon = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let clock = Clock::simulated(Millis(1_794_234_823_416)).0;
+        let mut log = Log::new(LogLevel::Notice, clock, Output::Nowhere);
+        log.zone = jiff::tz::TimeZone::UTC;
+        log.syslog = Some(Mutex::new(Syslog::new(&path, crate::Facility(16), b"redis")));
+        log.verbose("too little");
+        log.warning("one");
+        let mut bytes = [0; 256];
+        let len = daemon.recv(&mut bytes).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let pid = std::process::id();
+        let line = format!("<132>Nov  9 14:33:43 redis[{pid}]: one");
+        assert_eq!(String::from_utf8_lossy(&bytes[..len]), line);
+    }
+
+    #[test]
     fn lines_below_the_level_are_dropped_and_others_are_formatted_as_redis_does() {
         let path = std::env::temp_dir().join(format!("sardine-log-{}", std::process::id()));
         let config = Config { logfile: Some(path.clone()), ..Config::default() };

@@ -105,13 +105,15 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     let supervisor = Supervisor::find(config.supervised, &log);
     introduce(&config, &log);
     let is_background = config.daemonize && supervisor == Supervisor::Nobody;
-    let pid_file = PidFile::write(config.pidfile.as_deref(), is_background, &log);
+    let pid_file = config.pidfile.clone();
     server::make_room(&mut config, &log);
     // Why it does not start is in the log.
     let Ok(running) = server::start(config, Clock::real(), log) else { return ExitCode::FAILURE };
     if let Err(error) = signals.end(running.stopper()) {
         return fail(&format!("Cannot wait for signals: {error}"));
     }
+    // Not before it has the port: the file may be that of the server which has it.
+    let pid_file = PidFile::write(pid_file.as_deref(), is_background, running.log());
     supervisor.ready(running.log());
     let status = running.wait_then(|log| {
         supervisor.stopping(log);

@@ -3,6 +3,7 @@
 mod client;
 mod client_kill;
 mod client_memory;
+mod configuration;
 mod connections;
 mod crowd;
 mod info;

@@ -78,6 +78,52 @@ fn daemonize_leaves_a_server_of_its_own_that_writes_and_removes_its_pidfile() {
 }
 
 #[test]
+fn a_server_that_does_not_start_leaves_the_pidfile_of_the_one_that_runs() {
+    let home = Home::new("pidfile");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    std::fs::write(home.path("pid"), "12345\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_sardine"))
+        .current_dir(&home.0)
+        .args(["--port", &port, "--bind", "127.0.0.1", "--pidfile", &home.path("pid")])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stdout).unwrap();
+    assert!(log.contains(&format!("# Failed listening on port {port} (tcp), aborting.\n")), "{log}");
+    assert_eq!(home.read("pid"), "12345\n");
+}
+
+#[test]
+fn the_kernel_is_told_how_readily_to_end_the_server() {
+    let home = Home::new("oom");
+    let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+    let mut child = sardine(&home)
+        .args(["--oom-score-adj", "absolute", "--oom-score-adj-values", "700", "0", "0"])
+        .args(["--logfile", &home.path("log")])
+        .spawn()
+        .unwrap();
+    home.wait_for("answer", |home| home.ask("PING\r\nQUIT\r\n"));
+    assert_eq!(score(child.id()).trim(), "700");
+    let changed = home.ask("CONFIG SET oom-score-adj-values \"800 0 0\"\r\nQUIT\r\n");
+    assert_eq!(changed.as_deref(), Some("+OK\r\n+OK\r\n"));
+    assert_eq!(score(child.id()).trim(), "800");
+    home.ask("SHUTDOWN\r\n");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_accepted_without_effect_is_warned_of_in_the_log() {
+    let home = Home::new("warned");
+    let mut child =
+        sardine(&home).args(["--save", "60", "1", "--logfile", &home.path("log")]).spawn().unwrap();
+    let shown = home.wait_for("answer", |home| home.ask("CONFIG GET save\r\nSHUTDOWN\r\n"));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(shown, "*2\r\n$4\r\nsave\r\n$4\r\n60 1\r\n");
+    assert_eq!(home.read("log").matches("# WARNING: 'save 60 1' has no effect: ").count(), 1);
+}
+
+#[test]
 fn what_was_read_from_standard_input_goes_along_to_the_background() {
     let home = Home::new("daemon-stdin");
     let mut child =
