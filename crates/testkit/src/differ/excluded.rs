@@ -73,24 +73,23 @@ pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
     };
     let is_pattern = |word: &Vec<u8>| word.iter().any(|byte| b"*?[".contains(byte));
     let is_listing = is(0, "config") && is(1, "get") && request.iter().any(is_pattern);
-    let is_near = |index: usize| {
+    let is_within = |index: usize, end: i64| {
         let time = request.get(index).and_then(|word| base::text::parse_i64(word));
-        time.is_some_and(|time| (1..NEAR).contains(&time))
+        time.is_some_and(|time| (1..end).contains(&time))
     };
-    let is_deadline = |index: usize| is(index, "ex") || is(index, "px");
+    let is_near = |at: usize| {
+        let (is_span, is_time) = (is(at, "ex") || is(at, "px"), is(at, "exat") || is(at, "pxat"));
+        is_span && is_within(at + 1, NEAR) || is_time && is_within(at + 1, AHEAD)
+    };
     let has_third = ["expire", "pexpire", "setex", "psetex"].iter().any(|name| is(0, name));
-    let is_positive = |index: usize| {
-        request.get(index).and_then(|word| base::text::parse_i64(word)).is_some_and(|number| number > 0)
-    };
-    let waits = is(0, "wait") && is_positive(1) || is(0, "waitaof") && is_positive(2);
-    is_listing
-        || waits
-        || has_third && is_near(2)
-        || (1..request.len()).any(|at| is_deadline(at) && is_near(at + 1))
+    is_listing || has_third && is_within(2, NEAR) || (1..request.len()).any(is_near)
 }
 
 /// In seconds or milliseconds; what streams draw on purpose is further away.
 const NEAR: i64 = 100_000;
+/// Unix times before this, in seconds or milliseconds, may have passed: Redis keeps what SET gave such a deadline until it
+/// comes across it.
+const AHEAD: i64 = 33_000_000_000;
 
 fn is_named(excluded: &str, name: &str) -> bool {
     match excluded.strip_suffix("|*") {
@@ -114,9 +113,15 @@ mod tests {
         let forbids = |line: &str| {
             forbid(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<Vec<u8>>>())
         };
-        for line in
-            ["WAIT 1 0", "WAITAOF 0 2 5", "PSETEX k 3 v", "set k v px 10", "EXPIRE k 1 GT", "config get *"]
-        {
+        for line in [
+            "WAIT 1 0",
+            "WAITAOF 0 2 5",
+            "PSETEX k 3 v",
+            "set k v px 10",
+            "EXPIRE k 1 GT",
+            "config get *",
+            "SET k v EXAT 2",
+        ] {
             assert!(forbids(line), "{line}");
         }
         for line in ["SETEX k 200000 v", "SET k 3", "EXPIRE k -1", "EXPIREAT k 5", "CONFIG GET hz", "KEYS *"]

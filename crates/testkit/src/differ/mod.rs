@@ -9,6 +9,7 @@
 //!
 //! A stream is named by its seed alone: whoever has seed and peer can play it again.
 mod compare;
+mod counters;
 mod exceptions;
 mod excluded;
 mod focus;

@@ -3,6 +3,7 @@
 //!
 //! Requests in a row on one connection go out together, so that batches are tested as well as requests.
 use super::compare::{self, Exchange};
+use super::counters::{self, Counters};
 use super::stream::{CONNECTIONS, Step};
 use super::told;
 use super::vocabulary::Vocabulary;
@@ -56,7 +57,7 @@ impl Players<'_> {
         };
         let difference = game.play(steps)?;
         let (request_count, error_count) = (game.steps.len(), game.error_count());
-        let difference = if difference.is_none() { game.compare_keyspaces()? } else { difference };
+        let difference = if difference.is_none() { game.compare_what_is_left()? } else { difference };
         Ok(Played { request_count, error_count, difference })
     }
 
@@ -114,29 +115,51 @@ impl Failure {
     }
 }
 
+/// One server in a game.
+struct Side {
+    connections: Vec<RespClient>,
+    /// What it had counted when the game began.
+    base: Counters,
+}
+
+impl Side {
+    /// Empties it and sets its settings back.
+    fn begin(address: &Address, vocabulary: &Vocabulary) -> io::Result<Side> {
+        let mut first = RespClient::connect(address)?;
+        first.call(&["FLUSHALL"])?;
+        for (name, values) in &vocabulary.settings {
+            first.call(&["CONFIG", "SET", name, values[0]])?;
+        }
+        let base = Counters::of(&first.call(&counters::question().request)?);
+        let connections = CONNECTIONS.iter().map(|_| RespClient::connect(address));
+        Ok(Side { connections: connections.collect::<io::Result<Vec<RespClient>>>()?, base })
+    }
+
+    fn send(&mut self, connection: usize, wire: &[u8]) -> io::Result<()> {
+        self.connections[connection].send_bytes(wire)
+    }
+
+    /// The answer to the next step of those that were sent.
+    fn answer(&mut self, step: &Step) -> io::Result<Value> {
+        let answer = self.connections[step.connection].receive()?;
+        Ok(counters::counted(step, answer, &self.base))
+    }
+}
+
 struct Game<'p> {
     vocabulary: &'p Vocabulary,
-    ours: Vec<RespClient>,
-    theirs: Vec<RespClient>,
+    ours: Side,
+    theirs: Side,
     steps: Vec<Step>,
     answers: Vec<Value>,
 }
 
 impl<'p> Game<'p> {
-    /// Empties both servers and sets their settings back.
     fn begin(players: &Players<'p>) -> Result<Game<'p>, Failure> {
-        let begin = |address: &Address| {
-            let mut side = RespClient::connect(address)?;
-            side.call(&["FLUSHALL"])?;
-            for (name, values) in &players.vocabulary.settings {
-                side.call(&["CONFIG", "SET", name, values[0]])?;
-            }
-            CONNECTIONS.iter().map(|_| RespClient::connect(address)).collect::<io::Result<Vec<RespClient>>>()
-        };
         Ok(Game {
             vocabulary: players.vocabulary,
-            theirs: begin(&players.theirs).map_err(Failure::Theirs)?,
-            ours: begin(&players.ours).map_err(Failure::Ours)?,
+            theirs: Side::begin(&players.theirs, players.vocabulary).map_err(Failure::Theirs)?,
+            ours: Side::begin(&players.ours, players.vocabulary).map_err(Failure::Ours)?,
             steps: Vec::new(),
             answers: Vec::new(),
         })
@@ -158,12 +181,12 @@ impl<'p> Game<'p> {
     fn play_batch(&mut self, batch: &[Step]) -> io::Result<Option<Difference>> {
         let connection = batch[0].connection;
         let wire: Vec<u8> = batch.iter().flat_map(|step| request(&step.request)).collect();
-        self.theirs[connection].send_bytes(&wire)?;
-        let sent = self.ours[connection].send_bytes(&wire);
+        self.theirs.send(connection, &wire)?;
+        let sent = self.ours.send(connection, &wire);
         for step in batch {
-            let theirs = self.theirs[connection].receive().map_err(|error| self.blame(&error, step))?;
+            let theirs = self.theirs.answer(step).map_err(|error| self.blame(&error, step))?;
             let ours = sent.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
-            let ours = ours.and_then(|()| self.ours[connection].receive());
+            let ours = ours.and_then(|()| self.ours.answer(step));
             self.steps.push(step.clone());
             self.answers.push(theirs.clone());
             match ours {
@@ -192,12 +215,25 @@ impl<'p> Game<'p> {
 
     fn difference(&self, theirs: Value, ours: Value) -> Difference {
         let last = self.steps.last().map(|step| compare::full_name(&step.request, self.vocabulary));
+        // Of the counters, each is a subject of its own.
+        let counted = counters::differing(&theirs, &ours).join(", ");
+        let is_question = self.steps.last().is_some_and(|step| *step == counters::question());
         Difference {
             steps: self.steps.clone(),
             theirs: Ok(theirs),
             ours: Ok(ours),
             answers: self.answers.clone(),
-            subject: last.unwrap_or_default(),
+            subject: if is_question { counted } else { last.unwrap_or_default() },
+        }
+    }
+
+    fn compare_what_is_left(&mut self) -> io::Result<Option<Difference>> {
+        match self.play_batch(&[counters::question()])? {
+            Some(difference) => Ok(Some(difference)),
+            None => {
+                self.forget(1);
+                self.compare_keyspaces()
+            }
         }
     }
 

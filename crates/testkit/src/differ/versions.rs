@@ -1,6 +1,7 @@
 //! What Redis itself has changed between older versions, which a machine may have, and the one that is the specification:
 //! right here, and otherwise there. Nothing of this is Sardine's doing.
 use super::compare::Exchange;
+use super::counters;
 use super::exceptions::Kind::{self, Replies, Requests};
 use super::exceptions::{is_command, is_error};
 use crate::transcript::Version;
@@ -13,6 +14,15 @@ struct Change {
 }
 
 const CHANGES: &[Change] = &[
+    Change {
+        since: (8, 0),
+        what: "requests that end in an error count no lookup, and some others count theirs",
+        kind: Replies(|exchange| {
+            let of_lookups = |name: &&str| name.starts_with("keyspace_");
+            let differing = counters::differing(exchange.theirs, exchange.ours);
+            exchange.name == "info" && !differing.is_empty() && differing.iter().all(of_lookups)
+        }),
+    },
     Change {
         since: (7, 2),
         what: "BITCOUNT and BITPOS look at their arguments before the key",
