@@ -64,25 +64,42 @@ pub(super) fn reason(grammar: &Grammar) -> Option<&'static str> {
     None
 }
 
-/// Requests that no stream contains though their command is drawn: patterns in CONFIG GET, which list settings of all
-/// subjects, of which the two servers have different ones; waiting for replicas, which nobody has; and deadlines so near that the two clocks could disagree on
-/// what is gone, or on which of two is the later.
+/// Requests that no stream contains though their command is drawn.
 pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
-    let is = |index: usize, name: &str| {
-        request.get(index).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
-    };
+    lists_settings(request) || waits(request) || is_near(request)
+}
+
+/// A pattern in CONFIG GET lists settings of all subjects, of which the two servers have different ones.
+fn lists_settings(request: &[Vec<u8>]) -> bool {
     let is_pattern = |word: &Vec<u8>| word.iter().any(|byte| b"*?[".contains(byte));
-    let is_listing = is(0, "config") && is(1, "get") && request.iter().any(is_pattern);
-    let is_within = |index: usize, end: i64| {
-        let time = request.get(index).and_then(|word| base::text::parse_i64(word));
-        time.is_some_and(|time| (1..end).contains(&time))
+    is(request, 0, "config") && is(request, 1, "get") && request.iter().any(is_pattern)
+}
+
+/// Nobody has a replica to wait for.
+fn waits(request: &[Vec<u8>]) -> bool {
+    let is_positive = |index: usize| is_within(request, index, i64::MAX);
+    is(request, 0, "wait") && is_positive(1) || is(request, 0, "waitaof") && is_positive(2)
+}
+
+/// Deadlines so near that the two clocks could disagree on what is gone, or on which of two is the later.
+fn is_near(request: &[Vec<u8>]) -> bool {
+    let is_lifetime = |at: usize| {
+        let is_any = |names: [&str; 2]| names.iter().any(|name| is(request, at, name));
+        is_any(["ex", "px"]) && is_within(request, at + 1, NEAR)
+            || is_any(["exat", "pxat"]) && is_within(request, at + 1, AHEAD)
     };
-    let is_near = |at: usize| {
-        let (is_span, is_time) = (is(at, "ex") || is(at, "px"), is(at, "exat") || is(at, "pxat"));
-        is_span && is_within(at + 1, NEAR) || is_time && is_within(at + 1, AHEAD)
-    };
-    let has_third = ["expire", "pexpire", "setex", "psetex"].iter().any(|name| is(0, name));
-    is_listing || has_third && is_within(2, NEAR) || (1..request.len()).any(is_near)
+    let has_third = ["expire", "pexpire", "setex", "psetex"].iter().any(|name| is(request, 0, name));
+    has_third && is_within(request, 2, NEAR) || (1..request.len()).any(is_lifetime)
+}
+
+fn is(request: &[Vec<u8>], index: usize, name: &str) -> bool {
+    request.get(index).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// Whether the argument is a number from 1 to before `end`.
+fn is_within(request: &[Vec<u8>], index: usize, end: i64) -> bool {
+    let number = request.get(index).and_then(|word| base::text::parse_i64(word));
+    number.is_some_and(|number| (1..end).contains(&number))
 }
 
 /// In seconds or milliseconds; what streams draw on purpose is further away.
