@@ -33,6 +33,27 @@ use Kind::{Replies, Requests};
 
 const EXCEPTIONS: &[Exception] = &[
     Exception {
+        line: "SORT ALPHA compares bytes",
+        // The peer's C library ends a text at a NUL.
+        kind: Replies(|exchange| {
+            let holds_nul = |value: &Value| match value {
+                Value::Aggregate(_, parts) => {
+                    parts.iter().any(|part| part.text().is_some_and(|text| text.contains(&0)))
+                }
+                _ => false,
+            };
+            is_sort(exchange.request)
+                && has_word(exchange.request, b"alpha")
+                && (holds_nul(exchange.theirs) || holds_nul(exchange.ours))
+        }),
+    },
+    Exception {
+        line: "SORT BY ... ALPHA leaves elements of the same weight in their order",
+        kind: Requests(|request| {
+            is_sort(request) && [&b"by"[..], b"alpha", b"limit"].iter().all(|word| has_word(request, word))
+        }),
+    },
+    Exception {
         line: "SCAN with TYPE counts no lookups",
         kind: Replies(|exchange| {
             let is_scan = |step: &Step| step.name() == "scan";
@@ -154,6 +175,14 @@ pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
 
 pub(super) fn is_command(request: &[Vec<u8>], name: &[u8]) -> bool {
     request.first().is_some_and(|word| word.eq_ignore_ascii_case(name))
+}
+
+fn is_sort(request: &[Vec<u8>]) -> bool {
+    is_command(request, b"sort") || is_command(request, b"sort_ro")
+}
+
+fn has_word(request: &[Vec<u8>], word: &[u8]) -> bool {
+    request.iter().any(|other| other.eq_ignore_ascii_case(word))
 }
 
 fn is_number(value: &Value) -> bool {
