@@ -4,7 +4,8 @@
 //! subsequence is read backwards from the last cell. Where only the length is asked for, two rows are enough.
 use crate::argument::{int, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
-use resp::Reply;
+use base::text::I64Text;
+use resp::{Args, Reply};
 use std::ops::Range;
 
 pub(super) const LCS: Command = Command {
@@ -46,39 +47,33 @@ struct Options {
     shows_match_len: bool,
 }
 
+/// The strings are read where they lie.
 fn lcs(call: &mut Call<'_, '_>) -> Done {
-    let a = text(call, 0)?;
-    let b = text(call, 1)?;
-    let options = options(call)?;
-    check_size(call, a.len() as u64, b.len() as u64)?;
+    let len_max_bytes = call.view.settings().proto_max_bulk_len_bytes;
+    let items = call.view.strings(call.keys()).map_err(|_| Error::lcs_not_strings())?;
+    let mut scratch = [I64Text::new(); 2];
+    let mut texts = (items.iter().zip(&mut scratch))
+        .map(|(item, scratch)| item.as_ref().map_or(&b""[..], |item| item.text(scratch)));
+    let (a, b) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+    let options = options(&call.args)?;
+    check_size(len_max_bytes, a.len() as u64, b.len() as u64)?;
     match options.answer {
-        Answer::Len => call.reply.int(i64::from(common_len(&a, &b))),
+        Answer::Len => call.reply.int(i64::from(common_len(a, b))),
         Answer::Text => {
-            let table = Table::new(&a, &b);
-            call.reply.bulk(&table.subsequence(&a, &b));
+            let table = Table::new(a, b);
+            call.reply.bulk(&table.subsequence(a, b));
         }
-        Answer::Ranges => reply_ranges(call.reply, &Table::new(&a, &b), &a, &b, &options),
+        Answer::Ranges => reply_ranges(call.reply, &Table::new(a, b), a, b, &options),
     }
     Ok(())
 }
 
-/// A copy: both strings are needed at once, and the view lends one at a time.
-fn text(call: &mut Call<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
-    let key = call.key(index);
-    let item = call.view.string(&key).map_err(|_| Error::lcs_not_strings())?;
-    let mut text = Vec::new();
-    if let Some(item) = item {
-        item.append_to(&mut text);
-    }
-    Ok(text)
-}
-
 /// LEN and IDX ask for different answers and go together only in error; the other options mean nothing without IDX and are
 /// accepted all the same.
-fn options(call: &Call<'_, '_>) -> Result<Options, Error> {
+fn options(args: &Args<'_>) -> Result<Options, Error> {
     let (mut wants_len, mut wants_ranges) = (false, false);
     let mut options = Options { answer: Answer::Text, match_len_min: 0, shows_match_len: false };
-    let mut words = call.args.iter_from(3);
+    let mut words = args.iter_from(3);
     while let Some(word) = words.next() {
         if is_word(word, "IDX") {
             wants_ranges = true;
@@ -103,13 +98,13 @@ fn options(call: &Call<'_, '_>) -> Result<Options, Error> {
 }
 
 /// The table's bytes count against the longest string a client may send, as in Redis.
-fn check_size(call: &Call<'_, '_>, a_len: u64, b_len: u64) -> Done {
+fn check_size(len_max_bytes: u64, a_len: u64, b_len: u64) -> Done {
     let len_max = u64::from(u32::MAX) - 1;
     if a_len >= len_max || b_len >= len_max {
         return Err(Error::lcs_too_long());
     }
     let bytes = (a_len + 1).saturating_mul(b_len + 1).saturating_mul(size_of::<u32>() as u64);
-    if bytes > call.view.settings().proto_max_bulk_len_bytes {
+    if bytes > len_max_bytes {
         return Err(Error::lcs_too_much_memory());
     }
     Ok(())
