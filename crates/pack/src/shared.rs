@@ -94,7 +94,7 @@ impl<V> Shared<V> {
 
 impl<V: Clone> Shared<V> {
     /// The value, to be edited: cloned first where another owner has it too.
-    pub(crate) fn make_mut(&mut self) -> &mut V {
+    pub fn make_mut(&mut self) -> &mut V {
         if self.is_shared() {
             *self = Shared::new(V::clone(self));
         }

@@ -166,7 +166,10 @@ impl Run {
     fn step_put_bytes(&mut self) {
         let (db, key) = (self.db(), self.key());
         let text = if self.random.below(2) == 0 { self.text() } else { vec![b'p'; self.length()] };
-        self.with(db, &key, |view, key| view.put_bytes(key, text.clone()));
+        self.with(db, &key, |view, key| {
+            drop(view.reclaim(key));
+            view.put_bytes(key, text.clone());
+        });
         self.model.put_string(db, &key, &text, Expiry::Clear);
     }
 

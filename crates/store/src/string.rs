@@ -39,6 +39,9 @@ pub enum Growth {
 const HANDED_OVER_BYTES_MIN: usize = 16 << 10;
 const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 
+/// From here on an allocation is pages of its own.
+const RECLAIMED_BYTES_MIN: usize = 1 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddError {
     WrongType,
@@ -156,6 +159,27 @@ impl View<'_> {
                 desk.store_text(entry, &before, &mut bytes, Form::Raw, Deadline::Never);
             }
             Entry::Vacant(entry) => desk.insert_text(entry, &mut bytes, Form::Raw),
+        }
+    }
+
+    /// Takes the allocation of a large string that [`View::put_bytes`] is about to replace, with what it holds: pages that are
+    /// there already cost nothing, fresh ones a fault each. None where it is not large, or shared. Until then the key holds an empty
+    /// string.
+    pub fn reclaim(&mut self, key: &Key<'_>) -> Option<Vec<u8>> {
+        let (map, seed, mut desk) = self.open(key);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
+        if !matches!(entry.outside(), Some(Large::Str(bytes)) if bytes.capacity() >= RECLAIMED_BYTES_MIN) {
+            return None;
+        }
+        let (meta, payload) = (entry.meta(), entry.inline().to_vec());
+        let empty = Shared::new(Large::Str(Vec::new()));
+        let mut old = entry.replace(meta, &payload, Some(empty), &mut desk.timer)?;
+        match old.is_shared() {
+            false if let Large::Str(bytes) = old.make_mut() => Some(std::mem::take(bytes)),
+            _ => {
+                desk.discard(Some(old));
+                None
+            }
         }
     }
 

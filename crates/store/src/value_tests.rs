@@ -129,6 +129,32 @@ fn a_byte_far_out_is_set_without_copying_what_is_before_it() {
 }
 
 #[test]
+fn only_the_room_of_a_large_string_of_one_owner_is_taken_back() {
+    let keyspace = keyspace(3);
+    let fill = |name: &str, len: usize| {
+        with(&keyspace, NOW, name, |view, key| view.put_bytes(key, vec![7; len]));
+    };
+    let reclaim = |name: &str| with(&keyspace, NOW, name, |view, key| view.reclaim(key));
+    fill("large", 2 << 20);
+    assert_eq!(reclaim("large"), Some(vec![7; 2 << 20]));
+    assert_eq!(
+        with(&keyspace, NOW, "large", |view, key| view.string(key).expect("a string").map(|s| s.len())),
+        Some(0)
+    );
+    fill("large", 2 << 20);
+    fill("short", 1000);
+    let settings = Settings::default();
+    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[&b"large"[..], b"copy"]);
+    let copy = view.copy(&keys[0]).expect("it is there");
+    view.put_taken(&keys[1], copy);
+    drop(view);
+    for name in ["large", "short", "missing"] {
+        assert_eq!(reclaim(name), None, "{name}");
+    }
+    assert_eq!(info(&keyspace, "copy").len, 2 << 20);
+}
+
+#[test]
 fn strings_are_lent_side_by_side() {
     let keyspace = keyspace(3);
     set(&keyspace, "n", "123", Expiry::Clear);

@@ -90,11 +90,16 @@ fn operation(call: &Call<'_, '_>) -> Result<Operation, Error> {
 
 /// The strings are read where they lie. These lookups count, though the command writes.
 fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Error> {
+    let (dest, sources) = (call.key(0), &call.keys()[1..]);
+    call.view.strings(sources)?;
+    // The room of what is replaced is written over, unless it is read as well.
+    let is_read = sources.iter().any(|key| key.bytes() == dest.bytes());
+    let room = if is_read { None } else { call.view.reclaim(&dest) };
     call.view.count_lookups();
-    let items = call.view.strings(&call.keys()[1..])?;
+    let items = call.view.strings(sources)?;
     let mut texts = vec![I64Text::new(); items.len()];
     let rows: Vec<&[u8]> = (items.iter().zip(&mut texts))
         .map(|(item, scratch)| item.as_ref().map_or(&b""[..], |item| item.text(scratch)))
         .collect();
-    Ok(words::combine(operation, &rows))
+    Ok(words::combine(operation, &rows, room.unwrap_or_default()))
 }

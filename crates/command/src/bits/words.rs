@@ -111,10 +111,11 @@ pub(super) enum Operation {
 /// So many bytes of the result are made at a time: they stay in the nearest cache while row after row is worked in.
 const BLOCK_BYTES: usize = 8 << 10;
 
-/// The rows combined, as long as the longest of them; the shorter ones end in zeroes. There is at least one row.
-pub(super) fn combine(operation: Operation, rows: &[&[u8]]) -> Vec<u8> {
+/// The rows combined, as long as the longest of them; the shorter ones end in zeroes. There is at least one row. The result is
+/// written into `room`, whatever that holds, where it is about as large.
+pub(super) fn combine(operation: Operation, rows: &[&[u8]], room: Vec<u8>) -> Vec<u8> {
     let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
-    let mut result = vec![0; len];
+    let mut result = resized(room, len);
     let mut twice = if operation == Operation::One { vec![0; BLOCK_BYTES.min(len)] } else { Vec::new() };
     for (index, block) in result.chunks_mut(BLOCK_BYTES).enumerate() {
         let (start, end) = (index * BLOCK_BYTES, index * BLOCK_BYTES + block.len());
@@ -126,7 +127,16 @@ pub(super) fn combine(operation: Operation, rows: &[&[u8]]) -> Vec<u8> {
     result
 }
 
-/// One block of the result, which is zero so far, from the same part of every row.
+/// `room` with `len` bytes of anything, or as many zeroes of its own.
+fn resized(mut room: Vec<u8>, len: usize) -> Vec<u8> {
+    if room.capacity() < len || room.capacity() / 2 > len {
+        return vec![0; len];
+    }
+    room.resize(len, 0);
+    room
+}
+
+/// One block of the result from the same part of every row.
 fn combine_block<'r>(
     operation: Operation,
     block: &mut [u8],
@@ -164,7 +174,9 @@ fn combine_block<'r>(
 
 /// The block is not read first: pages that were never written to cost one fault like this, two otherwise.
 fn copy(block: &mut [u8], row: &[u8]) {
-    block[..row.len()].copy_from_slice(row);
+    let (start, rest) = block.split_at_mut(row.len());
+    start.copy_from_slice(row);
+    rest.fill(0);
 }
 
 /// What `row` lacks at its end is zero.
