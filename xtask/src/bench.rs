@@ -12,6 +12,7 @@
 //! | `speed [test ...]` | throughput and server CPU per request by redis-benchmark, interleaved, as text |
 //! | `depth` | LINDEX, LPOP and RPOP against the length of the list |
 //! | `expiry` | how late keys vanish when a million of them expire |
+//! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
 //!
 //! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
@@ -36,6 +37,7 @@ mod page;
 mod progress;
 mod redis_benchmark;
 mod server;
+mod shrink;
 mod speed;
 mod stalls;
 mod store;
@@ -54,6 +56,8 @@ pub(crate) struct Options {
     pub(crate) names: Vec<String>,
     /// Keys or elements, where a benchmark can be scaled.
     pub(crate) keys: Option<u64>,
+    /// Gigabytes of data, where a benchmark is scaled by those.
+    pub(crate) gb: f64,
     /// Worker threads of Sardine, and I/O threads of the peer.
     pub(crate) threads: usize,
     /// More arguments for Sardine.
@@ -89,6 +93,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "speed" => speed::run(&options),
         "depth" => depth::run(&options),
         "expiry" => expiry::run(&options),
+        "shrink" => shrink::run(&options),
         "stalls" => stalls::run(&options),
         other => Err(format!("bench: no benchmark is called '{other}'")),
     }
@@ -99,6 +104,7 @@ fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
         servers: Vec::new(),
         names: Vec::new(),
         keys: None,
+        gb: 5.0,
         threads: 1,
         sardine_args: String::new(),
         out: target("bench"),
@@ -113,6 +119,7 @@ fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
             "--peer" => peers.push(Spec::named(value()?)?),
             "--sardine" => program = Some(PathBuf::from(value()?)),
             "--keys" => options.keys = Some(number(value()?)?),
+            "--gb" => options.gb = value()?.parse().map_err(|_| "bench: --gb wants a number")?,
             "--threads" => options.threads = number(value()?)? as usize,
             "--sardine-args" => options.sardine_args = value()?.to_string(),
             "--out" => options.out = PathBuf::from(value()?),
@@ -143,7 +150,9 @@ fn servers(
             peers.extend(Spec::unpacked_peers(options.threads));
         }
     }
-    let sardine = Spec::sardine(&program, options.threads, &options.sardine_args)?;
+    // Every call is timed where the histogram must not miss a stall.
+    let timed = if matches!(name, "shrink" | "stalls") { "--latency-tracking-every 1" } else { "" };
+    let sardine = Spec::sardine(&program, options.threads, &format!("{} {timed}", options.sardine_args))?;
     Ok(std::iter::once(sardine).chain(peers).collect())
 }
 

@@ -72,7 +72,7 @@ fn probed(server: &Server, work: impl FnOnce() -> Result<(), String>) -> Result<
     })
 }
 
-fn summary(mut times: Vec<u64>) -> String {
+pub(super) fn summary(mut times: Vec<u64>) -> String {
     times.sort_unstable();
     let at = |q: f64| times.get(((times.len().max(1) - 1) as f64 * q) as usize).copied().unwrap_or(0);
     let over = times.iter().filter(|t| **t > 1_000).count();
@@ -88,7 +88,7 @@ fn summary(mut times: Vec<u64>) -> String {
 
 /// "3 calls: 1 <=66us, 2 <=8us" from LATENCY HISTOGRAM's cumulative counts: what each power of two holds by itself, the
 /// longest first.
-fn histogram(answer: &Answer) -> String {
+pub(super) fn histogram(answer: &Answer) -> String {
     let Answer::Many(parts) = answer else { return "no histogram".into() };
     let Some(Answer::Many(fields)) = parts.get(1) else { return "no histogram".into() };
     let (Some(Answer::Int(calls)), Some(Answer::Many(pairs))) = (fields.get(1), fields.get(3)) else {
