@@ -1,14 +1,16 @@
 //! Where blocks and nodes get their memory: the one place that knows how an allocation is rounded.
 //!
-//! Leaves are allocated at nearly their content's size, so rounding is the main loss of the whole tree. Small requests go to
-//! the general allocator, whose size classes are known; from 128 bytes to 1 MB the arena (`arena.rs`) serves, which is exact to 16
-//! bytes, and a node grows by a fraction of its size, so that not every insert moves it. Whoever grows a block
-//! asks [`rounded`] first, and then uses all that it gets.
+//! Leaves are allocated at nearly their content's size, so rounding is the main loss of the whole tree. The arena (`arena.rs`)
+//! serves up to 1 MB, exact to 16 bytes; a node grows by a fraction of its size, so that not every insert moves it. Whoever
+//! grows a block asks [`rounded`] first, and then uses all that it gets.
+//!
+//! What is smaller than the arena's usual blocks asks for it by its alignment: what lies there can be moved
+//! when its neighbours have gone, and the general allocator's bytes cannot.
 use crate::arena;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Every allocation is aligned so.
+/// Every allocation is aligned so, small ones more.
 const ALIGN: usize = 8;
 
 /// Growth steps for each doubling beyond [`FINE_MAX`], where blocks are few and large.
@@ -24,8 +26,8 @@ const LARGE: usize = 4 << 10;
 /// The least step of what the arena serves.
 const STEP_MIN: usize = 32;
 
-/// The general allocator's part: up to here, in steps of 16 bytes.
-const SMALL_MAX: usize = 112;
+/// Up to here in steps of 16 bytes.
+const SMALL_MAX: usize = arena::usable_bytes(arena::SERVED_MIN - 8);
 /// Up to here growth goes in fine steps.
 const FINE_MAX: usize = (32 << 10) - HEAD_BYTES;
 
@@ -36,7 +38,7 @@ pub(crate) const HEAD_BYTES: usize = arena::HEAD;
 /// As much as one may use who needs `size` bytes: the next growth step, as the allocator rounds it.
 pub(crate) fn rounded(size: usize) -> usize {
     if size <= SMALL_MAX {
-        return size.next_multiple_of(16);
+        return arena::usable_bytes(size);
     }
     if size > FINE_MAX {
         return size.next_multiple_of(doubling_below(size) / COARSE_STEPS_PER_DOUBLING);
@@ -49,7 +51,7 @@ pub(crate) fn rounded(size: usize) -> usize {
 /// As much as one may use who needs `size` bytes and will not grow: what the allocator rounds it to anyway.
 pub(crate) fn rounded_least(size: usize) -> usize {
     match size {
-        ..=SMALL_MAX => size.next_multiple_of(16),
+        ..=SMALL_MAX => arena::usable_bytes(size),
         size if size <= FINE_MAX => arena::usable_bytes(size.max(arena::SERVED_MIN)),
         _ => rounded(size),
     }
@@ -88,7 +90,8 @@ pub(crate) unsafe fn free(memory: NonNull<u8>, size: usize) {
 
 fn layout(size: usize) -> Layout {
     assert!(size > 0, "an allocation of nothing");
-    Layout::from_size_align(size, ALIGN).expect("a node is far smaller than the address space")
+    let align = if size < arena::SERVED_MIN { arena::SMALL_ALIGN } else { ALIGN };
+    Layout::from_size_align(size, align).expect("a node is far smaller than the address space")
 }
 
 #[cfg(test)]
@@ -103,7 +106,7 @@ mod tests {
             assert_eq!(rounded(round), round, "{size}");
             let least = rounded_least(size);
             assert!(size <= least && least <= round && rounded_least(least) == least, "{size} -> {least}");
-            let served = (arena::SERVED_MIN..=FINE_MAX).contains(&round);
+            let served = round <= FINE_MAX;
             assert!(!served || arena::usable_bytes(round) == round, "{round} leaves bytes unused");
             assert_eq!(
                 footprint(round),

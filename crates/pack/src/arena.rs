@@ -1,5 +1,6 @@
-//! The arena: where leaves live. A best-fit allocator with coalescing for blocks of 128 bytes to 1 MB. A general allocator
-//! keeps what is smaller; what is larger is mapped from the system on its own.
+//! The arena: where leaves live. A best-fit allocator with coalescing for blocks of 128 bytes to 1 MB, and for smaller ones
+//! whose owner asks for them ([`SMALL_ALIGN`]). A general allocator keeps what else is smaller; what is larger is mapped
+//! from the system on its own.
 //!
 //! # Why not the general allocator alone
 //!
@@ -28,13 +29,23 @@
 //! millisecond, for which neither the thread that happens to free its last block nor one that waits for the stripe's lock
 //! should have to pay. A block with a mapping of its own goes back when it is freed, and grows without a copy.
 //!
+//! That helps where neighbours went together. After many deletions at random every extent still holds something, and the
+//! blocks themselves must move: `evacuation.rs` chooses extents and closes them, `closing.rs` says what that means for their
+//! blocks, `directory.rs` knows how full each is.
+//!
 //! Buffers are served as leaves are: a general allocator kept 10 to 30 MB of them after clients had loaded lists by
 //! long pipelines, a third of the lists' own bytes.
 
 mod bins;
+mod closing;
+mod directory;
+mod evacuation;
 mod extent;
 mod stripe;
 
+pub use evacuation::{
+    Evacuation, Moves, Progress, Stubborn, beside, is_evacuating, relocate_box, relocate_vec,
+};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,14 +59,26 @@ const STRIPES: usize = 16;
 
 static STRIPE: [Stripe; STRIPES] = [const { Stripe::new() }; STRIPES];
 
-/// The bytes that a request of `size` really gets: asking for this much costs no more.
+/// Whoever wants a small block from a stripe, so that it can move, asks for this alignment.
+pub const SMALL_ALIGN: usize = stripe::ALIGN;
+
+/// The bytes that a request of `size` really gets from a stripe: asking for this much costs no more.
 pub const fn usable_bytes(size: usize) -> usize {
-    if size < SERVED_MIN || size > SERVED_MAX { size } else { stripe::block_bytes(size) - stripe::HEAD }
+    if size > SERVED_MAX { size } else { stripe::block_bytes(size) - stripe::HEAD }
 }
 
-/// What a block of `size` costs, its header included.
+/// What a block of `size` costs in a stripe, its header included.
 pub const fn footprint_bytes(size: usize) -> usize {
-    if size < SERVED_MIN || size > SERVED_MAX { size } else { stripe::block_bytes(size) }
+    if size > SERVED_MAX { size } else { stripe::block_bytes(size) }
+}
+
+/// What a request costs, whoever serves it. The C library's blocks have the grain and the head of the arena's.
+pub(crate) const fn cost(layout: Layout) -> usize {
+    match tier(layout) {
+        Tier::Stripe => footprint_bytes(layout.size()),
+        Tier::Mapping => layout.size().next_multiple_of(extent::PAGE),
+        Tier::General => stripe::block_bytes(layout.size()),
+    }
 }
 
 /// What the arena holds.
@@ -63,6 +86,8 @@ pub const fn footprint_bytes(size: usize) -> usize {
 pub struct Usage {
     /// Mapped from the system, touched or not.
     pub mapped_bytes: usize,
+    /// Of these, what has pages, to the grain of a page: all but new extents and free blocks whose pages were given back.
+    pub resident_bytes: usize,
     /// In blocks that are in use, headers included.
     pub used_bytes: usize,
 }
@@ -71,6 +96,7 @@ pub struct Usage {
 pub fn usage() -> Usage {
     STRIPE.iter().map(Stripe::usage).fold(Usage::default(), |sum, u| Usage {
         mapped_bytes: sum.mapped_bytes + u.mapped_bytes,
+        resident_bytes: sum.resident_bytes + u.resident_bytes,
         used_bytes: sum.used_bytes + u.used_bytes,
     })
 }
@@ -117,6 +143,7 @@ enum Tier {
 const fn tier(layout: Layout) -> Tier {
     match layout.size() {
         SERVED_MIN..=SERVED_MAX if layout.align() <= stripe::ALIGN => Tier::Stripe,
+        ..SERVED_MIN if layout.align() == SMALL_ALIGN => Tier::Stripe,
         size if size > SERVED_MAX && layout.align() <= extent::PAGE => Tier::Mapping,
         _ => Tier::General,
     }
@@ -125,14 +152,24 @@ const fn tier(layout: Layout) -> Tier {
 /// The stripe that this thread allocates from, dealt in turn.
 fn own_stripe() -> &'static Stripe {
     static DEALT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
-    let index = OWN.with(|own| {
+    let index = own_stripe_cell(|own| {
         if own.get() == usize::MAX {
             own.set(DEALT.fetch_add(1, Ordering::Relaxed) % STRIPES);
         }
         own.get()
     });
     &STRIPE[index]
+}
+
+/// The number of this thread's stripe; `usize::MAX` before the first is dealt.
+fn own_stripe_cell<R>(look: impl FnOnce(&Cell<usize>) -> R) -> R {
+    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
+    OWN.with(look)
+}
+
+/// Which of the arena's stripes this is; a test's own is none of them.
+fn number_of(stripe: &Stripe) -> usize {
+    STRIPE.iter().position(|own| std::ptr::eq(own, stripe)).unwrap_or(STRIPES)
 }
 
 // SAFETY: blocks are disjoint, of at least the layout's size and alignment (`tier` bounds what is served), and stay

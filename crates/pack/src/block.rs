@@ -13,7 +13,8 @@
 //! Cloning a block costs one increment. Who is the only owner edits in place; who shares it gets a copy first. Growth goes
 //! to the allocator's next size class and no further: a leaf is small, so a copy now and then is cheaper
 //! than the room that doubling would leave empty. Cost: 12 bytes and the rounding.
-use crate::alloc;
+use crate::arena::Moves;
+use crate::{alloc, arena};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -183,6 +184,22 @@ impl Block {
     /// The same for content that [`Block::spread`] lays out.
     pub(crate) fn is_larger_than_for_entries(&self, len: usize) -> bool {
         alloc::rounded_for_entries(HEADER_BYTES + len) < self.size()
+    }
+
+    /// Moves where it lies in an extent that shall empty. A shared block stays: others know its address.
+    pub(crate) fn relocate(&mut self, moves: &mut Moves) {
+        if !arena::is_evacuating(self.address()) || !self.is_sole() {
+            return moves.note(false, 0);
+        }
+        moves.note(true, self.size());
+        let _beside = arena::beside(self.address());
+        let mut fresh = Block::of_size(self.size());
+        // SAFETY: fresh, ours alone, and as large as the old one.
+        unsafe {
+            ptr::copy_nonoverlapping(self.start(), fresh.start(), self.len());
+            fresh.set_len(self.len());
+        }
+        *self = fresh;
     }
 
     /// Gives back all room, also that of a growth step.

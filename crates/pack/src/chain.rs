@@ -16,6 +16,7 @@
 //! either end and closes the one that has just left it. Leaves further in stay as they are; who edits one in the
 //! middle closes it again if it was closed.
 
+use crate::arena::Moves;
 use crate::block::Block;
 use crate::compressed;
 use crate::leaf;
@@ -345,6 +346,29 @@ impl Chain {
             Some(closed) => *self.middle.leaf_mut(path) = closed,
             None => leaf::mark_incompressible(self.middle.leaf_mut(path).make_mut()),
         }
+    }
+
+    /// Moves what lies in extents that shall empty, from element `from` on, until `moves` says that `effort` was made. Returns the
+    /// element to go on from, None at the end.
+    pub(crate) fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        if from == 0 {
+            let ends = self.head.iter_mut().chain(&mut self.tail);
+            ends.for_each(|leaf| leaf.block.relocate(moves));
+        }
+        let before = end_count(&self.head);
+        let mut at = from.saturating_sub(before);
+        while at < self.middle.total() {
+            if moves.effort() >= effort {
+                return Some(before + at);
+            }
+            let (path, inside) = self.middle.seek(at)?;
+            let count = self.middle.mark(&path);
+            if let Some(block) = self.middle.relocate(&path, moves) {
+                block.relocate(moves);
+            }
+            at += count - inside;
+        }
+        None
     }
 
     pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&Block)) {

@@ -5,9 +5,8 @@
 //! addition. A block may be freed by another thread than the one that allocated it, so a single counter may be
 //! negative; only their sum means anything.
 //!
-//! What is counted is what a block costs, not what was asked for: the arena's footprint where the arena serves, the
-//! general allocator's size class otherwise.
-use crate::{alloc, arena};
+//! What is counted is what a block costs, not what was asked for: its head and the grain of its size.
+use crate::arena;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
@@ -60,9 +59,7 @@ pub fn startup_bytes() -> usize {
 
 /// What a block for `layout` costs. A function of the layout alone, so that freeing takes back what allocating added.
 fn cost(layout: Layout) -> i64 {
-    let footprint = arena::footprint_bytes(layout.size());
-    let bytes = if footprint == layout.size() { alloc::rounded(layout.size()) } else { footprint };
-    bytes as i64
+    arena::cost(layout) as i64
 }
 
 /// The number of this thread's counter.

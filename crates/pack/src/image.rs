@@ -8,6 +8,7 @@
 //! Cost beside the elements (see the leaves): 2 bytes a list of strings; 4 bytes, base and stride (2 to 16 bytes) a
 //! list of integers.
 
+use crate::arena;
 use crate::leaf::{self, Leaf, Start};
 use crate::seq::{End, Limits, Seq};
 use base::Item;
@@ -27,6 +28,15 @@ pub struct Draft {
 impl Draft {
     pub fn new() -> Draft {
         Draft::default()
+    }
+
+    /// Between two edits: gives a buffer up that lies in an extent that shall empty.
+    pub fn relocate(&mut self) {
+        for buffer in [&mut self.leaf, &mut self.tight] {
+            if arena::is_evacuating(buffer.as_ptr()) {
+                *buffer = Vec::new();
+            }
+        }
     }
 
     /// Starts from an image (`&[]`: the empty list); the old content is dropped.

@@ -7,6 +7,7 @@
 //! the nodes on the way that a clone shares.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+use crate::arena::Moves;
 pub use crate::crowd::Crowd;
 use crate::order::ByHash;
 pub use crate::order::OrderRange;
@@ -272,6 +273,29 @@ impl<V: Clone> Map<V> {
         None
     }
 
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from` on: the
+    /// leaf, the nodes above it, and the bodies of values outside, each of which is then shown to `value` with its
+    /// key. Stops once `moves` says that `effort` was made, and returns the place to go on from, None at the end.
+    pub fn relocate(
+        &mut self,
+        from: u32,
+        effort: u64,
+        moves: &mut Moves,
+        value: &mut dyn FnMut(&[u8], &mut V, &mut Moves),
+    ) -> Option<u32> {
+        let mut at = from;
+        while let Some((path, covered)) = self.tree.seek(at) {
+            if let Some(leaf) = self.tree.relocate(&path, moves) {
+                leaf.relocate(moves, value);
+            }
+            at = covered.last.checked_add(1)?;
+            if moves.effort() >= effort {
+                return Some(at);
+            }
+        }
+        None
+    }
+
     /// One entry chosen uniformly, from random words.
     pub fn random(&self, random: &mut Random) -> Option<Found<'_, V>> {
         if self.is_empty() {
@@ -480,6 +504,12 @@ impl<'m, V: Clone> Occupied<'m, V> {
     pub fn outside_mut(&mut self) -> Option<&mut V> {
         let slot = self.slot;
         self.tagged_mut().outside_mut(slot)
+    }
+
+    /// The value outside where nobody shares it, nor the leaf: nothing is copied.
+    pub fn outside_if_sole(&mut self) -> Option<&mut V> {
+        let mut moves = Moves::default();
+        self.map.tree.relocate(&self.path, &mut moves)?.outside_if_sole(self.slot)
     }
 
     /// Replaces meta, payload and outside value; what was outside is returned. May split the leaf.

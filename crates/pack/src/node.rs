@@ -12,8 +12,9 @@
 //!
 //! Room is for as many children as the allocation holds, so a tree of two leaves does not pay for a full node.
 //! Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the leaves.
-use crate::alloc;
+use crate::arena::Moves;
 use crate::order::Order;
+use crate::{alloc, arena};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -257,7 +258,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     }
 
     fn unshare(&mut self) {
-        if self.header().refs.load(Ordering::Acquire) == 1 {
+        if self.is_sole() {
             return;
         }
         let mut copy: Inner<O, L> = Inner::with_room(self.level(), self.count());
@@ -281,6 +282,21 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         fresh.set_count(held);
         self.set_count(0);
         *self = fresh;
+    }
+
+    /// Whether nobody else holds this node. Only for `&mut` owners is the answer more than a hint.
+    pub(crate) fn is_sole(&self) -> bool {
+        self.header().refs.load(Ordering::Acquire) == 1
+    }
+
+    /// Moves where it lies in an extent that shall empty. A shared node stays: others know its address.
+    pub(crate) fn relocate(&mut self, moves: &mut Moves) {
+        let address = self.head.as_ptr().cast::<u8>();
+        if arena::is_evacuating(address) && self.is_sole() {
+            let _beside = arena::beside(address);
+            self.refit(self.slots());
+            moves.note(true, self.allocated_bytes());
+        }
     }
 
     fn refit_if_sparse(&mut self) {

@@ -10,6 +10,7 @@
 //! index walks the tree and adds up lengths within one leaf. Cloning costs one increment for each end and one for the tree.
 
 use crate::alloc;
+use crate::arena::Moves;
 use crate::block::{self, Block};
 use crate::chain::{Chain, Place};
 use crate::compressed;
@@ -326,6 +327,12 @@ impl Seq {
         *self.chain.block_mut(&left) = closed.unwrap_or(joined);
         self.chain.recount(&left);
         self.chain.remove(&right, limits);
+    }
+
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that holds element
+    /// `from` on. Stops once `moves` says that `effort` was made, and returns the element to go on from, None at the end.
+    pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        self.chain.relocate(from, effort, moves)
     }
 
     pub fn nodes(&self) -> Nodes {

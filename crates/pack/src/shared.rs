@@ -1,7 +1,7 @@
 //! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
 //!
 //! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
-use crate::alloc;
+use crate::{alloc, arena};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -26,8 +26,51 @@ const _: () = assert!(size_of::<Shared<u8>>() == POINTER_BYTES);
 
 impl<V> Shared<V> {
     pub fn new(value: V) -> Shared<V> {
-        let body = Box::new(Body { refs: AtomicU32::new(1), value });
-        Shared(NonNull::from(Box::leak(body)))
+        let body = Self::allocate();
+        // SAFETY: fresh, large enough and aligned.
+        unsafe { body.write(Body { refs: AtomicU32::new(1), value }) };
+        Shared(body)
+    }
+
+    fn allocate() -> NonNull<Body<V>> {
+        const { assert!(align_of::<Body<V>>() <= 8) };
+        alloc::allocate(Self::body_bytes()).cast()
+    }
+
+    /// # Safety
+    /// The body came from [`Shared::allocate`]; nobody uses it any more, and its value was dropped or moved out.
+    unsafe fn free(body: NonNull<Body<V>>) {
+        // SAFETY: by the caller's word, allocated with this size.
+        unsafe { alloc::free(body.cast(), Self::body_bytes()) };
+    }
+
+    /// Moves the body whose pointer this is where it lies in an extent that shall empty. The bytes to store instead; None
+    /// where it stays, because it lies well or somebody else knows its address.
+    ///
+    /// # Safety
+    /// As for [`Shared::from_bytes`]: of the old bytes and the new ones only one own the reference, the new ones if there are any.
+    pub(crate) unsafe fn relocate(bytes: [u8; POINTER_BYTES]) -> Option<[u8; POINTER_BYTES]> {
+        let old = Self::pointer(bytes);
+        if !arena::is_evacuating(old.cast()) {
+            return None;
+        }
+        // SAFETY: by the caller's word the body is there.
+        if unsafe { &(*old).refs }.load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        let _beside = arena::beside(old.cast());
+        let fresh = Self::allocate();
+        // SAFETY: both are bodies of one size; the only reference goes over to the new one, and the old one's value with it.
+        unsafe {
+            fresh.copy_from_nonoverlapping(NonNull::new_unchecked(old), 1);
+            Self::free(NonNull::new_unchecked(old));
+        }
+        Some(Shared(fresh).into_bytes())
+    }
+
+    /// Where the body lies, for a prefetch.
+    pub(crate) fn address(bytes: [u8; POINTER_BYTES]) -> *const u8 {
+        Self::pointer(bytes).cast()
     }
 
     /// Whether another owner has it too, at this moment.
@@ -123,8 +166,11 @@ impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
         if self.body().refs.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: ours was the last reference; the box was leaked by `new`.
-            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+            // SAFETY: ours was the last reference.
+            unsafe {
+                self.0.drop_in_place();
+                Self::free(self.0);
+            }
         }
     }
 }

@@ -34,6 +34,7 @@
 //! place cannot be split, and make an oversize leaf.
 mod kind;
 
+use crate::arena::Moves;
 use crate::block::{self, Block};
 use crate::node::Leaf;
 use crate::shared::{POINTER_BYTES, Shared};
@@ -419,6 +420,55 @@ impl<V: Clone> Tagged<V> {
         let end = self.block.len() - slot.back + slot.len;
         self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&bytes);
         bytes
+    }
+
+    /// Moves what lies in extents that shall empty: the leaf, and what its entries have outside, which `value` then is
+    /// shown. What a clone shares stays.
+    pub(crate) fn relocate(&mut self, moves: &mut Moves, value: &mut dyn FnMut(&[u8], &mut V, &mut Moves)) {
+        self.block.relocate(moves);
+        if !Kind::of(&self.block).has_outside || !self.block.is_sole() {
+            return;
+        }
+        let pointers = self.slots().filter_map(|slot| self.parts(slot).pointer);
+        pointers.for_each(|bytes| simd::prefetch(Shared::<V>::address(bytes)));
+        for index in 0..self.count() {
+            let slot = self.slot(index);
+            let Some(bytes) = self.parts(slot).pointer else { continue };
+            // SAFETY: our entry owns a reference.
+            if unsafe { Shared::<V>::is_sole(bytes) } {
+                let bytes = self.relocate_outside(slot, bytes, moves);
+                // SAFETY: the entry owns the only reference, and `&mut self` keeps others from the entry.
+                let outside = unsafe { Shared::peek_mut(bytes) };
+                value(self.parts(slot).key, outside, moves);
+            } else {
+                moves.note(false, 0);
+            }
+        }
+    }
+
+    /// The outside value where nobody shares it, nor the leaf.
+    pub(crate) fn outside_if_sole(&mut self, slot: Slot) -> Option<&mut V> {
+        let bytes = self.parts(slot).pointer?;
+        // SAFETY: our entry owns a reference.
+        let is_sole = self.block.is_sole() && unsafe { Shared::<V>::is_sole(bytes) };
+        // SAFETY: the entry owns the only reference, and `&mut self` keeps others from the entry.
+        is_sole.then(|| unsafe { Shared::peek_mut(bytes) })
+    }
+
+    /// Moves the body behind an entry's pointer, where that is called for; the pointer as it is now.
+    fn relocate_outside(
+        &mut self,
+        slot: Slot,
+        bytes: [u8; POINTER_BYTES],
+        moves: &mut Moves,
+    ) -> [u8; POINTER_BYTES] {
+        // SAFETY: the entry owns the only reference; what comes back is written in its place.
+        let fresh = unsafe { Shared::<V>::relocate(bytes) };
+        moves.note(fresh.is_some(), Shared::<V>::body_bytes());
+        let Some(fresh) = fresh else { return bytes };
+        let end = self.block.len() - slot.back + slot.len;
+        self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&fresh);
+        fresh
     }
 
     /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.

@@ -7,6 +7,7 @@
 //!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
+use crate::arena::Moves;
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
 use crate::order::{ByHash, ByRank, Order, OrderRange};
 use base::random::Random;
@@ -117,6 +118,26 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     pub(crate) fn leaf_mut(&mut self, path: &Path) -> &mut L {
         // SAFETY: level 0 holds leaves.
         unsafe { self.child_mut(path, 0).leaf_mut() }
+    }
+
+    /// The leaf, to be moved: the nodes above it have been, where that was called for. None where a clone shares one of them: then
+    /// nothing below may change, nor move.
+    pub(crate) fn relocate(&mut self, path: &Path, moves: &mut Moves) -> Option<&mut L> {
+        assert!(!self.is_empty(), "a path comes from a tree that has leaves");
+        // SAFETY: with a height of 1 and more the root is there.
+        let mut node = unsafe { self.root.assume_init_mut() };
+        for level in (1..self.height as usize).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner_mut() };
+            if !inner.is_sole() {
+                moves.note(false, 0);
+                return None;
+            }
+            inner.relocate(moves);
+            node = &mut inner.make_mut().1[path.slot(level)];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf_mut() })
     }
 
     /// The leaf's mark.

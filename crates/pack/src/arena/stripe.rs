@@ -4,7 +4,8 @@
 //! extent   [ header 56 B | block | block | ... | block | end mark 8 B ]
 //! in use   [ head u64: size | flags ][ payload, aligned to 16 ................... ]
 //! free     [ head u64: size | flags ][ next ][ previous ][ ... ][ foot u64: size ]
-//! flags    bit 0: this block is in use; bit 1: the block before it is in use; bit 2: its pages were given back
+//! flags    bit 0: this block is in use; bit 1: the block before it is in use; bit 2: its pages were given back;
+//!          bit 3: it is free and in no bin, since its extent is closed (`closing.rs`)
 //! ```
 //!
 //! A block is a multiple of 16 bytes, its head included, and starts 8 bytes before a multiple of 16. Example: a request of
@@ -13,6 +14,7 @@
 //! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
 
 use super::bins::Bins;
+use super::directory;
 use super::extent::{self, EXTENT};
 use super::{StripeStats, Usage};
 use std::ptr;
@@ -23,7 +25,7 @@ pub(super) const ALIGN: usize = 16;
 /// Head, two links, foot.
 const BLOCK_MIN: usize = 32;
 /// Where the first block of an extent starts.
-const FIRST: usize = 56;
+pub(super) const FIRST: usize = 56;
 /// Free blocks from this size on give their pages back.
 const PURGE_MIN: usize = 16 << 10;
 /// Empty extents that a stripe keeps for what comes next.
@@ -34,6 +36,7 @@ const PURGE_BATCH: usize = 8;
 const IN_USE: u64 = 1;
 const BEFORE_IN_USE: u64 = 2;
 const PURGED: u64 = 4;
+const LOOSE: u64 = 8;
 const FLAGS: u64 = 15;
 
 /// The block that a request of `size` bytes takes.
@@ -53,6 +56,23 @@ pub(super) struct Free {
 impl Free {
     pub(super) fn size(&self) -> usize {
         (self.head & !FLAGS) as usize
+    }
+
+    pub(super) fn is_in_use(&self) -> bool {
+        self.head & IN_USE != 0
+    }
+
+    /// Free, and in no bin.
+    pub(super) fn is_loose(&self) -> bool {
+        self.head & (IN_USE | LOOSE) == LOOSE
+    }
+
+    pub(super) fn set_loose(&mut self) {
+        self.head |= LOOSE;
+    }
+
+    pub(super) fn set_binned(&mut self) {
+        self.head &= !LOOSE;
     }
 
     pub(super) fn next(&self) -> *mut Free {
@@ -104,15 +124,19 @@ const _: () = assert!(size_of::<Header>() <= FIRST && FIRST % 16 == 8);
 #[repr(align(128))]
 pub(super) struct Stripe(Mutex<Inner>);
 
-struct Inner {
-    bins: Bins,
+pub(super) struct Inner {
+    pub(super) bins: Bins,
     extents: *mut Header,
     extent_count: usize,
     /// Extents of which all is free.
-    empty_count: usize,
+    pub(super) empty_count: usize,
     used_bytes: usize,
+    /// In free blocks whose pages were given back.
+    purged_bytes: usize,
     /// Bytes freed since the last purge found nothing more to do.
     freed_bytes: usize,
+    /// The next block of a walk over an extent (`closing.rs`); null where none goes on.
+    pub(super) cursor: *mut Free,
 }
 
 // SAFETY: the pointers lead to memory that the stripe alone owns, and are followed under its lock only.
@@ -136,11 +160,13 @@ impl Stripe {
             extent_count: 0,
             empty_count: 0,
             used_bytes: 0,
+            purged_bytes: 0,
             freed_bytes: 0,
+            cursor: ptr::null_mut(),
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing panics under the lock but assertions about a broken heap, after which the process ends.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,7 +195,7 @@ impl Stripe {
         let mut inner = self.lock();
         // SAFETY: the caller's promise.
         unsafe {
-            inner.used_bytes -= (*block).size();
+            inner.discount(block);
             if (*block).head & PURGED == 0 {
                 inner.freed_bytes += (*block).size();
             }
@@ -193,13 +219,15 @@ impl Stripe {
                 if (*after).head & IN_USE != 0 || have + (*after).size() < wanted {
                     return false;
                 }
-                inner.bins.remove(after);
+                inner.discount(block);
+                inner.withdraw(after);
                 set_size(block, have + (*after).size());
                 (*end_of(block)).head |= BEFORE_IN_USE;
+            } else {
+                inner.discount(block);
             }
-            inner.used_bytes -= have;
             inner.trim(block, wanted);
-            inner.used_bytes += (*block).size();
+            inner.count(block);
         }
         true
     }
@@ -285,7 +313,7 @@ impl Stripe {
 ///
 /// # Safety
 /// `block` is whole.
-unsafe fn end_of(block: *mut Free) -> *mut Free {
+pub(super) unsafe fn end_of(block: *mut Free) -> *mut Free {
     // SAFETY: blocks touch each other up to the end mark.
     unsafe { block.byte_add((*block).size()) }
 }
@@ -299,17 +327,23 @@ unsafe fn set_size(block: *mut Free, size: usize) {
 }
 
 /// The free block that fills a whole extent.
-const WHOLE: usize = EXTENT - FIRST - 8;
+pub(super) const WHOLE: usize = EXTENT - FIRST - 8;
 
 impl Inner {
     fn usage(&self) -> Usage {
-        Usage { mapped_bytes: self.extent_count * EXTENT, used_bytes: self.used_bytes }
+        let mapped_bytes = self.extent_count * EXTENT;
+        Usage { mapped_bytes, resident_bytes: mapped_bytes - self.purged_bytes, used_bytes: self.used_bytes }
     }
 
     /// Maps one more extent: one free block, in its bin.
     fn grow(&mut self, owner: &'static Stripe) -> Option<*mut Free> {
         let base = extent::map();
         if base.is_null() {
+            return None;
+        }
+        if !directory::enter(base.addr(), super::number_of(owner)) {
+            // SAFETY: nobody knows of the extent.
+            unsafe { extent::unmap(base) };
             return None;
         }
         // SAFETY: the extent is new, zeroed and ours: header, one free block, the end mark.
@@ -337,8 +371,7 @@ impl Inner {
         // SAFETY: the caller's promise.
         unsafe {
             debug_assert!((*block).size() >= wanted && (*block).head & IN_USE == 0);
-            self.leave_empty(block);
-            self.bins.remove(block);
+            self.withdraw(block);
             let purged = (*block).head & PURGED;
             (*block).head = (*block).head & !PURGED | IN_USE;
             (*end_of(block)).head |= BEFORE_IN_USE;
@@ -348,7 +381,7 @@ impl Inner {
                 (*rest).head |= purged;
                 self.offer(rest);
             }
-            self.used_bytes += (*block).size();
+            self.count(block);
             block.byte_add(HEAD).cast()
         }
     }
@@ -395,7 +428,7 @@ impl Inner {
             let mut size = (*block).size();
             let mut purged = (*block).head & PURGED;
             if (*after).head & IN_USE == 0 {
-                self.bins.remove(after);
+                self.withdraw(after);
                 size += (*after).size();
                 purged = 0;
             }
@@ -403,7 +436,7 @@ impl Inner {
                 let before_bytes = *block.byte_sub(8).cast::<u64>() as usize;
                 block = block.byte_sub(before_bytes);
                 debug_assert!((*block).size() == before_bytes && (*block).head & IN_USE == 0);
-                self.bins.remove(block);
+                self.withdraw(block);
                 size += before_bytes;
                 purged = 0;
             }
@@ -413,7 +446,7 @@ impl Inner {
         }
     }
 
-    /// Makes a free block findable: foot, the neighbour's flag, bin.
+    /// Makes a free block findable: foot, the neighbour's flag, bin. In a closed extent nobody shall find it.
     ///
     /// # Safety
     /// `block` is whole, free, merged and in no bin.
@@ -423,6 +456,12 @@ impl Inner {
             let end = end_of(block);
             *end.byte_sub(8).cast::<u64>() = (*block).size() as u64;
             (*end).head &= !BEFORE_IN_USE;
+            if (*block).head & PURGED != 0 {
+                self.purged_bytes += (*block).size();
+            }
+            if directory::of(block.addr()).is_special() {
+                return self.offer_special(block);
+            }
             if (*block).size() == WHOLE {
                 self.empty_count += 1;
             }
@@ -430,15 +469,47 @@ impl Inner {
         }
     }
 
-    /// Keeps the count of empty extents before a free block is used.
+    /// Takes a free block out of its bin, if it is in one.
     ///
     /// # Safety
-    /// `block` is whole and in a bin.
-    unsafe fn leave_empty(&mut self, block: *mut Free) {
+    /// `block` is whole and free, as [`Inner::offer`] left it.
+    unsafe fn withdraw(&mut self, block: *mut Free) {
         // SAFETY: the caller's promise.
-        if unsafe { (*block).size() } == WHOLE {
-            self.empty_count -= 1;
+        unsafe {
+            let size = (*block).size();
+            if (*block).head & PURGED != 0 {
+                self.purged_bytes -= size;
+            }
+            if (*block).head & LOOSE != 0 {
+                return (*block).set_binned();
+            }
+            if size == WHOLE {
+                self.empty_count -= 1;
+            }
+            self.bins.remove(block);
         }
+    }
+
+    /// The block is in use from now on.
+    ///
+    /// # Safety
+    /// `block` is whole.
+    unsafe fn count(&mut self, block: *mut Free) {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { (*block).size() };
+        self.used_bytes += bytes;
+        directory::of(block.addr()).add_used(bytes);
+    }
+
+    /// The block is in use no more.
+    ///
+    /// # Safety
+    /// `block` is whole, and was counted with this size.
+    unsafe fn discount(&mut self, block: *mut Free) {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { (*block).size() };
+        self.used_bytes -= bytes;
+        directory::of(block.addr()).take_used(bytes);
     }
 
     /// An empty extent that is one too many, for the caller to unmap.
@@ -449,8 +520,7 @@ impl Inner {
         let block = self.bins.at_least(WHOLE).next()?;
         // SAFETY: the block is in a bin, and it is its extent's only one.
         unsafe {
-            self.leave_empty(block);
-            self.bins.remove(block);
+            self.withdraw(block);
             Some(self.forget_extent(block))
         }
     }
@@ -474,6 +544,7 @@ impl Inner {
                 (*next).previous = previous;
             }
             self.extent_count -= 1;
+            directory::of(base.addr()).leave();
             base.cast()
         }
     }
@@ -494,6 +565,20 @@ impl Stripe {
             extents += 1;
         }
         assert_eq!((used, extents), (inner.used_bytes, inner.extent_count));
+        inner.check_bins();
+    }
+}
+
+#[cfg(test)]
+impl Inner {
+    /// Nothing in a bin lies in a closed extent.
+    fn check_bins(&self) {
+        for block in self.bins.at_least(BLOCK_MIN) {
+            let word = directory::of(block.addr());
+            assert!(!word.is_closed() || word.is_walked(), "a closed extent's block is found");
+            // SAFETY: blocks in the bins are free and whole.
+            assert!(!unsafe { (*block).is_loose() });
+        }
     }
 }
 
@@ -502,6 +587,7 @@ impl Stripe {
 #[cfg(test)]
 unsafe fn check_extent(base: *mut u8) -> usize {
     let (mut used, mut before_in_use) = (0, true);
+    let word = directory::of(base.addr());
     // SAFETY: blocks touch each other from FIRST to the end mark.
     unsafe {
         let mut block = base.add(FIRST).cast::<Free>();
@@ -513,11 +599,13 @@ unsafe fn check_extent(base: *mut u8) -> usize {
                 used += (*block).size();
             } else {
                 assert_eq!(*end_of(block).byte_sub(8).cast::<u64>() as usize, (*block).size());
+                assert!(word.is_special() || !(*block).is_loose(), "a free block nobody finds");
             }
             before_in_use = in_use;
             block = end_of(block);
         }
         assert_eq!(block.addr() - base.addr(), EXTENT - 8);
     }
+    assert_eq!(used, word.used_bytes());
     used
 }

@@ -1,0 +1,232 @@
+//! Closing an extent, so that it empties: its free blocks leave the bins, and what is freed in it afterwards comes into none.
+//! Nothing is allocated there any more; whoever owns a block in it may move it elsewhere (`evacuation.rs`).
+//!
+//! ```text
+//!          close, step by step          the last block is freed
+//!   open ----------------------> closed ------------------------> open, one free block, which a purge unmaps
+//!     ^                             |
+//!     +-----------------------------+
+//!          reopen, step by step
+//! ```
+//!
+//! Both walk over the blocks in order of address, some at a time under the stripe's lock: an extent of 128-byte blocks
+//! has 30,000. Between two steps blocks come and go. Only a merge could swallow the block at which the walk stands, and
+//! then the walk goes back to the start of the merged one; an extent that is walked over or closed says so in its word, so
+//! that nobody else pays for this.
+
+use super::directory::{self, Word};
+use super::extent::EXTENT;
+use super::stripe::{FIRST, Free, Inner, Stripe, WHOLE, end_of};
+use std::ptr;
+
+/// Where a walk over an extent stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    GoesOn,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Closed,
+    Open,
+}
+
+impl Stripe {
+    /// Begins to close the extent at `base`; false where it is not ours any more, empty, or closed already.
+    pub(super) fn begin_close(&self, base: usize) -> bool {
+        let mut inner = self.lock();
+        let Some(word) = self.own_word(base) else { return false };
+        if word.is_special() || word.used_bytes() == 0 {
+            return false;
+        }
+        word.set_closed(true);
+        inner.begin_walk(base, word);
+        true
+    }
+
+    /// Begins to open a closed extent again; false where it has emptied meanwhile.
+    pub(super) fn begin_reopen(&self, base: usize) -> bool {
+        let mut inner = self.lock();
+        let Some(word) = self.own_word(base).filter(|word| word.is_closed()) else { return false };
+        word.set_closed(false);
+        inner.begin_walk(base, word);
+        true
+    }
+
+    /// Goes over some more blocks.
+    pub(super) fn walk(&self, blocks: usize) -> Walk {
+        let mut inner = self.lock();
+        for _ in 0..blocks {
+            if inner.step() == Walk::Done {
+                return Walk::Done;
+            }
+        }
+        Walk::GoesOn
+    }
+
+    /// Under the lock: the word says whether the extent is mapped, and whose it is.
+    fn own_word(&self, base: usize) -> Option<&'static Word> {
+        let word = directory::find(base).filter(|word| word.is_mapped())?;
+        (word.stripe() == super::number_of(self)).then_some(word)
+    }
+}
+
+impl Inner {
+    fn begin_walk(&mut self, base: usize, word: &Word) {
+        assert!(self.cursor.is_null(), "one walk at a time");
+        word.set_walked(true);
+        self.cursor = ptr::with_exposed_provenance_mut(base + FIRST);
+    }
+
+    /// Brings one block in line with what its extent shall be.
+    fn step(&mut self) -> Walk {
+        let block = self.cursor;
+        if block.is_null() {
+            return Walk::Done;
+        }
+        let word = directory::of(block.addr());
+        // SAFETY: the cursor stands on a block of a mapped extent or on its end mark: merges and unmapping move it.
+        unsafe {
+            if (*block).size() == 0 {
+                self.end_walk(word);
+                return Walk::Done;
+            }
+            self.cursor = end_of(block);
+            let wanted = if word.is_closed() { Wanted::Closed } else { Wanted::Open };
+            match wanted {
+                Wanted::Closed if !(*block).is_in_use() && !(*block).is_loose() => {
+                    self.bins.remove(block);
+                    (*block).set_loose();
+                }
+                Wanted::Open if (*block).is_loose() => {
+                    (*block).set_binned();
+                    self.bins.insert(block);
+                }
+                _ => {}
+            }
+        }
+        Walk::GoesOn
+    }
+
+    fn end_walk(&mut self, word: &Word) {
+        word.set_walked(false);
+        self.cursor = ptr::null_mut();
+    }
+
+    /// A block was freed, and merged, in an extent that is closed or walked over.
+    ///
+    /// # Safety
+    /// As for `offer`, which has done all but the bin.
+    #[cold]
+    pub(super) unsafe fn offer_special(&mut self, block: *mut Free) {
+        let word = directory::of(block.addr());
+        // SAFETY: the caller's promise.
+        unsafe {
+            let size = (*block).size();
+            let is_swallowed = (block.addr()..block.addr() + size).contains(&self.cursor.addr());
+            if size == WHOLE {
+                // Nothing is left to be moved: open again, for a purge to find.
+                if is_swallowed || self.cursor.addr() == block.addr() + size {
+                    self.end_walk(word);
+                }
+                word.set_closed(false);
+                self.empty_count += 1;
+                return self.bins.insert(block);
+            }
+            if is_swallowed {
+                self.cursor = block;
+            }
+            if word.is_closed() {
+                (*block).set_loose();
+            } else {
+                self.bins.insert(block);
+            }
+        }
+    }
+}
+
+const _: () = assert!(FIRST + WHOLE + 8 == EXTENT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    fn fill(stripe: &'static Stripe, random: &mut Random, blocks: usize) -> Vec<*mut u8> {
+        (0..blocks).map(|_| stripe.alloc(20 + random.below(3000) as usize)).collect()
+    }
+
+    fn free(stripe: &Stripe, block: *mut u8) {
+        // SAFETY: it came from this stripe, and its owner has let go of it.
+        unsafe { stripe.free(block) };
+    }
+
+    fn extent_of(block: *mut u8) -> usize {
+        block.expose_provenance() & !(EXTENT - 1)
+    }
+
+    fn private() -> &'static Stripe {
+        Box::leak(Box::new(Stripe::new()))
+    }
+
+    #[test]
+    fn nothing_is_allocated_in_a_closed_extent_and_it_opens_when_it_is_empty() {
+        let (stripe, mut random) = (private(), Random::new(1));
+        let mut blocks = fill(stripe, &mut random, 4000);
+        let base = extent_of(blocks[0]);
+        assert!(stripe.begin_close(base) && !stripe.begin_close(base));
+        while stripe.walk(100) == Walk::GoesOn {}
+        stripe.check();
+        let mut fresh = fill(stripe, &mut random, 4000);
+        assert!(fresh.iter().all(|block| extent_of(*block) != base));
+        let (inside, outside): (Vec<_>, Vec<_>) = blocks.drain(..).partition(|b| extent_of(*b) == base);
+        inside.into_iter().for_each(|block| free(stripe, block));
+        assert!(!directory::of(base).is_special(), "an empty extent is open");
+        stripe.check();
+        fresh.extend(outside);
+        fresh.into_iter().for_each(|block| free(stripe, block));
+        while stripe.purge(4) > 0 {}
+        stripe.check();
+        assert_eq!(stripe.usage().mapped_bytes, EXTENT);
+        assert_eq!(stripe.usage().resident_bytes, EXTENT - WHOLE);
+    }
+
+    #[test]
+    fn extents_close_and_open_in_steps_while_blocks_come_and_go() {
+        for seed in 0..30 {
+            let (stripe, mut random) = (private(), Random::new(seed));
+            let mut live = fill(stripe, &mut random, 3000);
+            let mut walk = Walk::Done;
+            for step in 0..6000 {
+                match random.below(8) {
+                    0..3 => live.push(stripe.alloc(20 + random.below(3000) as usize)),
+                    3..6 if !live.is_empty() => {
+                        free(stripe, live.swap_remove(random.below(live.len() as u64) as usize));
+                    }
+                    6 if !live.is_empty() => {
+                        let at = live[random.below(live.len() as u64) as usize];
+                        // SAFETY: the block is live; what it holds is nobody's business here.
+                        unsafe { stripe.resize(at, 20 + random.below(3000) as usize) };
+                    }
+                    _ if walk == Walk::Done && !live.is_empty() => {
+                        let base = extent_of(live[random.below(live.len() as u64) as usize]);
+                        if stripe.begin_close(base) || stripe.begin_reopen(base) {
+                            walk = Walk::GoesOn;
+                        }
+                    }
+                    _ => walk = stripe.walk(random.below(200) as usize),
+                }
+                if step % 500 == 0 {
+                    stripe.check();
+                    stripe.purge(2);
+                }
+            }
+            while stripe.walk(1000) == Walk::GoesOn {}
+            live.into_iter().for_each(|block| free(stripe, block));
+            stripe.check();
+            while stripe.purge(8) > 0 {}
+            assert_eq!(stripe.usage().mapped_bytes, EXTENT, "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Which extents there are, by address, and how much of each is in use: one word an extent, found by two loads from
+//! tables that stay in the caches, so that an allocation touches no extent but for the block itself.
+//!
+//! ```text
+//! word    bit 31 mapped | bit 30 closed: nothing is allocated in it | bit 29 a walk over its blocks goes on
+//!         bits 24..28 the stripe it belongs to (16: none of the arena's, in tests) | bits 0..18 bytes in use / 16
+//! tables  one pointer for each 32 GB of addresses to a page run of 8,192 words: 4 bytes for 4 MB of data
+//! ```
+//!
+//! Words change under the lock of their extent's stripe only. They are atomics so that others may read them without:
+//! what such a reader sees may be old by a moment, so it decides nothing that must be right.
+
+use super::extent::{self, EXTENT};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+const EXTENT_BITS: u32 = EXTENT.trailing_zeros();
+const TABLE_BITS: u32 = 13;
+const WORDS: usize = 1 << TABLE_BITS;
+/// Addresses of user space have 47 bits, 48 on some processors.
+const TABLES: usize = 1 << (48 - EXTENT_BITS - TABLE_BITS);
+
+const MAPPED: u32 = 1 << 31;
+const CLOSED: u32 = 1 << 30;
+const WALKED: u32 = 1 << 29;
+const STRIPE_SHIFT: u32 = 24;
+const STRIPE_MASK: u32 = 31;
+const GRAIN: usize = 16;
+const USED_MASK: u32 = (1 << 19) - 1;
+const _: () = assert!(EXTENT / GRAIN <= USED_MASK as usize);
+
+/// What is known of one extent.
+pub(super) struct Word(AtomicU32);
+
+type Table = [Word; WORDS];
+
+static TOP: [AtomicPtr<Table>; TABLES] = [const { AtomicPtr::new(ptr::null_mut()) }; TABLES];
+
+/// The word of the extent that holds this address; None where no extent ever was.
+#[inline]
+pub(super) fn find(address: usize) -> Option<&'static Word> {
+    let number = address >> EXTENT_BITS;
+    let table = TOP.get(number >> TABLE_BITS)?.load(Ordering::Acquire);
+    // SAFETY: a table is zeroed words, and is never given back.
+    let table = unsafe { table.as_ref() }?;
+    Some(&table[number % WORDS])
+}
+
+/// The word of a mapped extent.
+#[inline]
+pub(super) fn of(address: usize) -> &'static Word {
+    find(address).expect("an extent is entered when it is mapped")
+}
+
+/// Enters a mapped extent; false where there is no memory for its table, or its address is beyond all tables.
+pub(super) fn enter(base: usize, stripe: usize) -> bool {
+    let number = base >> EXTENT_BITS;
+    let Some(top) = TOP.get(number >> TABLE_BITS) else { return false };
+    if top.load(Ordering::Acquire).is_null() {
+        let table = extent::map_pages(size_of::<Table>()).cast::<Table>();
+        if table.is_null() {
+            return false;
+        }
+        let entered =
+            top.compare_exchange(ptr::null_mut(), table, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if !entered {
+            // SAFETY: another thread was first, so nobody has seen this table.
+            unsafe { extent::unmap_pages(table.cast(), size_of::<Table>()) };
+        }
+    }
+    of(base).0.store(MAPPED | (stripe as u32) << STRIPE_SHIFT, Ordering::Relaxed);
+    true
+}
+
+/// Every extent that is mapped, by its address.
+pub(super) fn for_each(visit: &mut dyn FnMut(usize, &'static Word)) {
+    for (high, top) in TOP.iter().enumerate() {
+        // SAFETY: a table is zeroed words, and is never given back.
+        let Some(table) = (unsafe { top.load(Ordering::Acquire).as_ref() }) else { continue };
+        for (low, word) in table.iter().enumerate().filter(|(_, word)| word.is_mapped()) {
+            visit((high << TABLE_BITS | low) << EXTENT_BITS, word);
+        }
+    }
+}
+
+impl Word {
+    fn load(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Under the lock of the stripe, as everything that changes a word.
+    fn store(&self, bits: u32) {
+        self.0.store(bits, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_mapped(&self) -> bool {
+        self.load() & MAPPED != 0
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.load() & CLOSED != 0
+    }
+
+    /// Closed, or walked over: whoever frees in it has more to do.
+    #[inline]
+    pub(super) fn is_special(&self) -> bool {
+        self.load() & (CLOSED | WALKED) != 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_walked(&self) -> bool {
+        self.load() & WALKED != 0
+    }
+
+    pub(super) fn stripe(&self) -> usize {
+        (self.load() >> STRIPE_SHIFT & STRIPE_MASK) as usize
+    }
+
+    pub(super) fn used_bytes(&self) -> usize {
+        (self.load() & USED_MASK) as usize * GRAIN
+    }
+
+    #[inline]
+    pub(super) fn add_used(&self, bytes: usize) {
+        self.store(self.load() + (bytes / GRAIN) as u32);
+    }
+
+    #[inline]
+    pub(super) fn take_used(&self, bytes: usize) {
+        debug_assert!(self.used_bytes() >= bytes, "an extent gives back what it gave");
+        self.store(self.load() - (bytes / GRAIN) as u32);
+    }
+
+    pub(super) fn set_closed(&self, is_closed: bool) {
+        self.set(CLOSED, is_closed);
+    }
+
+    pub(super) fn set_walked(&self, is_walked: bool) {
+        self.set(WALKED, is_walked);
+    }
+
+    /// The extent is about to be unmapped.
+    pub(super) fn leave(&self) {
+        self.store(0);
+    }
+
+    fn set(&self, bit: u32, on: bool) {
+        self.store(if on { self.load() | bit } else { self.load() & !bit });
+    }
+}
