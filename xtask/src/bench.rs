@@ -150,9 +150,7 @@ fn servers(
             peers.extend(Spec::unpacked_peers(options.threads));
         }
     }
-    // Every call is timed where the histogram must not miss a stall.
-    let timed = if matches!(name, "shrink" | "stalls") { "--latency-tracking-every 1" } else { "" };
-    let sardine = Spec::sardine(&program, options.threads, &format!("{} {timed}", options.sardine_args))?;
+    let sardine = Spec::sardine(&program, options.threads, &options.sardine_args)?;
     Ok(std::iter::once(sardine).chain(peers).collect())
 }
 

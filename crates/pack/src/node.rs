@@ -284,11 +284,6 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         *self = fresh;
     }
 
-    /// Whether nobody else holds this node. Only for `&mut` owners is the answer more than a hint.
-    pub(crate) fn is_sole(&self) -> bool {
-        self.header().refs.load(Ordering::Acquire) == 1
-    }
-
     /// Moves where it lies in an extent that shall empty. A shared node stays: others know its address.
     pub(crate) fn relocate(&mut self, moves: &mut Moves) {
         let address = self.head.as_ptr().cast::<u8>();

@@ -1,9 +1,14 @@
 //! The thread that frees: large values that left the keyspace come here, so that no worker pays for their size. It also
-//! gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB.
-use std::sync::Arc;
+//! gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB, and moves data together
+//! (`defrag.rs`) when nothing waits to be freed.
+use crate::config::Defrag as Settings;
+use crate::defrag::{self, Defrag, Next};
+use crate::shared::Shared;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use store::{Garbage, Weight};
 
 /// Hands values to the freeing thread.
@@ -14,9 +19,12 @@ pub(crate) struct Background {
 }
 
 enum Job {
+    /// What to move together. The server owns this thread, so the thread does not keep the server.
+    Serve(Weak<Shared>),
     /// With about so many bytes in it.
     Free(Garbage, i64),
     Purge,
+    Defrag,
     End,
 }
 
@@ -28,6 +36,8 @@ struct Counts {
     waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
     is_purging: AtomicBool,
+    /// Data is being moved, or is about to be.
+    is_defragging: AtomicBool,
 }
 
 /// Free blocks of each stripe of the arena whose pages are given back at a time.
@@ -43,6 +53,11 @@ impl Background {
             .name("sardine-free".into())
             .spawn(move || free_all(&arrivals, &counts))?;
         Ok((background, thread))
+    }
+
+    /// Says whose data is to be moved together.
+    pub(crate) fn serve(&self, shared: &Arc<Shared>) {
+        drop(self.queue.send(Job::Serve(Arc::downgrade(shared))));
     }
 
     /// Takes everything out of `garbage`.
@@ -76,6 +91,17 @@ impl Background {
         }
     }
 
+    /// Moves data together, if too much is lost between it.
+    pub(crate) fn defrag(&self, settings: &Settings) {
+        if settings.is_on
+            && !self.counts.is_defragging.load(Relaxed)
+            && defrag::is_due(settings)
+            && !self.counts.is_defragging.swap(true, Relaxed)
+        {
+            drop(self.queue.send(Job::Defrag));
+        }
+    }
+
     /// The thread ends once it has freed what it was given before.
     pub(crate) fn end(&self) {
         drop(self.queue.send(Job::End));
@@ -97,8 +123,10 @@ impl Background {
 }
 
 fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
-    while let Ok(job) = arrivals.recv() {
+    let (mut shared, mut defrag, mut next) = (Weak::new(), Defrag::new(), Next::Asked);
+    while let Some(job) = await_job(arrivals, next) {
         match job {
+            Job::Serve(server) => shared = server,
             Job::Free(piece, bytes) => {
                 drop(piece);
                 counts.pending.fetch_sub(1, Relaxed);
@@ -109,7 +137,25 @@ fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
                 pack::arena::purge(PURGED_BLOCKS);
                 counts.is_purging.store(false, Relaxed);
             }
+            Job::Defrag => {
+                next = shared.upgrade().map_or(Next::Asked, |shared| defrag.turn(&shared));
+                counts.is_defragging.store(next != Next::Asked, Relaxed);
+            }
             Job::End => break,
         }
+    }
+}
+
+/// What is there to do, freeing first but where it is time to move; None when nobody can send anything any more.
+fn await_job(arrivals: &Receiver<Job>, next: Next) -> Option<Job> {
+    match next {
+        Next::Asked => arrivals.recv().ok(),
+        Next::At(time) => match defrag::until(time) {
+            Duration::ZERO => Some(Job::Defrag),
+            pause => match arrivals.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => Some(Job::Defrag),
+                job => job.ok(),
+            },
+        },
     }
 }

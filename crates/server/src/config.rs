@@ -6,6 +6,7 @@
 //! setters of the table.
 mod accepted;
 mod command;
+mod defrag;
 mod directive;
 mod docs;
 mod limits;
@@ -18,6 +19,7 @@ mod table;
 
 use accepted::{Accepted, Shape};
 pub(crate) use command::COMMANDS;
+pub use defrag::Defrag;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub use source::Source;
@@ -104,6 +106,8 @@ pub struct Config {
     pub command_log: LogRules,
     /// `latency-tracking-info-percentiles`
     pub latency_percentiles: Vec<f64>,
+    /// `activedefrag` and `active-defrag-*`
+    pub defrag: Defrag,
     pub store: store::Settings,
     /// `rename-command`, in order.
     pub renamed_commands: Vec<Rename>,
@@ -205,6 +209,7 @@ impl Default for Config {
             latency_monitor_ms: 0,
             command_log: LogRules::default(),
             latency_percentiles: vec![50.0, 99.0, 99.9],
+            defrag: Defrag::default(),
             store: store::Settings::default(),
             renamed_commands: Vec::new(),
             accepted: Accepted::default(),

@@ -14,6 +14,7 @@ mod connection;
 mod counters;
 mod crash;
 mod debug;
+mod defrag;
 mod dispatch;
 mod evict;
 mod families;
@@ -48,8 +49,8 @@ pub use clock::{Clock, SimulatedTime};
 pub use command_info::command_reference;
 pub use commandlog::{LogRule, LogRules};
 pub use config::{
-    Allow, Bind, Config, ConfigError, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source, Tracking,
-    sample_file, settings_reference,
+    Allow, Bind, Config, ConfigError, Defrag, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source,
+    Tracking, sample_file, settings_reference,
 };
 pub use crash::report_crashes;
 pub use grammar::{Grammar, grammars};

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::commandlog::CommandLog;
 use crate::config::Config;
 use crate::counters::AllCounters;
+use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::latency::Monitor;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) stats: Stats,
     /// How short memory is.
     pub(crate) pressure: Pressure,
+    pub(crate) defrag: DefragStats,
     /// Who wakes for the next key that expires.
     pub(crate) promise: Promise,
     /// Whether keys go when their time comes, not only when they are looked at (DEBUG SET-ACTIVE-EXPIRE).

@@ -1,6 +1,7 @@
 //! From a configuration to a running server, and back.
 use crate::background::Background;
 use crate::counters::{AllCounters, Counters};
+use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::pause::Pause;
@@ -243,6 +244,7 @@ fn share(
         clients: Default::default(),
         stats: Stats::default(),
         pressure: Pressure::default(),
+        defrag: DefragStats::default(),
         promise: Promise::new(),
         expires: true.into(),
         pause: Pause::default(),
@@ -259,6 +261,7 @@ fn share(
         in_force: InForce::new(config),
         ending: Ending::default(),
     });
+    shared.background.serve(&shared);
     Ok((shared, engines))
 }
 

@@ -13,6 +13,7 @@
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
 //! | `evict.rs` | which key goes when memory is short |
 //! | `uses.rs`, `calendar.rs`, `hand.rs` | when or how often a key was used, in a byte |
+//! | `relocate.rs` | moving data out of sparse memory |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
 mod calendar;
 #[cfg(test)]
@@ -35,6 +36,7 @@ mod listpack;
 mod model;
 #[cfg(test)]
 mod properties;
+mod relocate;
 #[cfg(test)]
 mod scan_tests;
 mod settings;
@@ -55,6 +57,7 @@ pub use info::KeyInfo;
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
+pub use relocate::{Mover, MoverStats, StepLimits};
 pub use settings::Settings;
 pub use string::{AddError, Expiry, Form, Growth};
 pub use uses::Usage;

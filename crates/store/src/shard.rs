@@ -10,6 +10,7 @@ use crate::{Deadline, Garbage, Kind, ShardStats};
 use base::Millis;
 use base::hash::Seed;
 use base::random::Random;
+use pack::arena::is_evacuating;
 use pack::map::{Found, Map, Shared};
 use pack::seq::image::Draft;
 
@@ -83,6 +84,16 @@ impl Buffers {
         if self.text.capacity() > BUFFER_KEPT_BYTES_MAX {
             self.text = Vec::new();
         }
+    }
+
+    /// Scratch: what is in the way is given up, and made anew by the next edit.
+    pub(crate) fn relocate(&mut self) {
+        for buffer in [&mut self.payload, &mut self.text] {
+            if is_evacuating(buffer.as_ptr()) {
+                *buffer = Vec::new();
+            }
+        }
+        self.draft.relocate();
     }
 }
 

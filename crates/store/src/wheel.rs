@@ -17,6 +17,7 @@
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
 use base::random::Random;
+use pack::arena::{Moves, relocate_box, relocate_vec};
 use pack::map::OrderRange;
 
 const BITS: u32 = 6;
@@ -286,6 +287,15 @@ impl Wheel {
         let items: Vec<Item> = waiting.map(|(node, _)| node.item()).collect();
         *self = Wheel::new(now);
         items.into_iter().for_each(|item| self.schedule(item));
+    }
+
+    /// Moves what lies in memory that shall empty.
+    pub(crate) fn relocate(&mut self, moves: &mut Moves) {
+        let has_moved = relocate_vec(&mut self.slab);
+        moves.note(has_moved, self.slab.capacity() * size_of::<Node>());
+        for level in &mut self.levels {
+            *level = level.take().map(relocate_box);
+        }
     }
 
     /// Bytes that the wheel takes, allocator rounding aside.

@@ -228,6 +228,7 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     shared.background.reset_stats();
     shared.stats.reset();
     shared.pressure.reset();
+    shared.defrag.reset();
     call.reply.ok();
     Ok(())
 }

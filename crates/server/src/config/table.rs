@@ -81,6 +81,48 @@ const ALLOWANCE_WORDS: &[&str] = &["no", "yes", "local"];
 /// Sorted by name.
 pub(super) const SETTINGS: &[Setting] = &[
     row(
+        "active-defrag-cycle-max",
+        Anytime,
+        field!(int 1, 99, defrag.cycle_max as u32),
+        "Percent of one processor that defragmentation takes from `active-defrag-threshold-upper` on.",
+    ),
+    row(
+        "active-defrag-cycle-min",
+        Anytime,
+        field!(int 1, 99, defrag.cycle_min as u32),
+        "Percent of one processor that defragmentation takes at `active-defrag-threshold-lower`.",
+    ),
+    row(
+        "active-defrag-ignore-bytes",
+        Anytime,
+        field!(memory 1, defrag.ignore_bytes),
+        "While less is lost between the data, nothing is moved.",
+    ),
+    row(
+        "active-defrag-max-scan-fields",
+        Anytime,
+        field!(int 1, i64::MAX, defrag.max_scan_fields as u64),
+        "A list of more elements is moved in steps of its own, not together with its neighbours.",
+    ),
+    row(
+        "active-defrag-threshold-lower",
+        Anytime,
+        field!(int 0, 1000, defrag.threshold_lower as u32),
+        "Defragmentation begins when so much is lost between the data, in percent of the data.",
+    ),
+    row(
+        "active-defrag-threshold-upper",
+        Anytime,
+        field!(int 0, 1000, defrag.threshold_upper as u32),
+        "Defragmentation works hardest when so much is lost, in percent of the data.",
+    ),
+    row(
+        "activedefrag",
+        Anytime,
+        field!(bool defrag.is_on),
+        "Move data together when much was deleted, so that its memory goes back to the system.",
+    ),
+    row(
         "bind",
         AtStart,
         Kind::List { get: |c| c.bind.join(" ").into_bytes(), set: set_bind },

@@ -3,6 +3,7 @@ use super::report::Report;
 use super::system;
 use crate::config::{Tracking, percentiles};
 use crate::connection::REDIS_VERSION;
+use crate::defrag::DefragStats;
 use crate::memory::Figures;
 use crate::shared::Shared;
 use base::Millis;
@@ -141,7 +142,7 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("mem_allocator", shared.config().allocator);
     // Trees grow a leaf at a time: no table is ever rehashed.
     report.field("mem_overhead_db_hashtable_rehashing", 0);
-    report.field("active_defrag_running", 0);
+    report.field("active_defrag_running", shared.defrag.running_percent.load(Relaxed));
     report.field("lazyfree_pending_objects", shared.background.pending());
     report.field("lazyfreed_objects", shared.background.freed());
 }
@@ -222,9 +223,8 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("keyspace_misses", keyspace.misses);
     report.fields(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"], 0);
     report.fields(&["latest_fork_usec", "total_forks", "migrate_cached_sockets"], 0);
-    report.fields(&["slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses"], 0);
-    report.fields(&["active_defrag_key_hits", "active_defrag_key_misses"], 0);
-    report.fields(&["total_active_defrag_time", "current_active_defrag_time"], 0);
+    report.field("slave_expires_tracked_keys", 0);
+    active_defrag(report, &shared.defrag);
     report.fields(&["tracking_total_keys", "tracking_total_items", "tracking_total_prefixes"], 0);
     report.field("unexpected_error_replies", 0);
     report.field("total_error_replies", counters.errors().values().sum::<u64>());
@@ -243,6 +243,17 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("instantaneous_eventloop_duration_usec", stats.turn_us.load(Relaxed));
     report.field("acl_access_denied_auth", stats.logins_denied.load(Relaxed));
     report.fields(&["acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"], 0);
+}
+
+/// Times in milliseconds.
+fn active_defrag(report: &mut Report, stats: &DefragStats) {
+    let current_us = stats.current_us.load(Relaxed);
+    report.field("active_defrag_hits", stats.hits.load(Relaxed));
+    report.field("active_defrag_misses", stats.misses.load(Relaxed));
+    report.field("active_defrag_key_hits", stats.key_hits.load(Relaxed));
+    report.field("active_defrag_key_misses", stats.key_misses.load(Relaxed));
+    report.field("total_active_defrag_time", (stats.total_us.load(Relaxed) + current_us) / 1000);
+    report.field("current_active_defrag_time", current_us / 1000);
 }
 
 fn replication(report: &mut Report, shared: &Shared, _: Millis) {

@@ -63,6 +63,7 @@ impl Worker<'_> {
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
             self.shared.background.purge();
+            self.shared.background.defrag(&self.executor.config().defrag);
             self.batch.give_room_back();
             self.reply.out = Vec::new();
             self.executor.counters().batch_bytes.store(0, Relaxed);

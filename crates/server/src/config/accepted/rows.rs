@@ -23,7 +23,6 @@ pub(in crate::config) const GROUPS: &[Group] = &[
     Group { because: "There is no cluster mode yet.", rows: CLUSTER },
     Group { because: "There is no TLS yet.", rows: TLS },
     Group { because: "There are no hashes, sets, sorted sets, streams and HyperLogLogs yet.", rows: TYPES },
-    Group { because: "There is no eviction and no defragmentation yet.", rows: MEMORY },
     Group { because: "There is no slow log and no latency monitor yet.", rows: WATCH },
     Group { because: "There are no ACL users, pub/sub, scripts and modules yet.", rows: CLIENTS },
     Group {
@@ -179,16 +178,6 @@ const TYPES: &[Setting] = &[
     row("stream-node-max-entries", Anytime, COUNT, "100"),
     row("zset-max-listpack-entries", Anytime, COUNT, "128").or("zset-max-ziplist-entries"),
     row("zset-max-listpack-value", Anytime, BYTES, "64").or("zset-max-ziplist-value"),
-];
-
-const MEMORY: &[Setting] = &[
-    row("active-defrag-cycle-max", Anytime, int(1, 99), "25"),
-    row("active-defrag-cycle-min", Anytime, int(1, 99), "1"),
-    row("active-defrag-ignore-bytes", Anytime, SOME_BYTES, "104857600"),
-    row("active-defrag-max-scan-fields", Anytime, int(1, i64::MAX), "1000"),
-    row("active-defrag-threshold-lower", Anytime, int(0, 1000), "10"),
-    row("active-defrag-threshold-upper", Anytime, int(0, 1000), "100"),
-    row("activedefrag", Anytime, Bool, "no").but("no", "nothing moves leaves yet"),
 ];
 
 const WATCH: &[Setting] = &[];

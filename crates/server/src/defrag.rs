@@ -1,0 +1,284 @@
+//! Active defragmentation: after deletions the data is moved together, so that RSS follows it down.
+//!
+//! ```text
+//!   idle --too much lost--> closing --> moving --> reopening --> idle
+//!             plan          extents     the data    what did not empty
+//! ```
+//!
+//! One round chooses the extents that hold least, closes them, goes once through all the data and moves what lies in them, and
+//! opens what did not empty. The extents that did are unmapped by the purge (`background.rs`). What is lost is the
+//! arena's resident bytes less those in use.
+//!
+//! The thread that frees does it, in turns with pauses between, by the share of a processor that the settings allow. A
+//! turn is made of steps that each hold one lock, of a shard or of the arena, for some [`STEP_WANTED`]; the size of a step is
+//! learned from how long the last ones took. No lock is taken twice in one turn, so a worker that happens to need it
+//! waits for one step at most. All times are the thread's own processor time: how busy the machine is says nothing about a step.
+
+use crate::config::Defrag as Settings;
+use crate::shared::Shared;
+use pack::arena::{self, Evacuation, Progress, Stubborn};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use store::{Mover, MoverStats, StepLimits};
+
+/// How long a step should hold its lock.
+const STEP_WANTED: Duration = Duration::from_micros(40);
+/// Steps on shards that follow each other before a pause.
+const TURN: Duration = Duration::from_micros(500);
+/// Bounds of a step's size, in blocks looked at.
+const EFFORT_MIN: u64 = 16;
+const EFFORT_MAX: u64 = 4096;
+/// Blocks of an extent that are gone over at a time when it is closed or opened.
+const WALKED_BLOCKS: usize = 128;
+/// After a round that was of little use the next may not begin for so long, and each time it is of none for twice as long.
+const REST_MIN: Duration = Duration::from_secs(5);
+const REST_MAX: Duration = Duration::from_secs(600);
+/// A round is worth its walk if it frees this part of what is used: one in so many.
+const GAIN_SHARE: usize = 32;
+
+/// What INFO tells, written by the thread that works.
+#[derive(Default)]
+pub(crate) struct DefragStats {
+    /// The share of a processor in use for it, in percent; 0 while nothing is done.
+    pub(crate) running_percent: AtomicU64,
+    /// Blocks that moved, and that were looked at and stayed.
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
+    /// Keys with a value of their own, likewise.
+    pub(crate) key_hits: AtomicU64,
+    pub(crate) key_misses: AtomicU64,
+    /// Microseconds with too much lost: all together, and of the round that goes on.
+    pub(crate) total_us: AtomicU64,
+    pub(crate) current_us: AtomicU64,
+}
+
+impl DefragStats {
+    /// CONFIG RESETSTAT
+    pub(crate) fn reset(&self) {
+        let counters = [&self.hits, &self.misses, &self.key_hits, &self.key_misses, &self.total_us];
+        counters.iter().for_each(|counter| counter.store(0, Relaxed));
+    }
+
+    fn add(&self, before: MoverStats, now: MoverStats) {
+        self.hits.fetch_add(now.moves.moved - before.moves.moved, Relaxed);
+        self.misses.fetch_add(now.moves.stayed - before.moves.stayed, Relaxed);
+        self.key_hits.fetch_add(now.keys_moved - before.keys_moved, Relaxed);
+        self.key_misses.fetch_add(now.keys_stayed - before.keys_stayed, Relaxed);
+    }
+}
+
+/// Whether a round should begin now, as far as sums tell.
+pub(crate) fn is_due(settings: &Settings) -> bool {
+    settings.is_on && wanted_percent(settings).is_some()
+}
+
+fn wanted_percent(settings: &Settings) -> Option<u32> {
+    let usage = arena::usage();
+    let lost = usage.resident_bytes.saturating_sub(usage.used_bytes);
+    settings.effort_percent(usage.used_bytes as u64, lost as u64)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Closing,
+    Moving,
+    Reopening,
+}
+
+/// The work, and where it stands.
+pub(crate) struct Defrag {
+    phase: Phase,
+    /// None while idle.
+    evacuation: Option<Evacuation>,
+    stubborn: Stubborn,
+    /// While moving.
+    mover: Option<Mover>,
+    effort: u64,
+    /// Of this round.
+    longest_step: Duration,
+    /// Share of a processor: within a round it only grows, so that a round which frees much ends as fast as it began.
+    percent: u32,
+    began: Instant,
+    rests_until: Option<Instant>,
+    rest: Duration,
+}
+
+/// When to come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    At(Instant),
+    /// When somebody says that it is due.
+    Asked,
+}
+
+impl Defrag {
+    pub(crate) fn new() -> Defrag {
+        Defrag {
+            phase: Phase::Idle,
+            evacuation: None,
+            stubborn: Stubborn::default(),
+            mover: None,
+            effort: EFFORT_MIN,
+            longest_step: Duration::ZERO,
+            percent: 0,
+            began: now(),
+            rests_until: None,
+            rest: REST_MIN,
+        }
+    }
+
+    /// Takes one turn, or begins a round if one is due.
+    pub(crate) fn turn(&mut self, shared: &Shared) -> Next {
+        let settings = shared.config().defrag;
+        let start = processor_time();
+        if self.phase == Phase::Idle && !self.begin(&settings) {
+            return Next::Asked;
+        }
+        if !settings.is_on && self.phase != Phase::Reopening {
+            self.enter(Phase::Reopening, shared);
+        }
+        self.percent = self.percent.max(wanted_percent(&settings).unwrap_or(0)).clamp(1, 99);
+        self.steps(shared, &settings, start);
+        self.tell_times(&shared.defrag);
+        if self.phase == Phase::Idle {
+            return Next::Asked;
+        }
+        let worked = processor_time().saturating_sub(start);
+        Next::At(now() + worked * (100 - self.percent) / self.percent)
+    }
+
+    /// One step, or where shards take turns as many as [`TURN`] allows, each on another shard.
+    fn steps(&mut self, shared: &Shared, settings: &Settings, start: Duration) {
+        let mut before = start;
+        for _ in 0..self.mover.as_ref().map_or(1, |mover| mover.shards_left().max(1)) {
+            self.step(shared, settings);
+            let after = processor_time();
+            self.longest_step = self.longest_step.max(after.saturating_sub(before));
+            if self.phase != Phase::Moving || after.saturating_sub(start) >= TURN {
+                break;
+            }
+            self.learn(after.saturating_sub(before));
+            before = after;
+        }
+    }
+
+    fn begin(&mut self, settings: &Settings) -> bool {
+        let now = now();
+        if self.rests_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        let Some(percent) = wanted_percent(settings) else { return false };
+        let Some(evacuation) = Evacuation::plan(&self.stubborn) else { return false };
+        if evacuation.extent_bytes() < arena::usage().used_bytes / GAIN_SHARE {
+            self.rest(now);
+            return false;
+        }
+        self.evacuation = Some(evacuation);
+        (self.percent, self.began, self.longest_step) = (percent, now, Duration::ZERO);
+        self.phase = Phase::Closing;
+        true
+    }
+
+    /// The next try is some time away, and is a whole one.
+    fn rest(&mut self, now: Instant) {
+        self.rests_until = Some(now + self.rest);
+        self.rest = (self.rest * 2).min(REST_MAX);
+        self.stubborn.clear();
+    }
+
+    fn enter(&mut self, phase: Phase, shared: &Shared) {
+        self.phase = phase;
+        match phase {
+            Phase::Moving => (self.mover, self.effort) = (Some(shared.keyspace.mover()), EFFORT_MIN),
+            Phase::Reopening => self.evacuation.iter_mut().for_each(Evacuation::rewind),
+            Phase::Idle | Phase::Closing => {}
+        }
+    }
+
+    /// Does something under one lock.
+    fn step(&mut self, shared: &Shared, settings: &Settings) {
+        let Some(evacuation) = &mut self.evacuation else { return };
+        match self.phase {
+            Phase::Idle => {}
+            Phase::Closing => {
+                if evacuation.close(WALKED_BLOCKS) == Progress::Done {
+                    self.enter(Phase::Moving, shared);
+                }
+            }
+            Phase::Moving => self.move_some(shared, settings),
+            Phase::Reopening => {
+                if evacuation.reopen(WALKED_BLOCKS, &mut self.stubborn) == Progress::Done {
+                    self.finish(shared);
+                }
+            }
+        }
+    }
+
+    fn move_some(&mut self, shared: &Shared, settings: &Settings) {
+        let Some(mover) = &mut self.mover else { return };
+        let limits = StepLimits { effort: self.effort, list_len_max: settings.max_scan_fields };
+        let before = mover.stats;
+        let progress = shared.keyspace.relocate(mover, limits);
+        shared.defrag.add(before, mover.stats);
+        if progress == Progress::Done {
+            self.enter(Phase::Reopening, shared);
+        }
+    }
+
+    /// What the last step took says how much the next one may do.
+    fn learn(&mut self, took: Duration) {
+        if took > STEP_WANTED * 2 {
+            self.effort = (self.effort / 2).max(EFFORT_MIN);
+        } else if took < STEP_WANTED {
+            self.effort = (self.effort + self.effort / 8).min(EFFORT_MAX);
+        }
+    }
+
+    fn finish(&mut self, shared: &Shared) {
+        let Some(evacuation) = self.evacuation.take() else { return };
+        let (chosen, left) = (evacuation.extents(), evacuation.left());
+        let moved = self.mover.take().map_or(0, |mover| mover.stats.moves.moved);
+        shared.log.verbose(&format!(
+            "Active defrag: {} of {chosen} extents emptied, {moved} blocks moved in {} ms, at most {} us at a time",
+            chosen - left,
+            self.began.elapsed().as_millis(),
+            self.longest_step.as_micros()
+        ));
+        if left * 2 > chosen {
+            self.rest(now());
+        } else {
+            self.rest = REST_MIN;
+        }
+        self.phase = Phase::Idle;
+    }
+
+    fn tell_times(&self, stats: &DefragStats) {
+        let current_us = self.began.elapsed().as_micros() as u64;
+        if self.phase == Phase::Idle {
+            stats.running_percent.store(0, Relaxed);
+            stats.current_us.store(0, Relaxed);
+            stats.total_us.fetch_add(current_us, Relaxed);
+        } else {
+            stats.running_percent.store(u64::from(self.percent), Relaxed);
+            stats.current_us.store(current_us, Relaxed);
+        }
+    }
+}
+
+/// How long it is until then.
+pub(crate) fn until(time: Instant) -> Duration {
+    time.saturating_duration_since(now())
+}
+
+/// Of this thread.
+fn processor_time() -> Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(Duration::ZERO, Duration::from)
+}
+
+/// Pauses are real time, whatever clock the data lives by.
+#[allow(clippy::disallowed_methods, reason = "steps are timed to keep them short")]
+fn now() -> Instant {
+    Instant::now()
+}
