@@ -265,6 +265,27 @@ def clients_have_names_and_can_be_listed_and_killed(r):
 
 
 @test
+def clients_are_held_back_and_let_go(r):
+    writer, done = connect(), []
+    writer.set("k", "old")
+    thread = threading.Thread(target=lambda: done.append(writer.set("k", "new")))
+    r.client_pause(60_000, all=False)
+    thread.start()
+    while r.info("clients")["blocked_clients"] == 0:
+        time.sleep(0.01)
+    assert r.get("k") == b"old" and not done
+    assert r.client_unpause()
+    thread.join()
+    assert done == [True] and r.get("k") == b"new"
+    start = time.monotonic()
+    r.client_pause(50)
+    assert r.ping() and time.monotonic() - start >= 0.05
+    raises(redis.ResponseError, "timeout is negative", r.client_pause, -1)
+    raises(redis.ResponseError, "should be TIMEOUT or ERROR", r.execute_command, "CLIENT", "UNBLOCK", 1, "x")
+    assert r.client_getredir() == -1 and r.client_unblock(999_999) in (0, False)
+
+
+@test
 def errors_become_exceptions(r):
     r.set("s", "text")
     r.rpush("l", 1)

@@ -111,3 +111,21 @@ fn connections_are_spread_over_the_workers() {
     clients.iter_mut().for_each(|client| client.check("PING", "+PONG\r\n"));
     assert_eq!(clients[0].info("connected_clients"), "40");
 }
+
+#[test]
+fn reset_makes_a_connection_new_but_for_its_library() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    for line in
+        ["CLIENT SETNAME me", "CLIENT NO-EVICT on", "CLIENT NO-TOUCH on", "CLIENT SETINFO lib-name lib"]
+    {
+        client.check(line, "+OK\r\n");
+    }
+    client.check("SELECT 3", "+OK\r\n");
+    assert!(client.ask("CLIENT INFO").contains(" name=me age=0 idle=0 flags=eT db=3 "));
+    client.send(b"CLIENT REPLY OFF\r\nPING\r\nRESET\r\n");
+    client.expect("+RESET\r\n");
+    let info = client.ask("CLIENT INFO");
+    assert!(info.contains(" name= age=0 idle=0 flags=N db=0 "), "{info}");
+    assert!(info.contains(" user=default redir=-1 resp=2 lib-name=lib "), "{info}");
+}

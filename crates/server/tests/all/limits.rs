@@ -20,6 +20,21 @@ fn clients_beyond_maxclients_are_told_so() {
     panic!("the place of a client that left stays taken");
 }
 
+#[test]
+fn a_lower_maxclients_turns_new_clients_away_and_keeps_the_old_ones() {
+    let server = start(config());
+    let mut clients = [(); 3].map(|()| Client::connect(&server));
+    clients.iter_mut().for_each(|client| client.check("PING", "+PONG\r\n"));
+    clients[0].check("CONFIG SET maxclients 1", "+OK\r\n");
+    let received = clients[0].info("total_connections_received");
+    assert_eq!(Client::connect(&server).rest(), "-ERR max number of clients reached\r\n");
+    clients.iter_mut().for_each(|client| client.check("PING", "+PONG\r\n"));
+    assert_eq!(clients[0].info("rejected_connections"), "1");
+    assert_eq!(clients[0].info("total_connections_received"), received, "as in Redis");
+    clients[0].check("CONFIG SET maxclients 4", "+OK\r\n");
+    Client::connect(&server).check("PING", "+PONG\r\n");
+}
+
 fn limited(normal: OutputLimit) -> Running {
     let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
     start(Config { client_output_buffer, ..config() })
