@@ -24,6 +24,7 @@ pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub use source::Source;
 pub(crate) use source::reason;
+pub(crate) use split::quoted;
 pub(crate) use table::{is_secret, percentiles};
 
 use crate::commandlog::LogRules;

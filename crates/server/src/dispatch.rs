@@ -10,6 +10,7 @@ use crate::commandlog::{Bounds, Measured};
 use crate::config::{Config, Tracking};
 use crate::counters::Counters;
 use crate::evict::{Ceiling, Room, free_flushed};
+use crate::monitor::Feed;
 use crate::pause::Held;
 use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
@@ -54,6 +55,7 @@ pub(crate) struct Executor<'s> {
     ceiling: Ceiling<'s>,
     /// Which calls are worth a second look.
     bounds: Bounds,
+    feed: Feed,
     /// What the connection that is served has sent for this batch.
     request_bytes: usize,
     /// A call of its that takes so many ticks is looked at again.
@@ -85,6 +87,7 @@ impl<'s> Executor<'s> {
             worker,
             counters: &shared.counters.0[worker],
             bounds: Bounds::of(&config, &meter),
+            feed: Feed::default(),
             request_bytes: 0,
             ticks_max: 0,
             meter,
@@ -147,6 +150,9 @@ impl<'s> Executor<'s> {
     /// After its last.
     pub(crate) fn end(&mut self) {
         self.inside = None;
+        if !self.feed.is_empty() {
+            self.feed.send(self.shared);
+        }
     }
 
     /// Whether CLIENT PAUSE holds this request back.
@@ -175,11 +181,13 @@ impl<'s> Executor<'s> {
         self.mark = self.meter.read();
     }
 
-    /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need not be.
+    /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need not be, if
+    /// nobody watches all.
     #[inline]
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
-        self.ticks_max = if may_be_large { 0 } else { self.bounds.ticks };
+        let shows_all = may_be_large || self.shared.monitors.is_any();
+        self.ticks_max = if shows_all { 0 } else { self.bounds.ticks };
     }
 
     /// How many ticks it is since the last call of this or of `start_watch`.
@@ -239,9 +247,13 @@ impl<'s> Executor<'s> {
 
     /// Shows a call that may be remarkable to the logs.
     #[cold]
-    fn report(&self, session: &Session, row: &Row, ticks: u64, (args, reply_bytes): (Args<'_>, usize)) {
+    fn report(&mut self, session: &Session, row: &Row, ticks: u64, (args, reply_bytes): (Args<'_>, usize)) {
         let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
-        let time_s = self.shared.clock.now().0 / 1000;
+        let time_us = self.shared.clock.now_us();
+        if self.shared.monitors.is_any() {
+            self.feed.add(row, &args, session, time_us);
+        }
+        let time_s = time_us / 1_000_000;
         let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
         self.shared.latency.note(&self.config, event, call.time_ns, time_s);
         self.shared.command_log.note(&self.config.command_log, row, &call, &session.card, time_s);
@@ -404,8 +416,9 @@ impl<'s> Executor<'s> {
         if self.shared.is_stopping() {
             session.after = After::Close;
         }
-        // It may have been CONFIG SET: what follows in this batch obeys it.
+        // It may have been CONFIG SET or MONITOR: what follows in this batch obeys it.
         self.refresh_config();
+        self.bound();
         done
     }
 

@@ -13,6 +13,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::lolwut::COMMANDS,
     crate::memory::COMMANDS,
     crate::module::COMMANDS,
+    crate::monitor::COMMANDS,
     crate::shutdown::COMMANDS,
     crate::slowlog::COMMANDS,
     crate::time::COMMANDS,

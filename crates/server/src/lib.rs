@@ -28,6 +28,7 @@ mod log;
 mod lolwut;
 mod memory;
 mod module;
+mod monitor;
 mod open_files;
 mod pause;
 mod process;

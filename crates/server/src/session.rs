@@ -76,6 +76,8 @@ pub(crate) struct Face {
     pub(crate) user: String,
     pub(crate) db: u16,
     pub(crate) is_resp3: bool,
+    /// MONITOR
+    pub(crate) is_monitor: bool,
     /// CLIENT NO-EVICT
     pub(crate) is_spared: bool,
     /// CLIENT NO-TOUCH

@@ -10,6 +10,7 @@ use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::latency::Monitor;
 use crate::log::Log;
+use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::promise::Promise;
 use crate::registry::Registry;
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) counters: AllCounters,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: Monitor,
+    pub(crate) monitors: Monitors,
     pub(crate) background: Background,
     pub(crate) stats: Stats,
     /// How short memory is.
@@ -92,6 +94,8 @@ pub(crate) struct Post {
 pub(crate) enum Letter {
     /// Serve this connection.
     Adopt(net::Accepted),
+    /// Show these lines to the clients that watch.
+    Feed(Arc<[u8]>),
     /// The client with this id was killed.
     Killed(u64),
     /// The waiting of the client with this id was ended.
@@ -192,6 +196,7 @@ impl Shared {
     /// reply.)
     pub(crate) fn kill(&self, card: &Card) {
         card.is_killed.store(true, Ordering::Release);
+        self.monitors.remove(card);
         self.clients().remove(&card.id);
         self.posts[card.worker].send(Letter::Killed(card.id));
     }

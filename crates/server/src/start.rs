@@ -250,6 +250,7 @@ fn share(
         pause: Pause::default(),
         command_log: Default::default(),
         latency: Default::default(),
+        monitors: Default::default(),
         is_cron_paused: false.into(),
         keyspace,
         registry,

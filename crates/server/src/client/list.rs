@@ -168,6 +168,7 @@ pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut 
 fn flags(card: &Card) -> String {
     let face = card.face();
     let marks = [
+        (face.is_monitor, 'O'),
         (card.is_parked.load(Relaxed), 'b'),
         (card.is_killed.load(Relaxed), 'A'),
         (matches!(card.peer, net::Peer::Unix { .. }), 'U'),

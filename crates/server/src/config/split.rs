@@ -98,7 +98,7 @@ fn hex(digit: u8) -> u8 {
 }
 
 /// `text` in double quotes, so that [`words`] gives it back.
-pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
+pub(crate) fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = vec![b'"'];
     for b in text {
         match b {

@@ -116,6 +116,7 @@ impl Worker<'_> {
         card.note_query_buffer(0, self.executor.counters());
         card.note_output_buffer(0, self.executor.counters());
         self.ids.remove(&client);
+        self.shared.monitors.remove(card);
         self.shared.clients().remove(&client);
         self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
     }

@@ -43,6 +43,24 @@ impl Worker<'_> {
                 self.reply.out = Vec::new();
             }
         }
+        self.note_sent(id);
+    }
+
+    /// Sends lines to the clients that watch (MONITOR).
+    pub(super) fn feed(&mut self, lines: &[u8]) {
+        for client in self.shared.monitors.of_worker(self.index) {
+            let Some(id) = self.ids.get(&client).copied() else { continue };
+            let Some(connection) = self.table.at(id) else { continue };
+            if connection.flow != Flow::Closing {
+                count_sent(&connection.session.card, self.executor.counters(), lines.len());
+                self.engine.send(id, &mut lines.to_vec());
+                self.note_sent(id);
+            }
+        }
+    }
+
+    fn note_sent(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
         // The next poll hands it to the kernel; what is left then tells who does not read.
         let limit = self.executor.config().client_output_buffer.normal;
         let unsent_bytes = self.engine.unsent_bytes(id);

@@ -164,6 +164,7 @@ impl<'s> Worker<'s> {
         for letter in self.shared.posts[self.index].take() {
             match letter {
                 Letter::Adopt(accepted) => self.adopt(accepted),
+                Letter::Feed(lines) => self.feed(&lines),
                 Letter::Killed(client) => self.close_killed(client),
                 Letter::Unblocked(client, how) => self.unblock(client, how),
             }

@@ -10,6 +10,7 @@ mod info;
 mod latency;
 mod limits;
 mod lookups;
+mod monitor;
 mod pause;
 mod requests;
 mod slowlog;

@@ -1,0 +1,74 @@
+//! MONITOR: what its client is shown, from whichever worker.
+use crate::client::{Client, config, request, start};
+use server::Config;
+
+/// The next line, without its time and the client's port.
+fn line(monitor: &mut Client) -> String {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        line.extend(monitor.read(1));
+    }
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let (head, command) = line.trim_end().split_once(']').unwrap();
+    let (time, client) = head.split_once(" [").unwrap();
+    assert!(time.starts_with('+') && time.len() == "+1795286454.199362".len(), "{line}");
+    let (db, address) = client.split_once(' ').unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{line}");
+    format!("{db}{command}")
+}
+
+#[test]
+fn every_command_of_every_worker_is_shown_but_what_administrates() {
+    let server = start(Config { worker_threads: 3, ..config() });
+    let mut monitor = Client::connect(&server);
+    monitor.check("MONITOR", "+OK\r\n");
+    for round in 0..3 {
+        let mut client = Client::connect(&server);
+        client.check("SET k v", "+OK\r\n");
+        client.check("CONFIG SET maxclients 1000", "+OK\r\n");
+        client.check("GET", "-ERR wrong number of arguments for 'get' command\r\n");
+        client.send(&[request(&["SELECT", "3"]), request(&["lpush", "l", "a\"b\\\n\x01"])].concat());
+        client.expect(&format!("+OK\r\n:{}\r\n", round + 1));
+        assert_eq!(line(&mut monitor), "0 \"SET\" \"k\" \"v\"");
+        assert_eq!(line(&mut monitor), "3 \"SELECT\" \"3\"");
+        assert_eq!(line(&mut monitor), "3 \"lpush\" \"l\" \"a\\\"b\\\\\\n\\x01\"");
+    }
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let server = start(config());
+    let mut monitor = Client::connect(&server);
+    monitor.check("MONITOR", "+OK\r\n");
+    let mut client = Client::connect(&server);
+    client.check("AUTH default secret", "+OK\r\n");
+    assert_eq!(line(&mut monitor), "0 \"AUTH\" \"(redacted)\" \"(redacted)\"");
+}
+
+#[test]
+fn a_monitor_sees_itself_until_it_resets() {
+    let server = start(config());
+    let mut monitor = Client::connect(&server);
+    monitor.check("MONITOR", "+OK\r\n");
+    monitor.check("PING", "+PONG\r\n");
+    assert_eq!(line(&mut monitor), "0 \"PING\"");
+    let mut other = Client::connect(&server);
+    assert!(other.ask("CLIENT LIST").contains("flags=O "));
+    monitor.check("RESET", "+RESET\r\n");
+    assert!(!other.ask("CLIENT LIST").contains("flags=O "));
+    other.check("SET k v", "+OK\r\n");
+    monitor.check("GET k", "$1\r\nv\r\n");
+    monitor.check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_monitor_that_leaves_is_forgotten() {
+    let server = start(config());
+    let mut monitor = Client::connect(&server);
+    monitor.check("MONITOR", "+OK\r\n");
+    monitor.check("QUIT", "+OK\r\n");
+    drop(monitor);
+    let mut other = Client::connect(&server);
+    other.wait_for_info("connected_clients", "1");
+    other.check("SET k v", "+OK\r\n");
+}
