@@ -647,6 +647,8 @@ mod tests {
             let expected = match name {
                 "save" => "",
                 "enable-debug-command" => "local",
+                "activedefrag" => "yes",
+                "active-defrag-ignore-bytes" => "10485760",
                 _ => value,
             };
             let shown = Config::default().value(name).unwrap_or_else(|| panic!("there is no {name}"));
