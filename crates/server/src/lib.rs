@@ -24,6 +24,7 @@ mod help;
 mod histogram;
 mod info;
 mod latency;
+mod listening;
 mod log;
 mod lolwut;
 mod memory;

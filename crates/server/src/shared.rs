@@ -9,6 +9,7 @@ use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::latency::Monitor;
+use crate::listening::Listening;
 use crate::log::Log;
 use crate::monitor::Monitors;
 use crate::pause::Pause;
@@ -17,7 +18,6 @@ use crate::registry::Registry;
 use crate::replication::ReplicationId;
 use crate::session::Card;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::Keyspace;
@@ -57,8 +57,7 @@ pub(crate) struct Shared {
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
     pub(crate) started_ms: i64,
-    /// Where it listens, port 0 resolved.
-    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) listening: Listening,
     /// "epoll" or "io_uring"
     pub(crate) engine_name: &'static str,
 }
@@ -92,6 +91,8 @@ pub(crate) struct Post {
 
 /// What one worker asks of another.
 pub(crate) enum Letter {
+    /// The listeners have changed.
+    Listen,
     /// Serve this connection.
     Adopt(net::Accepted),
     /// Show these lines to the clients that watch.

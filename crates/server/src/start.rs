@@ -4,6 +4,7 @@ use crate::counters::{AllCounters, Counters};
 use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::gate::Gates;
+use crate::listening::{self, Listening};
 use crate::pause::Pause;
 use crate::promise::Promise;
 use crate::registry::Registry;
@@ -37,8 +38,6 @@ pub struct Running {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     background: Option<JoinHandle<()>>,
-    /// Unix sockets are unlinked when the last owner goes.
-    listeners: Vec<Arc<Listener>>,
 }
 
 /// Ends a server from any thread.
@@ -91,7 +90,7 @@ impl Running {
                 self.shared.fail("A worker has panicked: the server stops");
             }
         }
-        self.listeners.clear();
+        self.shared.listening.clear();
         self.shared.background.end();
         if let Some(background) = self.background.take() {
             let _ = background.join();
@@ -114,26 +113,26 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
     if let Err(error) = crate::process::adjust_oom_score(OomScore::No, &config) {
         log.warning(&format!("Unable to write oom_score_adj: {}", crate::config::reason(&error)));
     }
-    let listeners = listen(&config, &log).inspect_err(logged)?;
+    let listeners = listening::open(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
-    let (shared, engines) = share(config, clock, log, &listeners, engines, background)?;
+    let (shared, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
     crate::crash::note_server(&shared);
     shared.log.notice("Server initialized");
     let mut running = Running {
-        addresses: shared.addresses.clone(),
+        addresses: shared.listening.addresses(),
         shared: Arc::clone(&shared),
         workers: Vec::new(),
         background: Some(thread),
-        listeners,
     };
+    let listeners = shared.listening.all();
     for (index, mut engine) in engines.into_iter().enumerate() {
-        for listener in &running.listeners {
+        for listener in &listeners {
             engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e))?;
         }
         running.workers.push(spawn(&shared, index, engine).map_err(|e| cannot("start a worker", &e))?);
     }
-    announce(&shared, &running.listeners);
+    announce(&shared, &listeners);
     Ok(running)
 }
 
@@ -150,49 +149,6 @@ fn announce(shared: &Shared, listeners: &[Arc<Listener>]) {
 
 fn cannot(what: &str, error: &std::io::Error) -> StartError {
     StartError(format!("Cannot {what}: {error}"))
-}
-
-/// TCP on every address of `bind`, and the Unix socket.
-fn listen(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> {
-    let mut listeners = Vec::new();
-    for bind in config.bind_addresses().map_err(|e| StartError(e.0))? {
-        match Listener::tcp(bind.address, config.tcp_backlog) {
-            Ok(listener) => listeners.push(Arc::new(listener)),
-            Err(error) if bind.is_optional && is_missing(&error) => {}
-            Err(error) => {
-                log.warning(&format!(
-                    "Warning: Could not create server TCP listening socket {}: bind: {}",
-                    shown(bind.address),
-                    crate::config::reason(&error)
-                ));
-                return Err(StartError(format!("Failed listening on port {} (tcp), aborting.", config.port)));
-            }
-        }
-    }
-    if let Some(path) = &config.unixsocket {
-        let listener = Listener::unix(path, config.unixsocket_mode, config.tcp_backlog).map_err(|error| {
-            log.warning(&format!("Failed opening Unix socket: bind: {error}"));
-            StartError(format!("Failed listening on {} (unix), aborting.", path.display()))
-        })?;
-        listeners.push(Arc::new(listener));
-    }
-    Ok(listeners)
-}
-
-/// `*:6379`, as the log of the peer has it.
-fn shown(address: SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(a) if a.ip().is_unspecified() => format!("*:{}", a.port()),
-        SocketAddr::V6(a) if a.ip().is_unspecified() => format!("::*:{}", a.port()),
-        other => other.to_string(),
-    }
-}
-
-/// This machine does not have the address, or not its family.
-fn is_missing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{AddrNotAvailable, Unsupported};
-    const EAFNOSUPPORT: i32 = 97;
-    matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(EAFNOSUPPORT)
 }
 
 fn open_engines(config: &Config, log: &Log) -> Result<Vec<Opened>, StartError> {
@@ -215,7 +171,7 @@ fn share(
     config: Config,
     clock: Clock,
     log: Log,
-    listeners: &[Arc<Listener>],
+    listening: Listening,
     opened: Vec<Opened>,
     background: Background,
 ) -> Result<(Arc<Shared>, Engines), StartError> {
@@ -236,7 +192,7 @@ fn share(
         counters: AllCounters(posts.iter().map(|_| Counters::new(registry.count())).collect()),
         gates: Gates::new(posts.len()),
         started_ms: clock.now().0,
-        addresses: listeners.iter().filter_map(|listener| tcp_address(listener)).collect(),
+        listening,
         random_seed: word(2),
         run_id: hex(&random[32..]),
         replication_id: ReplicationId::new(word(3)),
@@ -264,13 +220,6 @@ fn share(
     });
     shared.background.serve(&shared);
     Ok((shared, engines))
-}
-
-fn tcp_address(listener: &Listener) -> Option<SocketAddr> {
-    match listener.local_addr() {
-        Peer::Tcp { local, .. } => Some(local),
-        Peer::Unix { .. } => None,
-    }
 }
 
 /// 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the replication id, 20 for the run id.

@@ -5,7 +5,8 @@ use super::setting::{Change, Setting, find, listed};
 use super::{Allow, Config};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::process::adjust_oom_score;
-use crate::{help, open_files};
+use crate::shared::Shared;
+use crate::{help, listening, open_files};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 
@@ -132,7 +133,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     let is_local = call.session.card.is_local();
     call.shared.replace_config(|present| {
         let next = changed(present, &args, is_local)?;
-        put_in_force(present, &next)?;
+        put_in_force(call.shared, present, &next)?;
         Ok::<Config, Error>(next)
     })?;
     call.shared.log.set_level(call.shared.config().loglevel);
@@ -164,7 +165,7 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
 }
 
 /// What the system must be told; if it refuses, nothing has changed.
-fn put_in_force(present: &Config, next: &Config) -> Result<(), Error> {
+fn put_in_force(shared: &Shared, present: &Config, next: &Config) -> Result<(), Error> {
     if next.maxclients > present.maxclients {
         open_files::room_for(next.maxclients).map_err(too_many_clients)?;
     }
@@ -175,6 +176,15 @@ fn put_in_force(present: &Config, next: &Config) -> Result<(), Error> {
     if adjust_oom_score(present.oom_score, next).is_err() {
         go_to(&present.dir)?;
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
+    }
+    let listens_elsewhere = next.port != present.port || next.bind != present.bind;
+    if listens_elsewhere && listening::change(shared, next).is_none() {
+        go_to(&present.dir)?;
+        let _ = adjust_oom_score(next.oom_score, present);
+        return Err(match next.port == present.port {
+            true => failed("bind", "Failed to bind to specified addresses."),
+            false => failed("port", "Unable to listen on this port. Check server logs."),
+        });
     }
     Ok(())
 }
@@ -284,7 +294,10 @@ mod tests {
     fn one_bad_pair_spoils_all_and_is_named() {
         let prefix = "ERR CONFIG SET failed (possibly related to argument ";
         for (pairs, error) in [
-            (&["hz", "20", "port", "1"][..], format!("{prefix}'port') - can't set immutable config")),
+            (
+                &["hz", "20", "databases", "1"][..],
+                format!("{prefix}'databases') - can't set immutable config"),
+            ),
             (
                 &["hz", "x", "loglevel", "y"],
                 format!("{prefix}'hz') - argument couldn't be parsed into an integer"),

@@ -124,7 +124,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     row(
         "bind",
-        AtStart,
+        Anytime,
         Kind::List { get: |c| c.bind.join(" ").into_bytes(), set: set_bind },
         "Addresses to listen on. `*` is every IPv4 address and `::*` every IPv6 one; an address behind `-` may be \
          missing on this machine. An empty value listens on no TCP address.",
@@ -413,7 +413,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "A file for the process's number, while the server runs. Where `daemonize` is on and none is named it is \
          /var/run/redis.pid.",
     ),
-    row("port", AtStart, field!(int 0, 65_535, port as u16), "The TCP port to listen on; 0 is none."),
+    row("port", Anytime, field!(int 0, 65_535, port as u16), "The TCP port to listen on; 0 is none."),
     row(
         "protected-mode",
         Anytime,

@@ -78,14 +78,14 @@ fn server(report: &mut Report, shared: &Shared, now: Millis) {
 }
 
 fn tcp_port(shared: &Shared) -> u16 {
-    shared.addresses.first().map_or(0, std::net::SocketAddr::port)
+    shared.listening.addresses().first().map_or(0, std::net::SocketAddr::port)
 }
 
 /// One line for TCP, with the addresses as they are configured, and one for the Unix socket.
 fn listeners(report: &mut Report, shared: &Shared) {
     let config = shared.config();
     let mut lines = Vec::new();
-    if !shared.addresses.is_empty() {
+    if !shared.listening.addresses().is_empty() {
         let bind: String = config.bind.iter().map(|address| format!(",bind={address}")).collect();
         lines.push(format!("name=tcp{bind},port={}", tcp_port(shared)));
     }

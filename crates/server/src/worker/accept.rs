@@ -28,6 +28,16 @@ an authentication password for the default user. NOTE: You only need to do one o
 server to start accepting connections from the outside.\r\n";
 
 impl Worker<'_> {
+    /// CONFIG SET has changed where the server listens.
+    pub(super) fn listen(&mut self) {
+        self.engine.stop_listening();
+        for listener in self.shared.listening.all() {
+            if let Err(error) = self.engine.listen(listener) {
+                self.shared.log.warning(&format!("worker {} cannot listen: {error}", self.index));
+            }
+        }
+    }
+
     /// Lets a client in, or tells it why not, and gives it to the worker with the fewest.
     pub(super) fn accept(&mut self, accepted: Accepted) {
         let shared = self.shared;

@@ -165,6 +165,7 @@ impl<'s> Worker<'s> {
             match letter {
                 Letter::Adopt(accepted) => self.adopt(accepted),
                 Letter::Feed(lines) => self.feed(&lines),
+                Letter::Listen => self.listen(),
                 Letter::Killed(client) => self.close_killed(client),
                 Letter::Unblocked(client, how) => self.unblock(client, how),
             }
