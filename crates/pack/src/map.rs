@@ -47,7 +47,7 @@ pub enum Entry<'m, V: Clone> {
 /// An entry that is there.
 pub struct Occupied<'m, V: Clone> {
     map: &'m mut Map<V>,
-    seed: Seed,
+    seed: &'m Seed,
     key: &'m [u8],
     tag: u8,
     path: Path,
@@ -58,7 +58,7 @@ pub struct Occupied<'m, V: Clone> {
 /// The place where an entry would be.
 pub struct Vacant<'m, V: Clone> {
     map: &'m mut Map<V>,
-    seed: Seed,
+    seed: &'m Seed,
     key: &'m [u8],
     hash: Hash,
     /// None in a map without leaves.
@@ -187,9 +187,8 @@ impl<V: Clone> Map<V> {
 
     /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
     /// `seed` is what `hash` was made with; splits need it.
-    pub fn entry<'m>(&'m mut self, seed: &Seed, hash: Hash, key: &'m [u8]) -> Entry<'m, V> {
+    pub fn entry<'m>(&'m mut self, seed: &'m Seed, hash: Hash, key: &'m [u8]) -> Entry<'m, V> {
         debug_assert_eq!(seed.hash(key), hash);
-        let seed = *seed;
         let Some((path, range)) = self.tree.seek(hash.order()) else {
             return Entry::Vacant(Vacant { map: self, seed, key, hash, path: None, range: OrderRange::ALL });
         };
@@ -550,7 +549,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
     /// The leaf may have grown or shrunk.
     fn settle(self, notes: &mut impl Notes<V>) {
         if self.tagged().is_over() {
-            self.map.split_if_over(&self.seed, self.range.first, notes);
+            self.map.split_if_over(self.seed, self.range.first, notes);
         } else if self.tagged().is_under() {
             self.map.join_if_under(self.range.first);
         }
@@ -574,7 +573,7 @@ impl<'m, V: Clone> Vacant<'m, V> {
         let is_over = leaf.is_over();
         self.map.len += 1;
         if is_over {
-            self.map.split_if_over(&self.seed, self.range.first, notes);
+            self.map.split_if_over(self.seed, self.range.first, notes);
         }
     }
 

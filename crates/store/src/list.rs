@@ -106,6 +106,7 @@ struct Edits {
 
 impl<'v> ListMut<'v> {
     /// A list that is there: an image is unpacked into the draft, a tree stays where it is.
+    #[inline]
     fn open(
         place: Entry<'v, Large>,
         desk: Desk<'v>,
@@ -448,6 +449,7 @@ impl View<'_> {
         found.map(|found| List::of(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
+    #[inline]
     pub fn list_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ListMut<'v>>, WrongType> {
         let limits = &self.settings().list;
         let (map, seed, mut desk) = self.open(key);
@@ -462,6 +464,7 @@ impl View<'_> {
     }
 
     /// Created empty where missing.
+    #[inline]
     pub fn list_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ListMut<'v>, WrongType> {
         let limits = &self.settings().list;
         let (map, seed, mut desk) = self.open(key);

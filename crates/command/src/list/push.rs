@@ -102,24 +102,28 @@ fn rpushx(call: &mut Call<'_, '_>) -> Done {
 /// LPUSH and RPUSH: the list comes into being where it is missing.
 fn push(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
-    let list = call.view.list_or_new(&key)?;
-    let len = push_all(list, end, call.args);
+    // Edited where it was returned: moving it would cost a tenth of the push.
+    let len = match &mut call.view.list_or_new(&key) {
+        Ok(list) => push_all(list, end, call.args),
+        Err(wrong) => return Err((*wrong).into()),
+    };
     finish(call, len)
 }
 
 /// LPUSHX and RPUSHX: a missing key is answered 0 and stays missing.
 fn push_existing(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
-    let Some(list) = call.view.list_mut(&key)? else {
+    let Some(mut list) = call.view.list_mut(&key)? else {
         call.reply.int(0);
         return Ok(());
     };
-    let len = push_all(list, end, call.args);
+    let len = push_all(&mut list, end, call.args);
+    drop(list);
     finish(call, len)
 }
 
 /// The length afterwards. Several elements are announced together, because the encoding's name changes once for all.
-fn push_all(mut list: ListMut<'_>, end: End, args: Args<'_>) -> u64 {
+fn push_all(list: &mut ListMut<'_>, end: End, args: Args<'_>) -> u64 {
     let count = args.len() as u64 - 2;
     if count > 1 {
         list.announce(count, args.iter_from(2).map(|element| element.len() as u64).sum());
