@@ -16,6 +16,7 @@ on_every_engine! {
     a_large_request_is_received_in_pieces_of_the_limit
     a_large_reply_reaches_a_slow_reader
     a_reply_of_many_pieces_waits_for_nothing_else
+    the_last_reply_before_a_close_waits_for_nothing_else
     large_transfers_both_ways_at_once
     drained_is_told_once_all_has_left
     a_half_closed_peer_gets_its_reply
@@ -150,6 +151,25 @@ fn a_reply_of_many_pieces_waits_for_nothing_else(mut rig: Rig) {
         rig.poll(2 * crate::tests::LIMIT);
     }
     assert!(reader.join().unwrap().unwrap() == sent, "every poll is for longer than the client has patience");
+}
+
+fn the_last_reply_before_a_close_waits_for_nothing_else(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    rig.send(id, b"+OK\r\n");
+    rig.close(id, CloseWhen::Flushed);
+    let waker = rig.engine.waker();
+    let read_all = move || {
+        let mut all = Vec::new();
+        let result = client.read_to_end(&mut all);
+        waker.wake();
+        result.map(|_| all)
+    };
+    let reader = thread::Builder::new().spawn(read_all).unwrap();
+    while rig.woken == 0 {
+        rig.poll(2 * crate::tests::LIMIT);
+    }
+    let read = reader.join().unwrap().expect("every poll is for longer than the client has patience");
+    assert_eq!(read, b"+OK\r\n");
 }
 
 fn large_transfers_both_ways_at_once(mut rig: Rig) {
