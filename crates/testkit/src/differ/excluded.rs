@@ -77,7 +77,9 @@ fn lists_settings(request: &[Vec<u8>]) -> bool {
 
 /// Nobody has a replica to wait for.
 fn waits(request: &[Vec<u8>]) -> bool {
-    let is_positive = |index: usize| is_within(request, index, i64::MAX);
+    let is_positive = |index: usize| {
+        request.get(index).and_then(|word| base::text::parse_i64(word)).is_some_and(|number| number > 0)
+    };
     is(request, 0, "wait") && is_positive(1) || is(request, 0, "waitaof") && is_positive(2)
 }
 
@@ -132,6 +134,7 @@ mod tests {
         };
         for line in [
             "WAIT 1 0",
+            "WAIT 9223372036854775807 0",
             "WAITAOF 0 2 5",
             "PSETEX k 3 v",
             "set k v px 10",
