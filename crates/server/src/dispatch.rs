@@ -161,12 +161,13 @@ impl<'s> Executor<'s> {
         self.held != Held::Nothing && self.holds_back(session, request)
     }
 
-    /// What is refused anyway is refused at once.
+    /// What is refused anyway is refused at once, and one that watches with MONITOR never waits.
     #[cold]
     fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
         let Ok(row) = admit(session, request) else { return false };
         let may_change = row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE);
         let waits = may_change || self.held == Held::Everything;
+        let waits = waits && !session.card.face().is_monitor;
         if waits {
             session.card.last_row.store(row.number as u32, Relaxed);
         }

@@ -38,6 +38,31 @@ fn every_way_to_look_at_a_key_past_its_deadline_finds_it_gone_and_removes_it() {
 }
 
 #[test]
+fn while_expiry_rests_keys_past_their_deadline_stay_and_nobody_sees_them() {
+    let keyspace = keyspace(2);
+    for key in ["a", "b", "c"] {
+        set(&keyspace, key, "v", Expiry::At(at(10)));
+    }
+    keyspace.rest_expiry(at(100));
+    assert_eq!(keyspace.soonest_due(), Some(at(100)), "nobody need wake before");
+    assert_eq!(expire(&keyspace, at(50)), Some(at(100)));
+    assert!(!with(&keyspace, at(50), "a", |view, key| view.exists(key)));
+    assert!(with(&keyspace, at(50), "a", |view, key| view.string(key).is_ok_and(|found| found.is_none())));
+    assert_eq!((keyspace.len(0), keyspace.stats().expired), (3, 0));
+    // A write puts another in the place of one that nobody sees.
+    set(&keyspace, "b", "w", Expiry::Clear);
+    assert!(!with(&keyspace, at(100), "a", |view, key| view.exists(key)));
+    assert_eq!(keyspace.len(0), 2, "the rest is over: a look removes again");
+    assert_eq!(expire(&keyspace, at(100)), None);
+    assert_eq!((keyspace.len(0), keyspace.stats().expired), (1, 2));
+    keyspace.rest_expiry(at(500));
+    set(&keyspace, "d", "v", Expiry::At(at(200)));
+    keyspace.rest_expiry(at(210));
+    assert_eq!(expire(&keyspace, at(210)), None, "a rest that is ended early");
+    assert_eq!(keyspace.len(0), 1);
+}
+
+#[test]
 fn a_write_to_a_key_past_its_deadline_begins_anew() {
     let keyspace = keyspace(0);
     for key in ["append", "add", "list", "keep", "range"] {

@@ -212,3 +212,15 @@ fn one_that_is_held_back_is_not_unblocked() {
     a.check("CLIENT UNPAUSE", "+OK\r\n");
     b.expect("+OK\r\n");
 }
+
+#[test]
+fn one_that_monitors_is_not_held_back() {
+    let (server, time) = start_at_noon(config());
+    let [mut a, mut b, _] = clients(&server);
+    b.check("MONITOR", "+OK\r\n");
+    a.check("CLIENT PAUSE 1000 ALL", "+OK\r\n");
+    b.check("PING", "+PONG\r\n");
+    a.send(b"PING\r\n");
+    time.advance(Duration::from_secs(1));
+    a.expect("+PONG\r\n");
+}
