@@ -16,6 +16,8 @@ mod setting;
 mod source;
 mod split;
 mod table;
+#[cfg(test)]
+mod table_tests;
 
 use accepted::{Accepted, Shape};
 pub(crate) use command::COMMANDS;

@@ -23,7 +23,6 @@ pub(in crate::config) const GROUPS: &[Group] = &[
     Group { because: "There is no cluster mode yet.", rows: CLUSTER },
     Group { because: "There is no TLS yet.", rows: TLS },
     Group { because: "There are no hashes, sets, sorted sets, streams and HyperLogLogs yet.", rows: TYPES },
-    Group { because: "There is no slow log and no latency monitor yet.", rows: WATCH },
     Group { because: "There are no ACL users, pub/sub, scripts and modules yet.", rows: CLIENTS },
     Group {
         because: "Nothing here needs them: threads, rehashing and allocators are others.",
@@ -179,8 +178,6 @@ const TYPES: &[Setting] = &[
     row("zset-max-listpack-entries", Anytime, COUNT, "128").or("zset-max-ziplist-entries"),
     row("zset-max-listpack-value", Anytime, BYTES, "64").or("zset-max-ziplist-value"),
 ];
-
-const WATCH: &[Setting] = &[];
 
 const CLIENTS: &[Setting] = &[
     row("acl-pubsub-default", Anytime, Word(&["allchannels", "resetchannels"]), "resetchannels"),
