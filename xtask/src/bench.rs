@@ -13,6 +13,7 @@
 //! | `depth` | LINDEX, LPOP and RPOP against the length of the list |
 //! | `expiry` | how late keys vanish when a million of them expire |
 //! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
+//! | `eviction [policy or trace ...]` | hit ratios at the same number of keys, against the peer's and exact LRU |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
 //!
 //! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
@@ -28,6 +29,7 @@ mod chart;
 mod client;
 mod curves;
 mod depth;
+mod eviction;
 mod expiry;
 mod json;
 mod load;
@@ -94,6 +96,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "depth" => depth::run(&options),
         "expiry" => expiry::run(&options),
         "shrink" => shrink::run(&options),
+        "eviction" => eviction::run(&options),
         "stalls" => stalls::run(&options),
         other => Err(format!("bench: no benchmark is called '{other}'")),
     }

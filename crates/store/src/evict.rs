@@ -119,7 +119,7 @@ impl Hunter {
 
     /// Looks over one leaf of a database.
     fn look_over(&mut self, crowd: &Crowd<'_, Large>, chase: &Chase<'_>, shard: usize, db: u16) {
-        let sample = Sample { crowd, shard, db, reads_entries: chase.reads_entries(crowd) };
+        let sample = Sample { crowd, shard, db, is_due: chase.is_due(crowd) };
         if chase.eviction.policy == Policy::AllkeysRandom {
             if crowd.len() > 0 {
                 let index = self.random.below(crowd.len() as u64) as usize;
@@ -140,14 +140,20 @@ impl Hunter {
     /// Whether this entry is a better one. Of equals the first stays: it came before the others in its leaf.
     fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, chase: &Chase<'_>) {
         let mut score = score;
-        if sample.reads_entries {
+        self.seen += 1;
+        if score <= self.best.score && !sample.is_due {
+            return;
+        }
+        if sample.is_due || chase.eviction.policy.is_volatile() {
             match deadline(&sample.crowd.at(index)) {
-                Deadline::Never if chase.eviction.policy.is_volatile() => return,
+                Deadline::Never if chase.eviction.policy.is_volatile() => {
+                    self.seen -= 1;
+                    return;
+                }
                 deadline if deadline.is_past(chase.now) => score = SCORE_OVERDUE,
                 _ => {}
             }
         }
-        self.seen += 1;
         if score > self.best.score {
             self.best.score = score;
             (self.best.shard, self.best.db) = (sample.shard, sample.db);
@@ -162,8 +168,9 @@ struct Sample<'s> {
     crowd: &'s Crowd<'s, Large>,
     shard: usize,
     db: u16,
-    /// Entries are taken apart only where a deadline can matter: that costs cache misses, a byte of uses does not.
-    reads_entries: bool,
+    /// Some entry's deadline may have passed: then all are taken apart. Else only those are that could be better than the
+    /// best, since that costs cache misses, which a byte of uses does not.
+    is_due: bool,
 }
 
 fn deadline(found: &Found<'_, Large>) -> Deadline {
@@ -194,10 +201,9 @@ impl Chase<'_> {
         }
     }
 
-    /// Whether some entry's deadline decides, because it has one or because it has passed.
-    fn reads_entries(&self, crowd: &Crowd<'_, Large>) -> bool {
-        let is_due = || i64::try_from(crowd.place().note).is_ok_and(|note| note <= self.now.0);
-        self.eviction.policy.is_volatile() || is_due()
+    /// Whether some entry's deadline may have passed.
+    fn is_due(&self, crowd: &Crowd<'_, Large>) -> bool {
+        i64::try_from(crowd.place().note).is_ok_and(|note| note <= self.now.0)
     }
 
     /// How many keys of a database may go.

@@ -75,6 +75,12 @@ impl Client {
         Ok(())
     }
 
+    /// The same, and returns the answers.
+    pub(crate) fn collect(&mut self) -> Result<Vec<Answer>, String> {
+        self.send()?;
+        (0..std::mem::take(&mut self.pending)).map(|_| self.read()).collect()
+    }
+
     fn queue(&mut self, args: &[&[u8]]) {
         self.pending += 1;
         // Writing to a Vec cannot fail.

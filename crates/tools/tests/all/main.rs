@@ -1,4 +1,5 @@
 //! The program itself: as a process, and served to the clients that people use.
+mod ceiling;
 mod clients;
 mod configuration;
 mod daemon;

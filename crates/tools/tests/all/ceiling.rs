@@ -1,0 +1,177 @@
+//! The ceiling on memory, in the program: what the process counts is its own, which no other test moves.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use testkit::resp_client::{Address, RespClient, request};
+use testkit::resp_value::Value;
+use testkit::scratch::Scratch;
+
+struct Server {
+    child: Child,
+    folder: Scratch,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Server {
+        let folder = Scratch::new("ceiling").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sardine"))
+            .args(["--port", "0", "--save", "", "--worker-threads", "3", "--unixsocket"])
+            .arg(folder.path().join("socket"))
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(log.any(|line| line.unwrap().contains("Ready to accept connections unix")));
+        Server { child, folder }
+    }
+
+    fn client(&self) -> Client {
+        let address = Address::Unix(self.folder.path().join("socket"));
+        Client(RespClient::connect(&address).unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Client(RespClient);
+
+impl Client {
+    fn call(&mut self, line: &str) -> Value {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.0.call(&words).unwrap()
+    }
+
+    fn info(&mut self, section: &str, field: &str) -> u64 {
+        let Value::Blob(_, text) = self.call(&format!("INFO {section}")) else { panic!("INFO is text") };
+        let text = String::from_utf8(text).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        value.unwrap_or_else(|| panic!("no {field}")).parse().unwrap()
+    }
+
+    fn keys(&mut self) -> u64 {
+        let Value::Line(b':', text) = self.call("DBSIZE") else { panic!("DBSIZE is a number") };
+        String::from_utf8(text).unwrap().parse().unwrap()
+    }
+
+    /// What counts against the limit.
+    fn counts(&mut self) -> u64 {
+        self.info("memory", "used_memory") - self.info("memory", "mem_not_counted_for_evict")
+    }
+
+    /// SETs keys in pipelines; how many were refused, all with the one error there is for it.
+    fn storm(&mut self, keys: std::ops::Range<u32>, value_bytes: usize, more: &[&str]) -> usize {
+        let value = "x".repeat(value_bytes);
+        let mut refused = 0;
+        for first in keys.clone().step_by(64) {
+            let wire: Vec<u8> = (first..keys.end.min(first + 64))
+                .flat_map(|n| request(&[&["SET", &format!("key:{n}"), &value], more].concat()))
+                .collect();
+            self.0.send_bytes(&wire).unwrap();
+            for _ in first..keys.end.min(first + 64) {
+                match self.0.receive().unwrap() {
+                    Value::Line(b'+', _) => {}
+                    Value::Line(b'-', text) => {
+                        assert_eq!(text, b"OOM command not allowed when used memory > 'maxmemory'.");
+                        refused += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        refused
+    }
+}
+
+const LIMIT: u64 = 2 << 20;
+/// What several workers may add between two looks, and allocations that come and go within a command.
+const MARGIN: u64 = 256 << 10;
+
+/// Several clients write three times as much as fits. The most that was counted meanwhile, and how many were refused.
+fn overfill(server: &Server, value_bytes: usize, more: &[&str]) -> (u64, usize) {
+    let keys = (LIMIT as usize * 3 / value_bytes) as u32;
+    std::thread::scope(|scope| {
+        let storms: Vec<_> = (0..4)
+            .map(|n| {
+                scope
+                    .spawn(move || server.client().storm(keys * n / 4..keys * (n + 1) / 4, value_bytes, more))
+            })
+            .collect();
+        let mut watcher = server.client();
+        let mut most = 0;
+        while !storms.iter().all(|storm| storm.is_finished()) {
+            most = most.max(watcher.counts());
+        }
+        (most.max(watcher.counts()), storms.into_iter().map(|storm| storm.join().unwrap()).sum())
+    })
+}
+
+#[test]
+fn a_storm_of_writes_stays_under_the_ceiling_and_is_not_refused_where_keys_may_go() {
+    // As long as it takes, so that the ceiling does not depend on how busy this machine is.
+    let server = Server::start(&["--maxmemory", "2mb", "--maxmemory-eviction-tenacity", "100"]);
+    let mut client = server.client();
+    let cases: [(&str, usize, &[&str]); 5] = [
+        ("allkeys-lru", 100, &[]),
+        ("allkeys-lfu", 1000, &[]),
+        ("allkeys-random", 60, &[]),
+        ("volatile-ttl", 100, &["EX", "1000"]),
+        ("volatile-lru", 100, &["EX", "1000"]),
+    ];
+    for (policy, value_bytes, more) in cases {
+        client.call("FLUSHALL");
+        client.call(&format!("CONFIG SET maxmemory-policy {policy}"));
+        let (most, refused) = overfill(&server, value_bytes, more);
+        assert_eq!(refused, 0, "{policy}");
+        assert!(most < LIMIT + MARGIN, "{policy}: {most} bytes");
+        let now = client.counts();
+        assert!(now > LIMIT - LIMIT / 8, "{policy}: evicted down to {now}");
+    }
+    assert!(client.info("stats", "evicted_keys") > 5000);
+}
+
+#[test]
+fn without_eviction_writes_are_refused_at_the_ceiling_and_reads_and_removals_go_on() {
+    let server = Server::start(&["--maxmemory", "2mb"]);
+    let mut client = server.client();
+    let (most, refused) = overfill(&server, 200, &[]);
+    assert!(refused > 500 && most < LIMIT + MARGIN, "{refused} refused, {most} bytes");
+    assert_eq!(client.info("stats", "evicted_keys"), 0);
+    assert_eq!(client.call("GET key:1"), Value::Blob(b'$', "x".repeat(200).into_bytes()));
+    for n in 0..2000 {
+        client.call(&format!("DEL key:{n}"));
+    }
+    assert_eq!(client.call("SET key:1 again"), Value::Line(b'+', b"OK".to_vec()));
+}
+
+#[test]
+fn a_ceiling_set_below_what_is_used_is_reached_without_anybody_asking() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lru"]);
+    let mut client = server.client();
+    assert_eq!(client.storm(0..30_000, 200, &[]), 0);
+    client.call("CONFIG SET maxmemory 2mb");
+    // Ends when the test's patience does, which is far longer than it takes.
+    while client.counts() > 2 << 20 {}
+    assert!(client.counts() > 1 << 20, "not far more than needed");
+    let left = client.keys();
+    assert!((3000..12_000).contains(&left), "{left} keys are left");
+}
+
+#[test]
+fn large_values_that_are_freed_elsewhere_neither_cost_more_keys_nor_refuse_commands() {
+    let server = Server::start(&["--maxmemory", "40mb", "--maxmemory-policy", "allkeys-lru"]);
+    let mut client = server.client();
+    let value = "x".repeat(4 << 20);
+    for n in 0..50 {
+        let key = format!("large:{n}");
+        let reply = client.0.call(&["SET", key.as_str(), value.as_str()]).unwrap();
+        assert_eq!(reply, Value::Line(b'+', b"OK".to_vec()), "{n}");
+    }
+    let left = client.keys();
+    assert!((7..=9).contains(&left), "{left} of 4 MB are left in 40");
+}
