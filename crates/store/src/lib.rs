@@ -59,7 +59,7 @@ pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
 pub use relocate::{Mover, MoverStats, StepLimits};
 pub use settings::Settings;
-pub use string::{AddError, Expiry, Form, Growth};
+pub use string::{AddError, Expiry, Form, Growth, LookUp};
 pub use uses::Usage;
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};
 pub use whole::ScanStep;

@@ -17,6 +17,14 @@ pub enum Expiry {
     At(Millis),
 }
 
+/// Which of several keys are looked up, and count as hits and misses, where one is of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookUp {
+    All,
+    /// Up to that one.
+    UntilRefused,
+}
+
 /// The name that OBJECT ENCODING gives afterwards (the bytes are stored the same way).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -103,9 +111,17 @@ impl View<'_> {
     }
 
     /// Strings side by side, lent all at once; None where a key is missing.
-    pub fn strings(&mut self, keys: &[Key<'_>]) -> Result<Vec<Option<Item<'_>>>, WrongType> {
+    pub fn strings(&mut self, keys: &[Key<'_>], look_up: LookUp) -> Result<Vec<Option<Item<'_>>>, WrongType> {
         // Looking counts, and notes what is overdue, so it wants the view for itself; lending needs only to read.
-        let is_there: Vec<bool> = keys.iter().map(|key| self.look_used(key).is_some()).collect();
+        let mut is_there = Vec::with_capacity(keys.len());
+        for key in keys {
+            match (self.string(key), look_up) {
+                (Err(wrong), LookUp::UntilRefused) => return Err(wrong),
+                // Reading refuses it.
+                (Err(_), LookUp::All) => is_there.push(true),
+                (Ok(item), _) => is_there.push(item.is_some()),
+            }
+        }
         let read = |(key, is_there): (&Key<'_>, bool)| {
             let found = self.peek(key).filter(|_| is_there);
             found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()

@@ -1,7 +1,7 @@
 //! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
 use crate::keyspace_tests::{NOW, keyspace, set, with};
 use crate::{
-    AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, Settings, WrongType,
+    AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Settings, WrongType,
 };
 use base::{Item, Millis};
 
@@ -166,11 +166,17 @@ fn strings_are_lent_side_by_side() {
     let long = "y".repeat(600);
     let expected =
         [Some(Item::Int(123)), None, Some(Item::Bytes(long.as_bytes())), None, Some(Item::Int(123))];
-    assert_eq!(view.strings(&keys).expect("strings alone"), expected);
+    assert_eq!(view.strings(&keys, LookUp::All).expect("strings alone"), expected);
     drop(view);
     with(&keyspace, NOW, "l", |view, key| view.list_or_new(key).expect("a list").push(End::Head, b"1"));
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[&b"n"[..], b"l"]);
-    assert_eq!(view.strings(&keys), Err(WrongType));
+    for (look_up, hits) in [(LookUp::All, 3), (LookUp::UntilRefused, 1)] {
+        let before = keyspace.stats().hits;
+        let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[&b"l"[..], b"n", b"long"]);
+        view.count_lookups();
+        assert_eq!(view.strings(&keys, look_up), Err(WrongType));
+        drop(view);
+        assert_eq!(keyspace.stats().hits - before, hits, "{look_up:?}");
+    }
 }
 
 /// Pushes `values` one command at a time under `settings`, and names the list after each.

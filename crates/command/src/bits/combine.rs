@@ -5,6 +5,7 @@ use super::words::{self, Operation};
 use crate::argument::is_word;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::text::I64Text;
+use store::LookUp;
 
 pub(super) const BITOP: Command = Command {
     name: "BITOP",
@@ -91,12 +92,13 @@ fn operation(call: &Call<'_, '_>) -> Result<Operation, Error> {
 /// The strings are read where they lie. These lookups count, though the command writes.
 fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Error> {
     let (dest, sources) = (call.key(0), &call.keys()[1..]);
-    call.view.strings(sources)?;
+    call.view.count_lookups();
+    call.view.strings(sources, LookUp::UntilRefused)?;
+    call.view.ignore_lookups();
     // The room of what is replaced is written over, unless it is read as well.
     let is_read = sources.iter().any(|key| key.bytes() == dest.bytes());
     let room = if is_read { None } else { call.view.reclaim(&dest) };
-    call.view.count_lookups();
-    let items = call.view.strings(sources)?;
+    let items = call.view.strings(sources, LookUp::All)?;
     let mut texts = vec![I64Text::new(); items.len()];
     let rows: Vec<&[u8]> = (items.iter().zip(&mut texts))
         .map(|(item, scratch)| item.as_ref().map_or(&b""[..], |item| item.text(scratch)))

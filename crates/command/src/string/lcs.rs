@@ -7,6 +7,7 @@ use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, F
 use base::text::I64Text;
 use resp::{Args, Reply};
 use std::ops::Range;
+use store::LookUp;
 
 pub(super) const LCS: Command = Command {
     name: "LCS",
@@ -50,7 +51,7 @@ struct Options {
 /// The strings are read where they lie.
 fn lcs(call: &mut Call<'_, '_>) -> Done {
     let len_max_bytes = call.view.settings().proto_max_bulk_len_bytes;
-    let items = call.view.strings(call.keys()).map_err(|_| Error::lcs_not_strings())?;
+    let items = call.view.strings(call.keys(), LookUp::All).map_err(|_| Error::lcs_not_strings())?;
     let mut scratch = [I64Text::new(); 2];
     let mut texts = (items.iter().zip(&mut scratch))
         .map(|(item, scratch)| item.as_ref().map_or(&b""[..], |item| item.text(scratch)));
