@@ -132,8 +132,12 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
     add("dataset.percentage", Value::Ratio(figures.dataset_percent()));
     add("peak.percentage", Value::Ratio(figures.peak_percent()));
     add("allocator.allocated", Value::Bytes(figures.used));
-    add("allocator.resident", Value::Bytes(figures.resident));
+    let held = figures.allocator_resident();
+    add("allocator.resident", Value::Bytes(held));
+    add("rss-overhead.ratio", Value::Ratio(figures.resident as f64 / held.max(1) as f64));
+    add("rss-overhead.bytes", Value::Bytes(figures.resident - held));
     add("arena.used", Value::Bytes(figures.arena.used_bytes as u64));
+    add("arena.resident", Value::Bytes(figures.arena.resident_bytes as u64));
     add("arena.mapped", Value::Bytes(figures.arena.mapped_bytes as u64));
     add("fragmentation", Value::Ratio(figures.fragmentation()));
     add("fragmentation.bytes", Value::Signed(figures.fragmentation_bytes()));
@@ -165,15 +169,22 @@ fn malloc_stats(call: &mut ServerCall<'_>) -> Done {
     let figures = Figures::of(call.shared);
     let arena = figures.arena;
     let mut text = format!(
-        "Allocator: {}\nIn use: {} bytes, of which {} in the arena\nResident: {} bytes\nArena: {} bytes mapped\n\n",
-        config.allocator, figures.used, arena.used_bytes, figures.resident, arena.mapped_bytes
+        "Allocator: {}\nIn use: {} bytes, of which {} in the arena\nResident: {} bytes, of which {} in the arena\n\
+         Arena: {} bytes mapped\n\n",
+        config.allocator,
+        figures.used,
+        arena.used_bytes,
+        figures.resident,
+        arena.resident_bytes,
+        arena.mapped_bytes
     );
-    text += "stripe       mapped         used    free blocks         free   given back      largest\n";
+    text += "stripe       mapped     resident         used    free blocks         free   given back      largest\n";
     for (number, stripe) in arena::stripes().enumerate().filter(|(_, stripe)| stripe.usage.mapped_bytes > 0) {
         let _ = writeln!(
             text,
-            "{number:>6} {:>12} {:>12} {:>14} {:>12} {:>12} {:>12}",
+            "{number:>6} {:>12} {:>12} {:>12} {:>14} {:>12} {:>12} {:>12}",
             stripe.usage.mapped_bytes,
+            stripe.usage.resident_bytes,
             stripe.usage.used_bytes,
             stripe.free_blocks,
             stripe.free_bytes,

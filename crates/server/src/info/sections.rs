@@ -126,6 +126,7 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("used_memory_dataset_perc", format_args!("{:.2}%", figures.dataset_percent()));
     report.field("allocator_allocated", used);
     report.field("arena_used", figures.arena.used_bytes);
+    report.field("arena_resident", figures.arena.resident_bytes);
     report.field("arena_mapped", figures.arena.mapped_bytes);
     report.bytes("total_system_memory", system::total_bytes());
     scripts(report);

@@ -58,8 +58,9 @@ fn fragmentation(patient: &Patient) -> Option<String> {
     let excess = figures.resident.saturating_sub(figures.used);
     (figures.fragmentation() > 1.4 && excess > NOTABLE_BYTES).then(|| {
         format!(
-            "Fragmentation: the process is resident with {}, {:.2} times what is in use. MEMORY PURGE gives back what can be \
-             given back at once; MEMORY MALLOC-STATS shows where the rest lies.",
+            "Fragmentation: the process is resident with {}, {:.2} times what is in use. MEMORY PURGE gives free pages \
+             back at once, activedefrag moves data together so that more become free, and MEMORY MALLOC-STATS shows where \
+             they lie.",
             human(figures.resident),
             figures.fragmentation()
         )

@@ -58,6 +58,12 @@ impl Figures {
         percent(self.used, self.peak)
     }
 
+    /// What the allocators hold of the resident bytes: the arena's pages, and what is in use elsewhere.
+    pub(crate) fn allocator_resident(&self) -> u64 {
+        let elsewhere = self.used.saturating_sub(self.arena.used_bytes as u64);
+        (self.arena.resident_bytes as u64 + elsewhere).min(self.resident)
+    }
+
     /// Resident bytes for one in use.
     pub(crate) fn fragmentation(&self) -> f64 {
         self.resident as f64 / self.used.max(1) as f64
