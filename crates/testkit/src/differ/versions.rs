@@ -47,9 +47,26 @@ const CHANGES: &[Change] = &[
     },
     Change {
         since: (8, 0),
-        what: "an empty cursor of SCAN is an error, not 0",
+        what: "an empty or negative cursor of SCAN is an error",
         kind: Replies(|exchange| {
-            exchange.name == "scan" && exchange.word(1).is_empty() && is_error(exchange.ours)
+            let is_odd = exchange.word(1).is_empty() || exchange.word(1).starts_with('-');
+            exchange.name == "scan" && is_odd && is_error(exchange.ours)
+        }),
+    },
+    Change {
+        since: (8, 0),
+        what: "SORT takes a number beyond the range of doubles for infinity",
+        kind: Replies(|exchange| {
+            let is_sort = exchange.name == "sort" || exchange.name == "sort_ro";
+            is_sort && is_error(exchange.theirs) && !is_error(exchange.ours)
+        }),
+    },
+    Change {
+        since: (8, 0),
+        what: "the same where SORT stores",
+        kind: Requests(|request| {
+            let stores = request.iter().any(|word| word.eq_ignore_ascii_case(b"store"));
+            is_command(request, b"sort") && stores
         }),
     },
     Change {
