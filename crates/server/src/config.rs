@@ -148,6 +148,14 @@ pub enum Allow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub String);
 
+impl ConfigError {
+    /// What is wrong with all of it together.
+    pub(crate) fn fatal(why: &str) -> ConfigError {
+        let version = env!("CARGO_PKG_VERSION");
+        ConfigError(format!("\n*** FATAL CONFIG FILE ERROR (Sardine {version}) ***\n{why}"))
+    }
+}
+
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

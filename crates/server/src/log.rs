@@ -10,7 +10,7 @@
 //! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is opened anew for
 //! each line, as Redis does, so that log rotation needs no signal.
 use crate::clock::Clock;
-use crate::config::{Config, LogLevel};
+use crate::config::{Config, ConfigError, LogLevel};
 use crate::process::Syslog;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,14 +35,12 @@ enum Output {
 
 impl Log {
     /// As `loglevel` and `logfile` say. The file is tried, so that a server that cannot log does not start.
-    pub fn open(config: &Config, clock: Clock) -> std::io::Result<Log> {
+    pub fn open(config: &Config, clock: Clock) -> Result<Log, ConfigError> {
         let output = match &config.logfile {
             None => Output::Stdout,
-            Some(path) => {
-                let path = std::path::absolute(path)?;
-                open_file(&path)?;
-                Output::File(path)
-            }
+            Some(path) => Output::File(tried(path).map_err(|error| {
+                ConfigError::fatal(&format!("Can't open the log file: {}", crate::config::reason(&error)))
+            })?),
         };
         let mut log = Log::new(config.loglevel, clock, output);
         if config.syslog_enabled {
@@ -129,6 +127,13 @@ impl Log {
             jiff::Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         now.to_zoned(self.zone.clone()).strftime(format).to_string()
     }
+}
+
+/// The file's whole name, if it can be written.
+fn tried(path: &Path) -> std::io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    open_file(&path)?;
+    Ok(path)
 }
 
 fn open_file(path: &std::path::Path) -> std::io::Result<std::fs::File> {

@@ -83,7 +83,7 @@ fn serve(source: &Source) -> ExitCode {
     server::report_crashes();
     match Log::open(&config, Clock::real()) {
         Ok(log) => run(config, log, signals),
-        Err(error) => fail(&format!("Can't open the log file: {error}")),
+        Err(error) => fail(&error.0),
     }
 }
 

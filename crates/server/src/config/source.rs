@@ -83,7 +83,8 @@ fn options_as_lines(args: &[Vec<u8>]) -> Vec<u8> {
                 lines.push(b'\n');
             }
             lines.extend_from_slice(&arg[2..]);
-            (name, values) = (Some(&arg[2..]), 0);
+            // `--name value` may come as one argument.
+            (name, values) = (Some(&arg[2..]), usize::from(arg.contains(&b' ')));
         } else {
             if !lines.is_empty() {
                 lines.push(b' ');
@@ -165,11 +166,8 @@ fn apply_line(config: &mut Config, line: &[u8], depth: usize) -> Result<(), Faul
 }
 
 fn fatal(line_number: usize, line: &[u8], why: &str) -> ConfigError {
-    ConfigError(format!(
-        "\n*** FATAL CONFIG FILE ERROR (Sardine {}) ***\nReading the configuration file, at line {line_number}\n>>> '{}'\n{why}",
-        env!("CARGO_PKG_VERSION"),
-        String::from_utf8_lossy(line),
-    ))
+    let line = String::from_utf8_lossy(line);
+    ConfigError::fatal(&format!("Reading the configuration file, at line {line_number}\n>>> '{line}'\n{why}"))
 }
 
 fn include(config: &mut Config, pattern: &[u8], depth: usize) -> Result<(), Fault> {
@@ -206,6 +204,12 @@ mod tests {
             load(&["-", "--port", "7000", "--bind", "127.0.0.1", "::1"], "port 1\nhz 20 \n").unwrap();
         assert_eq!((config.port, config.hz), (7000, 20));
         assert_eq!(config.bind, ["127.0.0.1", "::1"]);
+    }
+
+    #[test]
+    fn a_name_and_its_value_may_be_one_argument() {
+        let config = load(&["--hz 20", "--port", "7000"], "").unwrap();
+        assert_eq!((config.port, config.hz), (7000, 20));
     }
 
     #[test]
