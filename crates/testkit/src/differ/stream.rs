@@ -1,5 +1,5 @@
-//! A stream: requests on a few connections, drawn from one seed. The second connection speaks RESP3, the others RESP2, until a HELLO
-//! in the stream says otherwise.
+//! A stream: requests on a few connections, drawn from one seed. The second connection speaks RESP3, in every fourth stream
+//! all do, the others RESP2, until a HELLO in the stream says otherwise.
 use super::focus::Focus;
 use super::vocabulary::Vocabulary;
 use super::{counters, exceptions, excluded, request, versions};
@@ -32,7 +32,9 @@ pub(super) fn draw(seed: u64, vocabulary: &Vocabulary) -> Vec<Step> {
     let mut random = Random::new(seed);
     let focus = Focus::draw(&mut random, vocabulary);
     let hello = ["HELLO", "3"].map(|word| word.as_bytes().to_vec());
-    let mut steps = vec![Step { connection: 1, request: hello.to_vec() }];
+    let speaks_resp3 = if random.below(4) == 0 { 0..CONNECTIONS.len() } else { 1..2 };
+    let mut steps: Vec<Step> =
+        speaks_resp3.map(|connection| Step { connection, request: hello.to_vec() }).collect();
     let mut connection = 0;
     for _ in 0..STEPS_MIN + random.below(STEPS_MAX - STEPS_MIN) {
         if random.below(8) == 0 {
