@@ -1,0 +1,176 @@
+//! The keyspace over the arena, as the program has it, edited by several threads while its data is moved together. A program
+//! of its own, because the arena is its allocator.
+use base::Millis;
+use base::hash::Seed;
+use base::random::Random;
+use pack::arena::{self, Arena, Evacuation, Progress, Stubborn};
+use pack::counted::Counted;
+use std::alloc::System;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::{
+    Deadline, End, Expiry, Form, Key, Keyspace, KeyspaceOptions, Kind, MoverStats, Settings, StepLimits, View,
+};
+
+#[global_allocator]
+static HEAP: Counted<Arena<System>> = Counted(Arena(System));
+
+const NOW: Millis = Millis(1_790_000_000_000);
+const LIMITS: StepLimits = StepLimits { effort: 60, list_len_max: 100 };
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Text(Vec<u8>),
+    List(VecDeque<Vec<u8>>),
+}
+
+type Model = BTreeMap<String, (Value, Deadline)>;
+
+/// One evacuation at a time, so one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_past(deadline: Deadline, now: Millis) -> bool {
+    matches!(deadline, Deadline::At(at) if at <= now)
+}
+
+fn with<R>(keyspace: &Keyspace, now: Millis, key: &str, act: impl FnOnce(&mut View<'_>, &Key<'_>) -> R) -> R {
+    let settings = Settings::default();
+    let (mut view, key) = keyspace.lock_one(0, now, &settings, key.as_bytes());
+    act(&mut view, &key)
+}
+
+fn some_bytes(random: &mut Random, max: u64) -> Vec<u8> {
+    vec![b'a' + random.below(26) as u8; random.below(max) as usize]
+}
+
+/// One thread's keys, which nobody else writes.
+fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random) {
+    let key = format!("{thread}:{}", random.below(4000));
+    let deadline = if random.below(4) == 0 { Deadline::At(Millis(NOW.0 + 1000)) } else { Deadline::Never };
+    with(keyspace, NOW, &key, |view, token| match random.below(10) {
+        0..4 => {
+            view.remove(token);
+            model.remove(&key);
+        }
+        4..7 => {
+            let text = some_bytes(random, 3000);
+            view.put_string(token, &text, Form::Auto, Expiry::Clear);
+            view.set_deadline(token, deadline);
+            model.insert(key.clone(), (Value::Text(text), deadline));
+        }
+        _ => {
+            if view.kind(token) != Some(Kind::List) {
+                view.remove(token);
+                model.remove(&key);
+            }
+            let entry = model.entry(key.clone()).or_insert((Value::List(VecDeque::new()), Deadline::Never));
+            let Value::List(twin) = &mut entry.0 else { panic!("the other kinds were removed") };
+            let mut list = view.list_or_new(token).expect("a list");
+            for _ in 0..1 + random.below(60) {
+                let text = some_bytes(random, 60);
+                list.push(End::Tail, &text);
+                twin.push_back(text);
+            }
+        }
+    });
+}
+
+fn check(keyspace: &Keyspace, now: Millis, model: &Model) {
+    for (key, (value, deadline)) in model {
+        with(keyspace, now, key, |view, token| match value {
+            _ if is_past(*deadline, now) => assert!(!view.exists(token)),
+            Value::Text(text) => {
+                let mut found = Vec::new();
+                view.string(token).expect("a string").expect("it is there").append_to(&mut found);
+                assert_eq!(&found, text, "{key}");
+            }
+            Value::List(twin) => {
+                let mut found = VecDeque::new();
+                let list = view.list(token).expect("a list").expect("it is there");
+                list.visit(0, End::Tail, &mut |_, item| {
+                    let mut text = Vec::new();
+                    item.append_to(&mut text);
+                    found.push_back(text);
+                    ControlFlow::Continue(())
+                });
+                assert_eq!(&found, twin, "{key}");
+            }
+        });
+    }
+}
+
+/// Moves all data once.
+fn round(keyspace: &Keyspace, stubborn: &mut Stubborn) -> MoverStats {
+    let mut evacuation = Evacuation::plan(stubborn).expect("no other goes on");
+    while evacuation.close(300) == Progress::More {}
+    let mut mover = keyspace.mover();
+    while keyspace.relocate(&mut mover, LIMITS) == Progress::More {}
+    evacuation.rewind();
+    while evacuation.reopen(300, stubborn) == Progress::More {}
+    while arena::purge(64) > 0 {}
+    mover.stats
+}
+
+#[test]
+fn threads_edit_and_keys_expire_while_everything_moves() {
+    let _alone = alone();
+    let keyspace = Keyspace::new(KeyspaceOptions { shard_bits: 3, databases: 16, seed: Seed::new(1, 2) });
+    let is_over = AtomicBool::new(false);
+    let models = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3)
+            .map(|thread| {
+                let keyspace = &keyspace;
+                scope.spawn(move || {
+                    let (mut random, mut model) = (Random::new(thread), Model::new());
+                    (0..8_000).for_each(|_| edit(keyspace, &mut model, thread, &mut random));
+                    check(keyspace, NOW, &model);
+                    model
+                })
+            })
+            .collect();
+        let mover = scope.spawn(|| {
+            let mut stubborn = Stubborn::default();
+            while !is_over.load(Ordering::Relaxed) {
+                round(&keyspace, &mut stubborn);
+            }
+        });
+        let models: Vec<Model> = threads.into_iter().map(|t| t.join().expect("an editor ends")).collect();
+        is_over.store(true, Ordering::Relaxed);
+        mover.join().expect("the mover ends");
+        models
+    });
+    let stats = round(&keyspace, &mut Stubborn::default());
+    assert!(stats.moves.moved + stats.moves.stayed > 1000 && stats.keys_moved + stats.keys_stayed > 100);
+    let later = Millis(NOW.0 + 2000);
+    while keyspace.expire(later, 10_000, &mut Vec::new()).is_some_and(|due| due <= later) {}
+    models.iter().for_each(|model| check(&keyspace, later, model));
+    let live = models.iter().flat_map(|model| model.values()).filter(|v| !is_past(v.1, later)).count();
+    assert_eq!(keyspace.len(0), live as u64, "what is due has gone");
+}
+
+#[test]
+fn memory_follows_the_data_down() {
+    let _alone = alone();
+    let keyspace = Keyspace::new(KeyspaceOptions { shard_bits: 4, databases: 16, seed: Seed::new(1, 2) });
+    let mut random = Random::new(3);
+    let names: Vec<String> = (0..40_000).map(|n| format!("key:{n}")).collect();
+    for name in &names {
+        let text = some_bytes(&mut random, 6000);
+        with(&keyspace, NOW, name, |view, key| view.put_string(key, &text, Form::Auto, Expiry::Clear));
+    }
+    let full = arena::usage();
+    for name in names.iter().filter(|_| random.below(10) > 1) {
+        with(&keyspace, NOW, name, |view, key| assert!(view.remove(key)));
+    }
+    let mut stubborn = Stubborn::default();
+    let stats = [round(&keyspace, &mut stubborn), round(&keyspace, &mut stubborn)];
+    assert!(stats[0].keys_moved > 100);
+    let after = arena::usage();
+    assert!(after.used_bytes * 3 < full.used_bytes, "{full:?} {after:?}");
+    assert!(after.resident_bytes * 10 < after.used_bytes * 13, "{full:?} {after:?}");
+}
