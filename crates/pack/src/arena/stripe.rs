@@ -62,6 +62,17 @@ impl Free {
         self.head & IN_USE != 0
     }
 
+    /// Its pages were given back.
+    pub(super) fn is_purged(&self) -> bool {
+        self.head & PURGED != 0
+    }
+
+    /// A free block, as tests of the bins make one.
+    #[cfg(test)]
+    pub(super) fn set_free(&mut self, size: usize, is_purged: bool) {
+        self.head = size as u64 | if is_purged { PURGED } else { 0 };
+    }
+
     /// Free, and in no bin.
     pub(super) fn is_loose(&self) -> bool {
         self.head & (IN_USE | LOOSE) == LOOSE
@@ -92,11 +103,24 @@ impl Free {
         }
     }
 
-    /// Leaves its list; what came after it.
+    /// Becomes the tail of a list behind `previous`.
+    ///
+    /// # Safety
+    /// `previous` is null or a free block that ends a list.
+    pub(super) unsafe fn link_behind(&mut self, previous: *mut Free) {
+        self.next = ptr::null_mut();
+        self.previous = previous;
+        if !previous.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { (*previous).next = self };
+        }
+    }
+
+    /// Leaves its list; what came before it and after it.
     ///
     /// # Safety
     /// The neighbours in the list are free blocks or null.
-    pub(super) unsafe fn unlink(&mut self) -> *mut Free {
+    pub(super) unsafe fn unlink(&mut self) -> (*mut Free, *mut Free) {
         // SAFETY: the caller's promise.
         unsafe {
             if !self.next.is_null() {
@@ -106,7 +130,7 @@ impl Free {
                 (*self.previous).next = self.next;
             }
         }
-        self.next
+        (self.previous, self.next)
     }
 }
 
@@ -293,8 +317,7 @@ impl Stripe {
         }
         // SAFETY: blocks in the bins are free and whole; no two of them touch, so that taking one leaves the others.
         unsafe {
-            let dirty = inner.bins.at_least(PURGE_MIN).filter(|b| (**b).head & PURGED == 0);
-            for block in dirty.take(count) {
+            for block in inner.bins.with_pages(PURGE_MIN).take(count) {
                 blocks[found] = block;
                 found += 1;
             }
