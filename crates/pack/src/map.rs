@@ -154,15 +154,17 @@ impl<V: Clone> Map<V> {
     /// entry that a clone shares stays as it is.
     #[inline]
     pub fn find_used(&mut self, hash: Hash, key: &[u8], next: impl FnOnce(u8) -> u8) -> Option<Found<'_, V>> {
-        match self.tree.held_at(hash.order())? {
-            Held::Sole(leaf) if leaf.is_sole() => {
+        let (leaf, slot): (&Tagged<V>, Slot) = match self.tree.held_at(hash.order())? {
+            Held::Sole(leaf) => {
                 let slot = leaf.find(hash.tag(), key)?;
-                leaf.touch(slot, next);
-                Some(leaf.found(slot))
+                if leaf.is_sole() {
+                    leaf.touch(slot, next);
+                }
+                (leaf, slot)
             }
-            Held::Sole(leaf) => leaf.find(hash.tag(), key).map(|slot| leaf.found(slot)),
-            Held::Shared(leaf) => leaf.find(hash.tag(), key).map(|slot| leaf.found(slot)),
-        }
+            Held::Shared(leaf) => (leaf, leaf.find(hash.tag(), key)?),
+        };
+        Some(leaf.found(slot))
     }
 
     /// The byte of uses of an entry, 0 where it has none.

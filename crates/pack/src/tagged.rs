@@ -184,7 +184,7 @@ impl<V> Tagged<V> {
         simd::prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(before + 1));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, tag: u8, key: &[u8]) -> Option<Slot> {
         let leaf = &self.block[..];
         let kind = Kind::of(leaf);

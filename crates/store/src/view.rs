@@ -7,7 +7,7 @@
 use crate::entry::{Large, Meta};
 use crate::expire::Timer;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
-use crate::uses::{Touch, Uses};
+use crate::uses::{Touch, Tracking, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
 use base::hash::{Hash, Seed};
@@ -296,13 +296,19 @@ impl<'k> View<'k> {
     /// The same for a command that uses the value. What only asks about a key is no use of it.
     #[inline]
     pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
-        let touch = match self.leaves_trace {
-            true => self.keyspace.uses.touch(&self.settings.eviction),
-            false => Touch::None,
-        };
-        if touch == Touch::None || self.used.replace(key.hash) == Some(key.hash) {
+        match self.settings.eviction.policy.tracking() {
+            Tracking::Off => self.look(key),
+            _ => self.look_tracked(key),
+        }
+    }
+
+    /// Out of line, so that the path without tracking is what it would be if there were none.
+    #[inline(never)]
+    fn look_tracked(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        if !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
             return self.look(key);
         }
+        let touch = self.keyspace.uses.touch(&self.settings.eviction);
         let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
         let next = |old| touch.next(old, random);
         let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
