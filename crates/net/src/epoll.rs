@@ -336,6 +336,10 @@ impl Engine for Epoll {
         self.rests_until = None;
     }
 
+    fn is_listening(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
     fn waker(&self) -> Waker {
         self.waker.clone()
     }

@@ -78,6 +78,9 @@ pub trait Engine: Send {
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()>;
     /// Stops accepting, on all listeners.
     fn stop_listening(&mut self);
+    /// Whether the kernel may still hold a listener for this engine: after `stop_listening`, until polls have told that it
+    /// lets go. A process that ends earlier leaves the address taken for a moment.
+    fn is_listening(&self) -> bool;
     fn waker(&self) -> Waker;
     /// Takes over a socket.
     fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId>;

@@ -333,8 +333,10 @@ fn a_passed_connection_is_served_by_another_engine(mut rig: Rig) {
 
 fn listening_can_stop(mut rig: Rig) {
     let (mut client, id) = rig.connect();
+    assert!(rig.engine.is_listening());
     rig.engine.stop_listening();
     rig.settle();
+    assert!(!rig.engine.is_listening(), "nothing holds the listener any more");
     // Our end of the listener is gone with the engine's share of it.
     assert!(TcpStream::connect(rig.address).is_err());
     client.write_all(b"still served").unwrap();

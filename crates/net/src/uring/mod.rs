@@ -462,6 +462,10 @@ impl Engine for Uring {
         self.end_accepting();
     }
 
+    fn is_listening(&self) -> bool {
+        self.accepting.iter().any(Option::is_some)
+    }
+
     fn waker(&self) -> Waker {
         self.waker.clone()
     }

@@ -328,7 +328,7 @@ impl<'s> Worker<'s> {
         self.run_cron();
     }
 
-    /// The server stops: whoever is owed a reply gets it if it reads soon.
+    /// The server stops: whoever is owed a reply gets it if it reads soon, and the next server can have the port at once.
     fn wind_up(mut self, mut events: Vec<Event>) {
         self.engine.stop_listening();
         let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();
@@ -336,7 +336,8 @@ impl<'s> Worker<'s> {
             self.close(id, CloseWhen::Flushed);
         }
         let watch = Stopwatch::start();
-        while !self.table.is_empty() && watch.elapsed_ns() < WIND_UP.as_nanos() as u64 {
+        let is_busy = |this: &Self| !this.table.is_empty() || this.engine.is_listening();
+        while is_busy(&self) && watch.elapsed_ns() < WIND_UP.as_nanos() as u64 {
             if self.engine.poll(Some(WIND_UP / 20), &mut events).is_err() {
                 return;
             }
