@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What the server does while it is watched: the tests that the matrix measures.
-const TRAINING: [&str; 6] = ["set", "get", "incr", "lpush", "rpop", "lrange_100"];
+const TRAINING: [&str; 6] = ["set", "get", "incr", "lpush", "lrange_100", "rpop"];
 
 /// Builds it; the program, kept under the variant's name.
 pub(crate) fn build(variant: &Variant) -> Result<PathBuf, String> {

@@ -24,8 +24,8 @@ const TESTS: [(&str, &str, Option<&str>); 16] = [
     ("spop", "SPOP", Some("sadd")),
     ("zadd", "ZADD", None),
     ("zpopmin", "ZPOPMIN", Some("zadd")),
-    ("lrange_100", "LRANGE", None),
-    ("lrange_600", "LRANGE", None),
+    ("lrange_100", "LRANGE", Some("lpush")),
+    ("lrange_600", "LRANGE", Some("lpush")),
     ("mset", "MSET", None),
 ];
 const DEPTHS: [u32; 7] = [1, 5, 10, 20, 50, 100, 1000];

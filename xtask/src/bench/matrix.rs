@@ -87,7 +87,7 @@ fn one(build: &Built, test: &str, depth: u32, requests: u64) -> Result<(f64, Cpu
     let load = |test, depth, requests| Load { test, depth, requests, keyspace: "1000000", threads: 1 };
     match test {
         "get" => load("set", 50, requests).run(&server).map(drop)?,
-        "rpop" => load("lpush", 50, requests).run(&server).map(drop)?,
+        "rpop" | "lrange_100" => load("lpush", 50, requests).run(&server).map(drop)?,
         _ => {}
     }
     let before = server.cpu();

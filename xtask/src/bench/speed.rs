@@ -57,7 +57,7 @@ fn prepare(server: &Server, test: &str) -> Result<(), String> {
     match test {
         "get" => fill(server, "set", 300_000),
         "rpop" => fill(server, "lpush", 500_000),
-        "lrange_100" => Ok(()),
+        "lrange_100" => fill(server, "lpush", 1_000),
         _ => client.call(&[b"FLUSHALL"]).map(drop),
     }
 }
