@@ -27,7 +27,7 @@ const STEP_WANTED: Duration = Duration::from_micros(40);
 const TURN: Duration = Duration::from_micros(500);
 /// Bounds of a step's size, in blocks looked at.
 const EFFORT_MIN: u64 = 16;
-const EFFORT_MAX: u64 = 4096;
+const EFFORT_MAX: u64 = 1024;
 /// Blocks of an extent that are gone over at a time when it is closed or opened.
 const WALKED_BLOCKS: usize = 128;
 /// After a round that was of little use the next may not begin for so long, and each time it is of none for twice as long.
