@@ -209,6 +209,7 @@ fn no_evict(call: &mut ServerCall<'_>) -> Done {
 
 fn no_touch(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
+    call.session.leaves_trace = !on;
     call.session.card.face().is_touchless = on;
     call.reply.ok();
     Ok(())

@@ -165,6 +165,7 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.is_authenticated = !call.shared.config().needs_password();
     call.session.reply_mode = ReplyMode::On;
+    call.session.leaves_trace = true;
     call.shared.monitors.remove(&call.session.card);
     choose_db(call, 0);
     speak(call, Protocol::Resp2);

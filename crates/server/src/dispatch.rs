@@ -1,7 +1,7 @@
 //! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing here
 //! allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time of the batch is
 //! the time of its commands. How long each took is told by the processor's counter, read once between two of them
-//! ([`Executor::start_watch`], [`Executor::lap`]).
+//! ([`Executor::start_turn`], [`Executor::lap`]).
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
@@ -56,6 +56,8 @@ pub(crate) struct Executor<'s> {
     /// Which calls are worth a second look.
     bounds: Bounds,
     feed: Feed,
+    /// Whether keys that the connection which is served looks at count as used.
+    leaves_trace: bool,
     /// What the connection that is served has sent for this batch.
     request_bytes: usize,
     /// A call of its that takes so many ticks is looked at again.
@@ -88,6 +90,7 @@ impl<'s> Executor<'s> {
             counters: &shared.counters.0[worker],
             bounds: Bounds::of(&config, &meter),
             feed: Feed::default(),
+            leaves_trace: true,
             request_bytes: 0,
             ticks_max: 0,
             meter,
@@ -176,7 +179,8 @@ impl<'s> Executor<'s> {
 
     /// A connection's requests begin now, of so many bytes together: what this worker did before is not their doing.
     #[inline]
-    pub(crate) fn start_watch(&mut self, request_bytes: usize) {
+    pub(crate) fn start_turn(&mut self, session: &Session, request_bytes: usize) {
+        self.leaves_trace = session.leaves_trace;
         self.request_bytes = request_bytes;
         self.bound();
         self.mark = self.meter.read();
@@ -191,7 +195,7 @@ impl<'s> Executor<'s> {
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks };
     }
 
-    /// How many ticks it is since the last call of this or of `start_watch`.
+    /// How many ticks it is since the last call of this or of `start_turn`.
     #[inline]
     pub(crate) fn lap(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.mark, self.meter.read());
@@ -348,9 +352,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now, settings, key, hash);
-        if row.flags.has(Flags::READONLY) {
-            view.count_lookups();
-        }
+        self.prepare(&mut view, row);
         let done = run(&mut Call::new(&mut view, args, &[key], reply));
         self.let_go(view);
         done
@@ -368,12 +370,21 @@ impl<'s> Executor<'s> {
         extract(row, &args, &mut self.positions);
         let names: Vec<&[u8]> = self.positions.iter().map(|p| args.at(*p as usize)).collect();
         let (mut view, keys) = keyspace.lock(db, self.now, settings, &names);
-        if row.flags.has(Flags::READONLY) {
-            view.count_lookups();
-        }
+        self.prepare(&mut view, row);
         let done = run(&mut Call::new(&mut view, args, &keys, reply));
         self.let_go(view);
         done
+    }
+
+    /// Tells the view what the looks of this command count as.
+    #[inline]
+    fn prepare(&self, view: &mut View<'_>, row: &Row) {
+        if row.flags.has(Flags::READONLY) {
+            view.count_lookups();
+        }
+        if !self.leaves_trace {
+            view.leave_no_trace();
+        }
     }
 
     /// Unlocks; what is large is freed elsewhere.
@@ -417,7 +428,8 @@ impl<'s> Executor<'s> {
         if self.shared.is_stopping() {
             session.after = After::Close;
         }
-        // It may have been CONFIG SET or MONITOR: what follows in this batch obeys it.
+        // It may have been CONFIG SET, MONITOR or CLIENT NO-TOUCH: what follows in this batch obeys it.
+        self.leaves_trace = session.leaves_trace;
         self.refresh_config();
         self.bound();
         done

@@ -105,4 +105,6 @@ pub(crate) struct Session {
     pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to `next`.
     pub(crate) reply_mode: crate::client::ReplyMode,
+    /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
+    pub(crate) leaves_trace: bool,
 }

@@ -140,6 +140,7 @@ fn session(card: Arc<Card>, is_authenticated: bool) -> Session {
         after: After::Next,
         waiting: None,
         reply_mode: ReplyMode::default(),
+        leaves_trace: true,
     }
 }
 

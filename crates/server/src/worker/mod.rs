@@ -267,7 +267,7 @@ impl<'s> Worker<'s> {
         let Worker { table, batch, executor, reply, engine, shared, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
-        executor.start_watch(bytes.len());
+        executor.start_turn(&connection.session, bytes.len());
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
             batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);

@@ -54,3 +54,23 @@ fn lookups_count_as_hits_and_misses_where_they_do_in_redis() {
         counts = after;
     }
 }
+
+#[test]
+fn what_a_client_without_touch_reads_counts_as_unused_but_for_touch() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.check("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK\r\n");
+    client.check("SET k v", "+OK\r\n");
+    client.check("OBJECT FREQ k", ":5\r\n");
+    client.check("CLIENT NO-TOUCH on", "+OK\r\n");
+    client.check("GET k", "$1\r\nv\r\n");
+    client.check("OBJECT FREQ k", ":5\r\n");
+    client.check("TOUCH k", ":1\r\n");
+    client.check("OBJECT FREQ k", ":6\r\n");
+    client.send(b"CLIENT NO-TOUCH off\r\nGET k\r\nOBJECT FREQ k\r\n");
+    client.expect("+OK\r\n$1\r\nv\r\n:7\r\n");
+    client.check("CLIENT NO-TOUCH on", "+OK\r\n");
+    client.check("RESET", "+RESET\r\n");
+    client.check("GET k", "$1\r\nv\r\n");
+    client.check("OBJECT FREQ k", ":8\r\n");
+}
