@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_purge_unmaps_the_empty_extents_but_one() {
-        let stripe: &'static Stripe = Box::leak(Box::new(Stripe::new()));
+        let stripe: &'static Stripe = Stripe::private();
         let blocks: Vec<*mut u8> = (0..64).map(|_| stripe.alloc(300_000)).collect();
         let mapped_bytes = stripe.usage().mapped_bytes;
         assert!(mapped_bytes >= 4 * extent::EXTENT);

@@ -166,13 +166,9 @@ mod tests {
         block.expose_provenance() & !(EXTENT - 1)
     }
 
-    fn private() -> &'static Stripe {
-        Box::leak(Box::new(Stripe::new()))
-    }
-
     #[test]
     fn nothing_is_allocated_in_a_closed_extent_and_it_opens_when_it_is_empty() {
-        let (stripe, mut random) = (private(), Random::new(1));
+        let (stripe, mut random) = (Stripe::private(), Random::new(1));
         let mut blocks = fill(stripe, &mut random, 4000);
         let base = extent_of(blocks[0]);
         assert!(stripe.begin_close(base) && !stripe.begin_close(base));
@@ -195,7 +191,7 @@ mod tests {
     #[test]
     fn extents_close_and_open_in_steps_while_blocks_come_and_go() {
         for seed in 0..30 {
-            let (stripe, mut random) = (private(), Random::new(seed));
+            let (stripe, mut random) = (Stripe::private(), Random::new(seed));
             let mut live = fill(stripe, &mut random, 3000);
             let mut walk = Walk::Done;
             for step in 0..6000 {
