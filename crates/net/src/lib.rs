@@ -107,10 +107,9 @@ pub enum CloseWhen {
     Now,
 }
 
-/// `io-engine`. By `examples/echo_bench.rs` under `redis-benchmark -t ping_inline -c 50`, processor time per request
-/// as a part of redis-server's in the same run, medians of runs on a busy machine: at depth 1 epoll 0.81 to 0.91 (4
-/// runs), io_uring 0.80 to 0.89 (3 runs); at depth 16 both 0.57. In two of the three runs that had both, io_uring was
-/// ahead: `Auto` prefers it on that, which is to be measured again on a quiet machine.
+/// `io-engine`. Which is better was measured again and again. By `examples/echo_bench.rs` the two were even: at depth 1
+/// epoll took 0.81 to 0.91 of redis-server's processor time a request, io_uring 0.80 to 0.89. By whole servers and whole
+/// commands epoll is ahead at depth 1, and neither beyond (ARCHITECTURE.md has the figures), so it is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     Auto,

@@ -187,7 +187,7 @@ impl Default for Config {
             maxmemory_tenacity: 10,
             is_protected: true,
             requirepass: Vec::new(),
-            io_engine: net::EngineKind::Auto,
+            io_engine: net::EngineKind::Epoll,
             worker_threads: cores(),
             databases: 16,
             shard_bits: 8,

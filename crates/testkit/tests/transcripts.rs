@@ -1,5 +1,6 @@
 //! Every transcript, replayed: on the data commands alone, on whole servers in this process over real sockets, with one
 //! shard and with many, in both protocols, and on a real redis-server, so that what is expected stays what it answers.
+use net::EngineKind;
 use resp::Protocol;
 use server::Config;
 use testkit::bare::Bare;
@@ -55,7 +56,17 @@ impl Peer for Served {
 }
 
 fn served(shard_bits: u32, worker_threads: usize, connection_count: usize) -> Served {
-    let server = InProcess::start(Config { shard_bits, worker_threads, ..InProcess::config() });
+    served_by(EngineKind::Epoll, shard_bits, worker_threads, connection_count)
+}
+
+fn served_by(
+    io_engine: EngineKind,
+    shard_bits: u32,
+    worker_threads: usize,
+    connection_count: usize,
+) -> Served {
+    let config = Config { shard_bits, worker_threads, io_engine, ..InProcess::config() };
+    let server = InProcess::start(config);
     Served { peer: server.peer().expect("it listens"), connection_count, turn: 0, _server: server }
 }
 
@@ -87,6 +98,11 @@ fn a_server_of_many_shards_and_workers_holds_the_transcripts() {
 #[test]
 fn a_server_holds_the_transcripts_in_resp3() {
     replay(&scripts(), Protocol::Resp3, |_| true, || served(8, 2, 1));
+}
+
+#[test]
+fn a_server_over_io_uring_where_there_is_one_holds_the_transcripts() {
+    replay(&scripts(), Protocol::Resp3, |_| true, || served_by(EngineKind::Auto, 8, 4, 1));
 }
 
 #[test]

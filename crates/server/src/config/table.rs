@@ -238,7 +238,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "io-engine",
         AtStart,
         field!(word ENGINES, &["auto", "epoll", "uring"], io_engine),
-        "How the kernel is asked for network events: io_uring, epoll, or io_uring where the kernel lets us.",
+        "How the kernel is asked for network events: `epoll`, `uring` (io_uring), or `auto`: io_uring where the kernel lets us.",
     ),
     row(
         "latency-monitor-threshold",
