@@ -166,6 +166,30 @@ struct Reaper<'s> {
     removals: u64,
 }
 
+impl<'s> Reaper<'s> {
+    /// One that takes only what is due.
+    fn new(
+        now: Millis,
+        wheel: &'s mut Wheel,
+        volatile: &'s mut Volatile,
+        stats: &'s mut ShardStats,
+        garbage: &'s mut Vec<Garbage>,
+    ) -> Reaper<'s> {
+        Reaper {
+            clock: now,
+            now,
+            removals_max: 0,
+            wheel,
+            volatile,
+            stats,
+            garbage,
+            earliest: NO_DEADLINE,
+            looks: 0,
+            removals: 0,
+        }
+    }
+}
+
 impl Sweeper<Large> for Reaper<'_> {
     fn visit(&mut self, found: Found<'_, Large>) -> Sweep {
         self.looks += 1;
@@ -217,18 +241,7 @@ impl Db {
                 Step::Fired(item) => {
                     // Workers' clocks differ by a moment: what one saw fall due is due.
                     let now = now.max(Millis(time_of(wheel.elapsed())));
-                    let mut reaper = Reaper {
-                        now,
-                        removals_max: 0,
-                        clock: now,
-                        wheel,
-                        volatile: &mut self.volatile,
-                        stats,
-                        garbage,
-                        earliest: NO_DEADLINE,
-                        looks: 0,
-                        removals: 0,
-                    };
+                    let mut reaper = Reaper::new(now, wheel, &mut self.volatile, stats, garbage);
                     let rest = self.map.sweep(item.range, note_of(now), LOOKS_PER_SWEEP, &mut reaper);
                     let cost = reaper.removals + reaper.looks / LOOKS_PER_REMOVAL;
                     if let Some(range) = rest {
@@ -255,14 +268,7 @@ impl Db {
             let mut reaper = Reaper {
                 now: Millis(time_of(item.due)),
                 removals_max: 1,
-                clock: now,
-                wheel,
-                volatile: &mut self.volatile,
-                stats,
-                garbage,
-                earliest: NO_DEADLINE,
-                looks: 0,
-                removals: 0,
+                ..Reaper::new(now, wheel, &mut self.volatile, stats, garbage)
             };
             let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper);
             let is_evicted = reaper.removals > 0;
