@@ -119,8 +119,7 @@ impl Inner {
     /// # Safety
     /// As for `offer`, which has done all but the bin.
     #[cold]
-    pub(super) unsafe fn offer_special(&mut self, block: *mut Free) {
-        let word = directory::of(block.addr());
+    pub(super) unsafe fn offer_special(&mut self, block: *mut Free, word: &Word) {
         // SAFETY: the caller's promise.
         unsafe {
             let size = (*block).size();

@@ -14,7 +14,7 @@
 //! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
 
 use super::bins::Bins;
-use super::directory;
+use super::directory::{self, Word};
 use super::extent::{self, EXTENT};
 use super::{StripeStats, Usage};
 use std::ptr;
@@ -219,11 +219,12 @@ impl Stripe {
         let mut inner = self.lock();
         // SAFETY: the caller's promise.
         unsafe {
-            inner.discount(block);
+            let word = directory::of(block.addr());
+            inner.discount(block, word);
             if (*block).head & PURGED == 0 {
                 inner.freed_bytes += (*block).size();
             }
-            inner.release(block);
+            inner.release(block, word);
         }
     }
 
@@ -237,21 +238,19 @@ impl Stripe {
         // SAFETY: the caller's promise: its head lies before it, and blocks touch each other up to the end mark.
         unsafe {
             let block = payload.sub(HEAD).cast::<Free>();
-            let have = (*block).size();
+            let (have, word) = ((*block).size(), directory::of(block.addr()));
+            let after = block.byte_add(have);
+            if wanted > have && ((*after).head & IN_USE != 0 || have + (*after).size() < wanted) {
+                return false;
+            }
+            inner.discount(block, word);
             if wanted > have {
-                let after = block.byte_add(have);
-                if (*after).head & IN_USE != 0 || have + (*after).size() < wanted {
-                    return false;
-                }
-                inner.discount(block);
                 inner.withdraw(after);
                 set_size(block, have + (*after).size());
                 (*end_of(block)).head |= BEFORE_IN_USE;
-            } else {
-                inner.discount(block);
             }
-            inner.trim(block, wanted);
-            inner.count(block);
+            inner.trim(block, wanted, word);
+            inner.count(block, word);
         }
         true
     }
@@ -381,7 +380,7 @@ impl Inner {
             let block = base.add(FIRST).cast::<Free>();
             (*block).head = WHOLE as u64 | BEFORE_IN_USE | PURGED;
             (*end_of(block)).head = IN_USE;
-            self.offer(block);
+            self.offer(block, directory::of(base.addr()));
             Some(block)
         }
     }
@@ -394,6 +393,7 @@ impl Inner {
         // SAFETY: the caller's promise.
         unsafe {
             debug_assert!((*block).size() >= wanted && (*block).head & IN_USE == 0);
+            let word = directory::of(block.addr());
             self.withdraw(block);
             let purged = (*block).head & PURGED;
             (*block).head = (*block).head & !PURGED | IN_USE;
@@ -402,9 +402,9 @@ impl Inner {
             if let Some(rest) = rest {
                 // What is left of a block without pages has none but its first.
                 (*rest).head |= purged;
-                self.offer(rest);
+                self.offer(rest, word);
             }
-            self.count(block);
+            self.count(block, word);
             block.byte_add(HEAD).cast()
         }
     }
@@ -412,12 +412,12 @@ impl Inner {
     /// Cuts a block in use down to `wanted` bytes and frees the rest, where that is worth a block.
     ///
     /// # Safety
-    /// `block` is in use and at least `wanted` bytes long.
-    unsafe fn trim(&mut self, block: *mut Free, wanted: usize) {
+    /// `block` is in use and at least `wanted` bytes long, in the extent of `word`.
+    unsafe fn trim(&mut self, block: *mut Free, wanted: usize, word: &Word) {
         // SAFETY: the caller's promise; the rest is whole and in no bin.
         unsafe {
             if let Some(rest) = self.cut(block, wanted) {
-                self.release(rest);
+                self.release(rest, word);
             }
         }
     }
@@ -443,8 +443,8 @@ impl Inner {
     /// Frees a block, merges it with free neighbours and puts the whole into its bin.
     ///
     /// # Safety
-    /// `block` is whole, ours and in no bin.
-    unsafe fn release(&mut self, mut block: *mut Free) {
+    /// `block` is whole, ours and in no bin, in the extent of `word`.
+    unsafe fn release(&mut self, mut block: *mut Free, word: &Word) {
         // SAFETY: neighbours in use are told by the flags; a free one before has a foot; all free ones are in the bins.
         unsafe {
             let after = end_of(block);
@@ -465,15 +465,15 @@ impl Inner {
             }
             // No two free blocks touch, so the one before this is in use.
             (*block).head = size as u64 | BEFORE_IN_USE | purged;
-            self.offer(block);
+            self.offer(block, word);
         }
     }
 
     /// Makes a free block findable: foot, the neighbour's flag, bin. In a closed extent nobody shall find it.
     ///
     /// # Safety
-    /// `block` is whole, free, merged and in no bin.
-    unsafe fn offer(&mut self, block: *mut Free) {
+    /// `block` is whole, free, merged and in no bin, in the extent of `word`.
+    unsafe fn offer(&mut self, block: *mut Free, word: &Word) {
         // SAFETY: the caller's promise.
         unsafe {
             let end = end_of(block);
@@ -482,8 +482,8 @@ impl Inner {
             if (*block).head & PURGED != 0 {
                 self.purged_bytes += (*block).size();
             }
-            if directory::of(block.addr()).is_special() {
-                return self.offer_special(block);
+            if word.is_special() {
+                return self.offer_special(block, word);
             }
             if (*block).size() == WHOLE {
                 self.empty_count += 1;
@@ -516,23 +516,23 @@ impl Inner {
     /// The block is in use from now on.
     ///
     /// # Safety
-    /// `block` is whole.
-    unsafe fn count(&mut self, block: *mut Free) {
+    /// `block` is whole, in the extent of `word`.
+    unsafe fn count(&mut self, block: *mut Free, word: &Word) {
         // SAFETY: the caller's promise.
         let bytes = unsafe { (*block).size() };
         self.used_bytes += bytes;
-        directory::of(block.addr()).add_used(bytes);
+        word.add_used(bytes);
     }
 
     /// The block is in use no more.
     ///
     /// # Safety
-    /// `block` is whole, and was counted with this size.
-    unsafe fn discount(&mut self, block: *mut Free) {
+    /// `block` is whole, in the extent of `word`, and was counted with this size.
+    unsafe fn discount(&mut self, block: *mut Free, word: &Word) {
         // SAFETY: the caller's promise.
         let bytes = unsafe { (*block).size() };
         self.used_bytes -= bytes;
-        directory::of(block.addr()).take_used(bytes);
+        word.take_used(bytes);
     }
 
     /// An empty extent that is one too many, for the caller to unmap.
