@@ -217,7 +217,7 @@ impl Defrag {
 
     fn move_some(&mut self, shared: &Shared, settings: &Settings) {
         let Some(mover) = &mut self.mover else { return };
-        let limits = StepLimits { effort: self.effort, list_len_max: settings.max_scan_fields };
+        let limits = StepLimits { effort: self.effort, len_max: settings.max_scan_fields };
         let before = mover.stats;
         let progress = shared.keyspace.relocate(mover, limits);
         shared.defrag.add(before, mover.stats);

@@ -17,6 +17,7 @@
 //!
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
+use crate::outside::Outside;
 use crate::tree::Tree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
@@ -35,6 +36,8 @@ pub(crate) enum Large {
     Str(Vec<u8>),
     List(Tree),
 }
+/// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
+const _: () = assert!(size_of::<Large>() <= 80);
 
 /// What the value is, where it lies, and which name it goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,10 +248,7 @@ pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &
         Shape::IntRaw | Shape::Bytes | Shape::BytesRaw | Shape::Long => "raw",
         Shape::Listpack => "listpack",
         Shape::Quicklist => "quicklist",
-        Shape::Tree => match outside {
-            Some(Large::List(tree)) => tree.encoding.name(),
-            _ => "quicklist",
-        },
+        Shape::Tree => outside.and_then(Large::collection).map_or("quicklist", Outside::encoding),
     }
 }
 

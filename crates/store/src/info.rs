@@ -56,7 +56,7 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
     };
     match (meta.shape(), found.outside) {
         (Shape::Listpack | Shape::Quicklist, _) => info.add_image(meta.value(found.inline)),
-        (Shape::Tree, Some(Large::List(tree))) => info.add_tree(&tree.seq),
+        (_, Some(outside)) if let Some(collection) = outside.collection() => collection.describe(&mut info),
         (_, outside) => {
             if let Ok(item) = string_value(meta, found.inline, outside) {
                 info.len = item.len() as u64;
@@ -72,7 +72,8 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
 }
 
 impl KeyInfo {
-    fn add_outside(&mut self, used_bytes: u64, allocated_bytes: u64) {
+    /// What lies behind the entry's pointer: the value's head and so many bytes.
+    pub(crate) fn add_outside(&mut self, used_bytes: u64, allocated_bytes: u64) {
         let header_bytes = size_of::<Large>() as u64;
         self.stats.outside.nodes += 1;
         self.stats.outside.entries += 1;
@@ -94,7 +95,7 @@ impl KeyInfo {
     }
 
     /// Redis writes the nodes of a list as they are, so their opened size tells what a dump of it takes, about.
-    fn add_tree(&mut self, seq: &Seq) {
+    pub(crate) fn add_tree(&mut self, seq: &Seq) {
         self.len = seq.len();
         self.stats = seq.stats();
         self.nodes = seq.nodes();

@@ -8,6 +8,8 @@
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `entry.rs` | the bytes of a keyspace entry |
 //! | `string.rs`, `list.rs` | one value API a type |
+//! | `site.rs` | the place of a collection's entry while it is edited |
+//! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `tree.rs` | a list outside its entry |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
@@ -34,6 +36,7 @@ mod list;
 mod listpack;
 #[cfg(test)]
 mod model;
+mod outside;
 #[cfg(test)]
 mod properties;
 mod relocate;
@@ -41,6 +44,7 @@ mod relocate;
 mod scan_tests;
 mod settings;
 mod shard;
+mod site;
 mod string;
 mod tree;
 mod uses;

@@ -10,14 +10,14 @@
 //!
 //! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
-use crate::entry::{Large, Meta, Shape, Stamp};
-use crate::expire::Timer;
+use crate::entry::{Large, Meta, Shape};
 use crate::listpack::{self, Encoding};
+use crate::shard::Buffers;
+use crate::site::Site;
 use crate::tree::{RETURN_BYTES_MAX, Tree};
-use crate::view::Desk;
-use crate::{Deadline, End, Key, View, WrongType};
+use crate::{End, Key, View, WrongType};
 use base::Item;
-use pack::map::{Entry, Shared};
+use pack::image::Draft;
 use pack::seq::{Limits, Seq, image};
 use std::ops::ControlFlow;
 
@@ -83,11 +83,8 @@ enum Body {
 
 /// A list, to edit. Dropping it puts it back; an empty list takes its key with it.
 pub struct ListMut<'v> {
-    /// Taken by the drop.
-    place: Option<Entry<'v, Large>>,
-    desk: Desk<'v>,
+    site: Site<'v>,
     limits: &'v Limits,
-    deadline: Deadline,
     body: Body,
     /// The name, but for a stored tree, which keeps its own.
     encoding: Encoding,
@@ -105,78 +102,65 @@ struct Edits {
 }
 
 impl<'v> ListMut<'v> {
-    /// A list that is there: an image is unpacked into the draft, a tree stays where it is.
+    /// An image is unpacked into the draft, a tree stays where it is; where there is no value, the list is new.
     #[inline]
-    fn open(
-        place: Entry<'v, Large>,
-        desk: Desk<'v>,
-        deadline: Deadline,
-        limits: &'v Limits,
-    ) -> Result<ListMut<'v>, WrongType> {
-        let (mut encoding, mut body) = (Encoding::Listpack, Body::Draft);
-        desk.buffers.draft.open(&[]);
-        if let Entry::Occupied(entry) = &place {
-            let meta = Meta(entry.meta());
-            match meta.shape() {
-                Shape::Listpack => desk.buffers.draft.open(meta.value(entry.inline())),
-                Shape::Quicklist => {
-                    encoding = Encoding::Quicklist;
-                    desk.buffers.draft.open(meta.value(entry.inline()));
-                }
-                Shape::Tree => body = Body::Stored,
-                _ => return Err(WrongType),
-            }
+    fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
+        let (encoding, body) = match site.shape() {
+            Some(Shape::Tree) => (Encoding::Listpack, Body::Stored),
+            None | Some(Shape::Listpack) => (Encoding::Listpack, Body::Draft),
+            Some(Shape::Quicklist) => (Encoding::Quicklist, Body::Draft),
+            _ => return Err(WrongType),
+        };
+        if matches!(body, Body::Draft) {
+            let (image, buffers) = site.image();
+            buffers.draft.open(image);
         }
-        Ok(ListMut { place: Some(place), desk, limits, deadline, body, encoding, edits: Edits::default() })
-    }
-
-    /// A new list where there was none; an entry in its place is overdue and will be overwritten.
-    fn create(place: Entry<'v, Large>, desk: Desk<'v>, limits: &'v Limits) -> ListMut<'v> {
-        desk.buffers.draft.open(&[]);
-        ListMut {
-            place: Some(place),
-            desk,
-            limits,
-            deadline: Deadline::Never,
-            body: Body::Draft,
-            encoding: Encoding::Listpack,
-            edits: Edits::default(),
-        }
+        Ok(ListMut { site, limits, body, encoding, edits: Edits::default() })
     }
 
     /// The tree, if that is what the list is by now.
+    #[inline]
     fn tree(&self) -> Option<&Tree> {
-        match (&self.body, &self.place) {
-            (Body::Draft, _) => None,
-            (Body::Grown(tree), _) => Some(tree),
-            (Body::Stored, Some(Entry::Occupied(entry))) => match entry.outside() {
+        match &self.body {
+            Body::Draft => None,
+            Body::Grown(tree) => Some(tree),
+            Body::Stored => match self.site.outside() {
                 Some(Large::List(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a list lies outside"),
             },
-            (Body::Stored, _) => unreachable!("a stored list has its entry until the drop"),
         }
     }
 
+    #[inline]
     fn tree_mut(&mut self) -> Option<&mut Tree> {
-        match (&mut self.body, &mut self.place) {
-            (Body::Draft, _) => None,
-            (Body::Grown(tree), _) => Some(tree),
-            (Body::Stored, Some(Entry::Occupied(entry))) => match entry.outside_mut() {
+        match &mut self.body {
+            Body::Draft => None,
+            Body::Grown(tree) => Some(tree),
+            Body::Stored => match self.site.outside_mut() {
                 Some(Large::List(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a list lies outside"),
             },
-            (Body::Stored, _) => unreachable!("a stored list has its entry until the drop"),
         }
+    }
+
+    #[inline]
+    fn draft(&self) -> &Draft {
+        &self.site.desk.buffers.draft
+    }
+
+    #[inline]
+    fn draft_mut(&mut self) -> &mut Draft {
+        &mut self.site.desk.buffers.draft
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     pub fn len(&self) -> u64 {
-        self.tree().map_or_else(|| self.desk.buffers.draft.len(), |tree| tree.seq.len())
+        self.tree().map_or_else(|| self.draft().len(), |tree| tree.seq.len())
     }
 
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         match self.tree() {
-            None => self.desk.buffers.draft.get(index).map(look),
+            None => self.draft().get(index).map(look),
             Some(tree) => tree.seq.get(index, look),
         }
     }
@@ -186,7 +170,7 @@ impl<'v> ListMut<'v> {
             return;
         }
         match self.tree() {
-            None => self.desk.buffers.draft.visit(index, towards, visit),
+            None => self.draft().visit(index, towards, visit),
             Some(tree) => tree.seq.visit(index, towards, visit),
         }
     }
@@ -205,7 +189,7 @@ impl<'v> ListMut<'v> {
         if let Some(tree) = self.tree_mut() {
             return tree.announce(elements, text_bytes, limits);
         }
-        let (fill, len) = (limits.fill, self.desk.buffers.draft.len() + elements);
+        let (fill, len) = (limits.fill, self.draft().len() + elements);
         let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
         if !is_far && listpack::exceeds(fill, self.draft_listpack_bytes() + text_bytes, len) {
             self.encoding = Encoding::Quicklist;
@@ -215,8 +199,8 @@ impl<'v> ListMut<'v> {
     /// The size of the draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
     fn draft_listpack_bytes(&self) -> u64 {
         let mut sum = listpack::EMPTY_BYTES;
-        if !self.desk.buffers.draft.is_empty() {
-            self.desk.buffers.draft.visit(0, End::Tail, &mut |_, item| {
+        if !self.draft().is_empty() {
+            self.draft().visit(0, End::Tail, &mut |_, item| {
                 sum += listpack::entry_bytes(item);
                 ControlFlow::Continue(())
             });
@@ -239,7 +223,7 @@ impl<'v> ListMut<'v> {
     fn leave(&mut self) {
         if matches!(self.body, Body::Draft) {
             self.body = Body::Grown(Box::new(Tree {
-                seq: self.desk.buffers.draft.to_seq(self.limits),
+                seq: self.draft().to_seq(self.limits),
                 listpack_bytes: Some(self.draft_listpack_bytes()),
                 encoding: self.encoding,
             }));
@@ -248,7 +232,7 @@ impl<'v> ListMut<'v> {
 
     /// The draft has grown; it may have to leave.
     fn check_draft(&mut self) {
-        let draft = &self.desk.buffers.draft;
+        let draft = self.draft();
         if draft.image_len() > IMAGE_BYTES_MAX || draft.len() > IMAGE_LEN_MAX {
             self.leave();
         }
@@ -272,7 +256,7 @@ impl<'v> ListMut<'v> {
         match self.tree_mut() {
             Some(tree) => tree.push(end, value, limits),
             None => {
-                self.desk.buffers.draft.push(end, value);
+                self.draft_mut().push(end, value);
                 self.check_draft();
             }
         }
@@ -284,7 +268,7 @@ impl<'v> ListMut<'v> {
         let limits = self.limits;
         match self.tree_mut() {
             Some(tree) => tree.pop(end, limits, take),
-            None => self.desk.buffers.draft.pop(end, take),
+            None => self.draft_mut().pop(end, take),
         }
     }
 
@@ -295,7 +279,7 @@ impl<'v> ListMut<'v> {
         match self.tree_mut() {
             Some(tree) => tree.set(index, value, limits),
             None => {
-                self.desk.buffers.draft.set(index, value);
+                self.draft_mut().set(index, value);
                 self.check_draft();
             }
         }
@@ -310,7 +294,7 @@ impl<'v> ListMut<'v> {
                 tree.seq.insert(index, value, limits);
             }
             None => {
-                self.desk.buffers.draft.insert(index, value);
+                self.draft_mut().insert(index, value);
                 self.check_draft();
             }
         }
@@ -322,7 +306,7 @@ impl<'v> ListMut<'v> {
         let limits = self.limits;
         match self.tree_mut() {
             Some(tree) => tree.remove(index, count, limits),
-            None => self.desk.buffers.draft.remove(index, count),
+            None => self.draft_mut().remove(index, count),
         }
     }
 
@@ -348,7 +332,7 @@ impl<'v> ListMut<'v> {
         let Some(tree) = self.tree() else { return };
         // A clone of at most 32 elements' tree, one increment: the draft and the tree cannot be borrowed at once.
         let (encoding, seq) = (tree.encoding, tree.seq.clone());
-        let draft = &mut self.desk.buffers.draft;
+        let draft = self.draft_mut();
         draft.open(&[]);
         let mut text = Vec::with_capacity(RETURN_BYTES_MAX as usize);
         seq.visit(0, End::Tail, &mut |_, item| {
@@ -361,62 +345,18 @@ impl<'v> ListMut<'v> {
         self.body = Body::Draft;
     }
 
-    /// A stored tree was edited where it lies: nothing is left to write. The others replace the entry's payload, and what lay outside
-    /// before, if anything, is given to whoever frees.
-    fn write_back(&mut self, place: Entry<'v, Large>) {
-        let stamp = Stamp::new(self.deadline);
-        match std::mem::replace(&mut self.body, Body::Draft) {
+    /// A stored tree was edited where it lies: nothing is left to write.
+    fn write_back(&mut self) {
+        match std::mem::replace(&mut self.body, Body::Stored) {
             Body::Stored => {}
-            Body::Grown(tree) => {
-                let meta = Meta::new(Shape::Tree, &stamp);
-                self.put(place, meta, stamp.as_bytes(), Some(Shared::new(Large::List(*tree))));
-            }
+            Body::Grown(tree) => self.site.put_outside(Shape::Tree, Large::List(*tree)),
             Body::Draft => {
                 let shape = match self.encoding {
                     Encoding::Listpack => Shape::Listpack,
                     Encoding::Quicklist => Shape::Quicklist,
                 };
-                // Its room goes back to the shard below.
-                let mut payload = std::mem::take(&mut self.desk.buffers.payload);
-                let image = self.desk.buffers.draft.close();
-                let bytes = stamp.payload(image, &mut payload);
-                // The image is lent by the draft, so the entry is written without the desk's other parts.
-                let meta = Meta::new(shape, &stamp);
-                let old = put_entry(place, meta, bytes, None, &mut self.desk.timer);
-                self.desk.buffers.payload = payload;
-                self.desk.discard(old);
+                self.site.put_image(shape, |buffers: &mut Buffers| buffers.draft.close());
             }
-        }
-    }
-
-    fn put(&mut self, place: Entry<'v, Large>, meta: Meta, payload: &[u8], outside: Option<Shared<Large>>) {
-        let old = put_entry(place, meta, payload, outside, &mut self.desk.timer);
-        self.desk.discard(old);
-    }
-}
-
-/// Writes an entry; what lay outside before is returned.
-fn put_entry(
-    place: Entry<'_, Large>,
-    meta: Meta,
-    payload: &[u8],
-    outside: Option<Shared<Large>>,
-    timer: &mut Timer<'_>,
-) -> Option<Shared<Large>> {
-    match place {
-        Entry::Vacant(entry) => {
-            entry.insert(meta.0, payload, outside, timer);
-            None
-        }
-        Entry::Occupied(mut entry) => {
-            let is_in_place =
-                outside.is_none() && entry.outside().is_none() && entry.inline().len() == payload.len();
-            if !is_in_place {
-                return entry.replace(meta.0, payload, outside, timer);
-            }
-            entry.inline_mut().copy_from_slice(payload);
-            entry.set_meta(meta.0);
-            None
         }
     }
 }
@@ -433,12 +373,10 @@ impl Drop for ListMut<'_> {
         if self.edits.removed && !is_empty {
             self.settle();
         }
-        let Some(place) = self.place.take() else { return };
-        match place {
-            Entry::Occupied(entry) if is_empty => self.desk.remove(entry),
-            Entry::Vacant(_) if is_empty => {}
-            place if self.edits.changed => self.write_back(place),
-            _ => {}
+        if is_empty {
+            self.site.remove();
+        } else if self.edits.changed {
+            self.write_back();
         }
     }
 }
@@ -452,34 +390,13 @@ impl View<'_> {
     #[inline]
     pub fn list_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ListMut<'v>>, WrongType> {
         let limits = &self.settings().list;
-        let (map, seed, mut desk) = self.open(key);
-        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
-        match desk.read(&mut entry).live() {
-            Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits).map(Some),
-            None => {
-                desk.remove(entry);
-                Ok(None)
-            }
-        }
+        self.site(key).map(|site| ListMut::open(site, limits)).transpose()
     }
 
     /// Created empty where missing.
     #[inline]
     pub fn list_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ListMut<'v>, WrongType> {
         let limits = &self.settings().list;
-        let (map, seed, mut desk) = self.open(key);
-        match map.entry(seed, key.hash, key.bytes()) {
-            Entry::Vacant(entry) => Ok(ListMut::create(Entry::Vacant(entry), desk, limits)),
-            Entry::Occupied(mut entry) => match desk.read(&mut entry).live() {
-                Some(deadline) => ListMut::open(Entry::Occupied(entry), desk, deadline, limits),
-                None => {
-                    let old = Meta(entry.meta()).deadline(entry.inline());
-                    desk.timer.change(&mut entry, old, Deadline::Never);
-                    // What is left under this meta is never read: the drop overwrites or removes it.
-                    entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
-                    Ok(ListMut::create(Entry::Occupied(entry), desk, limits))
-                }
-            },
-        }
+        ListMut::open(self.site_or_new(key), limits)
     }
 }

@@ -1,13 +1,13 @@
 //! Moving data out of sparse memory, so that its extents can be given back: a walk over all that the shards own, in steps.
 //!
 //! Which extents shall empty is the arena's affair (`pack::arena::Evacuation`). Every step locks one shard, does so
-//! much, and lets it go; what happens in between does not matter, because a place is kept as a hash and an element's number, as
+//! much, and lets it go; what happens in between does not matter, because a place is kept as a hash and a collection's own kind of place, as
 //! SCAN keeps it. What a snapshot shares stays where it is.
 //!
 //! The shards take turns, a step each: a lock that was just let go of is not taken again at once, since whoever waits for it would
 //! lose it to the one who is awake.
 //!
-//! A long list is put aside when the walk meets it, by its key, and goes through steps of its own before the walk goes on: the
+//! A long collection is put aside when the walk meets it, by its key, and goes through steps of its own before the walk goes on: the
 //! leaf that its entry lies in may change meanwhile.
 use crate::Keyspace;
 use crate::entry::Large;
@@ -48,15 +48,16 @@ struct Walk {
     shard: usize,
     db: usize,
     place: u32,
-    /// Long lists that wait for their steps.
-    lists: Vec<LongList>,
+    /// Long collections that wait for their steps.
+    longs: Vec<Long>,
 }
 
-/// A list of which the elements before `next` are done.
+/// A collection of which what lies before the place `next` is done.
 #[derive(Debug)]
-struct LongList {
+struct Long {
     db: usize,
     key: Vec<u8>,
+    /// As [`Outside::relocate`](crate::outside::Outside::relocate) returned it.
     next: u64,
 }
 
@@ -65,8 +66,8 @@ struct LongList {
 pub struct StepLimits {
     /// In blocks looked at, see [`Moves::effort`].
     pub effort: u64,
-    /// Lists of more elements have steps of their own: `active-defrag-max-scan-fields`.
-    pub list_len_max: u64,
+    /// Collections of more elements have steps of their own: `active-defrag-max-scan-fields`.
+    pub len_max: u64,
 }
 
 #[derive(PartialEq, Eq)]
@@ -78,7 +79,7 @@ enum Rest {
 impl Keyspace {
     /// Begins a walk over everything.
     pub fn mover(&self) -> Mover {
-        let walk = |shard| Walk { shard, db: 0, place: 0, lists: Vec::new() };
+        let walk = |shard| Walk { shard, db: 0, place: 0, longs: Vec::new() };
         Mover { walks: (0..self.shards()).map(walk).collect(), turn: 0, stats: MoverStats::default() }
     }
 
@@ -93,8 +94,8 @@ impl Keyspace {
         let mut shard = self.shard(walk.shard);
         let mut rest = Rest::More;
         while rest == Rest::More && mover.stats.moves.effort() < effort {
-            match walk.lists.pop() {
-                Some(list) => self.relocate_list(&mut shard, walk, list, limits, &mut mover.stats),
+            match walk.longs.pop() {
+                Some(long) => self.relocate_long(&mut shard, walk, long, limits, &mut mover.stats),
                 None => rest = walk.relocate_leaves(&mut shard, limits, &mut mover.stats),
             }
         }
@@ -107,22 +108,22 @@ impl Keyspace {
         Progress::More
     }
 
-    fn relocate_list(
+    fn relocate_long(
         &self,
         shard: &mut Shard,
         walk: &mut Walk,
-        list: LongList,
+        long: Long,
         limits: StepLimits,
         stats: &mut MoverStats,
     ) {
-        let Some(db) = shard.dbs_mut().0.nth(list.db) else { return };
-        let Entry::Occupied(mut entry) = db.map.entry(&self.seed, self.hash(&list.key), &list.key) else {
+        let Some(db) = shard.dbs_mut().0.nth(long.db) else { return };
+        let Entry::Occupied(mut entry) = db.map.entry(&self.seed, self.hash(&long.key), &long.key) else {
             return;
         };
         // Shared with a snapshot, it would have to be copied to be looked at.
-        let Some(Large::List(tree)) = entry.outside_if_sole() else { return };
-        if let Some(next) = tree.seq.relocate(list.next, limits.effort, &mut stats.moves) {
-            walk.lists.push(LongList { next, ..list });
+        let Some(collection) = entry.outside_if_sole().and_then(Large::collection_mut) else { return };
+        if let Some(next) = collection.relocate(long.next, limits.effort, &mut stats.moves) {
+            walk.longs.push(Long { next, ..long });
         }
     }
 }
@@ -141,7 +142,7 @@ impl Walk {
         let next = db.map.relocate(self.place, limits.effort, &mut stats.moves, &mut |key, value, moves| {
             let before = moves.moved;
             if let Some(next) = relocate_value(value, limits, moves) {
-                self.lists.push(LongList { db: self.db, key: key.to_vec(), next });
+                self.longs.push(Long { db: self.db, key: key.to_vec(), next });
             }
             *(if moves.moved > before { &mut moved } else { &mut stayed }) += 1;
         });
@@ -155,7 +156,7 @@ impl Walk {
     }
 }
 
-/// Moves a value; the element to go on from where it is too long for this step.
+/// Moves a value; the place to go on from where it is too long for this step.
 fn relocate_value(value: &mut Large, limits: StepLimits, moves: &mut Moves) -> Option<u64> {
     match value {
         Large::Str(bytes) => {
@@ -163,8 +164,10 @@ fn relocate_value(value: &mut Large, limits: StepLimits, moves: &mut Moves) -> O
             moves.note(has_moved, bytes.len());
             None
         }
-        Large::List(tree) if tree.seq.len() > limits.list_len_max => Some(0),
-        Large::List(tree) => tree.seq.relocate(0, limits.effort, moves),
+        other => match other.collection_mut()? {
+            long if long.len() > limits.len_max => Some(0),
+            short => short.relocate(0, limits.effort, moves),
+        },
     }
 }
 

@@ -220,16 +220,30 @@ impl Shard {
 /// Beyond so many elements or bytes a value is freed in the background: some 64 allocations, or a mapping whose pages
 /// take the kernel a while to collect.
 const DROPPED_BYTES_MAX: u64 = 1 << 20;
-const DROPPED_LIST_BYTES_MAX: u64 = 64 * 512;
-const DROPPED_LIST_LEN_MAX: u64 = 4096;
-/// What an element is taken for where the size of a list is not known.
+const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
+const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
+/// What an element is taken for where the size of a collection is not known.
 const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
 
 /// What a value outside takes, about.
 fn value_bytes(value: &Large) -> u64 {
     match value {
         Large::Str(bytes) => bytes.capacity() as u64,
-        Large::List(tree) => tree.listpack_bytes.unwrap_or(tree.seq.len() * FORGOTTEN_ELEMENT_BYTES),
+        other => other
+            .collection()
+            .map_or(0, |collection| collection.bytes().unwrap_or(collection.len() * FORGOTTEN_ELEMENT_BYTES)),
+    }
+}
+
+/// Whether freeing it would hold a worker up.
+fn is_heavy(value: &Large, bytes: u64) -> bool {
+    match value.collection() {
+        None => bytes > DROPPED_BYTES_MAX,
+        Some(collection) => {
+            bytes > DROPPED_COLLECTION_BYTES_MAX
+                || collection.len() > DROPPED_COLLECTION_LEN_MAX
+                || collection.bytes().is_none()
+        }
     }
 }
 
@@ -252,16 +266,8 @@ fn weight(map: &Map<Large>) -> Option<u64> {
 pub(crate) fn discard(value: Option<Shared<Large>>, garbage: &mut Vec<Garbage>, stats: &mut ShardStats) {
     let Some(value) = value else { return };
     let bytes = value_bytes(&value);
-    let is_large = match &*value {
-        Large::Str(_) => bytes > DROPPED_BYTES_MAX,
-        Large::List(tree) => {
-            bytes > DROPPED_LIST_BYTES_MAX
-                || tree.seq.len() > DROPPED_LIST_LEN_MAX
-                || tree.listpack_bytes.is_none()
-        }
-    };
     // A copy that lives on keeps the value: then nothing is freed.
-    if is_large && !value.is_shared() {
+    if is_heavy(&value, bytes) && !value.is_shared() {
         stats.lazyfreed += 1;
         garbage.push(Garbage::of_bytes(bytes, value));
     }

@@ -1,8 +1,11 @@
 //! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`). Each edit costs what the tree's
 //! does and a few additions.
 use crate::End;
+use crate::info::KeyInfo;
 use crate::listpack::{self, Encoding};
+use crate::outside::Outside;
 use base::Item;
+use pack::arena::Moves;
 use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
@@ -108,5 +111,28 @@ impl Tree {
     /// Whether it is short enough to lie inside its entry.
     pub(crate) fn is_small(&self) -> bool {
         self.seq.len() <= RETURN_LEN_MAX && self.listpack_bytes.is_some_and(|bytes| bytes <= RETURN_BYTES_MAX)
+    }
+}
+
+impl Outside for Tree {
+    fn len(&self) -> u64 {
+        self.seq.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding.name()
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        self.listpack_bytes
+    }
+
+    /// A place is the number of an element.
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        self.seq.relocate(from, effort, moves)
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        info.add_tree(&self.seq);
     }
 }

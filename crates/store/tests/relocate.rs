@@ -18,7 +18,7 @@ use store::{
 static HEAP: Counted<Arena<System>> = Counted(Arena(System));
 
 const NOW: Millis = Millis(1_790_000_000_000);
-const LIMITS: StepLimits = StepLimits { effort: 60, list_len_max: 100 };
+const LIMITS: StepLimits = StepLimits { effort: 60, len_max: 100 };
 
 #[derive(Clone, Debug, PartialEq)]
 enum Value {

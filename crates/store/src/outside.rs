@@ -1,0 +1,42 @@
+//! What a collection outside its entry is to those who keep it: the shard that frees it, the walk that moves it out of sparse
+//! memory, and whoever tells about it. Each type says it once, here by a trait; commands reach it by the type's own value API.
+use crate::entry::Large;
+use crate::info::KeyInfo;
+use pack::arena::Moves;
+
+/// A collection outside its entry. Cloning it costs O(1): copies and snapshots rely on it.
+pub(crate) trait Outside {
+    /// Elements, as the type's length command counts them.
+    fn len(&self) -> u64;
+
+    /// OBJECT ENCODING's name.
+    fn encoding(&self) -> &'static str;
+
+    /// What it takes, about; None where nobody knows, and it may be much.
+    fn bytes(&self) -> Option<u64>;
+
+    /// Moves what lies in extents that shall empty, from a place on (0: the first; what a place is, is the type's own affair).
+    /// Stops once `moves` says that `effort` was made, and returns the place to go on from, None at the end. A place holds on
+    /// through whatever is edited between two calls: at worst something is not moved, or looked at twice.
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64>;
+
+    /// Adds what is to be told about it: length, bytes, nodes.
+    fn describe(&self, info: &mut KeyInfo);
+}
+
+impl Large {
+    /// None for a string.
+    pub(crate) fn collection(&self) -> Option<&dyn Outside> {
+        match self {
+            Large::Str(_) => None,
+            Large::List(tree) => Some(tree),
+        }
+    }
+
+    pub(crate) fn collection_mut(&mut self) -> Option<&mut dyn Outside> {
+        match self {
+            Large::Str(_) => None,
+            Large::List(tree) => Some(tree),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The place of a collection's entry while the collection is edited: an edit is one descent of the keyspace, which finds the place,
+//! and one writing, which needs no other. List, hash, set, sorted set and stream are written back by this one mechanism; what their
+//! images and their outside forms are is the business of their own files.
+//!
+//! ```text
+//!                     put_image                      put_outside
+//!   no value  ------------------------>  image  ------------------------>  outside
+//!             <------------------------         <------------------------
+//!                      remove                         put_image
+//! ```
+//!
+//! A value outside is edited where it lies and nothing is written back. A key past its deadline counts as no value: what is left of it
+//! is never read, and is written over, or goes when the site is removed.
+//!
+//! On the path of every request that edits a collection: nothing here allocates.
+use crate::entry::{Large, Meta, Shape, Stamp};
+use crate::expire::Timer;
+use crate::shard::Buffers;
+use crate::view::Desk;
+use crate::{Deadline, Key, View};
+use pack::map::{Entry, Shared};
+
+pub(crate) struct Site<'v> {
+    /// None once it was written or removed: a site ends with that.
+    place: Option<Entry<'v, Large>>,
+    pub(crate) desk: Desk<'v>,
+    /// The key's, kept by what is written.
+    deadline: Deadline,
+    /// None where there is no value.
+    shape: Option<Shape>,
+}
+
+impl<'v> Site<'v> {
+    /// None where there is no value yet.
+    #[inline]
+    pub(crate) fn shape(&self) -> Option<Shape> {
+        self.shape
+    }
+
+    /// The value inside the entry, and the buffers to edit it in; empty where it lies outside, or is not there.
+    #[inline]
+    pub(crate) fn image(&mut self) -> (&[u8], &mut Buffers) {
+        let image = match &self.place {
+            Some(Entry::Occupied(entry)) if self.shape.is_some() => Meta(entry.meta()).value(entry.inline()),
+            _ => &[],
+        };
+        (image, self.desk.buffers)
+    }
+
+    /// The value outside, which is there by the shape's word.
+    #[inline]
+    pub(crate) fn outside(&self) -> Option<&Large> {
+        match &self.place {
+            Some(Entry::Occupied(entry)) => entry.outside(),
+            _ => None,
+        }
+    }
+
+    /// The value outside, to be edited where it lies.
+    #[inline]
+    pub(crate) fn outside_mut(&mut self) -> Option<&mut Large> {
+        match &mut self.place {
+            Some(Entry::Occupied(entry)) => entry.outside_mut(),
+            _ => None,
+        }
+    }
+
+    /// Writes the image that `close` lends from the buffers. What lay outside goes.
+    pub(crate) fn put_image(&mut self, shape: Shape, close: impl FnOnce(&mut Buffers) -> &[u8]) {
+        let Some(place) = self.place.take() else { return };
+        let stamp = Stamp::new(self.deadline);
+        let meta = Meta::new(shape, &stamp);
+        // Its room goes back to the shard below; meanwhile the other buffers lend the image.
+        let mut payload = std::mem::take(&mut self.desk.buffers.payload);
+        let bytes = stamp.payload(close(self.desk.buffers), &mut payload);
+        let old = put_entry(place, meta, bytes, None, &mut self.desk.timer);
+        self.desk.buffers.payload = payload;
+        self.desk.discard(old);
+    }
+
+    /// Puts the value behind the entry's pointer.
+    pub(crate) fn put_outside(&mut self, shape: Shape, value: Large) {
+        let Some(place) = self.place.take() else { return };
+        let stamp = Stamp::new(self.deadline);
+        let meta = Meta::new(shape, &stamp);
+        let value = Some(Shared::new(value));
+        let old = put_entry(place, meta, stamp.as_bytes(), value, &mut self.desk.timer);
+        self.desk.discard(old);
+    }
+
+    /// The key goes.
+    pub(crate) fn remove(&mut self) {
+        if let Some(Entry::Occupied(entry)) = self.place.take() {
+            self.desk.remove(entry);
+        }
+    }
+}
+
+/// Writes an entry; what lay outside before is returned.
+fn put_entry(
+    place: Entry<'_, Large>,
+    meta: Meta,
+    payload: &[u8],
+    outside: Option<Shared<Large>>,
+    timer: &mut Timer<'_>,
+) -> Option<Shared<Large>> {
+    match place {
+        Entry::Vacant(entry) => {
+            entry.insert(meta.0, payload, outside, timer);
+            None
+        }
+        Entry::Occupied(mut entry) => {
+            let is_in_place =
+                outside.is_none() && entry.outside().is_none() && entry.inline().len() == payload.len();
+            if !is_in_place {
+                return entry.replace(meta.0, payload, outside, timer);
+            }
+            entry.inline_mut().copy_from_slice(payload);
+            entry.set_meta(meta.0);
+            None
+        }
+    }
+}
+
+impl View<'_> {
+    /// Where the value of `key` is; None where there is none. A key past its deadline is removed.
+    #[inline]
+    pub(crate) fn site<'v>(&'v mut self, key: &Key<'v>) -> Option<Site<'v>> {
+        let (map, seed, mut desk) = self.open(key);
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
+        let before = desk.read(&mut entry);
+        if before.is_past {
+            desk.remove(entry);
+            return None;
+        }
+        let shape = Some(before.meta.shape());
+        Some(Site { place: Some(Entry::Occupied(entry)), desk, deadline: before.deadline, shape })
+    }
+
+    /// Where the value of `key` is, or will be.
+    #[inline]
+    pub(crate) fn site_or_new<'v>(&'v mut self, key: &Key<'v>) -> Site<'v> {
+        let (map, seed, mut desk) = self.open(key);
+        let mut place = map.entry(seed, key.hash, key.bytes());
+        let (mut deadline, mut shape) = (Deadline::Never, None);
+        if let Entry::Occupied(entry) = &mut place {
+            let before = desk.read(entry);
+            if before.is_past {
+                desk.timer.change(entry, before.deadline, Deadline::Never);
+                // Nobody reads what is left under this meta.
+                entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
+            } else {
+                (deadline, shape) = (before.deadline, Some(before.meta.shape()));
+            }
+        }
+        Site { place: Some(place), desk, deadline, shape }
+    }
+}
