@@ -15,6 +15,7 @@
 //! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
 //! | `eviction [policy or trace ...]` | hit ratios at the same number of keys, against the peer's and exact LRU |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
+//! | `hiccups` | how long the machine takes a processor away from a loop that only reads the clock |
 //!
 //! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
 //! `--quick` shortens them: to see that they work, not for figures.
@@ -31,6 +32,7 @@ mod curves;
 mod depth;
 mod eviction;
 mod expiry;
+mod hiccups;
 mod json;
 mod load;
 mod matrix;
@@ -98,6 +100,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "shrink" => shrink::run(&options),
         "eviction" => eviction::run(&options),
         "stalls" => stalls::run(&options),
+        "hiccups" => hiccups::run(&options),
         other => Err(format!("bench: no benchmark is called '{other}'")),
     }
 }
@@ -132,8 +135,8 @@ fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
             name => options.names.push(name.to_string()),
         }
     }
-    // The matrix makes its own servers, and the page needs none.
-    if !matches!(name, "matrix" | "page") {
+    // The matrix makes its own servers, and the others need none.
+    if !matches!(name, "matrix" | "page" | "hiccups") {
         options.servers = servers(name, &options, program, peers)?;
     }
     Ok(options)

@@ -142,6 +142,33 @@ impl Server {
         CpuReading { us: self.cpu_us(), user_ticks, system_ticks }
     }
 
+    /// Gives the server's first worker (or, of a peer, its main thread) a processor to itself: its other threads and this process go to the
+    /// others. The worker's thread.
+    pub(crate) fn isolate_worker(&self, core: &str) -> Result<u32, String> {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let cores = stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1);
+        let others = format!("1-{}", cores.saturating_sub(1));
+        let worker = self.threads().into_iter().find(|(_, name)| name.starts_with("sardine-0"));
+        let worker = worker.map_or(self.process.id(), |(thread, _)| thread);
+        let pin = |cores: &str, all: &str, id: u32| {
+            let status =
+                Command::new("taskset").args([all, cores, &id.to_string()]).stdout(Stdio::null()).status();
+            status.is_ok_and(|s| s.success()).then_some(()).ok_or("bench: taskset failed".to_string())
+        };
+        pin(&others, "-acp", self.process.id())?;
+        pin(&others, "-acp", std::process::id())?;
+        pin(core, "-cp", worker).map(|()| worker)
+    }
+
+    /// Number and name of each.
+    fn threads(&self) -> Vec<(u32, String)> {
+        let folder = format!("/proc/{}/task", self.process.id());
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.map(|id| (id, std::fs::read_to_string(format!("{folder}/{id}/comm")).unwrap_or_default()))
+            .collect()
+    }
+
     /// Waits until it has ended by itself.
     pub(crate) fn wait(&mut self) -> Result<(), String> {
         self.process.wait().map(drop).map_err(|e| format!("bench: {}: {e}", self.name))

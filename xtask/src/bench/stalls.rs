@@ -1,14 +1,22 @@
 //! Whether the size of the data stops anyone: while one connection loads keys by pipelines, flushes them and loads them
 //! again, the server's own histogram of command times is read (LATENCY HISTOGRAM), and another connection times PING.
 //!
-//! The server's figures tell what commands cost; the probe's tell what a client sees, the machine's own noise included, so the
-//! same probe on an idle server stands beside them.
+//! The server's figures tell what commands cost by the clock, and the clock goes on while the machine has taken the processor away. So
+//! the worker has a processor to itself: all else, the load, the probe and the server's other threads, shares the others. What is still
+//! taken from it is told three ways: the worker's wait for its processor as the kernel counts it, the time that the hypervisor stole,
+//! and the gaps that a loop without any work sees on the same processor before and after (`hiccups.rs`). The probe's figures tell
+//! what a client sees; the same probe on an idle server stands beside them.
 
 use super::Options;
 use super::client::{Answer, Client};
+use super::hiccups;
 use super::server::{Server, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// The worker's own.
+const WORKER_CORE: &str = "0";
+const HICCUP_SECONDS: u64 = 20;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let keys = options.keys.unwrap_or(20_000_000);
@@ -20,24 +28,63 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 
 fn one(spec: &Spec, keys: u64) -> Result<(), String> {
     let server = Server::start(spec, None)?;
+    let gaps_before = hiccups::of_processor(WORKER_CORE, HICCUP_SECONDS)?;
+    let worker = server.isolate_worker(WORKER_CORE)?;
     let idle = probed(&server, || {
         std::thread::sleep(Duration::from_secs(5));
         Ok(())
     })?;
     let mut client = server.client()?;
+    let before = Taken::read(worker);
     let busy = probed(&server, || {
         load(&mut client, keys)?;
         client.call(&[b"FLUSHALL"])?;
         load(&mut client, keys)
     })?;
+    let taken = Taken::read(worker);
     println!("{}: {keys} keys loaded, flushed, loaded again", server.name);
+    println!(
+        "  worker: {} times sent off its processor, {:.1} ms in its queue; {} ms stolen from processor {WORKER_CORE}",
+        taken.preemptions - before.preemptions,
+        (taken.queued_ns - before.queued_ns) as f64 / 1e6,
+        (taken.stolen_ticks - before.stolen_ticks) * 10
+    );
+    println!("  gaps of an idle loop there, {HICCUP_SECONDS} s: {gaps_before}");
     println!("  PING of another client, idle: {}", summary(idle));
     println!("  PING of another client, busy: {}", summary(busy));
     for command in ["set", "flushall"] {
         let answer = client.call(&[b"LATENCY", b"HISTOGRAM", command.as_bytes()]);
         println!("  {command}: {}", answer.map_or_else(|e| e, |a| histogram(&a)));
     }
+    drop(server);
+    println!(
+        "  gaps of an idle loop there, {HICCUP_SECONDS} s: {}",
+        hiccups::of_processor(WORKER_CORE, HICCUP_SECONDS)?
+    );
     Ok(())
+}
+
+/// What kept the worker from its processor so far.
+struct Taken {
+    queued_ns: u64,
+    preemptions: u64,
+    stolen_ticks: u64,
+}
+
+impl Taken {
+    fn read(worker: u32) -> Taken {
+        let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+        let word =
+            |line: &str, n: usize| line.split_whitespace().nth(n).and_then(|w| w.parse().ok()).unwrap_or(0);
+        let line =
+            |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).unwrap_or("").to_string();
+        let status = read(format!("/proc/{worker}/status"));
+        Taken {
+            queued_ns: word(&read(format!("/proc/{worker}/schedstat")), 1),
+            preemptions: word(&line(&status, "nonvoluntary_ctxt_switches"), 1),
+            stolen_ticks: word(&line(&read("/proc/stat".into()), &format!("cpu{WORKER_CORE} ")), 8),
+        }
+    }
 }
 
 fn load(client: &mut Client, keys: u64) -> Result<(), String> {

@@ -38,6 +38,8 @@ pub(super) struct Parsed<'s> {
     pub(super) row: Option<&'s Row>,
     /// Of its key, if the command has one where it is known to be.
     pub(super) hash: Option<Hash>,
+    /// The request before it has the same key, which is asked for once.
+    is_asked_for: bool,
     /// The database selected when it was parsed, which is where to prefetch.
     db: u16,
     spans: Range<usize>,
@@ -161,7 +163,9 @@ impl<'s> Batch<'s> {
                     let key = row.and_then(|row| row.only_key(&args));
                     let hash = key.map(|key| shared.keyspace.hash(key));
                     let (db, spans) = (connection.session.db, first_span..self.spans.len());
-                    self.requests.push(Parsed { row, hash, db, spans });
+                    let is_asked_for =
+                        self.requests.last().is_some_and(|last| (last.db, last.hash) == (db, hash));
+                    self.requests.push(Parsed { row, hash, db, is_asked_for, spans });
                 }
                 Ok(resp::Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
                 Err(error) => break Rest::Wrong(error),
@@ -177,7 +181,7 @@ impl<'s> Batch<'s> {
     /// Asks for the leaf that the key of a request lies in, if there is such a request.
     #[inline]
     pub(super) fn prefetch_leaf(&self, index: usize, keyspace: &Keyspace) {
-        if let Some(Parsed { hash: Some(hash), db, .. }) = self.requests.get(index) {
+        if let Some(Parsed { hash: Some(hash), db, is_asked_for: false, .. }) = self.requests.get(index) {
             keyspace.prefetch_hashed(*db, *hash);
         }
     }
@@ -185,7 +189,7 @@ impl<'s> Batch<'s> {
     /// Asks for the key's entry in its leaf, which was asked for before.
     #[inline]
     pub(super) fn prefetch_entry(&self, index: usize, keyspace: &Keyspace) {
-        if let Some(Parsed { hash: Some(hash), db, .. }) = self.requests.get(index) {
+        if let Some(Parsed { hash: Some(hash), db, is_asked_for: false, .. }) = self.requests.get(index) {
             keyspace.prefetch_entry_hashed(*db, *hash);
         }
     }
