@@ -460,6 +460,7 @@ impl<V> Tagged<V> {
 }
 
 impl<'m, V: Clone> Occupied<'m, V> {
+    #[inline]
     pub fn found(&self) -> Found<'_, V> {
         self.tagged().found(self.slot)
     }
@@ -469,6 +470,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
         self.tagged().meta(self.slot)
     }
 
+    #[inline]
     pub fn inline(&self) -> &[u8] {
         self.tagged().parts(self.slot).inline
     }
