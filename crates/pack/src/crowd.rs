@@ -1,15 +1,16 @@
 //! The entries of one leaf, looked at together: whoever has to choose one among many pays one walk for some forty
 //! candidates, which lie beside each other.
+use crate::form::{Form, Keys};
 use crate::map::{Found, LeafPlace, OrderRange};
 use crate::tagged::Tagged;
 
-pub struct Crowd<'m, V> {
-    leaf: &'m Tagged<V>,
+pub struct Crowd<'m, V, F: Form = Keys> {
+    leaf: &'m Tagged<V, F>,
     range: OrderRange,
 }
 
-impl<'m, V> Crowd<'m, V> {
-    pub(crate) fn new(leaf: &'m Tagged<V>, range: OrderRange) -> Crowd<'m, V> {
+impl<'m, V, F: Form> Crowd<'m, V, F> {
+    pub(crate) fn new(leaf: &'m Tagged<V, F>, range: OrderRange) -> Crowd<'m, V, F> {
         Crowd { leaf, range }
     }
 

@@ -36,7 +36,8 @@
 
 use crate::leaf::{Buffer, Full, KIND_INTS, Start};
 use crate::seq::End;
-use crate::strings::{int_len, read_int, read_tight_count, write_tight_count};
+use crate::short_int::{int_len, read_int};
+use crate::strings::{read_tight_count, write_tight_count};
 use base::Item;
 use std::ops::{ControlFlow, Range};
 

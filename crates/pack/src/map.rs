@@ -1,6 +1,6 @@
-//! A map from byte strings to small payloads, ordered by hash: the keyspace, later hashes and sets. Leaves hold
-//! tagged entries `key, meta, payload`, in order of insertion within a leaf. An entry may own one value outside, behind
-//! a pointer (`V`, shared on clone or by [`Occupied::share_outside`], copied on write). Cloning the map costs one increment.
+//! A map from byte strings to small payloads, ordered by hash: the keyspace, hashes, sets. Leaves hold tagged entries, in order
+//! of insertion within a leaf, laid out as the map's form says (`form.rs`): a key, some bits of meta, a payload. An entry
+//! may own one value outside, behind a pointer (`V`, shared on clone or by [`Occupied::share_outside`], copied on write). Cloning the map costs one increment.
 //!
 //! No table ever doubles: a leaf that grows over its limit is split, one that shrinks far under it joins a neighbour,
 //! and that is all that an edit can cost. Looking up an entry to edit it copies nothing; the first change copies
@@ -9,17 +9,19 @@
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::arena::Moves;
 pub use crate::crowd::Crowd;
+pub use crate::form::{Form, Keys, Members, Name};
 use crate::order::ByHash;
 pub use crate::order::OrderRange;
 pub use crate::shared::Shared;
 use crate::stats::Stats;
-use crate::tagged::{COUNT_MAX, Draft, NOTE_NONE, Slot, Tagged, joined_note};
+use crate::tagged::{Draft, NOTE_NONE, Slot, Tagged, joined_note};
 use crate::tree::{Held, Node, Path, Tree};
 use base::hash::{Hash, Seed};
 use base::random::Random;
 
-/// One entry as it is read. `meta` is 7 bits that belong to the caller (0..=127); so is `inline`.
+/// One entry as it is read. Bits of `meta` belong to the caller, in the keyspace all seven (0..=127); so does `inline`.
 pub struct Found<'a, V> {
+    /// As the form keeps it: of a hash's field, [`crate::fields::field_of`] tells more.
     pub key: &'a [u8],
     pub meta: u8,
     pub inline: &'a [u8],
@@ -33,22 +35,21 @@ pub struct Removed<V> {
     pub outside: Option<Shared<V>>,
 }
 
-#[derive(Clone)]
-pub struct Map<V: Clone> {
-    tree: Tree<ByHash, Tagged<V>>,
+pub struct Map<V: Clone, F: Form = Keys> {
+    tree: Tree<ByHash, Tagged<V, F>>,
     len: u64,
 }
 
-pub enum Entry<'m, V: Clone> {
-    Occupied(Occupied<'m, V>),
-    Vacant(Vacant<'m, V>),
+pub enum Entry<'m, V: Clone, F: Form = Keys> {
+    Occupied(Occupied<'m, V, F>),
+    Vacant(Vacant<'m, V, F>),
 }
 
 /// An entry that is there.
-pub struct Occupied<'m, V: Clone> {
-    map: &'m mut Map<V>,
+pub struct Occupied<'m, V: Clone, F: Form = Keys> {
+    map: &'m mut Map<V, F>,
     seed: &'m Seed,
-    key: &'m [u8],
+    name: Name<'m>,
     tag: u8,
     path: Path,
     range: OrderRange,
@@ -56,10 +57,10 @@ pub struct Occupied<'m, V: Clone> {
 }
 
 /// The place where an entry would be.
-pub struct Vacant<'m, V: Clone> {
-    map: &'m mut Map<V>,
+pub struct Vacant<'m, V: Clone, F: Form = Keys> {
+    map: &'m mut Map<V, F>,
     seed: &'m Seed,
-    key: &'m [u8],
+    name: Name<'m>,
     hash: Hash,
     /// None in a map without leaves.
     path: Option<Path>,
@@ -95,9 +96,13 @@ impl<V> Notes<V> for () {
 }
 
 /// Goes through leaves and decides what stays.
-pub trait Sweeper<V> {
+pub trait Sweeper<V: Clone, F: Form = Keys> {
     /// Whether the entry goes.
     fn visit(&mut self, found: Found<'_, V>) -> Sweep;
+    /// The entry is to be made smaller, by [`Sweep::Prune`]; whether it goes after all.
+    fn prune(&mut self, _: &mut Sweeping<'_, V, F>) -> Sweep {
+        Sweep::Keep
+    }
     /// An entry that went.
     fn removed(&mut self, key: &[u8], removed: Removed<V>);
     /// All entries of the leaf that covers `range` were visited: its new note.
@@ -108,13 +113,39 @@ pub trait Sweeper<V> {
 pub enum Sweep {
     Keep,
     Remove,
+    /// What it holds is looked at by [`Sweeper::prune`], which decides.
+    Prune,
     /// As [`Map::evict`] removes.
     Evict,
 }
 
-impl<V: Clone> Map<V> {
+/// An entry that a sweep makes smaller.
+pub struct Sweeping<'m, V: Clone, F: Form = Keys> {
+    leaf: &'m mut Tagged<V, F>,
+    index: usize,
+}
+
+impl<V: Clone, F: Form> Sweeping<'_, V, F> {
+    pub fn found(&self) -> Found<'_, V> {
+        self.leaf.found(self.leaf.slot(self.index))
+    }
+
+    /// Cloned first where a snapshot shares it.
+    pub fn outside_mut(&mut self) -> Option<&mut V> {
+        self.leaf.outside_mut(self.leaf.slot(self.index))
+    }
+
+    /// Gives it another meta and a payload that is no longer than the old one.
+    pub fn set_inline(&mut self, meta: u8, inline: &[u8]) {
+        let slot = self.leaf.slot(self.index);
+        assert!(inline.len() <= self.leaf.parts(slot).inline.len(), "a sweep makes nothing larger");
+        self.leaf.set_inline(slot, meta, inline);
+    }
+}
+
+impl<V: Clone, F: Form> Map<V, F> {
     /// An empty map allocates nothing.
-    pub fn new() -> Map<V> {
+    pub fn new() -> Map<V, F> {
         Map { tree: Tree::new(), len: 0 }
     }
 
@@ -144,33 +175,39 @@ impl<V: Clone> Map<V> {
     }
 
     #[inline]
-    pub fn find(&self, hash: Hash, key: &[u8]) -> Option<Found<'_, V>> {
+    pub fn find<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<Found<'_, V>> {
         let leaf = self.tree.leaf_at(hash.order())?;
-        let slot = leaf.find(hash.tag(), key)?;
+        let slot = leaf.find(hash.tag(), key.into())?;
         Some(leaf.found(slot))
     }
 
     /// As `find`, and gives the entry the byte of uses that `next` makes of its old one. Nothing is copied for that: an
     /// entry that a clone shares stays as it is.
     #[inline]
-    pub fn find_used(&mut self, hash: Hash, key: &[u8], next: impl FnOnce(u8) -> u8) -> Option<Found<'_, V>> {
-        let (leaf, slot): (&Tagged<V>, Slot) = match self.tree.held_at(hash.order())? {
+    pub fn find_used<'n>(
+        &mut self,
+        hash: Hash,
+        key: impl Into<Name<'n>>,
+        next: impl FnOnce(u8) -> u8,
+    ) -> Option<Found<'_, V>> {
+        let name = key.into();
+        let (leaf, slot): (&Tagged<V, F>, Slot) = match self.tree.held_at(hash.order())? {
             Held::Sole(leaf) => {
-                let slot = leaf.find(hash.tag(), key)?;
+                let slot = leaf.find(hash.tag(), name)?;
                 if leaf.is_sole() {
                     leaf.touch(slot, next);
                 }
                 (leaf, slot)
             }
-            Held::Shared(leaf) => (leaf, leaf.find(hash.tag(), key)?),
+            Held::Shared(leaf) => (leaf, leaf.find(hash.tag(), name)?),
         };
         Some(leaf.found(slot))
     }
 
     /// The byte of uses of an entry, 0 where it has none.
-    pub fn use_of(&self, hash: Hash, key: &[u8]) -> Option<u8> {
+    pub fn use_of<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<u8> {
         let leaf = self.tree.leaf_at(hash.order())?;
-        let slot = leaf.find(hash.tag(), key)?;
+        let slot = leaf.find(hash.tag(), key.into())?;
         Some(leaf.uses().get(slot.index).copied().unwrap_or(0))
     }
 
@@ -189,21 +226,24 @@ impl<V: Clone> Map<V> {
 
     /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
     /// `seed` is what `hash` was made with; splits need it.
-    pub fn entry<'m>(&'m mut self, seed: &'m Seed, hash: Hash, key: &'m [u8]) -> Entry<'m, V> {
-        debug_assert_eq!(seed.hash(key), hash);
+    #[inline]
+    pub fn entry<'m>(&'m mut self, seed: &'m Seed, hash: Hash, key: impl Into<Name<'m>>) -> Entry<'m, V, F> {
+        let name = key.into();
+        debug_assert_eq!(F::hash(seed, name), hash);
         let Some((path, range)) = self.tree.seek(hash.order()) else {
-            return Entry::Vacant(Vacant { map: self, seed, key, hash, path: None, range: OrderRange::ALL });
+            return Entry::Vacant(Vacant { map: self, seed, name, hash, path: None, range: OrderRange::ALL });
         };
         let tag = hash.tag();
-        match self.tree.leaf(&path).find(tag, key) {
-            Some(slot) => Entry::Occupied(Occupied { map: self, seed, key, tag, path, range, slot }),
-            None => Entry::Vacant(Vacant { map: self, seed, key, hash, path: Some(path), range }),
+        match self.tree.leaf(&path).find(tag, name) {
+            Some(slot) => Entry::Occupied(Occupied { map: self, seed, name, tag, path, range, slot }),
+            None => Entry::Vacant(Vacant { map: self, seed, name, hash, path: Some(path), range }),
         }
     }
 
     /// Removes without looking first.
-    pub fn remove(&mut self, seed: &Seed, hash: Hash, key: &[u8]) -> Option<Removed<V>> {
-        match self.entry(seed, hash, key) {
+    pub fn remove<'n>(&mut self, seed: &Seed, hash: Hash, key: impl Into<Name<'n>>) -> Option<Removed<V>> {
+        let name: Name<'n> = key.into();
+        match self.entry(seed, hash, name) {
             Entry::Occupied(entry) => Some(entry.remove()),
             Entry::Vacant(_) => None,
         }
@@ -211,8 +251,9 @@ impl<V: Clone> Map<V> {
 
     /// Removes an entry in order to free memory: all that it took goes back, where [`Map::remove`] leaves some room in the
     /// leaf for the next one.
-    pub fn evict(&mut self, seed: &Seed, hash: Hash, key: &[u8]) -> Option<Removed<V>> {
-        let Entry::Occupied(entry) = self.entry(seed, hash, key) else { return None };
+    pub fn evict<'n>(&mut self, seed: &Seed, hash: Hash, key: impl Into<Name<'n>>) -> Option<Removed<V>> {
+        let name: Name<'n> = key.into();
+        let Entry::Occupied(entry) = self.entry(seed, hash, name) else { return None };
         let (path, slot, place) = (entry.path, entry.slot, entry.range.first);
         let removed = self.take(&path, slot);
         self.tree.leaf_mut(&path).fit();
@@ -221,7 +262,7 @@ impl<V: Clone> Map<V> {
     }
 
     /// The entries of the leaf that covers `place`.
-    pub fn crowd(&self, place: u32) -> Option<Crowd<'_, V>> {
+    pub fn crowd(&self, place: u32) -> Option<Crowd<'_, V, F>> {
         let (path, range) = self.tree.seek(place)?;
         Some(Crowd::new(self.tree.leaf(&path), range))
     }
@@ -233,9 +274,8 @@ impl<V: Clone> Map<V> {
         let (path, range) = self.tree.seek(from)?;
         let leaf = self.tree.leaf(&path);
         for slot in leaf.slots() {
-            let found = leaf.found(slot);
-            if range.first >= from || seed.hash(found.key).order() >= from {
-                visit(found);
+            if range.first >= from || F::hash(seed, leaf.parts(slot).name).order() >= from {
+                visit(leaf.found(slot));
             }
         }
         range.last.checked_add(1)
@@ -255,7 +295,7 @@ impl<V: Clone> Map<V> {
         range: OrderRange,
         note_max: u64,
         mut looks: u64,
-        sweeper: &mut dyn Sweeper<V>,
+        sweeper: &mut dyn Sweeper<V, F>,
     ) -> Option<OrderRange> {
         let mut at = range.first;
         while let Some((path, covered)) = self.tree.seek(at) {
@@ -305,7 +345,7 @@ impl<V: Clone> Map<V> {
         // Each entry of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
         for _ in 0..DRAWS_MAX {
             let Some(leaf) = self.tree.draw(random) else { continue };
-            let index = random.below(leaf.count().max(COUNT_MAX) as u64) as usize;
+            let index = random.below(leaf.count().max(F::COUNT_MAX) as u64) as usize;
             if index < leaf.count() {
                 return Some(leaf.found(leaf.slot(index)));
             }
@@ -330,25 +370,29 @@ impl<V: Clone> Map<V> {
     }
 
     /// Allocated bytes of this entry's share: its bytes in the leaf and its leaf's overhead divided by its entries.
-    pub fn entry_bytes(&self, hash: Hash, key: &[u8]) -> Option<u64> {
+    pub fn entry_bytes<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<u64> {
         let leaf = self.tree.leaf_at(hash.order())?;
-        let slot = leaf.find(hash.tag(), key)?;
+        let slot = leaf.find(hash.tag(), key.into())?;
         let entries: usize = leaf.slots().map(|slot| leaf.entry_bytes(slot)).sum();
         let overhead = (leaf.allocated_bytes() - entries).div_ceil(leaf.count());
         Some((leaf.entry_bytes(slot) + overhead) as u64)
     }
 
-    fn sweep_leaf(&mut self, path: &Path, range: OrderRange, sweeper: &mut dyn Sweeper<V>) {
+    fn sweep_leaf(&mut self, path: &Path, range: OrderRange, sweeper: &mut dyn Sweeper<V, F>) {
         let mut index = 0;
         while index < self.tree.leaf(path).count() {
             let leaf = self.tree.leaf(path);
-            let slot = leaf.slot(index);
-            let verdict = sweeper.visit(leaf.found(slot));
+            let mut verdict = sweeper.visit(leaf.found(leaf.slot(index)));
+            if verdict == Sweep::Prune {
+                verdict = sweeper.prune(&mut Sweeping { leaf: self.tree.leaf_mut(path), index });
+            }
             if verdict == Sweep::Keep {
                 index += 1;
                 continue;
             }
-            let key = leaf.parts(slot).key.to_vec();
+            let leaf = self.tree.leaf(path);
+            let slot = leaf.slot(index);
+            let key = leaf.parts(slot).name.bytes.to_vec();
             let removed = self.take(path, slot);
             if verdict == Sweep::Evict {
                 self.tree.leaf_mut(path).fit();
@@ -381,7 +425,7 @@ impl<V: Clone> Map<V> {
         if !self.tree.leaf(&path).is_over() {
             return;
         }
-        let place = |key: &[u8]| seed.hash(key).order();
+        let place = |name: Name<'_>| F::hash(seed, name).order();
         let Some((cut, right)) = self.tree.leaf_mut(&path).split(place) else { return };
         assert!(range.first < cut && cut <= range.last, "a cut at {cut} of {range:?}");
         let is_noted = right.note() != NOTE_NONE;
@@ -445,22 +489,32 @@ impl<V: Clone> Map<V> {
 /// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
 const DRAWS_MAX: usize = 1000;
 
-impl<V: Clone> Default for Map<V> {
-    fn default() -> Map<V> {
+impl<V: Clone, F: Form> Clone for Map<V, F> {
+    fn clone(&self) -> Map<V, F> {
+        Map { tree: self.tree.clone(), len: self.len }
+    }
+}
+
+impl<V: Clone, F: Form> Default for Map<V, F> {
+    fn default() -> Map<V, F> {
         Map::new()
     }
 }
 
-impl<V> Tagged<V> {
+impl<V, F: Form> Tagged<V, F> {
     #[inline]
     pub(crate) fn found(&self, slot: Slot) -> Found<'_, V> {
         let parts = self.parts(slot);
-        Found { key: parts.key, meta: parts.meta, inline: parts.inline, outside: self.outside_of(&parts) }
+        Found {
+            key: parts.name.bytes,
+            meta: parts.meta,
+            inline: parts.inline,
+            outside: self.outside_of(&parts),
+        }
     }
 }
 
-impl<'m, V: Clone> Occupied<'m, V> {
-    #[inline]
+impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
     pub fn found(&self) -> Found<'_, V> {
         self.tagged().found(self.slot)
     }
@@ -470,7 +524,6 @@ impl<'m, V: Clone> Occupied<'m, V> {
         self.tagged().meta(self.slot)
     }
 
-    #[inline]
     pub fn inline(&self) -> &[u8] {
         self.tagged().parts(self.slot).inline
     }
@@ -515,6 +568,14 @@ impl<'m, V: Clone> Occupied<'m, V> {
         self.map.tree.relocate(&self.path, &mut moves)?.outside_if_sole(self.slot)
     }
 
+    /// Writes meta (the caller's bits) and payload where the old ones are, if they are as long and nothing lies outside;
+    /// whether they were written.
+    #[inline]
+    pub fn overwrite(&mut self, meta: u8, inline: &[u8]) -> bool {
+        let slot = self.slot;
+        self.tagged_mut().overwrite(slot, meta, inline)
+    }
+
     /// Replaces meta, payload and outside value; what was outside is returned. May split the leaf.
     pub fn replace(
         mut self,
@@ -523,7 +584,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
         outside: Option<Shared<V>>,
         notes: &mut impl Notes<V>,
     ) -> Option<Shared<V>> {
-        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline, birth: None });
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, name: self.name, inline, birth: None });
         let old = self.tagged_mut().replace(slot, &draft, outside);
         self.settle(notes);
         old
@@ -531,7 +592,7 @@ impl<'m, V: Clone> Occupied<'m, V> {
 
     /// Replaces meta and inline payload and leaves the outside value where it is.
     pub fn replace_inline(mut self, meta: u8, inline: &[u8], notes: &mut impl Notes<V>) {
-        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, key: self.key, inline, birth: None });
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, name: self.name, inline, birth: None });
         self.tagged_mut().replace_inline(slot, &draft);
         self.settle(notes);
     }
@@ -540,6 +601,14 @@ impl<'m, V: Clone> Occupied<'m, V> {
         let removed = self.map.take(&self.path, self.slot);
         self.map.join_if_under(self.range.first);
         removed
+    }
+
+    /// Removes the entry without a copy of what lay inside.
+    pub fn discard(self) -> Option<Shared<V>> {
+        let outside = self.map.tree.leaf_mut(&self.path).remove(self.slot);
+        self.map.len -= 1;
+        self.map.join_if_under(self.range.first);
+        outside
     }
 
     pub fn leaf(&self) -> LeafPlace {
@@ -559,20 +628,20 @@ impl<'m, V: Clone> Occupied<'m, V> {
         }
     }
 
-    fn tagged(&self) -> &Tagged<V> {
+    fn tagged(&self) -> &Tagged<V, F> {
         self.map.tree.leaf(&self.path)
     }
 
-    fn tagged_mut(&mut self) -> &mut Tagged<V> {
+    fn tagged_mut(&mut self) -> &mut Tagged<V, F> {
         self.map.tree.leaf_mut(&self.path)
     }
 }
 
-impl<'m, V: Clone> Vacant<'m, V> {
+impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
     pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<Shared<V>>, notes: &mut impl Notes<V>) {
         let path = self.planted();
         let leaf = self.map.tree.leaf_mut(&path);
-        let draft = Draft { tag: self.hash.tag(), meta, key: self.key, inline, birth: notes.birth() };
+        let draft = Draft { tag: self.hash.tag(), meta, name: self.name, inline, birth: notes.birth() };
         leaf.push(&draft, outside);
         let is_over = leaf.is_over();
         self.map.len += 1;

@@ -50,9 +50,9 @@ fn check(map: &Map<Counted>) {
         let leaf = map.tree.leaf(&path);
         let mut places = Vec::new();
         for slot in leaf.slots() {
-            let hash = SEED.hash(leaf.parts(slot).key);
+            let hash = SEED.hash(leaf.parts(slot).name.bytes);
             assert!((range.first..=range.last).contains(&hash.order()));
-            assert_eq!(leaf.find(hash.tag(), leaf.parts(slot).key), Some(slot));
+            assert_eq!(leaf.find(hash.tag(), leaf.parts(slot).name), Some(slot));
             assert_eq!(leaf.slot(slot.index), slot);
             places.push(hash.order());
         }
@@ -366,17 +366,18 @@ fn notes_are_inherited_by_both_halves_and_a_merge_keeps_only_what_both_have() {
 #[test]
 fn keys_of_one_place_make_an_oversize_leaf() {
     let mut leaf: Tagged<()> = Tagged::new();
-    let keys: Vec<String> = (0..COUNT_MAX * 3).map(|n| format!("same{n:03}")).collect();
+    let keys: Vec<String> = (0..Keys::COUNT_MAX * 3).map(|n| format!("same{n:03}")).collect();
     for key in &keys {
-        leaf.push(&Draft { tag: 7, meta: 0, key: key.as_bytes(), inline: b"x", birth: None }, None);
+        leaf.push(&Draft { tag: 7, meta: 0, name: key.into(), inline: b"x", birth: None }, None);
     }
     assert!(leaf.is_over() && leaf.split(|_| 5).is_none());
     for key in &keys {
-        let slot = leaf.find(7, key.as_bytes()).expect("found among equals");
-        assert_eq!(leaf.parts(slot).key, key.as_bytes());
+        let slot = leaf.find(7, key.into()).expect("found among equals");
+        assert_eq!(leaf.parts(slot).name.bytes, key.as_bytes());
     }
-    let (cut, right) = leaf.split(|key| u32::from(key == keys[9].as_bytes())).expect("one has another place");
-    assert_eq!((cut, right.count(), leaf.count()), (1, 1, COUNT_MAX * 3 - 1));
+    let (cut, right) =
+        leaf.split(|name| u32::from(name.bytes == keys[9].as_bytes())).expect("one has another place");
+    assert_eq!((cut, right.count(), leaf.count()), (1, 1, Keys::COUNT_MAX * 3 - 1));
 }
 
 #[test]

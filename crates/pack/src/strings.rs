@@ -38,6 +38,7 @@ use crate::ints::Ints;
 use crate::leaf::{Buffer, Effort, Full, KIND_STRINGS, Start};
 use crate::lengths::{Extent, Width};
 use crate::seq::End;
+use crate::short_int::{int_len, read_int};
 use base::Item;
 use std::ops::{ControlFlow, Range};
 
@@ -94,23 +95,6 @@ impl<'a> Piece<'a> {
     fn len(&self) -> usize {
         self.extent.len
     }
-}
-
-/// How many bytes hold `n` in two's complement.
-#[inline]
-pub(crate) fn int_len(n: i64) -> usize {
-    let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
-    bits.div_ceil(8)
-}
-
-/// The integer in 1 to 8 bytes.
-#[inline]
-pub(crate) fn read_int(bytes: &[u8]) -> i64 {
-    debug_assert!((1..=8).contains(&bytes.len()));
-    let mut wide = [0; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    let spare = 64 - 8 * bytes.len() as u32;
-    i64::from_le_bytes(wide) << spare >> spare
 }
 
 #[inline]

@@ -12,14 +12,10 @@
 //!
 //! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4 | bit 30 some entry has a pointer
 //!        | bit 31 there are uses: one byte an entry, the caller's, in order of insertion
-//!
-//! entry: +--------------------+------------+-----+----------------+--------------------+
-//!        | meta: 7 bits of    | key length | key | inline payload | pointer, 8 bytes,  |
-//!        | the caller's, bit 7| LEB128     |     |                | if bit 7 of meta   |
-//!        +--------------------+------------+-----+----------------+--------------------+
 //! ```
 //!
-//! The key `ab` (tag 0x51) with meta 3 and the payload `xyz`, note unset:
+//! What an entry looks like is the business of its form (`form.rs`, `fields.rs`): a key and what is kept for it, and a pointer where
+//! the first byte says so. The key `ab` (tag 0x51) in the keyspace's form, with meta 3 and the payload `xyz`, note unset:
 //! `FFFFFFFFFFFFFFFF 01000000 | 51 00*15 | 07 00*15 | room | 03 02 6162 78797A`.
 //!
 //! Uses are a column of their own behind the groups, so that a leaf without them is laid out as if there were no such
@@ -27,28 +23,23 @@
 //! byte comes, or one of its entries is touched, and loses it when an entry without comes. What has no byte has 0.
 //!
 //! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from 65,536 on.
-//! Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes its key, its payload, and 4 bytes (tag, length,
-//! meta, key length); a leaf takes 24 bytes, on the average 16 of a group begun, and the allocator's rounding.
+//! Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes what its form needs and 2 bytes (tag, length); a leaf takes 24
+//! bytes, on the average 16 of a group begun, and the allocator's rounding. When a leaf is full the form says too.
 //!
 //! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share one
 //! place cannot be split, and make an oversize leaf.
 mod kind;
+mod search;
 
 use crate::arena::Moves;
 use crate::block::{self, Block};
+use crate::form::{Form, Keys, Name, OUTSIDE};
 use crate::node::Leaf;
 use crate::shared::{POINTER_BYTES, Shared};
-use crate::simd::{self, Group, LANES};
-use crate::varint::{read_varint, varint_len, write_varint};
+use crate::simd::{self, LANES};
 use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-
-/// A leaf with more entries than this is split.
-pub(crate) const COUNT_MAX: usize = 48;
-
-/// A leaf of more bytes than this is split, unless it holds one entry.
-pub(crate) const BYTES_MAX: usize = 8192;
 
 /// A leaf that grows takes room for two entries where one is at most so small a part of it, unless it is so large that its
 /// entries are too.
@@ -65,12 +56,9 @@ pub(crate) fn joined_note(mine: u64, other: u64) -> u64 {
     if mine == other { mine } else { NOTE_MIXED }
 }
 
-/// The bit of an entry's meta byte that says that a pointer follows.
-const OUTSIDE: u8 = 0x80;
-
-pub(crate) struct Tagged<V> {
+pub(crate) struct Tagged<V, F: Form = Keys> {
     block: ManuallyDrop<Block>,
-    owns: PhantomData<Shared<V>>,
+    owns: PhantomData<(Shared<V>, F)>,
 }
 
 /// Where an entry is: its number, its length, and the distance of its first byte from the leaf's end. It holds until
@@ -86,7 +74,7 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'l> {
     pub(crate) meta: u8,
-    pub(crate) key: &'l [u8],
+    pub(crate) name: Name<'l>,
     pub(crate) inline: &'l [u8],
     pointer: Option<[u8; POINTER_BYTES]>,
 }
@@ -94,21 +82,22 @@ pub(crate) struct Parts<'l> {
 /// What an entry is made of.
 pub(crate) struct Draft<'d> {
     pub(crate) tag: u8,
+    /// The caller's bits alone.
     pub(crate) meta: u8,
-    pub(crate) key: &'d [u8],
+    pub(crate) name: Name<'d>,
     pub(crate) inline: &'d [u8],
     /// The byte that a new entry brings where uses are kept.
     pub(crate) birth: Option<u8>,
 }
 
-impl<V> Tagged<V> {
+impl<V, F: Form> Tagged<V, F> {
     /// An empty leaf.
-    pub(crate) fn new() -> Tagged<V> {
+    pub(crate) fn new() -> Tagged<V, F> {
         Tagged::with_room(NOTE_NONE, Kind { count: 0, width: 1, has_outside: false, has_uses: false }, 1, 0)
     }
 
     /// An empty leaf with room for `count` entries of `bytes` together, in the width of `kind`.
-    fn with_room(note: u64, kind: Kind, count: usize, bytes: usize) -> Tagged<V> {
+    fn with_room(note: u64, kind: Kind, count: usize, bytes: usize) -> Tagged<V, F> {
         let mut head = [0; HEAD_BYTES];
         head[..NOTE_BYTES].copy_from_slice(&note.to_le_bytes());
         Kind { count: 0, ..kind }.store(&mut head);
@@ -116,7 +105,7 @@ impl<V> Tagged<V> {
         Tagged::of_block(Block::spread(&head, groups + bytes, &[]))
     }
 
-    fn of_block(block: Block) -> Tagged<V> {
+    fn of_block(block: Block) -> Tagged<V, F> {
         Tagged { block: ManuallyDrop::new(block), owns: PhantomData }
     }
 
@@ -140,19 +129,19 @@ impl<V> Tagged<V> {
 
     pub(crate) fn is_over(&self) -> bool {
         let count = self.count();
-        count > COUNT_MAX
-            || (self.allocated_bytes() > BYTES_MAX && count > 1 && self.used_bytes() > BYTES_MAX)
+        count > F::COUNT_MAX
+            || (self.allocated_bytes() > F::BYTES_MAX && count > 1 && self.used_bytes() > F::BYTES_MAX)
     }
 
     /// Whether the leaf is so empty that it looks for a neighbour to join.
     pub(crate) fn is_under(&self) -> bool {
-        self.count() < COUNT_MAX / 4 && self.used_bytes() < BYTES_MAX / 4
+        self.count() < F::COUNT_MAX / 4 && self.used_bytes() < F::BYTES_MAX / 4
     }
 
     /// Whether both would make one leaf that does not split again soon.
-    pub(crate) fn can_join(&self, other: &Tagged<V>) -> bool {
-        self.count() + other.count() <= COUNT_MAX * 3 / 4
-            && self.used_bytes() + other.used_bytes() <= BYTES_MAX * 3 / 4
+    pub(crate) fn can_join(&self, other: &Tagged<V, F>) -> bool {
+        self.count() + other.count() <= F::COUNT_MAX * 3 / 4
+            && self.used_bytes() + other.used_bytes() <= F::BYTES_MAX * 3 / 4
     }
 
     /// The cache lines that every lookup reads.
@@ -185,16 +174,8 @@ impl<V> Tagged<V> {
     }
 
     #[inline(always)]
-    pub(crate) fn find(&self, tag: u8, key: &[u8]) -> Option<Slot> {
-        let leaf = &self.block[..];
-        let kind = Kind::of(leaf);
-        match leaf[HEAD_BYTES..].first_chunk() {
-            Some(front) if kind.width == 1 && kind.count <= QUAD_LANES => {
-                find_quad(leaf, front, kind, tag, key)
-            }
-            _ if kind.width == 1 && kind.count <= LANES => find_one(leaf, kind, tag, key),
-            _ => find_any(leaf, kind, tag, key),
-        }
+    pub(crate) fn find(&self, tag: u8, name: Name<'_>) -> Option<Slot> {
+        search::find::<F>(&self.block, tag, name)
     }
 
     /// The entry with this number.
@@ -217,7 +198,7 @@ impl<V> Tagged<V> {
 
     #[inline(always)]
     pub(crate) fn parts(&self, slot: Slot) -> Parts<'_> {
-        Parts::of(self.entry(slot))
+        Parts::of::<F>(self.entry(slot))
     }
 
     #[inline]
@@ -228,7 +209,7 @@ impl<V> Tagged<V> {
     #[inline]
     pub(crate) fn outside(&self, slot: Slot) -> Option<&V> {
         // SAFETY: the entry owns the reference, and stays as it is while `self` is borrowed.
-        pointer_of(self.entry(slot)).map(|bytes| unsafe { Shared::peek(bytes) })
+        pointer_of::<F>(self.entry(slot)).map(|bytes| unsafe { Shared::peek(bytes) })
     }
 
     /// The outside value of an entry of this leaf.
@@ -267,7 +248,7 @@ impl<V> Tagged<V> {
     }
 }
 
-impl<V: Clone> Tagged<V> {
+impl<V: Clone, F: Form> Tagged<V, F> {
     pub(crate) fn set_note(&mut self, note: u64) {
         if note != self.note() {
             self.make_mut()[..NOTE_BYTES].copy_from_slice(&note.to_le_bytes());
@@ -280,7 +261,7 @@ impl<V: Clone> Tagged<V> {
             self.convert(draft.birth.is_some());
         }
         let pointer = outside.map(Shared::into_bytes);
-        let len = entry_len(draft.key, draft.inline, pointer);
+        let len = entry_len::<F>(draft, pointer);
         self.reserve(len, 1, len);
         let leaf = self.block.make_mut();
         let kind = Kind::of(leaf);
@@ -298,7 +279,7 @@ impl<V: Clone> Tagged<V> {
         grown.store(leaf);
         grown.set_lane(leaf, kind.count, draft.tag, len);
         let start = leaf.len() - back;
-        write_entry(&mut leaf[start..start + len], draft, pointer);
+        write_entry::<F>(&mut leaf[start..start + len], draft, pointer);
         Slot { index: kind.count, back, len }
     }
 
@@ -322,6 +303,33 @@ impl<V: Clone> Tagged<V> {
         self.unshare();
         let pointer = self.parts(slot).pointer;
         self.rewrite(slot, draft, pointer);
+    }
+
+    /// Writes meta and payload where the old ones are, if they are as long and nothing lies outside; whether they were written.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, slot: Slot, meta: u8, inline: &[u8]) -> bool {
+        let parts = self.parts(slot);
+        if parts.pointer.is_some() || parts.inline.len() != inline.len() {
+            return false;
+        }
+        assert!(meta & !F::META == 0, "a form leaves some bits of meta to the caller");
+        let end = self.block.len() - slot.back + slot.len;
+        let leaf = self.make_mut();
+        leaf[end - inline.len()..end].copy_from_slice(inline);
+        if F::META != 0 {
+            let byte = &mut leaf[end - slot.len];
+            *byte = *byte & !F::META | meta;
+        }
+        true
+    }
+
+    /// Gives an entry another meta and payload, with no name at hand; its slot holds no longer.
+    pub(crate) fn set_inline(&mut self, slot: Slot, meta: u8, inline: &[u8]) {
+        let tag = self.block[Kind::of(&self.block).tag_at(slot.index)];
+        let name = self.parts(slot).name;
+        let bytes = name.bytes.to_vec();
+        let name = Name { bytes: &bytes, ..name };
+        self.replace_inline(slot, &Draft { tag, meta, name, inline, birth: None });
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Shared<V>> {
@@ -348,10 +356,10 @@ impl<V: Clone> Tagged<V> {
     }
 
     pub(crate) fn set_meta(&mut self, slot: Slot, meta: u8) {
-        assert!(meta < OUTSIDE, "7 bits of meta are the caller's");
+        assert!(meta & !F::META == 0, "a form leaves some bits of meta to the caller");
         let start = self.block.len() - slot.back;
         let byte = &mut self.make_mut()[start];
-        *byte = *byte & OUTSIDE | meta;
+        *byte = *byte & !F::META | meta;
     }
 
     /// The bytes of all entries, to be changed where they are.
@@ -401,7 +409,7 @@ impl<V: Clone> Tagged<V> {
     #[inline]
     pub(crate) fn outside_mut(&mut self, slot: Slot) -> Option<&mut V> {
         self.unshare();
-        let mut bytes = pointer_of(self.entry(slot))?;
+        let mut bytes = pointer_of::<F>(self.entry(slot))?;
         // SAFETY: the entry owns the reference for as long as `self` is borrowed.
         if !unsafe { Shared::<V>::is_sole(bytes) } {
             bytes = self.unshare_outside(slot, bytes);
@@ -439,7 +447,7 @@ impl<V: Clone> Tagged<V> {
                 let bytes = self.relocate_outside(slot, bytes, moves);
                 // SAFETY: the entry owns the only reference, and `&mut self` keeps others from the entry.
                 let outside = unsafe { Shared::peek_mut(bytes) };
-                value(self.parts(slot).key, outside, moves);
+                value(self.parts(slot).name.bytes, outside, moves);
             } else {
                 moves.note(false, 0);
             }
@@ -472,8 +480,9 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.
-    pub(crate) fn split(&mut self, place: impl Fn(&[u8]) -> u32) -> Option<(u32, Tagged<V>)> {
-        let placed: Vec<(u32, Slot)> = self.slots().map(|slot| (place(self.parts(slot).key), slot)).collect();
+    pub(crate) fn split(&mut self, place: impl Fn(Name<'_>) -> u32) -> Option<(u32, Tagged<V, F>)> {
+        let placed: Vec<(u32, Slot)> =
+            self.slots().map(|slot| (place(self.parts(slot).name), slot)).collect();
         let cut = cut(&placed)?;
         self.unshare();
         let of = |is_left: bool| placed.iter().filter(move |p| (p.0 < cut) == is_left).map(|p| p.1);
@@ -484,7 +493,7 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// Appends the entries of `other`.
-    pub(crate) fn join(&mut self, mut other: Tagged<V>) {
+    pub(crate) fn join(&mut self, mut other: Tagged<V, F>) {
         self.unshare();
         other.unshare();
         let (mine, others) = (Kind::of(&self.block), Kind::of(&other.block));
@@ -504,7 +513,7 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// A leaf of some of the entries, bit for bit: the references of both are owned once.
-    fn selected(&self, slots: impl Iterator<Item = Slot> + Clone) -> Tagged<V> {
+    fn selected(&self, slots: impl Iterator<Item = Slot> + Clone) -> Tagged<V, F> {
         let (mut count, mut bytes, mut longest) = (0, 0, 0);
         for slot in slots.clone() {
             (count, bytes, longest) = (count + 1, bytes + slot.len, longest.max(slot.len));
@@ -516,7 +525,7 @@ impl<V: Clone> Tagged<V> {
     }
 
     /// Becomes `heir`, to which the references of all entries have gone.
-    fn abandon(&mut self, heir: Tagged<V>) {
+    fn abandon(&mut self, heir: Tagged<V, F>) {
         assert!(self.block.is_sole(), "only what nobody shares is taken apart");
         let mut old = ManuallyDrop::new(std::mem::replace(self, heir));
         // SAFETY: the old leaf is not used again, nor dropped: its block goes as mere bytes.
@@ -524,7 +533,7 @@ impl<V: Clone> Tagged<V> {
     }
 
     fn rewrite(&mut self, slot: Slot, draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) {
-        let len = entry_len(draft.key, draft.inline, pointer);
+        let len = entry_len::<F>(draft, pointer);
         let back = self.resize(slot, len);
         let leaf = self.block.make_mut();
         let kind = Kind::of(leaf);
@@ -532,7 +541,7 @@ impl<V: Clone> Tagged<V> {
             Kind { has_outside: true, ..kind }.store(leaf);
         }
         let start = leaf.len() - back;
-        write_entry(&mut leaf[start..start + len], draft, pointer);
+        write_entry::<F>(&mut leaf[start..start + len], draft, pointer);
         if len < slot.len {
             self.shrink();
         }
@@ -646,15 +655,15 @@ impl<V: Clone> Tagged<V> {
     }
 }
 
-impl<V> Clone for Tagged<V> {
-    fn clone(&self) -> Tagged<V> {
+impl<V, F: Form> Clone for Tagged<V, F> {
+    fn clone(&self) -> Tagged<V, F> {
         Tagged { block: self.block.clone(), owns: PhantomData }
     }
 }
 
-impl<V> Leaf for Tagged<V> {}
+impl<V, F: Form> Leaf for Tagged<V, F> {}
 
-impl<V> Drop for Tagged<V> {
+impl<V, F: Form> Drop for Tagged<V, F> {
     fn drop(&mut self) {
         // SAFETY: the field is not used again.
         let block = unsafe { ManuallyDrop::take(&mut self.block) };
@@ -667,7 +676,7 @@ impl<V> Drop for Tagged<V> {
             for index in 0..kind.count {
                 let len = kind.len(leaf, index);
                 start -= len;
-                if let Some(bytes) = Parts::of(&leaf[start..start + len]).pointer {
+                if let Some(bytes) = Parts::of::<F>(&leaf[start..start + len]).pointer {
                     // SAFETY: the entry owned the reference, and the block goes.
                     drop(unsafe { Shared::<V>::from_bytes(bytes) });
                 }
@@ -678,29 +687,25 @@ impl<V> Drop for Tagged<V> {
 
 impl<'l> Parts<'l> {
     #[inline(always)]
-    fn of(entry: &'l [u8]) -> Parts<'l> {
-        let (key_len, head) = read_varint(&entry[1..]);
-        let (key, rest) = entry[1 + head..].split_at(key_len);
-        let meta = entry[0] & !OUTSIDE;
-        if entry[0] & OUTSIDE == 0 {
-            return Parts { meta, key, inline: rest, pointer: None };
+    fn of<F: Form>(entry: &'l [u8]) -> Parts<'l> {
+        let read = F::read(entry);
+        if F::META == 0 || entry[0] & OUTSIDE == 0 {
+            return Parts { meta: read.meta, name: read.name, inline: read.rest, pointer: None };
         }
-        let (inline, pointer) = rest.split_last_chunk().expect("a pointer of 8 bytes");
-        Parts { meta, key, inline, pointer: Some(*pointer) }
+        let (inline, pointer) = read.rest.split_last_chunk().expect("a pointer of 8 bytes");
+        Parts { meta: read.meta, name: read.name, inline, pointer: Some(*pointer) }
     }
 }
 
 /// The pointer at an entry's end, without a look at its key.
 #[inline(always)]
-fn pointer_of(entry: &[u8]) -> Option<[u8; POINTER_BYTES]> {
+fn pointer_of<F: Form>(entry: &[u8]) -> Option<[u8; POINTER_BYTES]> {
+    if F::META == 0 {
+        return None;
+    }
     let pointer = entry.last_chunk::<POINTER_BYTES>()?;
     (entry[0] & OUTSIDE != 0).then_some(*pointer)
 }
-
-/// Groups that are searched at once, and their entries and bytes.
-const QUAD: usize = 4;
-const QUAD_LANES: usize = QUAD * LANES;
-const QUAD_BYTES: usize = QUAD * LANES * 2;
 
 /// The first place of the right half of a leaf: the cut that leaves the halves nearest to one size.
 fn cut(placed: &[(u32, Slot)]) -> Option<u32> {
@@ -731,13 +736,13 @@ struct Filler<'l> {
 
 impl<'l> Filler<'l> {
     /// `leaf` is empty and has room for the `count` entries that are to come, in its width.
-    fn of<V>(leaf: &'l mut Tagged<V>, count: usize) -> Filler<'l> {
+    fn of<V, F: Form>(leaf: &'l mut Tagged<V, F>, count: usize) -> Filler<'l> {
         let kind = Kind::of(&leaf.block);
         let leaf = leaf.block.make_mut();
         Filler { kind, start: leaf.len(), uses_start: Kind { count, ..kind }.uses().start, leaf }
     }
 
-    fn take<V>(&mut self, from: &Tagged<V>, slots: impl Iterator<Item = Slot>) {
+    fn take<V, F: Form>(&mut self, from: &Tagged<V, F>, slots: impl Iterator<Item = Slot>) {
         let (theirs, uses) = (Kind::of(&from.block), from.uses());
         for slot in slots {
             if self.kind.has_uses {
@@ -754,97 +759,22 @@ impl<'l> Filler<'l> {
     }
 }
 
-/// The search of an ordinary leaf: all four groups without a branch on how many there are, so that the
-/// processor goes on to the next lookup while this one waits for memory. What lies behind the last group is room or
-/// entries; it is read, and masked out.
-#[inline(always)]
-fn find_quad(leaf: &[u8], front: &[u8; QUAD_BYTES], kind: Kind, tag: u8, key: &[u8]) -> Option<Slot> {
-    let group = |at: usize| -> &Group { front[at..at + LANES].try_into().expect("16 bytes") };
-    let mut hits = 0;
-    for quarter in 0..QUAD {
-        hits |= u64::from(simd::matches(group(quarter * LANES * 2), tag)) << (quarter * LANES);
-    }
-    hits &= u64::MAX.checked_shr((QUAD_LANES - kind.count) as u32).unwrap_or(0);
-    while hits != 0 {
-        let index = hits.trailing_zeros() as usize;
-        let mut back = 0;
-        for quarter in 0..QUAD {
-            let lanes = (index + 1).saturating_sub(quarter * LANES).min(LANES);
-            back += simd::sum_first(group(quarter * LANES * 2 + LANES), lanes) as usize;
-        }
-        let start = leaf.len() - back;
-        let len = front[index / LANES * LANES * 2 + LANES + index % LANES] as usize;
-        if key_is(&leaf[start..start + len], key) {
-            return Some(Slot { index, back, len });
-        }
-        hits &= hits - 1;
-    }
-    None
-}
-
-/// The search of a leaf too small for `find_quad` to read beyond its entries.
-#[inline]
-fn find_one(leaf: &[u8], kind: Kind, tag: u8, key: &[u8]) -> Option<Slot> {
-    let (tags, lens) = leaf.get(HEAD_BYTES..HEAD_BYTES + 2 * LANES)?.split_first_chunk::<LANES>()?;
-    let lens: &Group = lens.first_chunk()?;
-    let mut hits = simd::matches(tags, tag) & ((1 << kind.count) - 1);
-    while hits != 0 {
-        let index = hits.trailing_zeros() as usize;
-        let (back, len) = (simd::sum_first(lens, index + 1) as usize, lens[index] as usize);
-        let start = leaf.len() - back;
-        if key_is(&leaf[start..start + len], key) {
-            return Some(Slot { index, back, len });
-        }
-        hits &= hits - 1;
-    }
-    None
-}
-
-/// The search of any leaf, group after group.
-#[inline(never)]
-fn find_any(leaf: &[u8], kind: Kind, tag: u8, key: &[u8]) -> Option<Slot> {
-    let mut before = 0;
-    for group in 0..kind.groups() {
-        let first = group * LANES;
-        let mut hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
-        if kind.count - first < LANES {
-            hits &= (1 << (kind.count - first)) - 1;
-        }
-        while hits != 0 {
-            let lane = hits.trailing_zeros() as usize;
-            let back = before + kind.sum_first(leaf, group, lane + 1);
-            if key_is(&leaf[leaf.len() - back..], key) {
-                return Some(Slot { index: first + lane, back, len: kind.len(leaf, first + lane) });
-            }
-            hits &= hits - 1;
-        }
-        before += kind.sum_first(leaf, group, LANES);
-    }
-    None
-}
-
-/// Whether the entry that begins here has this key.
-#[inline(always)]
-fn key_is(entry: &[u8], key: &[u8]) -> bool {
-    let (len, head) = read_varint(&entry[1..]);
-    len == key.len() && &entry[1 + head..1 + head + len] == key
-}
-
-fn entry_len(key: &[u8], inline: &[u8], pointer: Option<[u8; POINTER_BYTES]>) -> usize {
+fn entry_len<F: Form>(draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) -> usize {
     let tail = if pointer.is_some() { POINTER_BYTES } else { 0 };
-    1 + varint_len(key.len()) + key.len() + inline.len() + tail
+    F::head_len(draft.name) + draft.inline.len() + tail
 }
 
-fn write_entry(entry: &mut [u8], draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) {
-    assert!(draft.meta < OUTSIDE, "7 bits of meta are the caller's");
-    entry[0] = draft.meta | if pointer.is_some() { OUTSIDE } else { 0 };
-    let at = 1 + write_varint(&mut entry[1..], draft.key.len());
-    let (key, rest) = entry[at..].split_at_mut(draft.key.len());
-    key.copy_from_slice(draft.key);
-    let (inline, tail) = rest.split_at_mut(draft.inline.len());
+fn write_entry<F: Form>(entry: &mut [u8], draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) {
+    assert!(draft.meta & !F::META == 0, "a form leaves some bits of meta to the caller");
+    let at = F::write_head(entry, draft.meta, draft.name);
+    let (inline, tail) = entry[at..].split_at_mut(draft.inline.len());
     inline.copy_from_slice(draft.inline);
     match pointer {
-        Some(bytes) => tail.copy_from_slice(&bytes),
+        Some(bytes) => {
+            assert!(F::META != 0, "a form without meta has no pointers");
+            tail.copy_from_slice(&bytes);
+            entry[0] |= OUTSIDE;
+        }
         None => assert!(tail.is_empty(), "an entry is as long as it says"),
     }
 }

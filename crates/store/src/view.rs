@@ -170,6 +170,7 @@ pub(crate) struct Before {
     pub(crate) meta: Meta,
     pub(crate) deadline: Deadline,
     pub(crate) is_past: bool,
+    pub(crate) payload_len: usize,
 }
 
 impl Before {
@@ -186,17 +187,18 @@ impl Desk<'_> {
     }
 
     /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Large>) -> Before {
         if self.touch != Touch::None {
             let (touch, random) = (self.touch, &mut self.buffers.random);
             entry.touch(|old| touch.next(old, random));
         }
-        let meta = Meta(entry.meta());
-        let deadline = if meta.is_volatile() { meta.deadline(entry.inline()) } else { Deadline::Never };
+        let found = entry.found();
+        let meta = Meta(found.meta);
+        let deadline = meta.deadline(found.inline);
         let is_past = deadline.is_past(self.timer.now);
         self.stats.expired += u64::from(is_past);
-        Before { meta, deadline, is_past }
+        Before { meta, deadline, is_past, payload_len: found.inline.len() }
     }
 
     /// Removes an entry, whatever its deadline.
@@ -260,7 +262,7 @@ impl<'k> View<'k> {
     }
 
     /// The tree to write `key` in, what its splits need, and the rest of the shard.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Large>, &'k Seed, Desk<'_>) {
         let shard = self.guards.shard(key);
         let due = &self.keyspace.dues[shard.index as usize];

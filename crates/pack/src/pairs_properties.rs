@@ -1,0 +1,74 @@
+//! Images of small hashes against a vector of pairs.
+use super::*;
+use base::random::Random;
+
+type Twin = Vec<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>;
+
+fn text(random: &mut Random) -> Vec<u8> {
+    match random.below(6) {
+        0 => random.below(70).to_string().into_bytes(),
+        1 => (random.next_u64() as i64 >> random.below(64)).to_string().into_bytes(),
+        2 => vec![b'x'; random.below(TEXT_MAX as u64 + 1) as usize],
+        3 => b"007".to_vec(),
+        _ => format!("f{}", random.below(12)).into_bytes(),
+    }
+}
+
+fn mark(random: &mut Random) -> Option<Vec<u8>> {
+    let len = *MARK_BYTES.get(random.below(4) as usize)?;
+    Some((0..len).map(|_| random.next_u64() as u8).collect())
+}
+
+fn content(image: &[u8]) -> Twin {
+    let owned = |item: Item<'_>| {
+        let mut text = Vec::new();
+        item.append_to(&mut text);
+        text
+    };
+    iter(image).map(|pair| (owned(pair.field), owned(pair.value), pair.mark.map(<[u8]>::to_vec))).collect()
+}
+
+#[test]
+fn random_edits_agree_with_the_twin_and_keep_the_order() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let (mut image, mut twin): (Vec<u8>, Twin) = (Vec::new(), Vec::new());
+        for turn in 0..2000 {
+            let (field, value, mark) = (text(&mut random), text(&mut random), mark(&mut random));
+            let at = twin.iter().position(|pair| pair.0 == field);
+            let spot = find(&image, Item::classify(&field));
+            assert_eq!(spot.is_some(), at.is_some(), "seed {seed} turn {turn}");
+            match (at, spot, random.below(4)) {
+                (Some(at), Some(spot), 0) => {
+                    remove(&mut image, spot);
+                    twin.remove(at);
+                }
+                (Some(at), Some(spot), 1) => {
+                    set_mark(&mut image, spot, mark.as_deref());
+                    twin[at].2 = mark;
+                }
+                (Some(at), Some(spot), _) => {
+                    set(&mut image, spot, Item::classify(&value), mark.as_deref());
+                    (twin[at].1, twin[at].2) = (value, mark);
+                }
+                _ if twin.len() < 20 => {
+                    push(&mut image, Item::classify(&field), Item::classify(&value), mark.as_deref());
+                    twin.push((field, value, mark));
+                }
+                _ => flag(&mut image),
+            }
+            assert_eq!(content(&image), twin, "seed {seed} turn {turn}");
+            assert_eq!(len(&image), twin.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn the_example_in_the_opener_is_true() {
+    let mut image = Vec::new();
+    push(&mut image, Item::Bytes(b"id"), Item::Int(7), None);
+    push(&mut image, Item::Bytes(b"name"), Item::Bytes(b"ab"), None);
+    assert_eq!(image, b"\x02id\xC7\x04name\x02ab");
+    assert_eq!(item_len(Item::Int(64)), 2);
+    assert!(fits(Item::Bytes(&[0; TEXT_MAX])) && !fits(Item::Bytes(&[0; TEXT_MAX + 1])));
+}
