@@ -226,7 +226,6 @@ impl<V: Clone, F: Form> Map<V, F> {
 
     /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
     /// `seed` is what `hash` was made with; splits need it.
-    #[inline]
     pub fn entry<'m>(&'m mut self, seed: &'m Seed, hash: Hash, key: impl Into<Name<'m>>) -> Entry<'m, V, F> {
         let name = key.into();
         debug_assert_eq!(F::hash(seed, name), hash);
@@ -515,6 +514,7 @@ impl<V, F: Form> Tagged<V, F> {
 }
 
 impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
+    #[inline]
     pub fn found(&self) -> Found<'_, V> {
         self.tagged().found(self.slot)
     }
@@ -524,6 +524,7 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         self.tagged().meta(self.slot)
     }
 
+    #[inline]
     pub fn inline(&self) -> &[u8] {
         self.tagged().parts(self.slot).inline
     }

@@ -141,7 +141,7 @@ impl Parser {
     }
 
     /// Reads as many of the arguments as are there. `origin` is where `request` starts in what the spans count from.
-    #[inline]
+    #[inline(always)]
     fn read_args(
         &mut self,
         request: &[u8],

@@ -67,6 +67,7 @@ impl Reply {
         self.out.extend_from_slice(b"\r\n");
     }
 
+    #[inline]
     pub fn int(&mut self, n: i64) {
         self.line(b':', I64Text::new().format(n));
     }
@@ -217,6 +218,7 @@ impl Reply {
         }
     }
 
+    #[inline]
     fn line(&mut self, mark: u8, text: &[u8]) {
         self.out.reserve(text.len() + 3);
         self.out.push(mark);

@@ -388,6 +388,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Unlocks; what is large is freed elsewhere.
+    #[inline(always)]
     fn let_go(&self, mut view: View<'_>) {
         let mut garbage = view.take_garbage();
         drop(view);
@@ -451,6 +452,7 @@ fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
 }
 
 /// The checks before a command runs; the row that runs, which is a subcommand's where the request names one.
+#[inline(always)]
 fn admit<'s>(session: &Session, request: &Request<'s, '_>) -> Result<&'s Row, Refusal<'s>> {
     let args = &request.args;
     let mut row = request.row.ok_or(Refusal::UnknownCommand)?;

@@ -103,7 +103,7 @@ struct Edits {
 
 impl<'v> ListMut<'v> {
     /// An image is unpacked into the draft, a tree stays where it is; where there is no value, the list is new.
-    #[inline]
+    #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
         let (encoding, body) = match site.shape() {
             Some(Shape::Tree) => (Encoding::Listpack, Body::Stored),
@@ -119,7 +119,7 @@ impl<'v> ListMut<'v> {
     }
 
     /// The tree, if that is what the list is by now.
-    #[inline]
+    #[inline(always)]
     fn tree(&self) -> Option<&Tree> {
         match &self.body {
             Body::Draft => None,
@@ -131,7 +131,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn tree_mut(&mut self) -> Option<&mut Tree> {
         match &mut self.body {
             Body::Draft => None,
@@ -154,6 +154,7 @@ impl<'v> ListMut<'v> {
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
+    #[inline]
     pub fn len(&self) -> u64 {
         self.tree().map_or_else(|| self.draft().len(), |tree| tree.seq.len())
     }
@@ -238,6 +239,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    #[inline]
     pub fn push(&mut self, end: End, value: &[u8]) {
         let (limits, is_announced) = (self.limits, self.edits.announced);
         self.edits.changed = true;
@@ -250,6 +252,7 @@ impl<'v> ListMut<'v> {
         self.push_in_draft(end, value);
     }
 
+    #[inline(never)]
     fn push_in_draft(&mut self, end: End, value: &[u8]) {
         self.prepare_one(value);
         let limits = self.limits;

@@ -149,6 +149,7 @@ impl Shard {
     }
 
     /// To write, with what writing needs.
+    #[inline(always)]
     pub(crate) fn open(&mut self, db: u16) -> (&mut Db, &mut ShardStats, &mut Buffers) {
         let found = match db {
             0 => &mut self.first,

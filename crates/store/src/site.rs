@@ -124,7 +124,7 @@ fn put_entry(
 
 impl View<'_> {
     /// Where the value of `key` is; None where there is none. A key past its deadline is removed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn site<'v>(&'v mut self, key: &Key<'v>) -> Option<Site<'v>> {
         let (map, seed, mut desk) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
@@ -138,7 +138,7 @@ impl View<'_> {
     }
 
     /// Where the value of `key` is, or will be.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn site_or_new<'v>(&'v mut self, key: &Key<'v>) -> Site<'v> {
         let (map, seed, mut desk) = self.open(key);
         let mut place = map.entry(seed, key.hash, key.bytes());

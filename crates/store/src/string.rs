@@ -269,7 +269,7 @@ impl Desk<'_> {
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(value.shape(), &stamp);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
-        let fits = before.payload_len == payload.len();
+        let fits = entry.inline().len() == payload.len();
         if fits && !before.meta.shape().is_outside() && !meta.shape().is_outside() {
             entry.inline_mut().copy_from_slice(payload);
             if before.meta != meta {

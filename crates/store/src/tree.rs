@@ -41,6 +41,7 @@ impl Tree {
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
         self.grow(listpack::entry_bytes(Item::classify(value)));
         self.seq.push(end, value, limits);

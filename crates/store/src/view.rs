@@ -170,7 +170,6 @@ pub(crate) struct Before {
     pub(crate) meta: Meta,
     pub(crate) deadline: Deadline,
     pub(crate) is_past: bool,
-    pub(crate) payload_len: usize,
 }
 
 impl Before {
@@ -187,18 +186,17 @@ impl Desk<'_> {
     }
 
     /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Large>) -> Before {
         if self.touch != Touch::None {
             let (touch, random) = (self.touch, &mut self.buffers.random);
             entry.touch(|old| touch.next(old, random));
         }
-        let found = entry.found();
-        let meta = Meta(found.meta);
-        let deadline = meta.deadline(found.inline);
+        let meta = Meta(entry.meta());
+        let deadline = if meta.is_volatile() { meta.deadline(entry.inline()) } else { Deadline::Never };
         let is_past = deadline.is_past(self.timer.now);
         self.stats.expired += u64::from(is_past);
-        Before { meta, deadline, is_past, payload_len: found.inline.len() }
+        Before { meta, deadline, is_past }
     }
 
     /// Removes an entry, whatever its deadline.
@@ -262,7 +260,7 @@ impl<'k> View<'k> {
     }
 
     /// The tree to write `key` in, what its splits need, and the rest of the shard.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Large>, &'k Seed, Desk<'_>) {
         let shard = self.guards.shard(key);
         let due = &self.keyspace.dues[shard.index as usize];
