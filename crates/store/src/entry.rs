@@ -76,8 +76,22 @@ impl Shape {
         Shape::Tree,
     ];
 
+    /// By number, which five bits hold; types have ranges of them.
+    const BY_NUMBER: [Option<Shape>; 32] = {
+        let mut table = [None; 32];
+        let mut index = 0;
+        while index < Shape::ALL.len() {
+            table[Shape::ALL[index] as usize] = Some(Shape::ALL[index]);
+            index += 1;
+        }
+        table
+    };
+
     pub(crate) fn kind(self) -> Kind {
-        if self as u8 <= Shape::Long as u8 { Kind::String } else { Kind::List }
+        match self as u8 {
+            ..=5 => Kind::String,
+            _ => Kind::List,
+        }
     }
 
     /// Whether the value lies behind the entry's pointer.
@@ -96,7 +110,7 @@ impl Meta {
     }
 
     pub(crate) fn shape(self) -> Shape {
-        Shape::ALL[usize::from(self.0 >> 2)]
+        Shape::BY_NUMBER[usize::from(self.0 >> 2)].expect("an entry's meta has a shape that there is")
     }
 
     pub(crate) fn is_volatile(self) -> bool {
