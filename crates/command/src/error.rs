@@ -159,6 +159,15 @@ impl Error {
         fixed("ERR count should be greater than 0")
     }
 
+    // Sets.
+
+    pub fn more_keys_than_arguments() -> Error {
+        fixed("ERR Number of keys can't be greater than number of args")
+    }
+    pub fn negative_limit() -> Error {
+        fixed("ERR LIMIT can't be negative")
+    }
+
     // The keyspace.
 
     pub fn weight_not_a_double() -> Error {

@@ -4,6 +4,7 @@
 mod argument;
 mod big;
 mod call;
+mod cursor;
 mod error;
 mod flags;
 mod keyspec;
@@ -16,6 +17,7 @@ mod table_test;
 pub mod bits;
 pub mod keys;
 pub mod list;
+pub mod set;
 pub mod string;
 
 pub use call::{Call, WholeCall};
@@ -26,4 +28,4 @@ pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, Ke
 
 /// The tables of all data families; the server adds its own.
 pub const FAMILIES: &[&[&Command<DataRun>]] =
-    &[string::COMMANDS, bits::COMMANDS, list::COMMANDS, keys::COMMANDS];
+    &[string::COMMANDS, bits::COMMANDS, list::COMMANDS, set::COMMANDS, keys::COMMANDS];

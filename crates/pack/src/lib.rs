@@ -1,5 +1,5 @@
-//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Two faces: [`map::Map`], ordered by
-//! hash, and [`seq::Seq`], ordered by rank. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
+//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Three faces: [`map::Map`], ordered by
+//! hash, [`int_set::IntSet`], ordered by value, and [`seq::Seq`], ordered by rank. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
 //! up. Knows no keys, expiry or commands.
 mod alloc;
 pub mod arena;
@@ -9,9 +9,11 @@ pub mod classic;
 pub mod compressed;
 pub mod counted;
 mod crowd;
+mod elias_fano;
 pub mod fields;
 mod form;
 pub mod image;
+pub mod int_set;
 mod ints;
 mod leaf;
 mod lengths;
@@ -22,6 +24,7 @@ mod node;
 mod order;
 pub mod pairs;
 pub mod seq;
+pub mod set_image;
 mod shared;
 pub mod short_int;
 mod simd;

@@ -3,9 +3,10 @@
 //! | order | mark of a child | mark of a node | use |
 //! |---|---|---|---|
 //! | [`ByHash`] | the least place it covers, `u32` | that of its first child | keyspace, hashes, sets |
+//! | [`ByValue`] | the least integer it covers, `i64` | that of its first child | sets of integers |
 //! | [`ByRank`] | the number of elements below it, `u64` | the sum | lists |
 //!
-//! Orders by value and by (score, member) fit the same trait with marks of their own.
+//! An order by (score, member) fits the same trait with marks of its own.
 
 /// A range of places in hash order, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,5 +74,25 @@ impl Order for ByRank {
 
     fn joined(_node: u64, first: u64) -> u64 {
         first
+    }
+}
+
+/// Children cover ranges of integers: each from its mark to the next one's, as by hash.
+pub(crate) struct ByValue;
+
+impl Order for ByValue {
+    type Mark = i64;
+    const NONE: i64 = 0;
+
+    fn fold(marks: &[i64]) -> i64 {
+        marks[0]
+    }
+
+    fn moved(parent: i64, _old: i64, _new: i64) -> i64 {
+        parent
+    }
+
+    fn joined(node: i64, _first: i64) -> i64 {
+        node
     }
 }

@@ -9,7 +9,7 @@
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
 use crate::arena::Moves;
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
-use crate::order::{ByHash, ByRank, Order, OrderRange};
+use crate::order::{ByHash, ByRank, ByValue, Order, OrderRange};
 use base::random::Random;
 use std::mem::MaybeUninit;
 
@@ -538,6 +538,39 @@ impl<L: Leaf> Tree<ByHash, L> {
         // SAFETY: after height - 1 steps down the node is a leaf.
         Some(unsafe { node.leaf() })
     }
+}
+
+impl<L: Leaf> Tree<ByValue, L> {
+    /// The leaf that covers `value`. None in a tree without leaves.
+    pub(crate) fn seek(&self, value: i64) -> Option<Path> {
+        let (mut path, mut node) = (self.first()?, self.root()?);
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = child_of_value(inner.marks(), value);
+            path.slots[level] = slot as u8;
+            node = &inner.children()[slot];
+        }
+        Some(path)
+    }
+
+    /// The leaf that covers `value`, to be read.
+    pub(crate) fn leaf_at(&self, value: i64) -> Option<&L> {
+        let mut node = self.root()?;
+        for _ in 1..self.height() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            node = &inner.children()[child_of_value(inner.marks(), value)];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf() })
+    }
+}
+
+/// The last child whose mark is at most `value`, or the first.
+#[inline]
+fn child_of_value(marks: &[i64], value: i64) -> usize {
+    marks[1..].partition_point(|mark| *mark <= value)
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use base::hash::Seed;
 use base::random::Random;
 use pack::arena::{self, Arena, Evacuation, Moves, Progress, Stubborn, relocate_vec};
 use pack::counted::Counted;
+use pack::int_set::IntSet;
 use pack::map::{Entry, Map, Shared};
 use pack::seq::{Codec, End, Fill, Limits, Seq};
 use std::alloc::System;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -257,6 +258,47 @@ fn a_list_is_what_it_was_however_its_leaves_move() {
                 read.push_back(text);
                 ControlFlow::Continue(())
             });
+            assert_eq!(&read, model, "seed {seed}");
+        }
+        assert!(moves.moved > 100, "seed {seed}: {moves:?}");
+        while arena::purge(64) > 0 {}
+    }
+}
+
+#[test]
+fn a_set_of_integers_is_what_it_was_however_its_leaves_move() {
+    let _alone = alone();
+    for seed in 0..4 {
+        let mut random = Random::new(seed);
+        let mut sets: Vec<(IntSet, BTreeSet<i64>)> = Vec::new();
+        for _ in 0..40 {
+            let members: BTreeSet<i64> = (0..4000).map(|_| random.below(1 << 40) as i64).collect();
+            sets.push((members.iter().copied().collect(), members));
+        }
+        let mut index = 0;
+        sets.retain(|_| {
+            index += 1;
+            index % 3 == 0
+        });
+        let kept = sets[0].clone();
+        let mut evacuation = Evacuation::plan(&Stubborn::default()).expect("no other goes on");
+        while evacuation.close(500) == Progress::More {}
+        let mut moves = Moves::default();
+        for (set, model) in &mut sets {
+            let mut next = Some(i64::MIN);
+            while let Some(from) = next {
+                next = set.relocate(from, moves.effort() + 1 + random.below(20), &mut moves);
+                let member = random.below(1 << 40) as i64;
+                assert_eq!(set.insert(member), model.insert(member));
+                let near = model.range(member / 2..).next().copied().unwrap_or(0);
+                assert_eq!(set.remove(near), model.remove(&near));
+            }
+        }
+        drop(evacuation);
+        sets.push(kept);
+        for (set, model) in &sets {
+            let mut read = BTreeSet::new();
+            set.for_each(&mut |member| assert!(read.insert(member)));
             assert_eq!(&read, model, "seed {seed}");
         }
         assert!(moves.moved > 100, "seed {seed}: {moves:?}");

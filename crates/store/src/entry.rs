@@ -9,7 +9,8 @@
 //! value     Int*:   the shortest of 1 to 8 bytes, little endian, two's complement
 //!           Bytes*: the bytes
 //!           List*:  an image (`pack::seq::image`)
-//!           Long, Tree: nothing; the value lies outside, behind the entry's pointer
+//!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
+//!           Long, Tree, SetOutside: nothing; the value lies outside, behind the entry's pointer
 //! ```
 //!
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
@@ -18,6 +19,7 @@
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
 use crate::outside::Outside;
+use crate::set::{Image, Members};
 use crate::tree::Tree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
@@ -35,6 +37,7 @@ const EMBSTR_BYTES_MAX: usize = 44;
 pub(crate) enum Large {
     Str(Vec<u8>),
     List(Tree),
+    Set(Members),
 }
 /// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
 const _: () = assert!(size_of::<Large>() <= 80);
@@ -61,10 +64,18 @@ pub(crate) enum Shape {
     Quicklist = 7,
     /// A list outside.
     Tree = 8,
+    /// A set inside the entry that goes by "intset": its image is of integers.
+    SetOfInts = 13,
+    /// One that goes by "listpack": its image is of items.
+    SetInOrder = 14,
+    /// One that goes by "hashtable": the same.
+    SetAsTable = 15,
+    /// A set outside.
+    SetOutside = 16,
 }
 
 impl Shape {
-    const ALL: [Shape; 9] = [
+    const ALL: [Shape; 13] = [
         Shape::Int,
         Shape::IntText,
         Shape::IntRaw,
@@ -74,6 +85,10 @@ impl Shape {
         Shape::Listpack,
         Shape::Quicklist,
         Shape::Tree,
+        Shape::SetOfInts,
+        Shape::SetInOrder,
+        Shape::SetAsTable,
+        Shape::SetOutside,
     ];
 
     /// By number, which five bits hold; types have ranges of them.
@@ -90,13 +105,14 @@ impl Shape {
     pub(crate) fn kind(self) -> Kind {
         match self as u8 {
             ..=5 => Kind::String,
-            _ => Kind::List,
+            6..=8 => Kind::List,
+            _ => Kind::Set,
         }
     }
 
     /// Whether the value lies behind the entry's pointer.
     pub(crate) fn is_outside(self) -> bool {
-        matches!(self, Shape::Long | Shape::Tree)
+        matches!(self, Shape::Long | Shape::Tree | Shape::SetOutside)
     }
 }
 
@@ -262,7 +278,12 @@ pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &
         Shape::IntRaw | Shape::Bytes | Shape::BytesRaw | Shape::Long => "raw",
         Shape::Listpack => "listpack",
         Shape::Quicklist => "quicklist",
-        Shape::Tree => outside.and_then(Large::collection).map_or("quicklist", Outside::encoding),
+        shape @ (Shape::SetOfInts | Shape::SetInOrder | Shape::SetAsTable) => {
+            Image::of(shape, &[]).map_or("hashtable", |image| image.name.text())
+        }
+        Shape::Tree | Shape::SetOutside => {
+            outside.and_then(Large::collection).map_or("quicklist", Outside::encoding)
+        }
     }
 }
 

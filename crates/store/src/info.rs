@@ -3,6 +3,7 @@
 //! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated, room included, so
 //! that they add up to about what the process takes.
 use crate::entry::{Large, Meta, Shape, encoding, string_value};
+use crate::set::Image;
 use crate::{Key, Kind, View};
 use base::Item;
 use base::text::parse_i64;
@@ -56,6 +57,7 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
     };
     match (meta.shape(), found.outside) {
         (Shape::Listpack | Shape::Quicklist, _) => info.add_image(meta.value(found.inline)),
+        (shape, _) if let Some(image) = Image::of(shape, meta.value(found.inline)) => info.add_set(&image),
         (_, Some(outside)) if let Some(collection) = outside.collection() => collection.describe(&mut info),
         (_, outside) => {
             if let Ok(item) = string_value(meta, found.inline, outside) {
@@ -92,6 +94,11 @@ impl KeyInfo {
             ControlFlow::Continue(())
         });
         self.serialized_bytes = sum;
+    }
+
+    fn add_set(&mut self, image: &Image<'_>) {
+        self.len = image.len();
+        self.serialized_bytes = image.bytes.len() as u64;
     }
 
     /// Redis writes the nodes of a list as they are, so their opened size tells what a dump of it takes, about.

@@ -11,6 +11,7 @@
 //! | `site.rs` | the place of a collection's entry while it is edited |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `tree.rs` | a list outside its entry |
+//! | `set/` | sets: images, two trees, names, merging |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
 //! | `evict.rs` | which key goes when memory is short |
@@ -42,6 +43,7 @@ mod properties;
 mod relocate;
 #[cfg(test)]
 mod scan_tests;
+mod set;
 mod settings;
 mod shard;
 mod site;
@@ -62,7 +64,8 @@ pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::seq::{Codec, End, Fill};
 pub use relocate::{Mover, MoverStats, StepLimits};
-pub use settings::Settings;
+pub use set::{Merge, NewSet, Set, SetMut};
+pub use settings::{SetLimits, Settings};
 pub use string::{AddError, Expiry, Form, Growth, LookUp};
 pub use uses::Usage;
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};

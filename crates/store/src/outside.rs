@@ -30,6 +30,7 @@ impl Large {
         match self {
             Large::Str(_) => None,
             Large::List(tree) => Some(tree),
+            Large::Set(members) => Some(members),
         }
     }
 
@@ -37,6 +38,7 @@ impl Large {
         match self {
             Large::Str(_) => None,
             Large::List(tree) => Some(tree),
+            Large::Set(members) => Some(members),
         }
     }
 }

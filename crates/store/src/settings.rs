@@ -7,16 +7,26 @@ use pack::seq::{Codec, Fill, Limits};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub list: Limits,
+    pub set: SetLimits,
     pub proto_max_bulk_len_bytes: u64,
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
     pub eviction: Eviction,
 }
 
+/// When a set goes by which name: `set-max-intset-entries` and the like. Nothing else depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetLimits {
+    pub intset_entries: u64,
+    pub listpack_entries: u64,
+    pub listpack_value_bytes: u64,
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             list: Limits { fill: Fill::Bytes(8192), depth: 0, codec: Codec::Lzf },
+            set: SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 },
             proto_max_bulk_len_bytes: 512 << 20,
             lazyfree_user_del: false,
             lazyfree_user_flush: false,

@@ -11,6 +11,7 @@ use crate::uses::{Touch, Tracking, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
 use base::hash::{Hash, Seed};
+use base::random::Random;
 use pack::map::{Entry, Found, Map, Occupied, Shared};
 use std::sync::MutexGuard;
 
@@ -49,6 +50,7 @@ impl<'k> Key<'k> {
 pub enum Kind {
     String,
     List,
+    Set,
 }
 impl Kind {
     /// TYPE's word.
@@ -56,6 +58,7 @@ impl Kind {
         match self {
             Kind::String => "string",
             Kind::List => "list",
+            Kind::Set => "set",
         }
     }
 }
@@ -235,6 +238,16 @@ impl<'k> View<'k> {
 
     pub fn settings(&self) -> &'k Settings {
         self.settings
+    }
+
+    /// What members, fields and keys are hashed with.
+    pub(crate) fn seed(&self) -> &'k Seed {
+        &self.keyspace.seed
+    }
+
+    /// A generator of its own for a command that only reads `key`.
+    pub fn random(&mut self, key: &Key<'_>) -> Random {
+        Random::new(self.guards.shard(key).buffers.random.next_u64())
     }
 
     /// How many databases there are.

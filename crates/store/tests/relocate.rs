@@ -6,7 +6,7 @@ use base::random::Random;
 use pack::arena::{self, Arena, Evacuation, Progress, Stubborn};
 use pack::counted::Counted;
 use std::alloc::System;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +24,7 @@ const LIMITS: StepLimits = StepLimits { effort: 60, len_max: 100 };
 enum Value {
     Text(Vec<u8>),
     List(VecDeque<Vec<u8>>),
+    Set(BTreeSet<Vec<u8>>),
 }
 
 type Model = BTreeMap<String, (Value, Deadline)>;
@@ -63,6 +64,22 @@ fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random
             view.set_deadline(token, deadline);
             model.insert(key.clone(), (Value::Text(text), deadline));
         }
+        7..9 => {
+            if view.kind(token) != Some(Kind::Set) {
+                view.remove(token);
+                model.remove(&key);
+            }
+            let entry = model.entry(key.clone()).or_insert((Value::Set(BTreeSet::new()), Deadline::Never));
+            let Value::Set(twin) = &mut entry.0 else { panic!("the other kinds were removed") };
+            let mut set = view.set_or_new(token).expect("a set");
+            for _ in 0..1 + random.below(200) {
+                let member = match random.below(2) {
+                    0 => random.below(1 << 40).to_string().into_bytes(),
+                    _ => some_bytes(random, 40),
+                };
+                assert_eq!(set.insert(&member), twin.insert(member));
+            }
+        }
         _ => {
             if view.kind(token) != Some(Kind::List) {
                 view.remove(token);
@@ -97,6 +114,16 @@ fn check(keyspace: &Keyspace, now: Millis, model: &Model) {
                     item.append_to(&mut text);
                     found.push_back(text);
                     ControlFlow::Continue(())
+                });
+                assert_eq!(&found, twin, "{key}");
+            }
+            Value::Set(twin) => {
+                let mut found = BTreeSet::new();
+                let set = view.set(token).expect("a set").expect("it is there");
+                set.for_each(&mut |member| {
+                    let mut text = Vec::new();
+                    member.append_to(&mut text);
+                    assert!(found.insert(text));
                 });
                 assert_eq!(&found, twin, "{key}");
             }

@@ -3,7 +3,8 @@
 //! SCAN keeps nothing in the server: its cursor is a position in hash order (`store::whole`), valid whatever happens between two calls.
 //! It locks one shard at a time, so other workers go on. KEYS runs alone, because its answer is one instant of the whole
 //! keyspace; RANDOMKEY and DBSIZE go from shard to shard, so a key that is written behind them is missed.
-use crate::argument::{int, is_word};
+use crate::argument::is_word;
+use crate::cursor;
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
 use base::glob;
 
@@ -102,45 +103,23 @@ impl Filter<'_> {
 }
 
 fn scan(call: &mut WholeCall<'_>) -> Done {
-    let cursor = cursor(call.args.at(1)).ok_or_else(Error::invalid_cursor)?;
+    let from = cursor::cursor(call.args.at(1))?;
     let filter = filter(call)?;
-    // The cursor comes first and is known last, so the keys wait in a reply of their own.
-    let mut keys = resp::Reply::new(call.reply.protocol);
-    let mut found = 0;
-    let step = call.keyspace.scan(call.db, call.now, cursor, filter.count, &mut |key, kind| {
-        if filter.takes(key, kind.name()) {
-            keys.bulk(key);
-            found += 1;
-        }
+    let (keyspace, db, now) = (call.keyspace, call.db, call.now);
+    cursor::answer(call.reply, |keys| {
+        let mut found = 0;
+        let step = keyspace.scan(db, now, from, filter.count, &mut |key, kind| {
+            if filter.takes(key, kind.name()) {
+                keys.bulk(key);
+                found += 1;
+            }
+        });
+        (step.next_cursor, found)
     });
-    call.reply.array(2);
-    call.reply.bulk(step.next_cursor.to_string().as_bytes());
-    call.reply.array(found);
-    call.reply.out.extend_from_slice(&keys.out);
     Ok(())
 }
 
-/// A cursor as C's `strtoull` reads it: spaces and a sign may stand before it, nothing after it. A negative number
-/// in the usual form is refused, as Redis does.
-fn cursor(text: &[u8]) -> Option<u64> {
-    if let Some(n) = base::text::parse_i64(text) {
-        return u64::try_from(n).ok();
-    }
-    let text = text.trim_ascii_start();
-    let (digits, is_negative) = match text {
-        [b'-', digits @ ..] => (digits, true),
-        [b'+', digits @ ..] => (digits, false),
-        digits => (digits, false),
-    };
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let n: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(if is_negative { n.wrapping_neg() } else { n })
-}
-
-/// COUNT of 0 or less is a syntax error, as in Redis. A pattern of `*` matches everything and is not tried. A type that nobody
-/// has matches nothing and is no error.
+/// A type that nobody has matches nothing and is no error.
 fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
     let mut filter = Filter { pattern: None, kind: None, count: 10 };
     let mut words = call.args.iter_from(2);
@@ -150,10 +129,9 @@ fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
         }
         let value = words.next().ok_or_else(Error::syntax)?;
         if is_word(word, "COUNT") {
-            let count = int(value)?;
-            filter.count = u64::try_from(count).ok().filter(|n| *n > 0).ok_or_else(Error::syntax)?;
+            filter.count = cursor::count(value)?;
         } else if is_word(word, "MATCH") {
-            filter.pattern = (value != b"*").then_some(value);
+            filter.pattern = cursor::pattern(value);
         } else if is_word(word, "TYPE") {
             filter.kind = Some(value);
         } else {

@@ -433,6 +433,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         "The password that AUTH asks for; empty is none.",
     ),
     row(
+        "set-max-intset-entries",
+        Anytime,
+        field!(int 0, i64::MAX, store.set.intset_entries as u64),
+        "Up to how many members OBJECT ENCODING calls a set of integers `intset`; how it is kept does not depend on that.",
+    ),
+    row(
+        "set-max-listpack-entries",
+        Anytime,
+        field!(int 0, i64::MAX, store.set.listpack_entries as u64),
+        "Up to how many members OBJECT ENCODING calls a set `listpack`; how it is kept does not depend on that.",
+    ),
+    row(
+        "set-max-listpack-value",
+        Anytime,
+        field!(int 0, i64::MAX, store.set.listpack_value_bytes as u64),
+        "Up to how many bytes a member of a set that OBJECT ENCODING calls `listpack` may have.",
+    ),
+    row(
         "shards",
         AtStart,
         Kind::Int {

@@ -5,7 +5,7 @@
 //! xor(d, text) = d ^ SHA1(text)        for what has no order
 //! mix(d, text) = SHA1(xor(d, text))    for what has
 //!
-//! value    mix the type as 32 bits big endian; mix the string, or each element of a list;
+//! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of a set;
 //!          xor "!!expire!!" if the key has a deadline
 //! data set for each database that is not empty: mix its number, 32 bits big endian;
 //!          xor each key's digest, which begins with zeros: mix the key, go on with its value
@@ -40,11 +40,13 @@ impl Digest {
         let type_number: u32 = match kind {
             Kind::String => 0,
             Kind::List => 1,
+            Kind::Set => 2,
         };
         self.mix(&type_number.to_be_bytes());
         match kind {
             Kind::String => self.add_string(view, key),
             Kind::List => self.add_list(view, key),
+            Kind::Set => self.add_set(view, key),
         }
         if deadline != Deadline::Never {
             self.xor(b"!!expire!!");
@@ -67,6 +69,16 @@ impl Digest {
             item.append_to(&mut text);
             self.mix(&text);
             ControlFlow::Continue(())
+        });
+    }
+
+    fn add_set(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        let Ok(Some(set)) = view.set(key) else { return };
+        let mut text = Vec::new();
+        set.for_each(&mut |member| {
+            text.clear();
+            member.append_to(&mut text);
+            self.xor(&text);
         });
     }
 }

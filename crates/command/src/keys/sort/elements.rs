@@ -5,7 +5,7 @@ use crate::Error;
 use base::Item;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use store::{End, Key, View};
+use store::{End, Key, Kind, View};
 
 /// A part of the buffer.
 #[derive(Clone, Copy)]
@@ -48,10 +48,20 @@ fn text(bytes: &[u8], span: Span) -> &[u8] {
     &bytes[span.start..][..span.len]
 }
 
-/// Copies the elements of `key` out. (A set has no order that it keeps: where BY asks for none and the result is stored, Redis
-/// sorts it by text.) A list that is not to be sorted is read from the end that the order names, and no
-/// further than LIMIT.
+/// Copies the elements of `key` out.
 pub(super) fn load(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
+    // Only what reads the value counts as a lookup.
+    view.ignore_lookups();
+    let kind = view.kind(key);
+    view.count_lookups();
+    match kind {
+        Some(Kind::Set) => load_set(view, key, sort),
+        _ => load_list(view, key, sort),
+    }
+}
+
+/// A list that is not to be sorted is read from the end that the order names, and no further than LIMIT.
+fn load_list(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
     let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
     let Some(list) = view.list(key)? else { return Ok(elements) };
     let len = list.len();
@@ -69,6 +79,19 @@ pub(super) fn load(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Resul
         elements.push(item);
         if elements.all.len() < window.len() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
+    Ok(elements)
+}
+
+/// A set has no order that it keeps: where BY asks for none and the result is stored, it is sorted by text, so that what is
+/// stored does not depend on chance.
+fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
+    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
+    let Some(set) = view.set(key)? else { return Ok(elements) };
+    elements.all.reserve_exact(set.len() as usize);
+    set.for_each(&mut |item| elements.push(item));
+    if sort.by.is_none() && sort.destination.is_some() {
+        elements.order(sort.order);
+    }
     Ok(elements)
 }
 

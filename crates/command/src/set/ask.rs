@@ -1,0 +1,111 @@
+//! What a set has. SISMEMBER is on the path of every request: nothing is allocated here.
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+
+pub(super) const SISMEMBER: Command = Command {
+    name: "SISMEMBER",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::SET,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers whether a set has a member.",
+        complexity: "O(log N)",
+        args: &[Arg::key("key", 0), Arg::str("member")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sismember),
+};
+
+pub(super) const SMISMEMBER: Command = Command {
+    name: "SMISMEMBER",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::SET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Set,
+        since: "6.2.0",
+        summary: "Answers of each of several members whether a set has it.",
+        complexity: "O(log N) for each member.",
+        args: &[Arg::key("key", 0), Arg::str("member").many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(smismember),
+};
+
+pub(super) const SCARD: Command = Command {
+    name: "SCARD",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::SET,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers how many members a set has.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(scard),
+};
+
+pub(super) const SMEMBERS: Command = Command {
+    name: "SMEMBERS",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY,
+    acl: Acl::SET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers all members of a set.",
+        complexity: "O(N) where N is the number of members.",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(smembers),
+};
+
+fn sismember(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let is_there = call.view.set(&key)?.is_some_and(|set| set.contains(call.args.at(2)));
+    call.reply.int(i64::from(is_there));
+    Ok(())
+}
+
+fn smismember(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let set = call.view.set(&key)?;
+    call.reply.array(call.args.len() - 2);
+    for member in call.args.iter_from(2) {
+        let is_there = set.as_ref().is_some_and(|set| set.contains(member));
+        call.reply.int(i64::from(is_there));
+    }
+    Ok(())
+}
+
+fn scard(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let len = call.view.set(&key)?.map_or(0, |set| set.len());
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+fn smembers(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let Some(set) = call.view.set(&key)? else {
+        call.reply.set(0);
+        return Ok(());
+    };
+    call.reply.set(set.len() as usize);
+    set.for_each(&mut |member| call.reply.item(member));
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Intersection, union and difference of sets, answered, stored or counted.
+//!
+//! A key that is missing is an empty set; one of another type is refused, also where the result is known to be empty
+//! before it is looked at. What is stored takes the place of whatever was there, which is not read; an empty result leaves no key.
+use crate::argument::{count as positive, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::text::parse_i64;
+use std::ops::ControlFlow;
+use store::Merge;
+
+const READ: KeySpec = KeySpec::range(1, -1, 1, Access::RO.or(Access::ACCESS));
+const STORED: &[KeySpec] = &[
+    KeySpec::one(1, Access::OW.or(Access::UPDATE)),
+    KeySpec::range(2, -1, 1, Access::RO.or(Access::ACCESS)),
+];
+const READ_ARGS: &[Arg] = &[Arg::key("key", 0).many()];
+const STORE_ARGS: &[Arg] = &[Arg::key("destination", 0), Arg::key("key", 1).many()];
+
+pub(super) const SINTER: Command = Command {
+    name: "SINTER",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::SET,
+    keys: &[READ],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers the members that several sets have in common.",
+        complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
+        args: READ_ARGS,
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sinter),
+};
+
+pub(super) const SINTERSTORE: Command = Command {
+    name: "SINTERSTORE",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::SET,
+    keys: STORED,
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Stores the members that several sets have in common.",
+        complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
+        args: STORE_ARGS,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sinterstore),
+};
+
+pub(super) const SINTERCARD: Command = Command {
+    name: "SINTERCARD",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
+    acl: Acl::SET,
+    keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Set,
+        since: "7.0.0",
+        summary: "Answers how many members several sets have in common.",
+        complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
+        args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sintercard),
+};
+
+pub(super) const SUNION: Command = Command {
+    name: "SUNION",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::SET,
+    keys: &[READ],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers the members that any of several sets has.",
+        complexity: "O(N*log(N)) where N is the number of members in all sets.",
+        args: READ_ARGS,
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sunion),
+};
+
+pub(super) const SUNIONSTORE: Command = Command {
+    name: "SUNIONSTORE",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::SET,
+    keys: STORED,
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Stores the members that any of several sets has.",
+        complexity: "O(N*log(N)) where N is the number of members in all sets but the largest.",
+        args: STORE_ARGS,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sunionstore),
+};
+
+pub(super) const SDIFF: Command = Command {
+    name: "SDIFF",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::SET,
+    keys: &[READ],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers the members that the first of several sets has and no other.",
+        complexity: "O(N*log(N)) where N is the number of members in all sets.",
+        args: READ_ARGS,
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sdiff),
+};
+
+pub(super) const SDIFFSTORE: Command = Command {
+    name: "SDIFFSTORE",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::SET,
+    keys: STORED,
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Stores the members that the first of several sets has and no other.",
+        complexity: "O(N*log(N)) where N is the number of members in all sets but the first.",
+        args: STORE_ARGS,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(sdiffstore),
+};
+
+/// How many there are is known last.
+fn sinter(call: &mut Call<'_, '_>) -> Done {
+    let place = call.reply.deferred();
+    let mut common = 0;
+    call.view.visit_common(call.keys(), &mut |member| {
+        common += 1;
+        call.reply.item(member);
+        ControlFlow::Continue(())
+    })?;
+    call.reply.fill_set(place, common);
+    Ok(())
+}
+
+fn sunion(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Merge::Union)
+}
+
+fn sdiff(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Merge::Difference)
+}
+
+fn answer(call: &mut Call<'_, '_>, merge: Merge) -> Done {
+    let result = call.view.merge(call.keys(), merge)?;
+    call.reply.set(result.len() as usize);
+    result.for_each(&mut |member| call.reply.item(member));
+    Ok(())
+}
+
+fn sinterstore(call: &mut Call<'_, '_>) -> Done {
+    store(call, Merge::Intersection)
+}
+
+fn sunionstore(call: &mut Call<'_, '_>) -> Done {
+    store(call, Merge::Union)
+}
+
+fn sdiffstore(call: &mut Call<'_, '_>) -> Done {
+    store(call, Merge::Difference)
+}
+
+/// Redis counts a result as one change, and no result as one where a key goes with it.
+fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
+    let (destination, sources) = call.keys().split_first().expect("the table asks for two keys");
+    let result = call.view.merge(sources, merge)?;
+    let len = result.len();
+    let existed = call.view.put_set(destination, result);
+    call.view.dirty(u64::from(existed || len > 0));
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+/// The keys that are locked were found by the same count of keys.
+fn sintercard(call: &mut Call<'_, '_>) -> Done {
+    let numkeys = parse_i64(call.args.at(1)).filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;
+    let rest = usize::try_from(numkeys).ok().and_then(|n| n.checked_add(2));
+    let rest = rest.filter(|rest| *rest <= call.args.len()).ok_or_else(Error::more_keys_than_arguments)?;
+    let limit = sintercard_limit(call, rest)?;
+    let mut common = 0;
+    call.view.visit_common(call.keys(), &mut |_| {
+        common += 1;
+        if common == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    call.reply.int(common as i64);
+    Ok(())
+}
+
+/// What stands from argument `at` on: LIMIT with its number, any number of times, of which the last counts; 0 is no limit.
+fn sintercard_limit(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
+    let (mut words, mut limit) = (call.args.iter_from(at), 0);
+    while let Some(word) = words.next() {
+        let value = words.next().filter(|_| is_word(word, "LIMIT")).ok_or_else(Error::syntax)?;
+        limit = positive(value).map_err(|_| Error::negative_limit())?;
+    }
+    Ok(limit)
+}

@@ -1,0 +1,126 @@
+//! Members chosen at random, every one with the same chance, removed or not.
+//!
+//! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key that is missing
+//! is a null where no count is given, and nothing where one is.
+use crate::argument::{self, int};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+
+pub(super) const SPOP: Command = Command {
+    name: "SPOP",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::SET,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Removes members of a set chosen at random and answers them.",
+        complexity: "O(log N) for each member popped.",
+        args: &[Arg::key("key", 0), Arg::int("count").optional().since("3.2.0")],
+        history: &[("3.2.0", "Takes a count.")],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(spop),
+};
+
+pub(super) const SRANDMEMBER: Command = Command {
+    name: "SRANDMEMBER",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::SET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Set,
+        since: "1.0.0",
+        summary: "Answers members of a set chosen at random.",
+        complexity: "O(log N) for each member answered.",
+        args: &[Arg::key("key", 0), Arg::int("count").optional().since("2.6.0")],
+        history: &[("2.6.0", "Takes a count.")],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(srandmember),
+};
+
+fn spop(call: &mut Call<'_, '_>) -> Done {
+    match call.args.len() {
+        2 => pop_one(call),
+        3 => pop_some(call),
+        _ => Err(Error::syntax()),
+    }
+}
+
+fn pop_one(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let Some(mut set) = call.view.set_mut(&key)? else {
+        call.reply.null();
+        return Ok(());
+    };
+    set.pop(1, &mut |member| call.reply.item(member));
+    drop(set);
+    call.view.dirty(1);
+    Ok(())
+}
+
+fn pop_some(call: &mut Call<'_, '_>) -> Done {
+    let count = argument::count(call.args.at(2))?;
+    let key = call.key(0);
+    let Some(mut set) = call.view.set_mut(&key)? else {
+        call.reply.set(0);
+        return Ok(());
+    };
+    let count = count.min(set.len());
+    call.reply.set(count as usize);
+    if count > 0 {
+        set.pop(count, &mut |member| call.reply.item(member));
+    }
+    drop(set);
+    call.view.dirty(count);
+    Ok(())
+}
+
+fn srandmember(call: &mut Call<'_, '_>) -> Done {
+    match call.args.len() {
+        2 => random_one(call),
+        3 => random_some(call),
+        _ => Err(Error::syntax()),
+    }
+}
+
+fn random_one(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let mut random = call.view.random(&key);
+    match call.view.set(&key)? {
+        Some(set) => set.random(&mut random, |member| call.reply.item(member)),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// A negative count draws so often, so that a member may come again.
+fn random_some(call: &mut Call<'_, '_>) -> Done {
+    let count = int(call.args.at(2))?;
+    if count == i64::MIN {
+        return Err(Error::not_between(-i64::MAX, i64::MAX));
+    }
+    let key = call.key(0);
+    let mut random = call.view.random(&key);
+    let set = call.view.set(&key)?;
+    let Some(set) = set.filter(|_| count != 0) else {
+        call.reply.array(0);
+        return Ok(());
+    };
+    if let Ok(count) = u64::try_from(count) {
+        call.reply.array(count.min(set.len()) as usize);
+        set.sample(count, &mut random, &mut |member| call.reply.item(member));
+        return Ok(());
+    }
+    call.reply.array(count.unsigned_abs() as usize);
+    for _ in 0..count.unsigned_abs() {
+        set.random(&mut random, |member| call.reply.item(member));
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! A small set: read where it lies in its entry, or edited in a buffer. Integers of an "intset" are kept sorted, everything else in
+//! order of insertion, because that is how Redis answers them.
+use super::{IMAGE_BYTES_MAX, Name};
+use crate::entry::Shape;
+use crate::settings::SetLimits;
+use base::Item;
+use base::text::i64_len;
+use pack::set_image::{TEXT_BYTES_MAX, ints, items};
+use std::ops::ControlFlow;
+
+/// A small set, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Image<'a> {
+    pub(crate) name: Name,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Image<'a> {
+    /// None where the shape is no small set's.
+    #[inline]
+    pub(crate) fn of(shape: Shape, bytes: &'a [u8]) -> Option<Image<'a>> {
+        let name = match shape {
+            Shape::SetOfInts => Name::Intset,
+            Shape::SetInOrder => Name::Listpack,
+            Shape::SetAsTable => Name::Hashtable,
+            _ => return None,
+        };
+        Some(Image { name, bytes })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self.name {
+            Name::Intset => ints::len(self.bytes) as u64,
+            _ => items::len(self.bytes) as u64,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, member: Item<'_>) -> bool {
+        match (self.name, member) {
+            (Name::Intset, Item::Int(n)) => ints::find(self.bytes, n).is_ok(),
+            (Name::Intset, Item::Bytes(_)) => false,
+            _ => items::find(self.bytes, member).is_some(),
+        }
+    }
+
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self.name {
+            Name::Intset => ints::iter(self.bytes).try_for_each(|n| visit(Item::Int(n))),
+            _ => items::iter(self.bytes).try_for_each(|(_, item)| visit(item)),
+        }
+    }
+
+    /// Member `index`, which exists.
+    pub(crate) fn nth(&self, index: u64) -> Item<'a> {
+        match self.name {
+            Name::Intset => Item::Int(ints::get(self.bytes, index as usize)),
+            _ => items::iter(self.bytes).nth(index as usize).expect("a member below the length").1,
+        }
+    }
+
+    pub(super) fn has_texts(&self) -> bool {
+        let is_int = |item: Item<'_>| match item {
+            Item::Int(_) => ControlFlow::Continue(()),
+            Item::Bytes(_) => ControlFlow::Break(()),
+        };
+        self.visit(&mut { is_int }).is_break()
+    }
+
+    /// The length of the longest integer as text, of an "intset".
+    fn longest(&self) -> usize {
+        match ints::len(self.bytes) {
+            0 => 0,
+            len => i64_len(ints::get(self.bytes, 0)).max(i64_len(ints::get(self.bytes, len - 1))),
+        }
+    }
+}
+
+/// A small set while it is edited.
+pub(super) struct Draft {
+    pub(super) name: Name,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Draft {
+    pub(super) fn read(&self) -> Image<'_> {
+        Image { name: self.name, bytes: &self.bytes }
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        match self.name {
+            Name::Intset => Shape::SetOfInts,
+            Name::Listpack => Shape::SetInOrder,
+            Name::Hashtable => Shape::SetAsTable,
+        }
+    }
+
+    /// Adds a member that is not there, and says whether it had room. The name changes as it must; where there was no room, what
+    /// takes the draft's place finds the same name again.
+    pub(super) fn add(&mut self, member: Item<'_>, limits: &SetLimits) -> bool {
+        let image = self.read();
+        let name = image.name.with(member, image.len(), || image.longest(), limits);
+        if let (Name::Intset, Item::Int(n)) = (name, member) {
+            return self.add_int(n);
+        }
+        if member.len() > TEXT_BYTES_MAX {
+            return false;
+        }
+        self.rename(name);
+        let has_room = self.bytes.len() + items::item_bytes(member) <= IMAGE_BYTES_MAX;
+        if has_room {
+            items::append(&mut self.bytes, member);
+        }
+        has_room
+    }
+
+    fn add_int(&mut self, n: i64) -> bool {
+        let Err(index) = ints::find(&self.bytes, n) else { return true };
+        let has_room = ints::len_bytes_with(&self.bytes, n) <= IMAGE_BYTES_MAX;
+        if has_room {
+            ints::insert(&mut self.bytes, index, n);
+        }
+        has_room
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
+        match (self.name, member) {
+            (Name::Intset, Item::Int(n)) => {
+                let found = ints::find(&self.bytes, n);
+                found.map(|index| ints::remove(&mut self.bytes, index)).is_ok()
+            }
+            (Name::Intset, Item::Bytes(_)) => false,
+            _ => {
+                let found = items::find(&self.bytes, member);
+                found.map(|range| drop(self.bytes.drain(range))).is_some()
+            }
+        }
+    }
+
+    /// Becomes an "intset": all members are integers.
+    pub(super) fn sort(&mut self) {
+        let mut members = Draft { name: Name::Intset, bytes: Vec::new() };
+        let _ = self.read().visit(&mut |member| {
+            if let Item::Int(n) = member {
+                // Values of an image are never wider than its items were, but they share one width.
+                if let Err(index) = ints::find(&members.bytes, n) {
+                    ints::insert(&mut members.bytes, index, n);
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        *self = members;
+    }
+
+    /// Goes by another name from here on; never one that says less.
+    pub(super) fn rename(&mut self, name: Name) {
+        if self.name == Name::Intset && name != Name::Intset {
+            let values: Vec<i64> = ints::iter(&self.bytes).collect();
+            self.bytes.clear();
+            values.iter().for_each(|n| items::append(&mut self.bytes, Item::Int(*n)));
+        }
+        self.name = name;
+    }
+}

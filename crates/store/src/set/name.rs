@@ -1,0 +1,74 @@
+//! The name that Redis would give a set, by its content, its history and the thresholds. It says nothing about how the set is
+//! kept, but that an image goes by it: integers of an "intset" are sorted, whatever has another name keeps the order
+//! of insertion.
+//!
+//! ```text
+//! a first member    an integer, and set-max-intset-entries takes all that the command brings: intset
+//!                   otherwise, and set-max-listpack-entries takes all: listpack, else hashtable
+//! a command brings  more than the threshold of the present name: hashtable
+//! intset            + integer: hashtable beyond set-max-intset-entries members
+//!                   + text: listpack where that may be, else hashtable
+//! listpack          + any: hashtable beyond set-max-listpack-entries members or set-max-listpack-value bytes
+//! ```
+//!
+//! No removal changes a name. Asked of Redis 8.0.2.
+use crate::settings::SetLimits;
+use base::Item;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Intset,
+    Listpack,
+    Hashtable,
+}
+
+impl Name {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Name::Intset => "intset",
+            Name::Listpack => "listpack",
+            Name::Hashtable => "hashtable",
+        }
+    }
+
+    /// Of a set without members, to which `first` is about to be added by a command that brings `count`.
+    pub(super) fn of_new(first: Item<'_>, count: u64, limits: &SetLimits) -> Name {
+        if matches!(first, Item::Int(_)) && count <= limits.intset_entries {
+            Name::Intset
+        } else if count <= limits.listpack_entries {
+            Name::Listpack
+        } else {
+            Name::Hashtable
+        }
+    }
+
+    /// A command is about to bring `count` members.
+    pub(super) fn expecting(self, count: u64, limits: &SetLimits) -> Name {
+        match self {
+            Name::Intset if count > limits.intset_entries => Name::Hashtable,
+            Name::Listpack if count > limits.listpack_entries => Name::Hashtable,
+            same => same,
+        }
+    }
+
+    /// After `member` came to the `len` that there were. `longest` is asked where a text comes to integers: the length of the
+    /// longest as text.
+    #[inline]
+    pub(super) fn with(
+        self,
+        member: Item<'_>,
+        len: u64,
+        longest: impl FnOnce() -> usize,
+        limits: &SetLimits,
+    ) -> Name {
+        let fits = || len < limits.listpack_entries && member.len() as u64 <= limits.listpack_value_bytes;
+        match (self, member) {
+            (Name::Hashtable, _) => Name::Hashtable,
+            (Name::Intset, Item::Int(_)) if len < limits.intset_entries => Name::Intset,
+            (Name::Intset, Item::Int(_)) => Name::Hashtable,
+            (Name::Intset, _) if fits() && longest() as u64 <= limits.listpack_value_bytes => Name::Listpack,
+            (Name::Listpack, _) if fits() => Name::Listpack,
+            _ => Name::Hashtable,
+        }
+    }
+}

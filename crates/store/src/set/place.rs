@@ -1,0 +1,91 @@
+//! Where a walk over a set outside its entry stands, in one number that holds on while the set changes: SSCAN's cursor, and the place
+//! of the walk that moves data.
+//!
+//! ```text
+//! 0 .. 2^32            texts: a place in hash order; 0 is the beginning
+//! 14 * 2^46 .. 2^52    integers: a cell of them, in ascending order
+//! ```
+//!
+//! A cursor should be a number that clients keep exactly, also those that keep numbers as doubles: below 2^53. So integers are
+//! named as doubles name them, by their first 46 bits. A cell is one integer below 2^46, two below 2^47, and 131,072 near
+//! 2^63; a step always ends with a cell, because the next begins with one.
+
+const EXACT_BITS: u32 = 46;
+const ZERO: u64 = 1 << 51;
+const EXCESS_MAX: u64 = 63 - EXACT_BITS as u64;
+
+/// What a number means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Text(u32),
+    /// The least integer of a cell.
+    Int(i64),
+}
+
+impl Place {
+    pub(super) fn of(number: u64) -> Place {
+        match u32::try_from(number) {
+            Ok(place) => Place::Text(place),
+            Err(_) => Place::Int(first_of(number)),
+        }
+    }
+}
+
+/// The cell of an integer.
+pub(super) fn cell(value: i64) -> u64 {
+    if value >= 0 { ZERO + rank(value as u64) } else { ZERO - 1 - rank(!value as u64) }
+}
+
+/// Ascends with its argument, below 2^63.
+fn rank(magnitude: u64) -> u64 {
+    let excess = (u64::BITS - magnitude.leading_zeros()).saturating_sub(EXACT_BITS);
+    u64::from(excess) << EXACT_BITS | magnitude >> excess
+}
+
+/// The least integer of a cell, or of any number that a client makes up.
+fn first_of(cell: u64) -> i64 {
+    let (rank, is_negative) = if cell >= ZERO { (cell - ZERO, false) } else { (ZERO - 1 - cell, true) };
+    let (excess, top) = (rank >> EXACT_BITS, rank & ((1 << EXACT_BITS) - 1));
+    match (is_negative, excess > EXCESS_MAX) {
+        (false, true) => i64::MAX,
+        (true, true) => i64::MIN,
+        (false, false) => (top << excess) as i64,
+        (true, false) => !((((top + 1) << excess) - 1) as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    #[test]
+    fn cells_ascend_begin_with_their_first_and_fit_a_double() {
+        let mut random = Random::new(1);
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, 1 << 46, (1 << 46) - 1, -(1 << 46), i64::MAX];
+        let drawn = (0..20_000).map(|_| random.next_u64() as i64 >> random.below(64));
+        for value in ends.into_iter().chain(drawn) {
+            let cell = cell(value);
+            assert!((14 << 46..1 << 52).contains(&cell), "{value}: {cell}");
+            let first = first_of(cell);
+            assert!(first <= value && super::cell(first) == cell, "{value}: {first}");
+            assert!(
+                first == i64::MIN || super::cell(first - 1) == cell - 1 || first.unsigned_abs() > 1 << 45
+            );
+            assert!(first == i64::MIN || super::cell(first - 1) < cell, "{value}");
+            assert_eq!(Place::of(cell), Place::Int(first));
+            assert!(value.unsigned_abs() > 1 << 46 || first == value);
+        }
+        assert_eq!(Place::of(7), Place::Text(7));
+    }
+
+    #[test]
+    fn numbers_that_nobody_gave_out_are_some_place() {
+        let mut random = Random::new(2);
+        for _ in 0..10_000 {
+            Place::of(random.next_u64() >> random.below(64));
+        }
+        assert_eq!(Place::of(u64::MAX), Place::Int(i64::MAX));
+        assert_eq!(Place::of(1 << 32), Place::Int(i64::MIN));
+    }
+}

@@ -1,0 +1,161 @@
+//! A set, to read: the same questions of an image and of what lies outside.
+use super::{Image, Members, Name};
+use crate::entry::{Large, Meta};
+use crate::outside::Outside;
+use crate::{Key, View, WrongType};
+use base::Item;
+use base::hash::Seed;
+use base::random::Random;
+use std::ops::ControlFlow;
+
+#[derive(Clone, Copy)]
+pub struct Set<'v> {
+    pub(super) source: Source<'v>,
+    pub(super) seed: &'v Seed,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Source<'v> {
+    Image(Image<'v>),
+    Members(&'v Members),
+}
+
+/// A sample of fewer than this part of the members is drawn; a larger one is what a walk over all of them picks.
+const DRAWN_SHARE: u64 = 3;
+
+impl<'v> Set<'v> {
+    fn of(
+        meta: Meta,
+        payload: &'v [u8],
+        outside: Option<&'v Large>,
+        seed: &'v Seed,
+    ) -> Result<Set<'v>, WrongType> {
+        let source = match outside {
+            Some(Large::Set(members)) => Source::Members(members),
+            Some(_) => return Err(WrongType),
+            None => Source::Image(Image::of(meta.shape(), meta.value(payload)).ok_or(WrongType)?),
+        };
+        Ok(Set { source, seed })
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "no set in the keyspace is empty")]
+    pub fn len(&self) -> u64 {
+        match self.source {
+            Source::Image(image) => image.len(),
+            Source::Members(members) => members.len(),
+        }
+    }
+
+    #[inline]
+    pub fn contains(&self, member: &[u8]) -> bool {
+        self.has(Item::classify(member))
+    }
+
+    #[inline]
+    pub(super) fn has(&self, member: Item<'_>) -> bool {
+        match self.source {
+            Source::Image(image) => image.contains(member),
+            Source::Members(members) => members.contains(member, self.seed),
+        }
+    }
+
+    pub(super) fn name(&self) -> Name {
+        match self.source {
+            Source::Image(image) => image.name,
+            Source::Members(members) => members.name,
+        }
+    }
+
+    /// Every member until told to stop: of a small set in the order in which Redis answers them.
+    pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self.source {
+            Source::Image(image) => image.visit(visit),
+            Source::Members(members) => members.visit(self.seed, visit),
+        }
+    }
+
+    pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
+        let _ = self.visit(&mut |member| {
+            visit(member);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Visits some `count` members from a cursor on (any number; 0 is the beginning), or all of what Redis keeps in one block. Where
+    /// to go on, 0 at the end. A member that is there from the call with 0 to the one that answers 0 is visited.
+    pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
+        match self.source {
+            Source::Members(members) if members.name == Name::Hashtable => {
+                members.scan(self.seed, cursor, count, visit)
+            }
+            _ => {
+                self.for_each(visit);
+                0
+            }
+        }
+    }
+
+    /// Lends a member chosen uniformly.
+    pub fn random(&self, random: &mut Random, look: impl FnOnce(Item<'_>)) {
+        match self.source {
+            Source::Image(image) => look(image.nth(random.below(image.len()))),
+            Source::Members(members) => members.random(random, look),
+        }
+    }
+
+    /// Lends `count` different members, each choice of so many with the same chance; all, where there are no more.
+    pub fn sample(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>)) {
+        let len = self.len();
+        if count >= len {
+            return self.for_each(visit);
+        }
+        if count > len / DRAWN_SHARE {
+            return self.pick(count, random, visit);
+        }
+        let mut seen = base::hash::Set::<Vec<u8>>::default();
+        while (seen.len() as u64) < count {
+            self.random(random, |member| {
+                let mut text = Vec::with_capacity(member.len());
+                member.append_to(&mut text);
+                if seen.insert(text) {
+                    visit(member);
+                }
+            });
+        }
+    }
+
+    /// Goes over all members, taking each with the chance that is left to it.
+    fn pick(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>)) {
+        let (mut wanted, mut left) = (count, self.len());
+        let _ = self.visit(&mut |member| {
+            if random.below(left) < wanted {
+                visit(member);
+                wanted -= 1;
+            }
+            left -= 1;
+            if wanted == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+}
+
+impl<'k> View<'k> {
+    pub fn set(&mut self, key: &Key<'_>) -> Result<Option<Set<'_>>, WrongType> {
+        let seed = self.seed();
+        let found = self.look_used(key);
+        found.map(|found| Set::of(Meta(found.meta), found.inline, found.outside, seed)).transpose()
+    }
+
+    /// Several at once, None for each key that is missing.
+    pub fn sets(&mut self, keys: &[Key<'_>]) -> Result<Vec<Option<Set<'_>>>, WrongType> {
+        let mut are_there = Vec::with_capacity(keys.len());
+        for key in keys {
+            are_there.push(self.set(key)?.is_some());
+        }
+        let seed = self.seed();
+        let found = keys.iter().zip(are_there).map(|(key, is_there)| {
+            let found = self.peek(key).filter(|_| is_there);
+            found.map(|found| Set::of(Meta(found.meta), found.inline, found.outside, seed)).transpose()
+        });
+        found.collect()
+    }
+}
