@@ -29,15 +29,9 @@ pub const TEXT_BYTES_MAX: usize = INT_CODES as usize - 1;
 /// The code of an integer of one byte.
 const INT_CODES: u8 = 248;
 
-/// How many bytes hold `n` in two's complement.
-fn int_bytes(n: i64) -> usize {
-    crate::strings::int_len(n)
-}
-
 /// Images of integers.
 pub mod ints {
-    use super::int_bytes;
-    use crate::strings::read_int;
+    use crate::short_int::{int_len, read_int};
 
     fn width(image: &[u8]) -> usize {
         image.first().map_or(1, |width| usize::from(*width))
@@ -73,12 +67,12 @@ pub mod ints {
 
     /// How long the image is with one more member.
     pub fn len_bytes_with(image: &[u8], value: i64) -> usize {
-        1 + (len(image) + 1) * width(image).max(int_bytes(value))
+        1 + (len(image) + 1) * width(image).max(int_len(value))
     }
 
     /// Inserts a value that is not there, at `index`.
     pub fn insert(image: &mut Vec<u8>, index: usize, value: i64) {
-        let (old, new) = (width(image), width(image).max(int_bytes(value)));
+        let (old, new) = (width(image), width(image).max(int_len(value)));
         if image.is_empty() || new > old {
             widen(image, new);
         }
@@ -105,8 +99,8 @@ pub mod ints {
 
 /// Images of items.
 pub mod items {
-    use super::{INT_CODES, Item, Range, TEXT_BYTES_MAX, int_bytes};
-    use crate::strings::read_int;
+    use super::{INT_CODES, Item, Range, TEXT_BYTES_MAX};
+    use crate::short_int::{int_len, read_int};
 
     /// What follows a code.
     #[inline]
@@ -154,7 +148,7 @@ pub mod items {
             Item::Bytes(text) => (text.len() as u8, text),
             Item::Int(n) => {
                 int = n.to_le_bytes();
-                let len = int_bytes(n);
+                let len = int_len(n);
                 (INT_CODES + (len as u8 - 1), &int[..len])
             }
         };
@@ -173,7 +167,7 @@ pub mod items {
     pub fn item_bytes(member: Item<'_>) -> usize {
         1 + match member {
             Item::Bytes(text) => text.len(),
-            Item::Int(n) => int_bytes(n),
+            Item::Int(n) => int_len(n),
         }
     }
 
@@ -186,7 +180,7 @@ pub mod items {
                 image.extend_from_slice(text);
             }
             Item::Int(n) => {
-                let len = int_bytes(n);
+                let len = int_len(n);
                 image.push(INT_CODES + (len as u8 - 1));
                 image.extend_from_slice(&n.to_le_bytes()[..len]);
             }

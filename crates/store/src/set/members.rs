@@ -11,14 +11,14 @@ use base::random::Random;
 use base::text::i64_len;
 use pack::arena::Moves;
 use pack::int_set::IntSet;
-use pack::map::{Entry, Map};
+use pack::map::{self, Entry, Map};
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::ops::ControlFlow;
 
 #[derive(Clone)]
 pub(crate) struct Members {
     pub(super) ints: IntSet,
-    pub(super) texts: Map<()>,
+    pub(super) texts: Map<(), map::Members>,
     pub(super) name: Name,
 }
 
