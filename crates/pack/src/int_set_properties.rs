@@ -114,7 +114,7 @@ fn members_are_drawn_with_the_same_chance() {
     let mut random = Random::new(8);
     // Leaves of different fill: rising ones are full, the others half full.
     let rising = 0..2000_i64;
-    let set: IntSet = rising.chain((0..2000).map(|i| 1 << 40 | (i * 7919) % 2003)).collect();
+    let set: IntSet = rising.chain((0..2000).map(|i| (1 << 40) + (i * 7919) % 2003)).collect();
     let mut counts = std::collections::BTreeMap::new();
     for _ in 0..400_000 {
         *counts.entry(set.random(&mut random).expect("it has members")).or_insert(0_u32) += 1;

@@ -38,7 +38,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let options = KeyspaceOptions { shard_bits: 1, databases: 1, seed: Seed::new(seed, !seed) };
         let mut settings = Settings::default();
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             settings.set =
                 crate::SetLimits { intset_entries: 8, listpack_entries: 6, listpack_value_bytes: 10 };
         }
