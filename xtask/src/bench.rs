@@ -15,6 +15,7 @@
 //! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
 //! | `eviction [policy or trace ...]` | hit ratios at the same number of keys, against the peer's and exact LRU |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
+//! | `instructions [test ...]` | user instructions a request, by callgrind |
 //! | `hiccups` | how long the machine takes a processor away from a loop that only reads the clock |
 //!
 //! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
@@ -33,6 +34,7 @@ mod depth;
 mod eviction;
 mod expiry;
 mod hiccups;
+mod instructions;
 mod json;
 mod load;
 mod matrix;
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "eviction" => eviction::run(&options),
         "stalls" => stalls::run(&options),
         "hiccups" => hiccups::run(&options),
+        "instructions" => instructions::run(&options),
         other => Err(format!("bench: no benchmark is called '{other}'")),
     }
 }

@@ -29,6 +29,12 @@ impl Spec {
         Spec::named(&text)
     }
 
+    /// The same server as the child of another program, which watches it.
+    pub(crate) fn under(&self, program: &[&str]) -> Spec {
+        let command = program.iter().map(|word| word.to_string()).chain(self.command.iter().cloned());
+        Spec { name: self.name.clone(), command: command.collect() }
+    }
+
     /// redis-server, where the machine has it.
     pub(crate) fn installed_peer(threads: usize) -> Option<Spec> {
         let found = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
