@@ -1,9 +1,10 @@
-//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Three faces: [`map::Map`], ordered by
-//! hash, [`int_set::IntSet`], ordered by value, and [`seq::Seq`], ordered by rank. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
+//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Its faces: [`map::Map`], ordered by
+//! hash, [`int_set::IntSet`], ordered by value, [`seq::Seq`], ordered by rank, [`log::Log`] and [`records::Records`], ordered by id. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
 //! up. Knows no keys, expiry or commands.
 mod alloc;
 pub mod arena;
 mod block;
+mod cell;
 mod chain;
 pub mod classic;
 pub mod compressed;
@@ -17,12 +18,16 @@ pub mod int_set;
 mod ints;
 mod leaf;
 mod lengths;
+pub mod listpack;
+pub mod log;
 pub mod map;
 #[cfg(test)]
 mod model;
 mod node;
 mod order;
 pub mod pairs;
+pub mod records;
+mod rows;
 pub mod seq;
 pub mod set_image;
 mod shared;

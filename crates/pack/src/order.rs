@@ -5,6 +5,7 @@
 //! | [`ByHash`] | the least place it covers, `u32` | that of its first child | keyspace, hashes, sets |
 //! | [`ByValue`] | the least integer it covers, `i64` | that of its first child | sets of integers |
 //! | [`ByRank`] | the number of elements below it, `u64` | the sum | lists |
+//! | [`ById`] | the least id it covers, 128 bits | that of its first child | streams, what their consumers have yet to acknowledge |
 //!
 //! An order by (score, member) fits the same trait with marks of its own.
 
@@ -93,6 +94,54 @@ impl Order for ByValue {
     }
 
     fn joined(node: i64, _first: i64) -> i64 {
+        node
+    }
+}
+
+/// The name of a stream's entry: a time in milliseconds, and a number that tells entries of one millisecond apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    pub ms: u64,
+    pub seq: u64,
+}
+
+impl Id {
+    pub const MIN: Id = Id { ms: 0, seq: 0 };
+    pub const MAX: Id = Id { ms: u64::MAX, seq: u64::MAX };
+
+    /// The id right behind this one; None behind the last.
+    pub fn next(self) -> Option<Id> {
+        match self.seq.checked_add(1) {
+            Some(seq) => Some(Id { seq, ..self }),
+            None => Some(Id { ms: self.ms.checked_add(1)?, seq: 0 }),
+        }
+    }
+
+    /// The id right before this one; None before the first.
+    pub fn prev(self) -> Option<Id> {
+        match self.seq.checked_sub(1) {
+            Some(seq) => Some(Id { seq, ..self }),
+            None => Some(Id { ms: self.ms.checked_sub(1)?, seq: u64::MAX }),
+        }
+    }
+}
+
+/// Children cover ranges of ids: each from its mark to the next one's. As by hash, nobody looks at the first child's mark.
+pub(crate) struct ById;
+
+impl Order for ById {
+    type Mark = Id;
+    const NONE: Id = Id::MIN;
+
+    fn fold(marks: &[Id]) -> Id {
+        marks[0]
+    }
+
+    fn moved(parent: Id, _old: Id, _new: Id) -> Id {
+        parent
+    }
+
+    fn joined(node: Id, _first: Id) -> Id {
         node
     }
 }

@@ -36,6 +36,10 @@ pub struct Stats {
     pub strings: Kind,
     pub ints: Kind,
     pub compressed: Kind,
+    /// Entries of streams.
+    pub rows: Kind,
+    /// What consumers of streams have yet to acknowledge.
+    pub records: Kind,
     /// What the compressed leaves would take when opened.
     pub compressed_raw_bytes: u64,
     /// Values outside leaves (behind a pointer).
@@ -51,6 +55,8 @@ impl Stats {
         self.strings.merge(&other.strings);
         self.ints.merge(&other.ints);
         self.compressed.merge(&other.compressed);
+        self.rows.merge(&other.rows);
+        self.records.merge(&other.records);
         self.compressed_raw_bytes += other.compressed_raw_bytes;
         self.outside.merge(&other.outside);
         self.height = self.height.max(other.height);
@@ -58,7 +64,16 @@ impl Stats {
 
     /// Everything allocated by the tree and its outside values' bodies.
     pub fn allocated_bytes(&self) -> u64 {
-        let kinds = [&self.inner, &self.tagged, &self.strings, &self.ints, &self.compressed, &self.outside];
+        let kinds = [
+            &self.inner,
+            &self.tagged,
+            &self.strings,
+            &self.ints,
+            &self.compressed,
+            &self.rows,
+            &self.records,
+            &self.outside,
+        ];
         kinds.iter().map(|kind| kind.allocated_bytes).sum()
     }
 }

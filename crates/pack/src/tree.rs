@@ -9,7 +9,7 @@
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
 use crate::arena::Moves;
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
-use crate::order::{ByHash, ByRank, ByValue, Order, OrderRange};
+use crate::order::{ByHash, ById, ByRank, ByValue, Id, Order, OrderRange};
 use base::random::Random;
 use std::mem::MaybeUninit;
 
@@ -571,6 +571,22 @@ impl<L: Leaf> Tree<ByValue, L> {
 #[inline]
 fn child_of_value(marks: &[i64], value: i64) -> usize {
     marks[1..].partition_point(|mark| *mark <= value)
+}
+
+impl<L: Leaf> Tree<ById, L> {
+    /// The leaf that covers `id`. None in a tree without leaves.
+    pub(crate) fn seek(&self, id: Id) -> Option<Path> {
+        let mut path = self.first()?;
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = inner.marks()[1..].partition_point(|mark| *mark <= id);
+            path.slots[level] = slot as u8;
+            node = &inner.children()[slot];
+        }
+        Some(path)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,216 @@
+//! Logs against their naive twin: seeded streams of edits, with limits that change and clones that are held.
+use super::*;
+use base::Item;
+use base::random::Random;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+type Twin = BTreeMap<Id, Fields>;
+
+impl Pairs for Fields {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn name(&self, index: usize) -> &[u8] {
+        &self[index].0
+    }
+    fn value(&self, index: usize) -> Item<'_> {
+        Item::classify(&self[index].1)
+    }
+    fn text_bytes(&self) -> usize {
+        self.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+fn fields(row: &Row<'_>) -> Fields {
+    let mut all = Vec::new();
+    row.for_each(&mut |name, value| {
+        let mut text = Vec::new();
+        value.append_to(&mut text);
+        all.push((name.to_vec(), text));
+    });
+    assert_eq!(all.len(), row.fields());
+    all
+}
+
+fn collect(log: &Log, from: Id, direction: Direction, count: usize) -> Vec<(Id, Fields)> {
+    let mut all = Vec::new();
+    log.visit(from, direction, &mut |row| {
+        all.push((row.id, fields(row)));
+        if all.len() == count { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    all
+}
+
+fn check(log: &Log, twin: &Twin) {
+    assert_eq!(log.len(), twin.len() as u64);
+    let owned = |(id, fields): (&Id, &Fields)| (*id, fields.clone());
+    assert!(collect(log, Id::MIN, Direction::Up, 0).into_iter().eq(twin.iter().map(owned)));
+    assert!(collect(log, Id::MAX, Direction::Down, 0).into_iter().eq(twin.iter().rev().map(owned)));
+    assert_eq!(log.first_id(), twin.keys().next().copied());
+    assert_eq!(log.last_id(), twin.keys().next_back().copied());
+    let stats = log.stats();
+    assert_eq!(stats.rows.entries, log.len());
+    let mut bases = Vec::new();
+    log.for_each_base(&mut |base| bases.push(base));
+    assert!(bases.is_sorted() && bases.len() as u64 == stats.rows.nodes);
+}
+
+struct Run {
+    random: Random,
+    log: Log,
+    twin: Twin,
+    limits: Limits,
+    last: Id,
+    shapes: u64,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut random = Random::new(seed);
+        let limits = Limits {
+            bytes: [0, 200, 1000, 4096, 20_000][random.below(5) as usize],
+            entries: [0, 1, 7, 100, 300][random.below(5) as usize],
+        };
+        let shapes = 1 + random.below(20);
+        Run { random, log: Log::new(), twin: Twin::new(), limits, last: Id::MIN, shapes }
+    }
+
+    fn append(&mut self) {
+        let ms = self.last.ms + [0, 0, 1, 3, 1000, 1 << 40][self.random.below(6) as usize];
+        let seq = if ms == self.last.ms {
+            self.last.seq + 1 + self.random.below(300)
+        } else {
+            self.random.below(2)
+        };
+        self.last = Id { ms, seq };
+        let fields = self.fields();
+        self.log.append(self.last, &fields, &self.limits);
+        self.twin.insert(self.last, fields);
+    }
+
+    fn fields(&mut self) -> Fields {
+        let shape = self.random.below(self.shapes);
+        (0..1 + shape % 5)
+            .map(|index| {
+                let value = match self.random.below(6) {
+                    0 => vec![b'v'; self.random.below(300) as usize],
+                    1 => (self.random.next_u64() as i64 >> self.random.below(64)).to_string().into_bytes(),
+                    _ => self.random.below(1000).to_string().into_bytes(),
+                };
+                (format!("field{index}:{shape}").into_bytes(), value)
+            })
+            .collect()
+    }
+
+    /// An id that is there, mostly.
+    fn any_id(&mut self) -> Id {
+        let id = Id { ms: self.random.below(self.last.ms + 2), seq: self.random.below(3) };
+        self.twin.range(id..).next().map_or(id, |(id, _)| *id)
+    }
+
+    fn edit(&mut self) {
+        match self.random.below(12) {
+            0..=6 => (0..self.random.below(20)).for_each(|_| self.append()),
+            7..=9 => {
+                let id = self.any_id();
+                assert_eq!(self.log.contains(id), self.twin.contains_key(&id));
+                assert_eq!(self.log.remove(id), self.twin.remove(&id).is_some());
+            }
+            10 => self.trim(),
+            _ => {
+                let id = self.any_id();
+                let up = collect(&self.log, id, Direction::Up, 5);
+                assert!(up.iter().map(|(id, _)| *id).eq(self.twin.range(id..).take(5).map(|(id, _)| *id)));
+                let down = collect(&self.log, id, Direction::Down, 5);
+                assert!(
+                    down.iter().map(|(id, _)| *id).eq(self
+                        .twin
+                        .range(..=id)
+                        .rev()
+                        .take(5)
+                        .map(|(id, _)| *id))
+                );
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        let max = self.twin.len() as u64 * 9 / 10;
+        let id = self.any_id();
+        let trim = if self.random.below(2) == 0 { Trim::MaxLen(max) } else { Trim::MinId(id) };
+        let stays = |(index, other): (usize, &Id)| match trim {
+            Trim::MaxLen(max) => self.twin.len() as u64 - index as u64 <= max,
+            Trim::MinId(id) => *other >= id,
+        };
+        let goes = self.twin.keys().enumerate().take_while(|key| !stays(*key)).count() as u64;
+        let precision = match self.random.below(3) {
+            0 => Precision::Exact,
+            1 => Precision::Leaves { entries_max: 10 },
+            _ => Precision::Leaves { entries_max: u64::MAX },
+        };
+        let gone = self.log.trim(trim, precision);
+        match precision {
+            Precision::Exact => assert_eq!(gone, goes),
+            Precision::Leaves { entries_max } => assert!(gone <= goes.min(entries_max)),
+        }
+        (0..gone).for_each(|_| drop(self.twin.pop_first()));
+    }
+}
+
+fn run(seed: u64) {
+    let mut run = Run::new(seed);
+    let mut held = (run.log.clone(), run.twin.clone());
+    for step in 0..300 {
+        run.edit();
+        if step % 30 == 0 {
+            check(&run.log, &run.twin);
+            check(&held.0, &held.1);
+        }
+        if step % 70 == 0 {
+            held = (run.log.clone(), run.twin.clone());
+        }
+    }
+    check(&run.log, &run.twin);
+    check(&held.0, &held.1);
+}
+
+#[test]
+fn a_log_holds_what_an_ordered_map_holds() {
+    for seed in 0..200 {
+        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+            eprintln!("seed {seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// `count` entries of one field with a text of `len` bytes.
+fn uniform(count: u64, len: usize, limits: &Limits) -> Log {
+    let mut log = Log::new();
+    let fields = vec![(b"f".to_vec(), vec![b'v'; len])];
+    (1..=count).for_each(|ms| log.append(Id { ms, seq: 0 }, &fields, limits));
+    log
+}
+
+#[test]
+fn leaves_end_where_the_nodes_of_redis_do() {
+    let limits = Limits { bytes: 4096, entries: 100 };
+    assert_eq!(uniform(1000, 5, &limits).stats().rows.nodes, 10);
+    let mut bases = Vec::new();
+    uniform(100, 200, &limits).for_each_base(&mut |base| bases.push(base.ms));
+    assert_eq!(bases, [1, 20, 39, 58, 77, 96]);
+}
+
+#[test]
+fn entries_taken_off_the_front_one_by_one_leave_nothing_behind() {
+    let limits = Limits { bytes: 4096, entries: 100 };
+    let mut log = uniform(10_000, 30, &limits);
+    for max in (0..10_000).rev() {
+        assert_eq!(log.trim(Trim::MaxLen(max), Precision::Exact), 1);
+        let stats = if max % 50 == 0 { log.stats() } else { continue };
+        assert!(stats.rows.allocated_bytes < 5000 + log.len() * 60, "{} entries: {stats:?}", log.len());
+    }
+    assert!(log.is_empty() && log.stats().rows.nodes == 0);
+}
