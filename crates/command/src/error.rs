@@ -168,6 +168,19 @@ impl Error {
         fixed("ERR LIMIT can't be negative")
     }
 
+    // Streams.
+
+    pub fn invalid_stream_id() -> Error {
+        fixed("ERR Invalid stream ID specified as stream command argument")
+    }
+    /// A subcommand whose further arguments make no sense; `container` in upper case.
+    pub fn unknown_subcommand(subcommand: &[u8], container: &str) -> Error {
+        Error(Cow::Owned(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try {container} HELP.",
+            lossy(subcommand)
+        )))
+    }
+
     // The keyspace.
 
     pub fn weight_not_a_double() -> Error {

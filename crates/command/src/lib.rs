@@ -18,6 +18,7 @@ pub mod bits;
 pub mod keys;
 pub mod list;
 pub mod set;
+pub mod stream;
 pub mod string;
 
 pub use call::{Call, WholeCall};
@@ -28,4 +29,4 @@ pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, Ke
 
 /// The tables of all data families; the server adds its own.
 pub const FAMILIES: &[&[&Command<DataRun>]] =
-    &[string::COMMANDS, bits::COMMANDS, list::COMMANDS, set::COMMANDS, keys::COMMANDS];
+    &[string::COMMANDS, bits::COMMANDS, list::COMMANDS, set::COMMANDS, stream::COMMANDS, keys::COMMANDS];

@@ -10,7 +10,7 @@
 //!           Bytes*: the bytes
 //!           List*:  an image (`pack::seq::image`)
 //!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
-//!           Long, Tree, SetOutside: nothing; the value lies outside, behind the entry's pointer
+//!           Long, Tree, SetOutside, Stream: nothing; the value lies outside, behind the entry's pointer
 //! ```
 //!
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
@@ -20,6 +20,7 @@
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
 use crate::outside::Outside;
 use crate::set::{Image, Members};
+use crate::stream::Stream;
 use crate::tree::Tree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
@@ -38,6 +39,7 @@ pub(crate) enum Large {
     Str(Vec<u8>),
     List(Tree),
     Set(Members),
+    Stream(Box<Stream>),
 }
 /// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
 const _: () = assert!(size_of::<Large>() <= 80);
@@ -72,10 +74,12 @@ pub(crate) enum Shape {
     SetAsTable = 15,
     /// A set outside.
     SetOutside = 16,
+    /// A stream, which is always outside.
+    Stream = 22,
 }
 
 impl Shape {
-    const ALL: [Shape; 13] = [
+    const ALL: [Shape; 14] = [
         Shape::Int,
         Shape::IntText,
         Shape::IntRaw,
@@ -89,6 +93,7 @@ impl Shape {
         Shape::SetInOrder,
         Shape::SetAsTable,
         Shape::SetOutside,
+        Shape::Stream,
     ];
 
     /// By number, which five bits hold; types have ranges of them.
@@ -106,13 +111,14 @@ impl Shape {
         match self as u8 {
             ..=5 => Kind::String,
             6..=8 => Kind::List,
-            _ => Kind::Set,
+            13..=17 => Kind::Set,
+            _ => Kind::Stream,
         }
     }
 
     /// Whether the value lies behind the entry's pointer.
     pub(crate) fn is_outside(self) -> bool {
-        matches!(self, Shape::Long | Shape::Tree | Shape::SetOutside)
+        matches!(self, Shape::Long | Shape::Tree | Shape::SetOutside | Shape::Stream)
     }
 }
 
@@ -281,7 +287,7 @@ pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &
         shape @ (Shape::SetOfInts | Shape::SetInOrder | Shape::SetAsTable) => {
             Image::of(shape, &[]).map_or("hashtable", |image| image.name.text())
         }
-        Shape::Tree | Shape::SetOutside => {
+        Shape::Tree | Shape::SetOutside | Shape::Stream => {
             outside.and_then(Large::collection).map_or("quicklist", Outside::encoding)
         }
     }

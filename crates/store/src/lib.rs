@@ -7,7 +7,7 @@
 //! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `entry.rs` | the bytes of a keyspace entry |
-//! | `string.rs`, `list.rs` | one value API a type |
+//! | `string.rs`, `list.rs`, `stream/` | one value API a type |
 //! | `site.rs` | the place of a collection's entry while it is edited |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `tree.rs` | a list outside its entry |
@@ -47,6 +47,7 @@ mod set;
 mod settings;
 mod shard;
 mod site;
+mod stream;
 mod string;
 mod tree;
 mod uses;
@@ -62,10 +63,14 @@ pub use evict::{Catch, Eviction, Hunter, Policy};
 pub use info::KeyInfo;
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
+pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};
 pub use pack::seq::{Codec, End, Fill};
 pub use relocate::{Mover, MoverStats, StepLimits};
 pub use set::{Merge, NewSet, Set, SetMut};
 pub use settings::{SetLimits, Settings};
+pub use stream::{
+    Acknowledgment, Consumer, ConsumerId, Fate, Group, Id, Member, Pending, References, Stream, StreamMut,
+};
 pub use string::{AddError, Expiry, Form, Growth, LookUp};
 pub use uses::Usage;
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};

@@ -1,6 +1,7 @@
 //! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
 //! A view borrows it for one command, so no command sees two versions.
 use crate::Eviction;
+use pack::log;
 use pack::seq::{Codec, Fill, Limits};
 
 /// Only what changes how data is kept or how large it may be; the rest of the configuration is the server's.
@@ -8,6 +9,7 @@ use pack::seq::{Codec, Fill, Limits};
 pub struct Settings {
     pub list: Limits,
     pub set: SetLimits,
+    pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
@@ -27,6 +29,7 @@ impl Default for Settings {
         Settings {
             list: Limits { fill: Fill::Bytes(8192), depth: 0, codec: Codec::Lzf },
             set: SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 },
+            stream: log::Limits { bytes: 4096, entries: 100 },
             proto_max_bulk_len_bytes: 512 << 20,
             lazyfree_user_del: false,
             lazyfree_user_flush: false,

@@ -51,6 +51,7 @@ pub enum Kind {
     String,
     List,
     Set,
+    Stream,
 }
 impl Kind {
     /// TYPE's word.
@@ -59,6 +60,7 @@ impl Kind {
             Kind::String => "string",
             Kind::List => "list",
             Kind::Set => "set",
+            Kind::Stream => "stream",
         }
     }
 }

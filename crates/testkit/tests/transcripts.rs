@@ -16,7 +16,7 @@ use testkit::transcript::{Mismatch, Peer, Version};
 static HEAP: pack::counted::Counted<std::alloc::System> = pack::counted::Counted(std::alloc::System);
 
 /// Families whose commands need no server around them.
-const DATA_FAMILIES: [&str; 5] = ["bits", "keys", "list", "set", "string"];
+const DATA_FAMILIES: [&str; 6] = ["bits", "keys", "list", "set", "stream", "string"];
 
 fn scripts() -> Vec<Script> {
     load(&transcripts_folder()).expect("transcripts can be read")

@@ -144,6 +144,8 @@ fn reply_layout(reply: &mut Reply, info: &KeyInfo) {
         ("strings", &stats.strings),
         ("ints", &stats.ints),
         ("compressed", &stats.compressed),
+        ("rows", &stats.rows),
+        ("records", &stats.records),
         ("outside", &stats.outside),
     ];
     reply.map(9);

@@ -48,7 +48,7 @@ pub const COMMANDS: &[&Command] = checked(&[
 ]);
 
 /// A container's HELP: its usage line, then each subcommand with what it does.
-fn reply_help(call: &mut WholeCall<'_>, container: &str, subcommands: &[(&str, &str)]) -> Done {
+pub(crate) fn reply_help(call: &mut WholeCall<'_>, container: &str, subcommands: &[(&str, &str)]) -> Done {
     call.reply.array(subcommands.len() * 2 + 3);
     call.reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
     for (usage, meaning) in subcommands {

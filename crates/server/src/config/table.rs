@@ -478,6 +478,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         default_doc: None,
     },
     row(
+        "stream-node-max-bytes",
+        Anytime,
+        field!(memory 0, store.stream.bytes),
+        "A leaf of a stream holds so many bytes, counted as Redis would keep them; 0 leaves it to the entries.",
+    ),
+    row(
+        "stream-node-max-entries",
+        Anytime,
+        field!(int 0, i64::MAX, store.stream.entries as u64),
+        "A leaf of a stream holds so many entries; 0 leaves it to the bytes.",
+    ),
+    row(
         "supervised",
         AtStart,
         field!(word SUPERVISED, &["upstart", "systemd", "auto", "no"], supervised),

@@ -5,7 +5,8 @@
 //! xor(d, text) = d ^ SHA1(text)        for what has no order
 //! mix(d, text) = SHA1(xor(d, text))    for what has
 //!
-//! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of a set;
+//! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of a set; of a
+//!          stream mix each entry's id as `ms.seq`, then its fields and values;
 //!          xor "!!expire!!" if the key has a deadline
 //! data set for each database that is not empty: mix its number, 32 bits big endian;
 //!          xor each key's digest, which begins with zeros: mix the key, go on with its value
@@ -15,7 +16,7 @@ use base::Millis;
 use base::sha1::sha1;
 use command::Done;
 use std::ops::ControlFlow;
-use store::{Deadline, End, Key, Keyspace, Kind, Settings, View};
+use store::{Deadline, Direction, End, Id, Key, Keyspace, Kind, Settings, View};
 
 #[derive(Clone, Copy, Default)]
 struct Digest([u8; 20]);
@@ -41,12 +42,14 @@ impl Digest {
             Kind::String => 0,
             Kind::List => 1,
             Kind::Set => 2,
+            Kind::Stream => 6,
         };
         self.mix(&type_number.to_be_bytes());
         match kind {
             Kind::String => self.add_string(view, key),
             Kind::List => self.add_list(view, key),
             Kind::Set => self.add_set(view, key),
+            Kind::Stream => self.add_stream(view, key),
         }
         if deadline != Deadline::Never {
             self.xor(b"!!expire!!");
@@ -79,6 +82,22 @@ impl Digest {
             text.clear();
             member.append_to(&mut text);
             self.xor(&text);
+        });
+    }
+
+    /// Groups do not count.
+    fn add_stream(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        let Ok(Some(stream)) = view.stream(key) else { return };
+        let mut text = Vec::new();
+        stream.visit(Id::MIN, Direction::Up, &mut |row| {
+            self.mix(format!("{}.{}", row.id.ms, row.id.seq).as_bytes());
+            row.for_each(&mut |name, value| {
+                self.mix(name);
+                text.clear();
+                value.append_to(&mut text);
+                self.mix(&text);
+            });
+            ControlFlow::Continue(())
         });
     }
 }

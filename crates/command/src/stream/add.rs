@@ -1,0 +1,187 @@
+//! XADD. On the path of every request: nothing is allocated here but a leaf now and then.
+//!
+//! Ids only rise. A client may give one, or the millisecond alone (`5-*`), or leave it to the server (`*`): the time that it is, or where the clock
+//! stands behind the last id the one that follows it.
+use super::id::{self, NewId};
+use super::trim::Options;
+use crate::argument::is_word;
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::{Item, Millis};
+use resp::Args;
+use store::{Id, Pairs, Stream};
+
+pub(super) const XADD: Command = Command {
+    name: "XADD",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))
+        .note("UPDATE instead of INSERT because of the optional trimming feature")],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Adds an entry to a stream; creates the key where it is missing.",
+        complexity: "O(1), and O(N) for N entries that trimming removes.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::word("nomkstream", "NOMKSTREAM").optional().since("6.2.0"),
+            Arg::one_of(
+                "condition",
+                &[
+                    Arg::word("keepref", "KEEPREF"),
+                    Arg::word("delref", "DELREF"),
+                    Arg::word("acked", "ACKED"),
+                ],
+            )
+            .optional()
+            .since("8.2.0"),
+            Arg::block(
+                "trim",
+                &[
+                    Arg::one_of(
+                        "strategy",
+                        &[Arg::word("maxlen", "MAXLEN"), Arg::word("minid", "MINID").since("6.2.0")],
+                    ),
+                    Arg::one_of("operator", &[Arg::word("equal", "="), Arg::word("approximately", "~")])
+                        .optional(),
+                    Arg::str("threshold"),
+                    Arg::int("count").after("LIMIT").optional().since("6.2.0"),
+                ],
+            )
+            .optional(),
+            Arg::one_of("id-selector", &[Arg::word("auto-id", "*"), Arg::str("id")]),
+            Arg::block("data", &[Arg::str("field"), Arg::str("value")]).many(),
+        ],
+        history: &[
+            ("6.2.0", "Takes `NOMKSTREAM`, `MINID` and `LIMIT`."),
+            ("7.0.0", "Takes ids of which only the milliseconds are given."),
+        ],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(xadd),
+};
+
+/// The field and value arguments, from `first` on.
+struct Fields<'a> {
+    args: Args<'a>,
+    first: usize,
+}
+
+impl Pairs for Fields<'_> {
+    #[inline]
+    fn count(&self) -> usize {
+        (self.args.len() - self.first) / 2
+    }
+    #[inline]
+    fn name(&self, index: usize) -> &[u8] {
+        self.args.at(self.first + 2 * index)
+    }
+    #[inline]
+    fn value(&self, index: usize) -> Item<'_> {
+        Item::classify(self.args.at(self.first + 2 * index + 1))
+    }
+    #[inline]
+    fn text_bytes(&self) -> usize {
+        self.args.iter_from(self.first).map(<[u8]>::len).sum()
+    }
+}
+
+/// What stands before the fields.
+struct Request {
+    options: Options,
+    creates: bool,
+    id: NewId,
+    /// Of the first field.
+    fields_at: usize,
+}
+
+fn request(args: &Args<'_>) -> Result<Request, Error> {
+    let (mut options, mut creates, mut index) = (Options::default(), true, 2);
+    let mut id = None;
+    while index < args.len() {
+        let word = args.at(index);
+        if word == b"*" {
+            id = Some(NewId::Auto);
+            break;
+        }
+        if let Some(taken) = options.read(args, index)? {
+            index += taken;
+        } else if is_word(word, "NOMKSTREAM") {
+            creates = false;
+            index += 1;
+        } else {
+            id = Some(id::new(word)?);
+            break;
+        }
+    }
+    options.check()?;
+    options.check_limit()?;
+    let fields_at = index + 1;
+    let fields = args.len().saturating_sub(fields_at);
+    match id {
+        Some(NewId::Given(Id::MIN)) if fields >= 2 && fields % 2 == 0 => {
+            Err(Error::custom("ERR The ID specified in XADD must be greater than 0-0"))
+        }
+        Some(id) if fields >= 2 && fields % 2 == 0 => Ok(Request { options, creates, id, fields_at }),
+        _ => Err(Error::wrong_arity("xadd")),
+    }
+}
+
+fn xadd(call: &mut Call<'_, '_>) -> Done {
+    let request = request(&call.args)?;
+    let fields = Fields { args: call.args, first: request.fields_at };
+    let (key, now, settings) = (call.key(0), call.view.now(), call.view.settings());
+    let mut stream = if request.creates {
+        call.view.stream_or_new(&key)?
+    } else {
+        match call.view.stream_mut(&key)? {
+            Some(stream) => stream,
+            None => {
+                call.reply.null();
+                return Ok(());
+            }
+        }
+    };
+    let id = match next_id(&stream, request.id, now) {
+        Ok(id) => id,
+        Err(error) => {
+            if stream.is_new() {
+                stream.give_up();
+            }
+            return Err(error);
+        }
+    };
+    stream.add(id, &fields, &settings.stream);
+    if request.options.wants_trimming() {
+        request.options.apply(&mut stream, settings);
+    }
+    drop(stream);
+    id::reply(call.reply, id);
+    call.view.dirty(1);
+    Ok(())
+}
+
+/// The id that the entry gets.
+#[inline]
+fn next_id(stream: &Stream, id: NewId, now: Millis) -> Result<Id, Error> {
+    let last = stream.last_id();
+    let Some(following) = last.next() else {
+        return Err(Error::custom(
+            "ERR The stream has exhausted the last possible ID, unable to add more items",
+        ));
+    };
+    let now_ms = now.0.max(0) as u64;
+    let id = match id {
+        NewId::Auto if now_ms > last.ms => Id { ms: now_ms, seq: 0 },
+        NewId::Auto => following,
+        NewId::InMs(ms) if ms == last.ms && last.seq < u64::MAX => following,
+        NewId::InMs(ms) => Id { ms, seq: 0 },
+        NewId::Given(id) => id,
+    };
+    if id > last {
+        return Ok(id);
+    }
+    Err(Error::custom("ERR The ID specified in XADD is equal or smaller than the target stream top item"))
+}

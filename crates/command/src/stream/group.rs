@@ -1,0 +1,290 @@
+//! XGROUP: groups and their consumers come and go.
+use super::{id, no_group_of_key};
+use crate::argument::{int, is_word};
+use crate::keys::reply_help;
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
+    WholeCall,
+};
+use store::{Id, StreamMut};
+
+pub(super) const XGROUP: Command = Command {
+    name: "XGROUP",
+    arity: Arity::AtLeast(2),
+    flags: Flags::NONE,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Holds the commands that manage groups of consumers.",
+        complexity: "See each subcommand.",
+        ..Doc::NEW
+    },
+    subcommands: &[
+        &XGROUP_DELCONSUMER,
+        &XGROUP_CREATECONSUMER,
+        &XGROUP_CREATE,
+        &XGROUP_SETID,
+        &XGROUP_HELP,
+        &XGROUP_DESTROY,
+    ],
+    run: DataRun::Container,
+};
+
+const XGROUP_CREATE: Command = Command {
+    name: "CREATE",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(2, Access::RW.or(Access::INSERT))],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Creates a group of consumers.",
+        complexity: "O(log G) where G is the number of groups.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::str("group"),
+            Arg::one_of("id-selector", &[Arg::str("id"), Arg::word("new-id", "$")]),
+            Arg::word("mkstream", "MKSTREAM").optional(),
+            Arg::int("entriesread").after("ENTRIESREAD").optional().shown_as("entries-read"),
+        ],
+        history: &[("7.0.0", "Takes `ENTRIESREAD`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(create),
+};
+
+const XGROUP_CREATECONSUMER: Command = Command {
+    name: "CREATECONSUMER",
+    arity: Arity::Exactly(5),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(2, Access::RW.or(Access::INSERT))],
+    doc: Doc {
+        group: Group::Stream,
+        since: "6.2.0",
+        summary: "Creates a consumer in a group.",
+        complexity: "O(log C) where C is the number of consumers.",
+        args: &[Arg::key("key", 0), Arg::str("group"), Arg::str("consumer")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(createconsumer),
+};
+
+const XGROUP_DELCONSUMER: Command = Command {
+    name: "DELCONSUMER",
+    arity: Arity::Exactly(5),
+    flags: Flags::WRITE,
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(2, Access::RW.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Removes a consumer from a group, and what it holds.",
+        complexity: "O(N log P) where N is what the consumer holds and P what is pending in the group.",
+        args: &[Arg::key("key", 0), Arg::str("group"), Arg::str("consumer")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(delconsumer),
+};
+
+const XGROUP_DESTROY: Command = Command {
+    name: "DESTROY",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE,
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(2, Access::RW.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Removes a group of consumers.",
+        complexity: "O(N) where N is what is pending in the group.",
+        args: &[Arg::key("key", 0), Arg::str("group")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(destroy),
+};
+
+const XGROUP_HELP: Command = Command {
+    name: "HELP",
+    arity: Arity::Exactly(2),
+    flags: Flags::LOADING.or(Flags::STALE),
+    acl: Acl::STREAM,
+    keys: &[],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Lists the subcommands.",
+        complexity: "O(1)",
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Whole(Scope::Shared, help),
+};
+
+const XGROUP_SETID: Command = Command {
+    name: "SETID",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE,
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(2, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Sets the id behind which a group reads on.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("key", 0),
+            Arg::str("group"),
+            Arg::one_of("id-selector", &[Arg::str("id"), Arg::word("new-id", "$")]),
+            Arg::int("entriesread").after("ENTRIESREAD").optional().shown_as("entries-read"),
+        ],
+        history: &[("7.0.0", "Takes `ENTRIESREAD`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(setid),
+};
+
+/// Without the key nothing but CREATE with MKSTREAM works.
+fn key_missing() -> Error {
+    Error::custom(
+        "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM \
+         option to create an empty stream automatically.",
+    )
+}
+
+/// What may follow the id.
+#[derive(Default)]
+struct Options {
+    creates_key: bool,
+    entries_read: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subcommand {
+    Create,
+    SetId,
+}
+
+fn options(call: &Call<'_, '_>, subcommand: Subcommand) -> Result<Options, Error> {
+    let (mut options, mut index) = (Options::default(), 5);
+    while index < call.args.len() {
+        let word = call.args.at(index);
+        if subcommand == Subcommand::Create && is_word(word, "MKSTREAM") {
+            options.creates_key = true;
+            index += 1;
+        } else if is_word(word, "ENTRIESREAD") && index + 1 < call.args.len() {
+            options.entries_read = match int(call.args.at(index + 1))? {
+                -1 => None,
+                n => Some(
+                    u64::try_from(n)
+                        .map_err(|_| Error::custom("ERR value for ENTRIESREAD must be positive or -1"))?,
+                ),
+            };
+            index += 2;
+        } else {
+            return Err(Error::unknown_subcommand(call.args.at(1), "XGROUP"));
+        }
+    }
+    Ok(options)
+}
+
+/// `$` is the last id.
+fn progress(text: &[u8], last: Id) -> Result<Id, Error> {
+    if text == b"$" { Ok(last) } else { id::strict(text, 0) }
+}
+
+fn create(call: &mut Call<'_, '_>) -> Done {
+    let options = options(call, Subcommand::Create)?;
+    let (key, name) = (call.key(0), call.args.at(3));
+    let stream = call.view.stream(&key)?;
+    if stream.is_none() && !options.creates_key {
+        return Err(key_missing());
+    }
+    let last = stream.map_or(Id::MIN, store::Stream::last_id);
+    let id = progress(call.args.at(4), last)?;
+    if !call.view.stream_or_new(&key)?.create_group(name, id, options.entries_read) {
+        return Err(Error::custom("BUSYGROUP Consumer Group name already exists"));
+    }
+    call.view.dirty(1);
+    call.reply.ok();
+    Ok(())
+}
+
+/// The stream of a group that exists.
+fn existing<'v>(call: &'v mut Call<'_, '_>) -> Result<StreamMut<'v>, Error> {
+    let (key, name) = (call.key(0), call.args.at(3));
+    let stream = call.view.stream_mut(&key)?.ok_or_else(key_missing)?;
+    if stream.group(name).is_none() {
+        return Err(no_group_of_key(key.bytes(), name));
+    }
+    Ok(stream)
+}
+
+fn setid(call: &mut Call<'_, '_>) -> Done {
+    let options = options(call, Subcommand::SetId)?;
+    let (name, text) = (call.args.at(3), call.args.at(4));
+    let mut stream = existing(call)?;
+    let id = progress(text, stream.last_id())?;
+    if let Some(group) = stream.group_mut(name) {
+        group.set_progress(id, options.entries_read);
+    }
+    drop(stream);
+    call.view.dirty(1);
+    call.reply.ok();
+    Ok(())
+}
+
+fn destroy(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let mut stream = call.view.stream_mut(&key)?.ok_or_else(key_missing)?;
+    let was_there = stream.destroy_group(call.args.at(3));
+    drop(stream);
+    call.view.dirty(u64::from(was_there));
+    call.reply.int(i64::from(was_there));
+    Ok(())
+}
+
+fn createconsumer(call: &mut Call<'_, '_>) -> Done {
+    let (now, name, consumer) = (call.view.now(), call.args.at(3), call.args.at(4));
+    let mut stream = existing(call)?;
+    let created = stream.group_mut(name).and_then(|group| group.create_consumer(consumer, now)).is_some();
+    drop(stream);
+    call.view.dirty(u64::from(created));
+    call.reply.int(i64::from(created));
+    Ok(())
+}
+
+fn delconsumer(call: &mut Call<'_, '_>) -> Done {
+    let (name, consumer) = (call.args.at(3), call.args.at(4));
+    let mut stream = existing(call)?;
+    let pending = stream.group_mut(name).and_then(|group| group.delete_consumer(consumer));
+    drop(stream);
+    call.view.dirty(u64::from(pending.is_some()));
+    call.reply.int(pending.unwrap_or(0) as i64);
+    Ok(())
+}
+
+fn help(call: &mut WholeCall<'_>) -> Done {
+    reply_help(
+        call,
+        "XGROUP",
+        &[
+            (
+                "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
+                "Creates a group that reads on behind the id; with MKSTREAM the stream too.",
+            ),
+            ("CREATECONSUMER <key> <group> <consumer>", "Creates a consumer in the group."),
+            ("DELCONSUMER <key> <group> <consumer>", "Removes a consumer, and what it holds."),
+            ("DESTROY <key> <group>", "Removes the group."),
+            ("SETID <key> <group> <id|$> [ENTRIESREAD <count>]", "Lets the group read on behind the id."),
+        ],
+    )
+}

@@ -1,0 +1,61 @@
+//! The stream family. Entries are added and read by id (`add.rs`, `range.rs`, `read.rs`), trimmed and deleted (`trim.rs`, `delete.rs`); groups of
+//! consumers share what comes (`group.rs`, `read.rs`), acknowledge it (`pending.rs`), and take over what others left (`claim.rs`).
+//!
+//! The time comes with the view: of ids that the server makes, and of what consumers did when.
+mod add;
+mod claim;
+mod delete;
+mod group;
+mod id;
+mod info;
+mod pending;
+mod range;
+mod read;
+mod trim;
+
+use crate::{Command, Error, checked};
+use resp::Reply;
+use store::Row;
+
+pub const COMMANDS: &[&Command] = checked(&[
+    &pending::XACK,
+    &pending::XACKDEL,
+    &add::XADD,
+    &claim::XAUTOCLAIM,
+    &claim::XCLAIM,
+    &delete::XDEL,
+    &delete::XDELEX,
+    &group::XGROUP,
+    &info::XINFO,
+    &range::XLEN,
+    &pending::XPENDING,
+    &range::XRANGE,
+    &read::XREAD,
+    &read::XREADGROUP,
+    &range::XREVRANGE,
+    &delete::XSETID,
+    &trim::XTRIM,
+]);
+
+/// An entry: its id, and its fields and values by turns, an array in RESP3 too, because names may come twice.
+fn reply_entry(reply: &mut Reply, row: &Row<'_>) {
+    reply.array(2);
+    id::reply(reply, row.id);
+    reply.array(2 * row.fields());
+    row.for_each(&mut |name, value| {
+        reply.bulk(name);
+        reply.item(value);
+    });
+}
+
+/// There is no such key, or no such group of it.
+fn no_group(key: &[u8], group: &[u8], context: &str) -> Error {
+    let (key, group) = (String::from_utf8_lossy(key), String::from_utf8_lossy(group));
+    Error::custom(format!("NOGROUP No such key '{key}' or consumer group '{group}'{context}"))
+}
+
+/// The key is there, the group is not.
+fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
+    let (key, group) = (String::from_utf8_lossy(key), String::from_utf8_lossy(group));
+    Error::custom(format!("NOGROUP No such consumer group '{group}' for key name '{key}'"))
+}

@@ -1,0 +1,345 @@
+//! XREAD and XREADGROUP: what came to several streams behind an id; for a consumer of a group, what no other was given, or once more what it holds.
+//!
+//! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there is, and where there is nothing an error.
+use super::range::reply_range;
+use super::{id, no_group, reply_entry};
+use crate::argument::{int, is_word};
+use crate::{
+    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
+};
+use base::text::parse_i64;
+use resp::{Args, Protocol, Reply};
+use std::ops::ControlFlow;
+use store::{Acknowledgment, ConsumerId, Direction, Id, Key, Member, Pending, Stream, StreamMut};
+
+pub(super) const XREAD: Command = Command {
+    name: "XREAD",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY.or(Flags::BLOCKING).or(Flags::MOVABLEKEYS),
+    acl: Acl::STREAM,
+    keys: &[KeySpec {
+        begin: Begin::Keyword { word: "STREAMS", start: 1 },
+        find: Find::Range { last: -1, step: 1, limit: 2 },
+        access: Access::RO.or(Access::ACCESS),
+        notes: "",
+    }],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Answers what came to streams behind ids.",
+        complexity: "O(log L + N) for each stream where L is its length and N the number of entries answered.",
+        args: &[
+            Arg::int("count").after("COUNT").optional(),
+            Arg::int("milliseconds").after("BLOCK").optional(),
+            Arg::block("streams", &[Arg::key("key", 0).many(), Arg::str("id").many()]).after("STREAMS"),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(xread),
+};
+
+pub(super) const XREADGROUP: Command = Command {
+    name: "XREADGROUP",
+    arity: Arity::AtLeast(7),
+    flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLEKEYS),
+    acl: Acl::STREAM,
+    keys: &[KeySpec {
+        begin: Begin::Keyword { word: "STREAMS", start: 4 },
+        find: Find::Range { last: -1, step: 1, limit: 2 },
+        access: Access::RO.or(Access::ACCESS),
+        notes: "",
+    }],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Answers what a consumer of a group is given, or holds, in streams.",
+        complexity: "O(log L + N log P) for each stream where L is its length, N the number of entries answered and P what is pending.",
+        args: &[
+            Arg::block("group-block", &[Arg::str("group"), Arg::str("consumer")]).after("GROUP"),
+            Arg::int("count").after("COUNT").optional(),
+            Arg::int("milliseconds").after("BLOCK").optional(),
+            Arg::word("noack", "NOACK").optional(),
+            Arg::block("streams", &[Arg::key("key", 0).many(), Arg::str("id").many()]).after("STREAMS"),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(xreadgroup),
+};
+
+/// A command whose two names share a syntax.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Alone,
+    InGroup,
+}
+
+/// Who reads, by name.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    group: &'a [u8],
+    consumer: &'a [u8],
+}
+
+struct Request<'a> {
+    count: Option<u64>,
+    blocks: bool,
+    /// What is given need not be acknowledged.
+    forgets: bool,
+    name: Option<Name<'a>>,
+    /// Of the first id.
+    ids_at: usize,
+}
+
+fn xread(call: &mut Call<'_, '_>) -> Done {
+    read(call, Reader::Alone)
+}
+
+fn xreadgroup(call: &mut Call<'_, '_>) -> Done {
+    read(call, Reader::InGroup)
+}
+
+fn request<'a>(args: &Args<'a>, reader: Reader) -> Result<Request<'a>, Error> {
+    let mut request = Request { count: None, blocks: false, forgets: false, name: None, ids_at: 0 };
+    let mut index = 1;
+    while index < args.len() {
+        let (word, more) = (args.at(index), args.len() - 1 - index);
+        if is_word(word, "BLOCK") && more > 0 {
+            check_timeout(args.at(index + 1))?;
+            request.blocks = true;
+            index += 2;
+        } else if is_word(word, "COUNT") && more > 0 {
+            request.count = u64::try_from(int(args.at(index + 1))?).ok().filter(|count| *count > 0);
+            index += 2;
+        } else if is_word(word, "STREAMS") && more > 0 {
+            if more % 2 != 0 {
+                return Err(unbalanced(reader));
+            }
+            request.ids_at = index + 1 + more / 2;
+            break;
+        } else if is_word(word, "GROUP") && more >= 2 {
+            only_in_groups(reader, "GROUP")?;
+            request.name = Some(Name { group: args.at(index + 1), consumer: args.at(index + 2) });
+            index += 3;
+        } else if is_word(word, "NOACK") {
+            only_in_groups(reader, "NOACK")?;
+            request.forgets = true;
+            index += 1;
+        } else {
+            return Err(Error::syntax());
+        }
+    }
+    if request.ids_at == 0 {
+        return Err(Error::syntax());
+    }
+    if reader == Reader::InGroup && request.name.is_none() {
+        return Err(Error::custom("ERR Missing GROUP option for XREADGROUP"));
+    }
+    Ok(request)
+}
+
+fn check_timeout(text: &[u8]) -> Done {
+    match parse_i64(text) {
+        None => Err(Error::custom("ERR timeout is not an integer or out of range")),
+        Some(..0) => Err(Error::custom("ERR timeout is negative")),
+        Some(_) => Ok(()),
+    }
+}
+
+fn unbalanced(reader: Reader) -> Error {
+    Error::custom(match reader {
+        Reader::Alone => {
+            "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
+        }
+        Reader::InGroup => {
+            "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
+        }
+    })
+}
+
+fn only_in_groups(reader: Reader, option: &str) -> Done {
+    match reader {
+        Reader::InGroup => Ok(()),
+        Reader::Alone => Err(Error::custom(format!(
+            "ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
+        ))),
+    }
+}
+
+/// From where on a stream is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// Behind this id.
+    Behind(Id),
+    /// What the group has yet to give.
+    New,
+}
+
+fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
+    let request = request(&call.args, reader)?;
+    let mut places = Vec::with_capacity(call.keys().len());
+    for (index, key) in call.keys().iter().enumerate() {
+        places.push(place(call, key, call.args.at(request.ids_at + index), &request)?);
+    }
+    let header = call.reply.deferred();
+    let mut streams = 0;
+    for (key, from) in call.keys().iter().zip(places) {
+        let has_answered = match (request.name, from) {
+            (None, from) => read_alone(call, key, from, request.count)?,
+            (Some(name), From::New) => read_new(call, key, name, &request)?,
+            (Some(name), From::Behind(id)) => read_again(call, key, name, id, request.count)?,
+        };
+        streams += usize::from(has_answered);
+    }
+    if streams > 0 {
+        match call.reply.protocol {
+            Protocol::Resp3 => call.reply.fill_map(header, streams),
+            Protocol::Resp2 => call.reply.fill_array(header, streams),
+        }
+        return Ok(());
+    }
+    if request.blocks {
+        return Err(Error::custom("ERR BLOCK is not supported yet, and there is nothing to read"));
+    }
+    call.reply.null_array();
+    Ok(())
+}
+
+/// Reads one id, once its stream is known to be one.
+fn place(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<'_>) -> Result<From, Error> {
+    let stream = call.view.stream(key)?;
+    if let Some(name) = request.name
+        && stream.is_none_or(|stream| stream.group(name.group).is_none())
+    {
+        return Err(no_group(key.bytes(), name.group, " in XREADGROUP with GROUP option"));
+    }
+    match (text, request.name.is_some()) {
+        (b"$" | b"+", true) => Err(meaningless(text)),
+        (b"$", false) => Ok(From::Behind(stream.map_or(Id::MIN, Stream::last_id))),
+        (b"+", false) => {
+            let last = stream.and_then(Stream::last_entry_id).and_then(Id::prev);
+            Ok(From::Behind(last.unwrap_or(Id::MIN)))
+        }
+        (b">", false) => Err(Error::custom(
+            "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
+        )),
+        (b">", true) => Ok(From::New),
+        (text, in_group) => match id::strict(text, 0)? {
+            Id::MAX if in_group => Ok(From::New),
+            id => Ok(From::Behind(id)),
+        },
+    }
+}
+
+fn meaningless(id: &[u8]) -> Error {
+    let id = String::from_utf8_lossy(id);
+    Error::custom(format!(
+        "ERR The {id} ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by \
+         specifying a proper ID, or use the > ID to get new messages. The {id} ID would just return an empty result set."
+    ))
+}
+
+/// Each stream's part begins with its key; whether there is any is known before.
+fn begin(reply: &mut Reply, key: &Key<'_>) {
+    if reply.protocol == Protocol::Resp2 {
+        reply.array(2);
+    }
+    reply.bulk(key.bytes());
+}
+
+fn read_alone(call: &mut Call<'_, '_>, key: &Key<'_>, from: From, count: Option<u64>) -> Result<bool, Error> {
+    let (Some(stream), From::Behind(id)) = (call.view.stream(key)?, from) else { return Ok(false) };
+    let Some(start) = id.next().filter(|_| stream.last_entry_id().is_some_and(|last| last > id)) else {
+        return Ok(false);
+    };
+    begin(call.reply, key);
+    reply_range(call.reply, stream, (start, Id::MAX), Direction::Up, count);
+    Ok(true)
+}
+
+/// The consumer comes to be where it is missing, and is seen. Whether it came.
+fn meet(stream: &mut StreamMut<'_>, name: Name<'_>, now: base::Millis) -> (Option<ConsumerId>, bool) {
+    let Some(group) = stream.group_mut(name.group) else { return (None, false) };
+    let found = group.find_consumer(name.consumer);
+    let consumer = found.or_else(|| group.create_consumer(name.consumer, now));
+    if let Some(consumer) = consumer {
+        group.consumer_mut(consumer).seen = now;
+    }
+    (consumer, found.is_none())
+}
+
+fn read_new(
+    call: &mut Call<'_, '_>,
+    key: &Key<'_>,
+    name: Name<'_>,
+    request: &Request<'_>,
+) -> Result<bool, Error> {
+    let now = call.view.now();
+    let Some(mut stream) = call.view.stream_mut(key)? else { return Ok(false) };
+    let (Some(consumer), is_new) = meet(&mut stream, name, now) else { return Ok(false) };
+    let last_id = stream.group(name.group).map_or(Id::MAX, store::Group::last_id);
+    let mut given = 0;
+    if stream.last_entry_id().is_some_and(|last| last > last_id) {
+        begin(call.reply, key);
+        let place = call.reply.deferred();
+        let acknowledgment = if request.forgets { Acknowledgment::Waived } else { Acknowledgment::Awaited };
+        let member = Member { group: name.group, consumer, now };
+        given =
+            stream.deliver(member, request.count, acknowledgment, &mut |row| reply_entry(call.reply, row));
+        call.reply.fill_array(place, given as usize);
+        if let Some(group) = stream.group_mut(name.group) {
+            group.consumer_mut(consumer).active = Some(now);
+        }
+    }
+    drop(stream);
+    call.view.dirty(u64::from(is_new) + u64::from(given > 0));
+    Ok(given > 0)
+}
+
+/// What the consumer holds, behind an id. Being given once more counts as a delivery; of an entry that is gone only its id is told.
+fn read_again(
+    call: &mut Call<'_, '_>,
+    key: &Key<'_>,
+    name: Name<'_>,
+    behind: Id,
+    count: Option<u64>,
+) -> Result<bool, Error> {
+    let now = call.view.now();
+    let Some(mut stream) = call.view.stream_mut(key)? else { return Ok(false) };
+    let (Some(consumer), is_new) = meet(&mut stream, name, now) else { return Ok(false) };
+    let held = held(&stream, name, consumer, behind, count);
+    begin(call.reply, key);
+    call.reply.array(held.len());
+    for pending in held {
+        if stream.find(pending.id, |row| reply_entry(call.reply, row)).is_none() {
+            call.reply.array(2);
+            id::reply(call.reply, pending.id);
+            call.reply.null_array();
+        } else if let Some(group) = stream.group_mut(name.group) {
+            group.hold(Pending { delivered: now, count: pending.count.saturating_add(1), ..pending });
+        }
+    }
+    drop(stream);
+    call.view.dirty(u64::from(is_new));
+    Ok(true)
+}
+
+fn held(
+    stream: &Stream,
+    name: Name<'_>,
+    consumer: ConsumerId,
+    behind: Id,
+    count: Option<u64>,
+) -> Vec<Pending> {
+    let mut held = Vec::new();
+    let (Some(group), Some(from)) = (stream.group(name.group), behind.next()) else { return held };
+    group.visit_pending_of(consumer, from, &mut |pending| {
+        if count.is_some_and(|count| held.len() as u64 >= count) {
+            return ControlFlow::Break(());
+        }
+        held.push(pending);
+        ControlFlow::Continue(())
+    });
+    held
+}

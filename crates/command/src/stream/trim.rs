@@ -1,0 +1,185 @@
+//! Trimming: the options that XADD and XTRIM share, and XTRIM.
+//!
+//! `MAXLEN 1000` leaves a thousand entries, `MINID 5-0` those from 5-0 on. With `~` whole leaves go and nothing else, which costs the same whatever
+//! they hold; then LIMIT bounds how many entries go at once.
+use super::id;
+use crate::argument::{int, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use resp::Args;
+use store::{Precision, References, Settings, Trim};
+
+pub(super) const XTRIM: Command = Command {
+    name: "XTRIM",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE,
+    acl: Acl::STREAM,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Stream,
+        since: "5.0.0",
+        summary: "Removes the oldest entries of a stream.",
+        complexity: "O(N) where N is the number of entries that go, less where whole leaves go.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::block(
+                "trim",
+                &[
+                    Arg::one_of(
+                        "strategy",
+                        &[Arg::word("maxlen", "MAXLEN"), Arg::word("minid", "MINID").since("6.2.0")],
+                    ),
+                    Arg::one_of("operator", &[Arg::word("equal", "="), Arg::word("approximately", "~")])
+                        .optional(),
+                    Arg::str("threshold"),
+                    Arg::int("count").after("LIMIT").optional().since("6.2.0"),
+                ],
+            ),
+            Arg::one_of(
+                "condition",
+                &[
+                    Arg::word("keepref", "KEEPREF"),
+                    Arg::word("delref", "DELREF"),
+                    Arg::word("acked", "ACKED"),
+                ],
+            )
+            .optional()
+            .since("8.2.0"),
+        ],
+        history: &[("6.2.0", "Takes `MINID` and `LIMIT`.")],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(xtrim),
+};
+
+/// What XADD and XTRIM have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Options {
+    trim: Option<Trim>,
+    is_about: bool,
+    limit: Option<u64>,
+    references: Option<References>,
+}
+
+impl Options {
+    /// Reads one option at `index`; how many arguments it takes, None where it is none of these.
+    pub(super) fn read(&mut self, args: &Args<'_>, index: usize) -> Result<Option<usize>, Error> {
+        let word = args.at(index);
+        let more = args.len() - 1 - index;
+        if is_word(word, "MAXLEN") && more > 0 {
+            let at = self.read_threshold(args, index)?;
+            let max = int(args.at(at))?;
+            let max =
+                u64::try_from(max).map_err(|_| Error::custom("ERR The MAXLEN argument must be >= 0."))?;
+            self.trim = Some(Trim::MaxLen(max));
+            return Ok(Some(at + 1 - index));
+        }
+        if is_word(word, "MINID") && more > 0 {
+            let at = self.read_threshold(args, index)?;
+            self.trim = Some(Trim::MinId(id::strict(args.at(at), 0)?));
+            return Ok(Some(at + 1 - index));
+        }
+        if is_word(word, "LIMIT") && more > 0 {
+            let limit = u64::try_from(int(args.at(index + 1))?);
+            self.limit = Some(limit.map_err(|_| Error::custom("ERR The LIMIT argument must be >= 0."))?);
+            return Ok(Some(2));
+        }
+        match references(word) {
+            Some(references) if self.references.is_none() => self.references = Some(references),
+            _ => return Ok(None),
+        }
+        Ok(Some(1))
+    }
+
+    /// Where the threshold stands, behind `=` or `~`.
+    fn read_threshold(&mut self, args: &Args<'_>, index: usize) -> Result<usize, Error> {
+        if self.trim.is_some() {
+            return Err(Error::custom(
+                "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
+            ));
+        }
+        let has_more = args.len() - 1 - index >= 2;
+        self.is_about = has_more && args.at(index + 1) == b"~";
+        let has_mark = self.is_about || has_more && args.at(index + 1) == b"=";
+        Ok(index + 1 + usize::from(has_mark))
+    }
+
+    /// Whether the options go together.
+    pub(super) fn check(&self) -> Done {
+        if self.limit.is_some_and(|limit| limit > 0) && self.trim.is_none() {
+            return Err(Error::custom(
+                "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether LIMIT stands where it may: this comes last.
+    pub(super) fn check_limit(&self) -> Done {
+        if self.limit.is_some() && !self.is_about {
+            return Err(Error::custom("ERR syntax error, LIMIT cannot be used without the special ~ option"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn wants_trimming(&self) -> bool {
+        self.trim.is_some()
+    }
+
+    /// Trims; how many entries went.
+    pub(super) fn apply(&self, stream: &mut store::Stream, settings: &Settings) -> u64 {
+        let Some(trim) = self.trim else { return 0 };
+        let precision = match self.is_about {
+            false => Precision::Exact,
+            true => Precision::Leaves { entries_max: self.entries_max(settings) },
+        };
+        stream.trim_with(trim, precision, self.references.unwrap_or_default())
+    }
+
+    /// Without LIMIT at most a hundred leaves go at once.
+    fn entries_max(&self, settings: &Settings) -> u64 {
+        match self.limit {
+            Some(0) => u64::MAX,
+            Some(limit) => limit,
+            None => match settings.stream.entries.saturating_mul(100) {
+                0 => 10_000,
+                limit => limit.min(1_000_000),
+            },
+        }
+    }
+}
+
+/// KEEPREF, DELREF or ACKED.
+pub(super) fn references(word: &[u8]) -> Option<References> {
+    if is_word(word, "KEEPREF") {
+        Some(References::Keep)
+    } else if is_word(word, "DELREF") {
+        Some(References::Delete)
+    } else if is_word(word, "ACKED") {
+        Some(References::Respect)
+    } else {
+        None
+    }
+}
+
+fn xtrim(call: &mut Call<'_, '_>) -> Done {
+    let mut options = Options::default();
+    let mut index = 2;
+    while index < call.args.len() {
+        index += options.read(&call.args, index)?.ok_or_else(Error::syntax)?;
+    }
+    options.check()?;
+    if !options.wants_trimming() {
+        return Err(Error::custom("ERR syntax error, XTRIM must be called with a trimming strategy"));
+    }
+    options.check_limit()?;
+    let (key, settings) = (call.key(0), call.view.settings());
+    let count = match call.view.stream_mut(&key)? {
+        Some(mut stream) => options.apply(&mut stream, settings),
+        None => 0,
+    };
+    call.view.dirty(count);
+    call.reply.int(count as i64);
+    Ok(())
+}

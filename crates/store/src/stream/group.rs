@@ -1,0 +1,198 @@
+//! A group of consumers: up to where it has read, and who holds what.
+//!
+//! What is pending is kept twice, for the group with all that is to be known, and for each consumer by id alone: both are asked for in the order of
+//! ids, and neither may be slow because the other is long. Consumers have numbers that stay while they live, so what is pending names its consumer
+//! in four bytes.
+use super::Id;
+use super::pending::{PAYLOAD_BYTES, Pending};
+use base::Millis;
+use pack::arena::Moves;
+use pack::records::Records;
+use pack::stats::Stats;
+use std::ops::ControlFlow;
+
+/// A consumer's number in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsumerId(pub(super) u32);
+
+#[derive(Clone)]
+pub struct Consumer {
+    name: Box<[u8]>,
+    /// When it was last heard of.
+    pub seen: Millis,
+    /// When it last got something.
+    pub active: Option<Millis>,
+    pending: Records<0>,
+}
+
+impl Consumer {
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub fn pending_len(&self) -> u64 {
+        self.pending.len()
+    }
+}
+
+#[derive(Clone)]
+pub struct Group {
+    name: Box<[u8]>,
+    last_id: Id,
+    /// None: not known.
+    entries_read: Option<u64>,
+    pending: Records<PAYLOAD_BYTES>,
+    /// By number; None where a consumer went.
+    consumers: Vec<Option<Consumer>>,
+    /// Numbers in the order of the names.
+    order: Vec<u32>,
+}
+
+impl Group {
+    pub(super) fn new(name: &[u8], last_id: Id, entries_read: Option<u64>) -> Group {
+        Group {
+            name: name.into(),
+            last_id,
+            entries_read,
+            pending: Records::new(),
+            consumers: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Up to which entry its consumers were given what there is.
+    pub fn last_id(&self) -> Id {
+        self.last_id
+    }
+
+    pub fn entries_read(&self) -> Option<u64> {
+        self.entries_read
+    }
+
+    pub fn set_progress(&mut self, last_id: Id, entries_read: Option<u64>) {
+        (self.last_id, self.entries_read) = (last_id, entries_read);
+    }
+
+    /// In the order of their names.
+    pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
+        self.order.iter().map(|number| self.consumer(ConsumerId(*number)))
+    }
+
+    pub fn consumer(&self, id: ConsumerId) -> &Consumer {
+        self.consumers[id.0 as usize].as_ref().expect("numbers come from this group")
+    }
+
+    pub fn consumer_mut(&mut self, id: ConsumerId) -> &mut Consumer {
+        self.consumers[id.0 as usize].as_mut().expect("numbers come from this group")
+    }
+
+    pub fn find_consumer(&self, name: &[u8]) -> Option<ConsumerId> {
+        self.order_index(name).ok().map(|index| ConsumerId(self.order[index]))
+    }
+
+    fn order_index(&self, name: &[u8]) -> Result<usize, usize> {
+        self.order.binary_search_by(|number| self.consumer(ConsumerId(*number)).name().cmp(name))
+    }
+
+    /// None if there is one of this name.
+    pub fn create_consumer(&mut self, name: &[u8], now: Millis) -> Option<ConsumerId> {
+        let index = self.order_index(name).err()?;
+        let consumer = Consumer { name: name.into(), seen: now, active: None, pending: Records::new() };
+        let number = match self.consumers.iter().position(Option::is_none) {
+            Some(free) => {
+                self.consumers[free] = Some(consumer);
+                free as u32
+            }
+            None => {
+                self.consumers.push(Some(consumer));
+                self.consumers.len() as u32 - 1
+            }
+        };
+        self.order.insert(index, number);
+        Some(ConsumerId(number))
+    }
+
+    /// Takes a consumer out with all that it holds; how much that was.
+    pub fn delete_consumer(&mut self, name: &[u8]) -> Option<u64> {
+        let index = self.order_index(name).ok()?;
+        let number = self.order.remove(index);
+        let consumer = self.consumers[number as usize].take()?;
+        consumer.pending.visit(Id::MIN, &mut |id, _| {
+            self.pending.remove(id);
+            ControlFlow::Continue(())
+        });
+        Some(consumer.pending.len())
+    }
+
+    pub fn pending_len(&self) -> u64 {
+        self.pending.len()
+    }
+
+    pub fn pending(&self, id: Id) -> Option<Pending> {
+        self.pending.get(id).map(|bytes| Pending::decode(id, bytes))
+    }
+
+    /// The least and the greatest id that is pending.
+    pub fn pending_ends(&self) -> Option<(Id, Id)> {
+        Some((self.pending.first()?.0, self.pending.last()?.0))
+    }
+
+    /// Notes that a consumer has an entry, in the place of whoever had it.
+    pub fn hold(&mut self, pending: Pending) {
+        let Pending { id, consumer, .. } = pending;
+        let old = self.pending.insert(id, pending.encode()).map(|bytes| Pending::decode(id, bytes).consumer);
+        if old == Some(consumer) {
+            return;
+        }
+        if let Some(old) = old {
+            self.consumer_mut(old).pending.remove(id);
+        }
+        self.consumer_mut(consumer).pending.insert(id, []);
+    }
+
+    /// Whether it was pending.
+    pub fn release(&mut self, id: Id) -> bool {
+        let Some(bytes) = self.pending.remove(id) else { return false };
+        self.consumer_mut(Pending::decode(id, bytes).consumer).pending.remove(id);
+        true
+    }
+
+    /// Visits what is pending from `from` on, until told to stop.
+    pub fn visit_pending(&self, from: Id, visit: &mut dyn FnMut(Pending) -> ControlFlow<()>) {
+        self.pending.visit(from, &mut |id, bytes| visit(Pending::decode(id, bytes)));
+    }
+
+    /// The same for one consumer.
+    pub fn visit_pending_of(
+        &self,
+        consumer: ConsumerId,
+        from: Id,
+        visit: &mut dyn FnMut(Pending) -> ControlFlow<()>,
+    ) {
+        self.consumer(consumer).pending.visit(from, &mut |id, []| match self.pending(id) {
+            Some(pending) => visit(pending),
+            None => ControlFlow::Continue(()),
+        });
+    }
+
+    /// What it takes beside the leaves of what is pending.
+    pub(super) fn own_bytes(&self) -> u64 {
+        let names: usize = self.consumers().map(|consumer| consumer.name.len()).sum();
+        let slots = self.consumers.capacity() * size_of::<Option<Consumer>>() + self.order.capacity() * 4;
+        (size_of::<Group>() + self.name.len() + names + slots) as u64
+    }
+
+    pub(super) fn add_stats(&self, stats: &mut Stats) {
+        self.pending.add_stats(stats);
+        self.consumers.iter().flatten().for_each(|consumer| consumer.pending.add_stats(stats));
+    }
+
+    pub(super) fn relocate(&mut self, moves: &mut Moves) {
+        self.pending.relocate(moves);
+        self.consumers.iter_mut().flatten().for_each(|consumer| consumer.pending.relocate(moves));
+    }
+}
