@@ -43,16 +43,31 @@ pub(crate) fn pattern(text: &[u8]) -> Option<&[u8]> {
 pub(crate) struct Filter<'a> {
     pub(crate) pattern: Option<&'a [u8]>,
     pub(crate) count: u64,
+    pub(crate) shows_values: bool,
 }
 
 impl<'a> Filter<'a> {
     /// Reads the options that stand behind key and cursor. NOVALUES is for hashes alone.
     pub(crate) fn parse(args: &Args<'a>) -> Result<Filter<'a>, Error> {
-        let mut filter = Filter { pattern: None, count: 10 };
+        Filter::read(args, Some(Error::novalues_without_hash))
+    }
+
+    /// The same of a hash.
+    pub(crate) fn parse_of_hash(args: &Args<'a>) -> Result<Filter<'a>, Error> {
+        Filter::read(args, None)
+    }
+
+    /// `no_values`: what to say to NOVALUES, if it is refused.
+    fn read(args: &Args<'a>, no_values: Option<fn() -> Error>) -> Result<Filter<'a>, Error> {
+        let mut filter = Filter { pattern: None, count: 10, shows_values: true };
         let mut words = args.iter_from(3);
         while let Some(word) = words.next() {
             if is_word(word, "NOVALUES") {
-                return Err(Error::novalues_without_hash());
+                if let Some(refusal) = no_values {
+                    return Err(refusal());
+                }
+                filter.shows_values = false;
+                continue;
             }
             let value = words.next().ok_or_else(Error::syntax)?;
             if is_word(word, "COUNT") {

@@ -181,6 +181,48 @@ impl Error {
         )))
     }
 
+    // Hashes.
+
+    pub fn hash_value_not_an_integer() -> Error {
+        fixed("ERR hash value is not an integer")
+    }
+    pub fn hash_value_not_a_float() -> Error {
+        fixed("ERR hash value is not a float")
+    }
+    pub fn increment_nan_or_infinity() -> Error {
+        fixed("ERR value is NaN or Infinity")
+    }
+    pub fn out_of_range() -> Error {
+        fixed("ERR value is out of range")
+    }
+    pub fn field_expire_negative() -> Error {
+        fixed("ERR invalid expire time, must be >= 0")
+    }
+    pub fn fields_missing() -> Error {
+        fixed("ERR Mandatory argument FIELDS is missing or not at the right position")
+    }
+    pub fn fields_count() -> Error {
+        fixed("ERR The `numfields` parameter must match the number of arguments")
+    }
+    pub fn numfields_zero() -> Error {
+        fixed("ERR Parameter `numFields` should be greater than 0")
+    }
+    pub fn numfields_not_positive() -> Error {
+        fixed("ERR Number of fields must be a positive integer")
+    }
+    pub fn invalid_number_of_fields() -> Error {
+        fixed("ERR invalid number of fields")
+    }
+    pub fn unknown_argument(word: &[u8]) -> Error {
+        Error(Cow::Owned(format!("ERR unknown argument: {}", lossy(word))))
+    }
+    pub fn fnx_and_fxx() -> Error {
+        fixed("ERR Only one of FXX or FNX arguments can be specified")
+    }
+    pub fn field_lifetimes() -> Error {
+        fixed("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
+    }
+
     // The keyspace.
 
     pub fn weight_not_a_double() -> Error {

@@ -15,6 +15,7 @@ mod table;
 mod table_test;
 
 pub mod bits;
+pub mod hash;
 pub mod keys;
 pub mod list;
 pub mod set;
@@ -28,5 +29,12 @@ pub use keyspec::{Access, Begin, Find, KeySpec};
 pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, checked};
 
 /// The tables of all data families; the server adds its own.
-pub const FAMILIES: &[&[&Command<DataRun>]] =
-    &[string::COMMANDS, bits::COMMANDS, list::COMMANDS, set::COMMANDS, stream::COMMANDS, keys::COMMANDS];
+pub const FAMILIES: &[&[&Command<DataRun>]] = &[
+    string::COMMANDS,
+    bits::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
+    hash::COMMANDS,
+    stream::COMMANDS,
+    keys::COMMANDS,
+];

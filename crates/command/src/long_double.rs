@@ -67,6 +67,10 @@ impl LongDouble {
         in_range(size).then_some(LongDouble { is_negative, size })
     }
 
+    pub(crate) fn is_finite(self) -> bool {
+        matches!(self.size, Size::Finite { .. })
+    }
+
     /// The sum with one rounding, to 64 bits and to the nearest even, as the processor makes it. Anything with an infinity in it is
     /// infinite here: neither infinity nor NaN is ever written, and the caller refuses both with the same words.
     pub(crate) fn add(self, other: LongDouble) -> LongDouble {

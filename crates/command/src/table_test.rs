@@ -131,7 +131,7 @@ fn grammar_len(args: &[Arg]) -> (usize, bool) {
     for arg in args {
         let inner = match arg.kind {
             ArgKind::OneOf => arg.args.iter().map(|a| least(a).0).min().unwrap_or(0),
-            ArgKind::Block => grammar_len(arg.args).0,
+            ArgKind::Block => grammar_len(arg.args).0 + usize::from(arg.token.is_some()),
             _ => least(arg).0,
         };
         sum.0 += if arg.optional { 0 } else { inner };

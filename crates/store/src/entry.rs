@@ -9,8 +9,9 @@
 //! value     Int*:   the shortest of 1 to 8 bytes, little endian, two's complement
 //!           Bytes*: the bytes
 //!           List*:  an image (`pack::seq::image`)
+//!           *Hash:  an image (`pack::pairs`)
 //!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
-//!           Long, Tree, SetOutside, Stream: nothing; the value lies outside, behind the entry's pointer
+//!           Long, Tree, HashTree, SetOutside, Stream: nothing; the value lies outside, behind the entry's pointer
 //! ```
 //!
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
@@ -18,6 +19,8 @@
 //!
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
+use crate::fields::FieldTree;
+use crate::hash::HashName;
 use crate::outside::Outside;
 use crate::set::{Image, Members};
 use crate::stream::Stream;
@@ -39,6 +42,7 @@ pub(crate) enum Large {
     Str(Vec<u8>),
     List(Tree),
     Set(Members),
+    Hash(FieldTree),
     Stream(Box<Stream>),
 }
 /// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
@@ -66,6 +70,12 @@ pub(crate) enum Shape {
     Quicklist = 7,
     /// A list outside.
     Tree = 8,
+    /// A hash inside the entry.
+    Hash = 9,
+    /// The same, of which some field has had a deadline.
+    TimedHash = 10,
+    /// A hash outside.
+    HashTree = 11,
     /// A set inside the entry that goes by "intset": its image is of integers.
     SetOfInts = 13,
     /// One that goes by "listpack": its image is of items.
@@ -79,7 +89,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    const ALL: [Shape; 14] = [
+    const ALL: [Shape; 17] = [
         Shape::Int,
         Shape::IntText,
         Shape::IntRaw,
@@ -89,6 +99,9 @@ impl Shape {
         Shape::Listpack,
         Shape::Quicklist,
         Shape::Tree,
+        Shape::Hash,
+        Shape::TimedHash,
+        Shape::HashTree,
         Shape::SetOfInts,
         Shape::SetInOrder,
         Shape::SetAsTable,
@@ -111,6 +124,7 @@ impl Shape {
         match self as u8 {
             ..=5 => Kind::String,
             6..=8 => Kind::List,
+            9..=12 => Kind::Hash,
             13..=17 => Kind::Set,
             _ => Kind::Stream,
         }
@@ -118,7 +132,7 @@ impl Shape {
 
     /// Whether the value lies behind the entry's pointer.
     pub(crate) fn is_outside(self) -> bool {
-        matches!(self, Shape::Long | Shape::Tree | Shape::SetOutside | Shape::Stream)
+        matches!(self, Shape::Long | Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::Stream)
     }
 }
 
@@ -133,6 +147,12 @@ impl Meta {
 
     pub(crate) fn shape(self) -> Shape {
         Shape::BY_NUMBER[usize::from(self.0 >> 2)].expect("an entry's meta has a shape that there is")
+    }
+
+    /// Whether the value is a string.
+    #[inline]
+    pub(crate) fn is_string(self) -> bool {
+        self.0 >> 2 <= Shape::Long as u8
     }
 
     pub(crate) fn is_volatile(self) -> bool {
@@ -284,10 +304,11 @@ pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &
         Shape::IntRaw | Shape::Bytes | Shape::BytesRaw | Shape::Long => "raw",
         Shape::Listpack => "listpack",
         Shape::Quicklist => "quicklist",
+        shape @ (Shape::Hash | Shape::TimedHash) => HashName::of_image(shape, meta.value(payload)).text(),
         shape @ (Shape::SetOfInts | Shape::SetInOrder | Shape::SetAsTable) => {
             Image::of(shape, &[]).map_or("hashtable", |image| image.name.text())
         }
-        Shape::Tree | Shape::SetOutside | Shape::Stream => {
+        Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::Stream => {
             outside.and_then(Large::collection).map_or("quicklist", Outside::encoding)
         }
     }

@@ -300,7 +300,7 @@ impl Keyspace {
         let (db, stats, _) = shard.open(*db);
         let Some(removed) = db.map.evict(&self.seed, self.hash(key), key) else { return Catch::Key };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
-        db.volatile.remove(deadline);
+        db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
         match deadline.is_past(chase.now) {
             true => stats.expired += 1,
             false => stats.evicted += 1,
@@ -309,22 +309,22 @@ impl Keyspace {
         Catch::Key
     }
 
-    /// Removes the key with the nearest deadline: in the shard whose wheel turns next.
+    /// Removes the key with the nearest deadline: in the shard whose wheel turns next, unless only fields of hashes wait there.
     fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Catch {
+        let mut barren = Vec::new();
         loop {
             let dues = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).enumerate();
-            let Some((index, due)) = dues.min_by_key(|(_, due)| *due) else { return Catch::Nothing };
-            if due == NEVER_DUE {
-                return Catch::Nothing;
-            }
+            let fertile = dues.filter(|(index, due)| *due != NEVER_DUE && !barren.contains(index));
+            let Some((index, _)) = fertile.min_by_key(|(_, due)| *due) else { return Catch::Nothing };
             let mut shard = self.shard(index);
             let (dbs, stats) = shard.dbs_mut();
-            let soonest = dbs.min_by_key(|db| db.next_due());
+            let soonest = dbs.filter(|db| db.volatile.keys > 0).min_by_key(|db| db.next_due());
             let is_evicted = soonest.is_some_and(|db| db.evict_soonest(now, stats, garbage));
             self.dues[index].store(shard.next_due(), Ordering::Relaxed);
             if is_evicted {
                 return Catch::Key;
             }
+            barren.push(index);
         }
     }
 }

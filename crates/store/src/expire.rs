@@ -10,6 +10,9 @@
 //! | `UNSURE` (0) | two leaves with different notes merged |
 //! | `ASKED` (1) | as `UNSURE`, and every place of the leaf lies in the range of an item that is due at once |
 //!
+//! Of a hash the earliest deadline of its fields counts as well; fields that are due go, the key with the last of them. A large hash has
+//! a wheel of its own (`fields.rs`), which works by the same rules ([`Chime`]).
+//!
 //! When a key gets a deadline earlier than its leaf's note, the leaf's range is scheduled for it and the note lowered. A later
 //! deadline costs nothing. When an item fires, the leaves that overlap its range *and whose note has come* are swept: what is due is removed, the rest
 //! gives the new note and its new item. A leaf whose note was raised meanwhile is passed by, so a key that is refreshed all the time is
@@ -23,12 +26,16 @@
 //! rely on its item, which covers only one of the two old ranges; if the leaf splits again, the other half waits for an item that never comes.
 //! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it right.
 use crate::entry::{Large, Meta};
+use crate::hash::fields_due;
 use crate::keyspace::NEVER_DUE;
+use crate::overdue::sweep_fields;
 use crate::shard::{Db, Volatile, discard};
 use crate::wheel::{Item, Step, Wheel};
 use crate::{Deadline, Garbage, Keyspace, ShardStats};
 use base::Millis;
-use pack::map::{Found, LeafPlace, Notes, Occupied, OrderRange, Removed, Sweep, Sweeper, Vacant};
+use pack::map::{
+    Entry, Form, Found, LeafPlace, Notes, Occupied, OrderRange, Removed, Sweep, Sweeper, Sweeping, Vacant,
+};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const UNSURE: u64 = 0;
@@ -44,7 +51,7 @@ const LOOKS_PER_EVICTION: u64 = 64;
 /// Looking at so many entries counts like removing one.
 const LOOKS_PER_REMOVAL: u64 = 16;
 
-fn note_of(Millis(ms): Millis) -> u64 {
+pub(crate) fn note_of(Millis(ms): Millis) -> u64 {
     u64::try_from(ms).unwrap_or(0).max(FIRST_NOTE)
 }
 
@@ -53,13 +60,13 @@ fn time_of(note: u64) -> i64 {
     i64::try_from(note).unwrap_or(NEVER_DUE).min(NEVER_DUE - 1)
 }
 
-/// An entry of the map, present or to come, in its leaf.
+/// An entry of a map, present or to come, in its leaf.
 pub(crate) trait InLeaf {
     fn place(&self) -> LeafPlace;
     fn note(&mut self, note: u64);
 }
 
-impl InLeaf for Occupied<'_, Large> {
+impl<V: Clone, F: Form> InLeaf for Occupied<'_, V, F> {
     fn place(&self) -> LeafPlace {
         self.leaf()
     }
@@ -68,12 +75,50 @@ impl InLeaf for Occupied<'_, Large> {
     }
 }
 
-impl InLeaf for Vacant<'_, Large> {
+impl<V: Clone, F: Form> InLeaf for Vacant<'_, V, F> {
     fn place(&self) -> LeafPlace {
         self.leaf()
     }
     fn note(&mut self, note: u64) {
         self.set_note(note);
+    }
+}
+
+/// A wheel and the notes of the leaves that it is for: the keyspace's, or those of one hash's fields.
+pub(crate) trait Chime {
+    fn now(&self) -> Millis;
+
+    /// Puts an item into the wheel.
+    fn schedule(&mut self, due: u64, range: OrderRange);
+
+    /// The entry falls due at a time that `note_of` made.
+    fn arm(&mut self, entry: &mut impl InLeaf, note: u64) {
+        let leaf = entry.place();
+        match leaf.note {
+            UNSURE => {
+                entry.note(ASKED);
+                self.schedule(note_of(self.now()), leaf.range);
+            }
+            ASKED => {}
+            old if note < old => {
+                entry.note(note);
+                self.schedule(note, leaf.range);
+            }
+            _ => {}
+        }
+    }
+
+    /// The note of half a leaf, of which the entries fall due at these times.
+    fn note_half(&mut self, leaf: LeafPlace, dues: &mut dyn Iterator<Item = u64>) -> u64 {
+        if leaf.note < FIRST_NOTE {
+            return leaf.note;
+        }
+        let earliest = dues.min().unwrap_or(NO_DEADLINE);
+        debug_assert!(earliest >= leaf.note, "no entry is due before its leaf's note");
+        if earliest > leaf.note && earliest != NO_DEADLINE {
+            self.schedule(earliest, leaf.range);
+        }
+        earliest
     }
 }
 
@@ -102,20 +147,18 @@ impl Timer<'_> {
         }
     }
 
-    fn arm(&mut self, entry: &mut impl InLeaf, note: u64) {
-        let leaf = entry.place();
-        match leaf.note {
-            UNSURE => {
-                entry.note(ASKED);
-                self.schedule(note_of(self.now), leaf.range);
-            }
-            ASKED => {}
-            old if note < old => {
-                entry.note(note);
-                self.schedule(note, leaf.range);
-            }
-            _ => {}
+    /// Something of the entry beside its own deadline falls due: fields of a hash.
+    pub(crate) fn arm_for(&mut self, entry: &mut Entry<'_, Large>, due: u64) {
+        match entry {
+            Entry::Occupied(entry) => self.arm(entry, due),
+            Entry::Vacant(entry) => self.arm(entry, due),
         }
+    }
+}
+
+impl Chime for Timer<'_> {
+    fn now(&self) -> Millis {
+        self.now
     }
 
     fn schedule(&mut self, due: u64, range: OrderRange) {
@@ -127,15 +170,7 @@ impl Timer<'_> {
 
 impl Notes<Large> for Timer<'_> {
     fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Large>>) -> u64 {
-        if leaf.note < FIRST_NOTE {
-            return leaf.note;
-        }
-        let earliest = entries.map(|found| earliest_of(&found)).min().unwrap_or(NO_DEADLINE);
-        debug_assert!(earliest >= leaf.note, "no entry is due before its leaf's note");
-        if earliest > leaf.note && earliest != NO_DEADLINE {
-            self.schedule(earliest, leaf.range);
-        }
-        earliest
+        self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
     }
 
     fn birth(&self) -> Option<u8> {
@@ -144,10 +179,12 @@ impl Notes<Large> for Timer<'_> {
 }
 
 fn earliest_of(found: &Found<'_, Large>) -> u64 {
-    match Meta(found.meta).deadline(found.inline) {
+    let meta = Meta(found.meta);
+    let own = match meta.deadline(found.inline) {
         Deadline::Never => NO_DEADLINE,
         Deadline::At(at) => note_of(at),
-    }
+    };
+    own.min(fields_due(meta, found.inline, found.outside))
 }
 
 /// Goes through leaves whose time has come, or whose keys have to go before it.
@@ -162,6 +199,8 @@ struct Reaper<'s> {
     garbage: &'s mut Vec<Garbage>,
     /// The earliest deadline that stays in the leaf being visited.
     earliest: u64,
+    /// A hash has lost its last field, and is about to go.
+    is_emptied: bool,
     looks: u64,
     removals: u64,
 }
@@ -184,6 +223,7 @@ impl<'s> Reaper<'s> {
             stats,
             garbage,
             earliest: NO_DEADLINE,
+            is_emptied: false,
             looks: 0,
             removals: 0,
         }
@@ -193,24 +233,43 @@ impl<'s> Reaper<'s> {
 impl Sweeper<Large> for Reaper<'_> {
     fn visit(&mut self, found: Found<'_, Large>) -> Sweep {
         self.looks += 1;
-        match Meta(found.meta).deadline(found.inline) {
-            Deadline::Never => Sweep::Keep,
-            deadline if deadline.is_past(self.clock) => Sweep::Remove,
-            deadline if deadline.is_past(self.now) && self.removals < self.removals_max => Sweep::Evict,
-            Deadline::At(at) => {
-                self.earliest = self.earliest.min(note_of(at));
-                Sweep::Keep
-            }
+        let meta = Meta(found.meta);
+        let deadline = meta.deadline(found.inline);
+        if deadline.is_past(self.clock) {
+            return Sweep::Remove;
         }
+        if deadline.is_past(self.now) && self.removals < self.removals_max {
+            return Sweep::Evict;
+        }
+        if let Deadline::At(at) = deadline {
+            self.earliest = self.earliest.min(note_of(at));
+        }
+        let fields_due = fields_due(meta, found.inline, found.outside);
+        if fields_due <= note_of(self.clock) {
+            return Sweep::Prune;
+        }
+        self.earliest = self.earliest.min(fields_due);
+        Sweep::Keep
+    }
+
+    fn prune(&mut self, entry: &mut Sweeping<'_, Large>) -> Sweep {
+        let swept = sweep_fields(entry, self.clock, self.volatile, self.garbage);
+        self.stats.expired_fields += swept.removed;
+        self.removals += swept.removed;
+        self.earliest = self.earliest.min(swept.due);
+        self.is_emptied = swept.verdict == Sweep::Remove;
+        swept.verdict
     }
 
     fn removed(&mut self, _key: &[u8], removed: Removed<Large>) {
         self.removals += 1;
-        let deadline = Meta(removed.meta).deadline(&removed.inline);
-        self.volatile.remove(deadline);
-        match deadline.is_past(self.clock) {
-            true => self.stats.expired += 1,
-            false => self.stats.evicted += 1,
+        let meta = Meta(removed.meta);
+        self.volatile.forget(meta, &removed.inline, removed.outside.as_deref());
+        if !std::mem::take(&mut self.is_emptied) {
+            match meta.deadline(&removed.inline).is_past(self.clock) {
+                true => self.stats.expired += 1,
+                false => self.stats.evicted += 1,
+            }
         }
         discard(removed.outside, self.garbage, self.stats);
     }
@@ -255,31 +314,33 @@ impl Db {
         self.next_due()
     }
 
-    /// Removes the key that is due first, before its time; false if there is none.
+    /// Removes the key that is due first, before its time; false if there is none. Fields of hashes wait in the same wheel and do not
+    /// go before their time: what was taken out for them is put back in the end, so that it is taken once.
     pub(crate) fn evict_soonest(
         &mut self,
         now: Millis,
         stats: &mut ShardStats,
         garbage: &mut Vec<Garbage>,
     ) -> bool {
-        while let Some(wheel) = &mut self.wheel
-            && let Some(item) = wheel.take_soonest()
-        {
+        let Some(wheel) = self.wheel.as_deref_mut().filter(|_| self.volatile.keys > 0) else { return false };
+        let (mut is_evicted, mut later) = (false, Vec::new());
+        while !is_evicted && let Some(item) = wheel.take_soonest() {
+            let (mut fresh, keys) = (Wheel::new(note_of(now)), self.volatile.keys);
             let mut reaper = Reaper {
                 now: Millis(time_of(item.due)),
                 removals_max: 1,
-                ..Reaper::new(now, wheel, &mut self.volatile, stats, garbage)
+                ..Reaper::new(now, &mut fresh, &mut self.volatile, stats, garbage)
             };
-            let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper);
-            let is_evicted = reaper.removals > 0;
-            if let Some(range) = rest {
+            if let Some(range) = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper) {
                 wheel.schedule(Item { due: item.due, range });
             }
-            if is_evicted {
-                return true;
+            is_evicted = self.volatile.keys < keys;
+            while let Some(next) = fresh.take_soonest() {
+                if next.due > item.due { wheel.schedule(next) } else { later.push(next) }
             }
         }
-        false
+        later.into_iter().for_each(|item| wheel.schedule(item));
+        is_evicted
     }
 
     /// When something here is next due.

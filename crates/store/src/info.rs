@@ -8,6 +8,7 @@ use crate::{Key, Kind, View};
 use base::Item;
 use base::text::parse_i64;
 use pack::map::Found;
+use pack::pairs;
 use pack::seq::{End, Nodes, Seq, image};
 use pack::stats::Stats;
 use std::ops::ControlFlow;
@@ -58,6 +59,7 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
     match (meta.shape(), found.outside) {
         (Shape::Listpack | Shape::Quicklist, _) => info.add_image(meta.value(found.inline)),
         (shape, _) if let Some(image) = Image::of(shape, meta.value(found.inline)) => info.add_set(&image),
+        (Shape::Hash | Shape::TimedHash, _) => info.add_pairs(meta.value(found.inline)),
         (_, Some(outside)) if let Some(collection) = outside.collection() => collection.describe(&mut info),
         (_, outside) => {
             if let Ok(item) = string_value(meta, found.inline, outside) {
@@ -101,6 +103,27 @@ impl KeyInfo {
         self.serialized_bytes = image.bytes.len() as u64;
     }
 
+    fn add_pairs(&mut self, image: &[u8]) {
+        self.len = pairs::len(image);
+        self.nodes = Nodes { leaves: 1, compressed: 0, uncompressed_bytes: image.len() as u64 };
+        self.serialized_bytes = LIST_DUMP_BYTES
+            + pairs::iter(image)
+                .map(|pair| string_dump_bytes(pair.field) + string_dump_bytes(pair.value))
+                .sum::<u64>();
+    }
+
+    /// A hash outside, of which all fields and values dump to so many bytes.
+    pub(crate) fn add_fields(&mut self, len: u64, stats: Stats, dump_bytes: u64) {
+        self.len = len;
+        self.stats = stats;
+        let leaves = stats.tagged;
+        self.nodes =
+            Nodes { leaves: leaves.nodes, compressed: 0, uncompressed_bytes: leaves.allocated_bytes };
+        self.memory_bytes += stats.allocated_bytes();
+        self.add_outside(0, 0);
+        self.serialized_bytes = LIST_DUMP_BYTES + dump_bytes;
+    }
+
     /// Redis writes the nodes of a list as they are, so their opened size tells what a dump of it takes, about.
     pub(crate) fn add_tree(&mut self, seq: &Seq) {
         self.len = seq.len();
@@ -116,7 +139,7 @@ impl KeyInfo {
 const LIST_DUMP_BYTES: u64 = 9;
 
 /// A string in a dump file: its length in 1, 2, 5 or 9 bytes and the bytes, or an integer of up to 32 bits in 2, 3 or 5.
-fn string_dump_bytes(item: Item<'_>) -> u64 {
+pub(crate) fn string_dump_bytes(item: Item<'_>) -> u64 {
     let number = match item {
         Item::Int(n) => Some(n),
         Item::Bytes(bytes) => parse_i64(bytes),

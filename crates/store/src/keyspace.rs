@@ -35,6 +35,8 @@ pub struct ShardStats {
     pub hits: u64,
     pub misses: u64,
     pub expired: u64,
+    /// Fields of hashes.
+    pub expired_fields: u64,
     pub evicted: u64,
     /// Changes to the data since start (`rdb_changes_since_last_save` counts from a save).
     pub dirty: u64,
@@ -47,6 +49,7 @@ impl AddAssign for ShardStats {
         self.hits += other.hits;
         self.misses += other.misses;
         self.expired += other.expired;
+        self.expired_fields += other.expired_fields;
         self.evicted += other.evicted;
         self.dirty += other.dirty;
         self.lazyfreed += other.lazyfreed;

@@ -7,10 +7,12 @@
 //! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `entry.rs` | the bytes of a keyspace entry |
-//! | `string.rs`, `list.rs`, `stream/` | one value API a type |
+//! | `string.rs`, `list.rs`, `hash.rs`, `stream/` | one value API a type |
 //! | `site.rs` | the place of a collection's entry while it is edited |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `tree.rs` | a list outside its entry |
+//! | `fields.rs`, `field.rs` | a hash outside its entry; what it keeps for one field |
+//! | `overdue.rs` | fields past their deadlines |
 //! | `set/` | sets: images, two trees, names, merging |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
@@ -28,7 +30,12 @@ mod evict_tests;
 mod expire;
 #[cfg(test)]
 mod expire_tests;
+mod field;
+mod fields;
 mod hand;
+mod hash;
+#[cfg(test)]
+mod hash_properties;
 mod info;
 mod keyspace;
 #[cfg(test)]
@@ -38,6 +45,7 @@ mod listpack;
 #[cfg(test)]
 mod model;
 mod outside;
+mod overdue;
 #[cfg(test)]
 mod properties;
 mod relocate;
@@ -60,6 +68,8 @@ mod wheel;
 mod whole;
 
 pub use evict::{Catch, Eviction, Hunter, Policy};
+pub use fields::Lifetime;
+pub use hash::{Hash, HashMut};
 pub use info::KeyInfo;
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
@@ -67,7 +77,7 @@ pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Tr
 pub use pack::seq::{Codec, End, Fill};
 pub use relocate::{Mover, MoverStats, StepLimits};
 pub use set::{Merge, NewSet, Set, SetMut};
-pub use settings::{SetLimits, Settings};
+pub use settings::{HashLimits, SetLimits, Settings};
 pub use stream::{
     Acknowledgment, Consumer, ConsumerId, Fate, Group, Id, Member, Pending, References, Stream, StreamMut,
 };

@@ -30,6 +30,7 @@ impl Large {
         match self {
             Large::Str(_) => None,
             Large::List(tree) => Some(tree),
+            Large::Hash(tree) => Some(tree),
             Large::Set(members) => Some(members),
             Large::Stream(stream) => Some(stream),
         }
@@ -39,6 +40,7 @@ impl Large {
         match self {
             Large::Str(_) => None,
             Large::List(tree) => Some(tree),
+            Large::Hash(tree) => Some(tree),
             Large::Set(members) => Some(members),
             Large::Stream(stream) => Some(stream),
         }

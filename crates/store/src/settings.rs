@@ -8,6 +8,7 @@ use pack::seq::{Codec, Fill, Limits};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub list: Limits,
+    pub hash: HashLimits,
     pub set: SetLimits,
     pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
@@ -24,10 +25,20 @@ pub struct SetLimits {
     pub listpack_value_bytes: u64,
 }
 
+/// Beyond either a hash goes by the name "hashtable"; nothing else depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashLimits {
+    /// Fields.
+    pub entries: u64,
+    /// Bytes of a field or value.
+    pub value: u64,
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             list: Limits { fill: Fill::Bytes(8192), depth: 0, codec: Codec::Lzf },
+            hash: HashLimits { entries: 512, value: 64 },
             set: SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 },
             stream: log::Limits { bytes: 4096, entries: 100 },
             proto_max_bulk_len_bytes: 512 << 20,

@@ -4,6 +4,8 @@
 //! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in 256
 //! shards cost nothing until they are used.
 use crate::entry::{Large, Meta};
+use crate::expire::NO_DEADLINE;
+use crate::hash::fields_due;
 use crate::keyspace::NEVER_DUE;
 use crate::wheel::Wheel;
 use crate::{Deadline, Garbage, Kind, ShardStats};
@@ -38,6 +40,8 @@ pub(crate) struct Db {
 pub(crate) struct Volatile {
     pub(crate) keys: u64,
     pub(crate) deadlines_ms: i128,
+    /// Hashes of which some field has a deadline, whether or not they have one themselves.
+    pub(crate) hashes: u64,
 }
 
 impl Volatile {
@@ -55,8 +59,26 @@ impl Volatile {
         }
     }
 
+    /// An entry goes, with its deadline and those of its fields.
+    pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Large>) {
+        self.remove(meta.deadline(payload));
+        if meta.shape().kind() == Kind::Hash {
+            self.count_hash(fields_due(meta, payload, outside) != NO_DEADLINE, false);
+        }
+    }
+
+    /// A hash had fields with a deadline, or had none, and now has some, or none.
+    pub(crate) fn count_hash(&mut self, was_timed: bool, is_timed: bool) {
+        self.hashes += u64::from(is_timed);
+        self.hashes -= u64::from(was_timed);
+    }
+
     pub(crate) fn sum(self, other: Volatile) -> Volatile {
-        Volatile { keys: self.keys + other.keys, deadlines_ms: self.deadlines_ms + other.deadlines_ms }
+        Volatile {
+            keys: self.keys + other.keys,
+            deadlines_ms: self.deadlines_ms + other.deadlines_ms,
+            hashes: self.hashes + other.hashes,
+        }
     }
 }
 
@@ -68,6 +90,8 @@ pub(crate) struct Buffers {
     pub(crate) text: Vec<u8>,
     /// A short list while it is edited.
     pub(crate) draft: Draft,
+    /// A small hash while it is edited.
+    pub(crate) pairs: Vec<u8>,
     /// Decides which uses are counted.
     pub(crate) random: Random,
 }
@@ -77,7 +101,13 @@ const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
 
 impl Buffers {
     fn new(seed: u64) -> Buffers {
-        Buffers { payload: Vec::new(), text: Vec::new(), draft: Draft::default(), random: Random::new(seed) }
+        Buffers {
+            payload: Vec::new(),
+            text: Vec::new(),
+            draft: Draft::default(),
+            pairs: Vec::new(),
+            random: Random::new(seed),
+        }
     }
 
     pub(crate) fn shrink(&mut self) {
@@ -88,7 +118,7 @@ impl Buffers {
 
     /// Scratch: what is in the way is given up, and made anew by the next edit.
     pub(crate) fn relocate(&mut self) {
-        for buffer in [&mut self.payload, &mut self.text] {
+        for buffer in [&mut self.payload, &mut self.text, &mut self.pairs] {
             if is_evacuating(buffer.as_ptr()) {
                 *buffer = Vec::new();
             }

@@ -17,7 +17,7 @@ use crate::entry::{Large, Meta, Shape, Stamp};
 use crate::expire::Timer;
 use crate::shard::Buffers;
 use crate::view::Desk;
-use crate::{Deadline, Key, View};
+use crate::{Deadline, Garbage, Key, View};
 use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {
@@ -62,6 +62,23 @@ impl<'v> Site<'v> {
         match &mut self.place {
             Some(Entry::Occupied(entry)) => entry.outside_mut(),
             _ => None,
+        }
+    }
+
+    /// The same, and where what the edit frees goes.
+    #[inline]
+    pub(crate) fn outside_and_garbage(&mut self) -> (Option<&mut Large>, &mut Vec<Garbage>) {
+        let outside = match &mut self.place {
+            Some(Entry::Occupied(entry)) => entry.outside_mut(),
+            _ => None,
+        };
+        (outside, self.desk.garbage)
+    }
+
+    /// Something in the value falls due then, as a note; to be told before the value is written.
+    pub(crate) fn arm(&mut self, due: u64) {
+        if let Some(place) = &mut self.place {
+            self.desk.timer.arm_for(place, due);
         }
     }
 
@@ -146,6 +163,7 @@ impl View<'_> {
         if let Entry::Occupied(entry) = &mut place {
             let before = desk.read(entry);
             if before.is_past {
+                desk.forget_fields(entry);
                 desk.timer.change(entry, before.deadline, Deadline::Never);
                 // Nobody reads what is left under this meta.
                 entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);

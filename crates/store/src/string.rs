@@ -266,6 +266,9 @@ impl Desk<'_> {
         value: &Encoded<'_>,
         deadline: Deadline,
     ) {
+        if !before.meta.is_string() {
+            self.forget_fields(&entry);
+        }
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(value.shape(), &stamp);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);

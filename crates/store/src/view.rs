@@ -4,8 +4,9 @@
 //! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is gone for
 //! every method; what only reads notes it in `overdue`, because it lends from the tree while it returns, and the view
 //! removes it when the next one asks for garbage or the view ends.
-use crate::entry::{Large, Meta};
-use crate::expire::Timer;
+use crate::entry::{Large, Meta, Shape};
+use crate::expire::{NO_DEADLINE, Timer};
+use crate::hash::fields_due;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
 use crate::uses::{Touch, Tracking, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
@@ -50,6 +51,7 @@ impl<'k> Key<'k> {
 pub enum Kind {
     String,
     List,
+    Hash,
     Set,
     Stream,
 }
@@ -59,6 +61,7 @@ impl Kind {
         match self {
             Kind::String => "string",
             Kind::List => "list",
+            Kind::Hash => "hash",
             Kind::Set => "set",
             Kind::Stream => "stream",
         }
@@ -113,6 +116,13 @@ struct Overdue {
     db: u16,
 }
 
+impl Overdue {
+    #[cold]
+    fn of(key: &Key<'_>) -> Overdue {
+        Overdue { key: key.bytes.to_vec(), hash: key.hash, guard: key.guard, db: key.db }
+    }
+}
+
 /// A value between two keys: taken or copied from one, to be put under another, without a copy of what lies outside.
 pub struct Taken {
     meta: Meta,
@@ -143,14 +153,20 @@ struct Lookup<'l> {
 }
 
 impl Lookup<'_> {
-    /// A key past its deadline counts as missing, and will be removed.
+    /// A key past its deadline counts as missing, and will be removed. Of a hash (`HASH`) the fields that are due will be.
     #[inline(always)]
-    fn judge<'f>(self, found: Option<Found<'f, Large>>, key: &Key<'_>) -> Option<Found<'f, Large>> {
+    fn judge<'f, const HASH: bool>(
+        self,
+        found: Option<Found<'f, Large>>,
+        key: &Key<'_>,
+    ) -> Option<Found<'f, Large>> {
         let mut found = found;
         if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
-            let Key { hash, guard, db, .. } = *key;
-            self.overdue.push(Overdue { key: key.bytes.to_vec(), hash, guard, db });
+            self.overdue.push(Overdue::of(key));
             found = None;
+        }
+        if HASH && found.as_ref().is_some_and(|found| Db::has_overdue_fields(found, self.now)) {
+            self.overdue.push(Overdue::of(key));
         }
         if self.counts {
             self.stats.hits += u64::from(found.is_some());
@@ -204,9 +220,19 @@ impl Desk<'_> {
         Before { meta, deadline, is_past }
     }
 
+    /// A hash is about to be written over: its fields' deadlines go.
+    #[inline]
+    pub(crate) fn forget_fields(&mut self, entry: &Occupied<'_, Large>) {
+        let meta = Meta(entry.meta());
+        if matches!(meta.shape(), Shape::TimedHash | Shape::HashTree) {
+            let is_timed = fields_due(meta, entry.inline(), entry.outside()) != NO_DEADLINE;
+            self.timer.volatile.count_hash(is_timed, false);
+        }
+    }
+
     /// Removes an entry, whatever its deadline.
     pub(crate) fn remove(&mut self, entry: Occupied<'_, Large>) {
-        self.timer.volatile.remove(Meta(entry.meta()).deadline(entry.inline()));
+        self.timer.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
         let removed = entry.remove();
         self.discard(removed.outside);
     }
@@ -300,33 +326,49 @@ impl<'k> View<'k> {
     /// The entry of `key`, to be read, if it is there and not past its deadline.
     #[inline]
     pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        self.look_as::<false>(key)
+    }
+
+    #[inline]
+    fn look_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
         let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
         let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
-        lookup.judge(found, key)
+        lookup.judge::<HASH>(found, key)
     }
 
     /// The same for a command that uses the value. What only asks about a key is no use of it.
     #[inline]
     pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        self.look_used_as::<false>(key)
+    }
+
+    /// The same for a command that reads a hash: fields that are due will be removed.
+    #[inline]
+    pub(crate) fn look_hash(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+        self.look_used_as::<true>(key)
+    }
+
+    #[inline]
+    fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         match self.settings.eviction.policy.tracking() {
-            Tracking::Off => self.look(key),
-            _ => self.look_tracked(key),
+            Tracking::Off => self.look_as::<HASH>(key),
+            _ => self.look_tracked::<HASH>(key),
         }
     }
 
     /// Out of line, so that the path without tracking is what it would be if there were none.
     #[inline(never)]
-    fn look_tracked(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         if !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
-            return self.look(key);
+            return self.look_as::<HASH>(key);
         }
         let touch = self.keyspace.uses.touch(&self.settings.eviction);
         let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
         let next = |old| touch.next(old, random);
         let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
         let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
-        lookup.judge(found, key)
+        lookup.judge::<HASH>(found, key)
     }
 
     /// Whether reading leaves a trace from here on; what it was before.
@@ -384,7 +426,7 @@ impl<'k> View<'k> {
         let (map, seed, mut desk) = self.open(key);
         let Some(removed) = map.remove(seed, key.hash, key.bytes) else { return false };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
-        desk.timer.volatile.remove(deadline);
+        desk.timer.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
         desk.discard(removed.outside);
         let is_past = deadline.is_past(desk.timer.now);
         desk.stats.expired += u64::from(is_past);
@@ -398,7 +440,7 @@ impl<'k> View<'k> {
         let removed = map.remove(seed, key.hash, key.bytes)?;
         let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
         let deadline = taken.meta.deadline(&taken.inline);
-        desk.timer.volatile.remove(deadline);
+        desk.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
         if deadline.is_past(desk.timer.now) {
             desk.stats.expired += 1;
             discard(taken.outside, desk.garbage, desk.stats);
@@ -424,9 +466,16 @@ impl<'k> View<'k> {
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
         let (map, seed, mut desk) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
-        match map.entry(seed, key.hash, key.bytes) {
+        let fields_due = fields_due(taken.meta, &taken.inline, taken.outside.as_deref());
+        let mut place = map.entry(seed, key.hash, key.bytes);
+        if fields_due != NO_DEADLINE {
+            desk.timer.volatile.hashes += 1;
+            desk.timer.arm_for(&mut place, fields_due);
+        }
+        match place {
             Entry::Occupied(mut entry) => {
                 let before = desk.read(&mut entry);
+                desk.forget_fields(&entry);
                 desk.timer.change(&mut entry, before.deadline, deadline);
                 let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
                 desk.discard(old);
@@ -459,7 +508,7 @@ impl<'k> View<'k> {
         std::mem::take(&mut self.garbage)
     }
 
-    /// Removes the keys that lookups found past their deadlines, unless they were written since.
+    /// Removes the keys, and of hashes the fields, that lookups found past their deadlines, unless they were written since.
     #[cold]
     fn bury(&mut self) {
         let overdue = std::mem::take(&mut self.overdue);
@@ -468,10 +517,11 @@ impl<'k> View<'k> {
         }
         for Overdue { key, hash, guard, db } in overdue {
             let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard, db));
-            if let Entry::Occupied(mut entry) = map.entry(seed, hash, &key)
-                && desk.read(&mut entry).is_past
-            {
+            let Entry::Occupied(mut entry) = map.entry(seed, hash, &key) else { continue };
+            if desk.read(&mut entry).is_past {
                 desk.remove(entry);
+            } else if Db::has_overdue_fields(&entry.found(), desk.timer.now) {
+                desk.expire_fields(entry);
             }
         }
     }

@@ -79,6 +79,7 @@ fn soonest(slab: &[Node], head: u32) -> (u32, u32) {
     best
 }
 
+#[derive(Clone)]
 struct Level {
     /// A bit for every slot that holds something.
     occupied: u64,
@@ -103,6 +104,7 @@ pub(crate) enum Step {
     Idle,
 }
 
+#[derive(Clone)]
 pub(crate) struct Wheel {
     /// The time up to which everything has fired, or stands in `ready`.
     elapsed: u64,

@@ -45,6 +45,11 @@ impl Keyspace {
         (sum.keys, i64::try_from(mean.max(0)).unwrap_or(i64::MAX))
     }
 
+    /// Hashes in `db` of which some field has a deadline.
+    pub fn timed_hashes(&self, db: u16) -> u64 {
+        (0..self.shards()).map(|index| self.shard(index).db(db).map_or(0, |db| db.volatile.hashes)).sum()
+    }
+
     /// Visits about `count` keys of `db` from `cursor` on; keys past their deadline are not shown. A cursor is any u64.
     /// A key that is there from the call with 0 to the call that answers 0 is visited at least once.
     pub fn scan(

@@ -214,6 +214,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),
         "Who may change protected settings with CONFIG SET: nobody, everybody, or connections from this machine.",
     ),
+    Setting {
+        alias: Some("hash-max-ziplist-entries"),
+        ..row(
+            "hash-max-listpack-entries",
+            Anytime,
+            field!(int 0, i64::MAX, store.hash.entries as u64),
+            "A hash of more fields goes by the name hashtable. Nothing else depends on it: its bytes are packed at any size.",
+        )
+    },
+    Setting {
+        alias: Some("hash-max-ziplist-value"),
+        ..row(
+            "hash-max-listpack-value",
+            Anytime,
+            field!(memory 0, store.hash.value),
+            "A hash goes by the name hashtable once a field or value of more bytes is written. Nothing else depends on it.",
+        )
+    },
     row(
         "hide-user-data-from-log",
         Anytime,

@@ -6,7 +6,8 @@
 //! mix(d, text) = SHA1(xor(d, text))    for what has
 //!
 //! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of a set; of a
-//!          stream mix each entry's id as `ms.seq`, then its fields and values;
+//!          stream mix each entry's id as `ms.seq`, then its fields and values; of a hash xor each field's digest, which begins
+//!          with zeros: mix the field, mix its value, xor "!!hexpire!!" if it has a deadline;
 //!          xor "!!expire!!" if the key has a deadline
 //! data set for each database that is not empty: mix its number, 32 bits big endian;
 //!          xor each key's digest, which begins with zeros: mix the key, go on with its value
@@ -43,6 +44,7 @@ impl Digest {
             Kind::List => 1,
             Kind::Set => 2,
             Kind::Stream => 6,
+            Kind::Hash => 4,
         };
         self.mix(&type_number.to_be_bytes());
         match kind {
@@ -50,6 +52,7 @@ impl Digest {
             Kind::List => self.add_list(view, key),
             Kind::Set => self.add_set(view, key),
             Kind::Stream => self.add_stream(view, key),
+            Kind::Hash => self.add_hash(view, key),
         }
         if deadline != Deadline::Never {
             self.xor(b"!!expire!!");
@@ -98,6 +101,26 @@ impl Digest {
                 self.mix(&text);
             });
             ControlFlow::Continue(())
+        });
+    }
+}
+
+impl Digest {
+    /// Fields have no order.
+    fn add_hash(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        let Ok(Some(hash)) = view.hash(key) else { return };
+        let mut text = Vec::new();
+        hash.for_each_timed(&mut |field, value, deadline| {
+            let mut one = Digest::default();
+            for item in [field, value] {
+                text.clear();
+                item.append_to(&mut text);
+                one.mix(&text);
+            }
+            if deadline != Deadline::Never {
+                one.xor(b"!!hexpire!!");
+            }
+            self.xor(&one.0);
         });
     }
 }

@@ -209,7 +209,8 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("instantaneous_output_kbps", kilobytes(stats.output_bytes_per_second.load(Relaxed)));
     report.fields(&["instantaneous_input_repl_kbps", "instantaneous_output_repl_kbps"], "0.00");
     report.field("rejected_connections", stats.connections_rejected.load(Relaxed));
-    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys"], 0);
+    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err"], 0);
+    report.field("expired_subkeys", keyspace.expired_fields);
     report.field("expired_keys", keyspace.expired);
     report.field("expired_stale_perc", "0.00");
     report.field("expired_time_cap_reached_count", counters.sum(|worker| &worker.expire_stops));
@@ -327,9 +328,10 @@ fn keyspace(report: &mut Report, shared: &Shared, now: Millis) {
         let keys = shared.keyspace.len(db);
         if keys > 0 {
             let (expires, avg_ttl) = shared.keyspace.volatile(db, now);
+            let subexpiry = shared.keyspace.timed_hashes(db);
             report.field(
                 &format!("db{db}"),
-                format_args!("keys={keys},expires={expires},avg_ttl={avg_ttl},subexpiry=0"),
+                format_args!("keys={keys},expires={expires},avg_ttl={avg_ttl},subexpiry={subexpiry}"),
             );
         }
     }

@@ -33,20 +33,18 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// The lookup on a locked key. A value of another type is as good as none, and no type has fields yet.
+/// The lookup on a locked key. A value of another type is as good as none.
 pub(super) fn append_value(
     view: &mut View<'_>,
     key: &Key<'_>,
     field: Option<&[u8]>,
     out: &mut Vec<u8>,
 ) -> bool {
-    match view.string(key) {
-        Ok(Some(text)) if field.is_none() => {
-            text.append_to(out);
-            true
-        }
-        _ => false,
-    }
+    let found = match field {
+        None => view.string(key).ok().flatten(),
+        Some(field) => view.hash(key).ok().flatten().and_then(|hash| hash.get(field)),
+    };
+    found.inspect(|text| text.append_to(out)).is_some()
 }
 
 #[cfg(test)]

@@ -167,8 +167,6 @@ const TLS: &[Setting] = &[
 ];
 
 const TYPES: &[Setting] = &[
-    row("hash-max-listpack-entries", Anytime, COUNT, "512").or("hash-max-ziplist-entries"),
-    row("hash-max-listpack-value", Anytime, BYTES, "64").or("hash-max-ziplist-value"),
     row("hll-sparse-max-bytes", Anytime, BYTES, "3000"),
     row("zset-max-listpack-entries", Anytime, COUNT, "128").or("zset-max-ziplist-entries"),
     row("zset-max-listpack-value", Anytime, BYTES, "64").or("zset-max-ziplist-value"),

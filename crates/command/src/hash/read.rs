@@ -1,0 +1,229 @@
+//! What a hash holds: one field, several, all.
+//!
+//! One field is on the path of every request: nothing is allocated, and what is an integer in the hash becomes text in the reply.
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use base::Item;
+
+pub(super) const HGET: Command = Command {
+    name: "HGET",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers the value of a field of a hash.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::str("field")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hget),
+};
+
+pub(super) const HMGET: Command = Command {
+    name: "HMGET",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers the values of several fields of a hash.",
+        complexity: "O(N) where N is the number of fields named.",
+        args: &[Arg::key("key", 0), Arg::str("field").many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hmget),
+};
+
+pub(super) const HGETALL: Command = Command {
+    name: "HGETALL",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY,
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers all fields of a hash and their values.",
+        complexity: "O(N) where N is the number of fields.",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hgetall),
+};
+
+pub(super) const HKEYS: Command = Command {
+    name: "HKEYS",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY,
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers all fields of a hash.",
+        complexity: "O(N) where N is the number of fields.",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hkeys),
+};
+
+pub(super) const HVALS: Command = Command {
+    name: "HVALS",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY,
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers all values of a hash.",
+        complexity: "O(N) where N is the number of fields.",
+        args: &[Arg::key("key", 0)],
+        tips: &["nondeterministic_output_order"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hvals),
+};
+
+pub(super) const HLEN: Command = Command {
+    name: "HLEN",
+    arity: Arity::Exactly(2),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers how many fields a hash has.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0)],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hlen),
+};
+
+pub(super) const HSTRLEN: Command = Command {
+    name: "HSTRLEN",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::Hash,
+        since: "3.2.0",
+        summary: "Answers the length of the value of a field.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::str("field")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hstrlen),
+};
+
+pub(super) const HEXISTS: Command = Command {
+    name: "HEXISTS",
+    arity: Arity::Exactly(3),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO)],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.0.0",
+        summary: "Answers whether a hash has a field.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::str("field")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hexists),
+};
+
+/// A field's value, or null.
+fn hget(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    match call.view.hash(&key)?.and_then(|hash| hash.get(call.args.at(2))) {
+        Some(value) => call.reply.item(value),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn hmget(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let hash = call.view.hash(&key)?;
+    call.reply.array(call.args.len() - 2);
+    for field in call.args.iter_from(2) {
+        match hash.and_then(|hash| hash.get(field)) {
+            Some(value) => call.reply.item(value),
+            None => call.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+fn hgetall(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let hash = call.view.hash(&key)?;
+    call.reply.map(hash.map_or(0, |hash| hash.live_len()) as usize);
+    if let Some(hash) = hash {
+        hash.for_each(&mut |field, value| {
+            call.reply.item(field);
+            call.reply.item(value);
+        });
+    }
+    Ok(())
+}
+
+fn hkeys(call: &mut Call<'_, '_>) -> Done {
+    reply_one_side(call, |field, _| field)
+}
+
+fn hvals(call: &mut Call<'_, '_>) -> Done {
+    reply_one_side(call, |_, value| value)
+}
+
+/// HKEYS and HVALS.
+fn reply_one_side(call: &mut Call<'_, '_>, side: for<'i> fn(Item<'i>, Item<'i>) -> Item<'i>) -> Done {
+    let key = call.key(0);
+    let hash = call.view.hash(&key)?;
+    call.reply.array(hash.map_or(0, |hash| hash.live_len()) as usize);
+    if let Some(hash) = hash {
+        hash.for_each(&mut |field, value| call.reply.item(side(field, value)));
+    }
+    Ok(())
+}
+
+/// Fields past their deadline that nobody has removed yet count, as in Redis.
+fn hlen(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let len = call.view.hash(&key)?.map_or(0, |hash| hash.len());
+    call.reply.int(len as i64);
+    Ok(())
+}
+
+fn hstrlen(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let value = call.view.hash(&key)?.and_then(|hash| hash.get(call.args.at(2)));
+    call.reply.int(value.map_or(0, |value| value.len()) as i64);
+    Ok(())
+}
+
+fn hexists(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let value = call.view.hash(&key)?.and_then(|hash| hash.get(call.args.at(2)));
+    call.reply.int(i64::from(value.is_some()));
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! HSCAN: a cursor is a place in hash order, so nothing is kept for it, and what stays in the hash is seen whatever comes and goes.
+use crate::cursor::{self, Filter};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+
+pub(super) const HSCAN: Command = Command {
+    name: "HSCAN",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY,
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "2.8.0",
+        summary: "Goes through the fields of a hash, some at a time.",
+        complexity: "O(1) for every call, O(N) for all of them together, where N is the number of fields.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::int("cursor"),
+            Arg::pattern("pattern").after("MATCH").optional(),
+            Arg::int("count").after("COUNT").optional(),
+            Arg::word("novalues", "NOVALUES").optional(),
+        ],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hscan),
+};
+
+/// A small hash is answered as a whole, whatever the cursor. Where the key is missing the options are not read.
+fn hscan(call: &mut Call<'_, '_>) -> Done {
+    let from = cursor::cursor(call.args.at(2))?;
+    let key = call.key(0);
+    let Some(hash) = call.view.hash(&key)? else {
+        cursor::answer(call.reply, |_| (0, 0));
+        return Ok(());
+    };
+    let filter = Filter::parse_of_hash(&call.args)?;
+    cursor::answer(call.reply, |fields| {
+        let mut written = 0;
+        let next = hash.scan(from, filter.count, &mut |field, value| {
+            if filter.takes(field) {
+                fields.item(field);
+                written += 1;
+                if filter.shows_values {
+                    fields.item(value);
+                    written += 1;
+                }
+            }
+        });
+        (next, written)
+    });
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Fields read and written together with their deadlines: HGETEX, HSETEX, HGETDEL.
+use super::deadline::{FIELDS, Named, time_of};
+use crate::argument::{int, is_word};
+use crate::lifetime::Lifetime;
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::Millis;
+use base::text::parse_i64;
+use resp::Args;
+use store::{Deadline, HashMut};
+
+pub(super) const HGETEX: Command = Command {
+    name: "HGETEX",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
+        .note("RW and UPDATE because it changes deadlines.")],
+    doc: Doc {
+        group: Group::Hash,
+        since: "8.0.0",
+        summary: "Answers the values of fields of a hash and sets or takes away their deadlines.",
+        complexity: "O(N) where N is the number of fields named.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::one_of(
+                "expiration",
+                &[
+                    Arg::int("seconds").after("EX"),
+                    Arg::int("milliseconds").after("PX"),
+                    Arg::unix_time("unix-time-seconds").after("EXAT"),
+                    Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Arg::word("persist", "PERSIST"),
+                ],
+            )
+            .optional(),
+            FIELDS,
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hgetex),
+};
+
+pub(super) const HSETEX: Command = Command {
+    name: "HSETEX",
+    arity: Arity::AtLeast(6),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "8.0.0",
+        summary: "Writes fields of a hash with a deadline, if all or none of them are there where that is asked for.",
+        complexity: "O(N) where N is the number of fields written.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::one_of("condition", &[Arg::word("fnx", "FNX"), Arg::word("fxx", "FXX")]).optional(),
+            Arg::one_of(
+                "expiration",
+                &[
+                    Arg::int("seconds").after("EX"),
+                    Arg::int("milliseconds").after("PX"),
+                    Arg::unix_time("unix-time-seconds").after("EXAT"),
+                    Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Arg::word("keepttl", "KEEPTTL"),
+                ],
+            )
+            .optional(),
+            Arg::block(
+                "fields",
+                &[Arg::int("numfields"), Arg::block("data", &[Arg::str("field"), Arg::str("value")]).many()],
+            )
+            .after("FIELDS"),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hsetex),
+};
+
+pub(super) const HGETDEL: Command = Command {
+    name: "HGETDEL",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::HASH,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::Hash,
+        since: "8.0.0",
+        summary: "Answers the values of fields of a hash and removes them.",
+        complexity: "O(N) where N is the number of fields named.",
+        args: &[Arg::key("key", 0), FIELDS],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(hgetdel),
+};
+
+/// The fields go when they have been answered; the key with the last.
+fn hgetdel(call: &mut Call<'_, '_>) -> Done {
+    let key = call.key(0);
+    let mut hash = call.view.hash_mut(&key)?;
+    let fields = Named::parse(call.args, 2, Error::numfields_not_positive)?;
+    call.reply.array(fields.count());
+    let mut changes = 0;
+    for field in fields.iter() {
+        match hash.as_ref().and_then(|hash| hash.get(field)) {
+            Some(value) => call.reply.item(value),
+            None => call.reply.null(),
+        }
+        changes += u64::from(hash.as_mut().is_some_and(|hash| hash.remove(field)));
+    }
+    drop(hash);
+    call.view.dirty(changes);
+    Ok(())
+}
+
+/// What becomes of the deadlines of fields that HGETEX answers.
+#[derive(Clone, Copy)]
+enum Change {
+    None,
+    To(Deadline),
+}
+
+/// Time options and PERSIST stand first or not at all. A deadline that has passed removes the field that was answered.
+fn hgetex(call: &mut Call<'_, '_>) -> Done {
+    let (key, now) = (call.key(0), call.view.now());
+    let mut hash = call.view.hash_mut(&key)?;
+    let (change, at) = change(call.args, now)?;
+    let fields = Named::parse(call.args, at, Error::numfields_not_positive)?;
+    call.reply.array(fields.count());
+    if let (Some(hash), Change::To(Deadline::At(_))) = (&mut hash, change) {
+        hash.expect_deadlines();
+    }
+    let mut changes = 0;
+    for field in fields.iter() {
+        let Some((hash, kept)) = hash.as_mut().and_then(|hash| {
+            let deadline = hash.deadline(field)?;
+            Some((hash, deadline))
+        }) else {
+            call.reply.null();
+            continue;
+        };
+        hash.get(field).into_iter().for_each(|value| call.reply.item(value));
+        changes += u64::from(apply(hash, field, kept, change, now));
+    }
+    drop(hash);
+    call.view.dirty(changes);
+    Ok(())
+}
+
+/// Whether something changed.
+fn apply(hash: &mut HashMut<'_>, field: &[u8], old: Deadline, change: Change, now: Millis) -> bool {
+    match change {
+        Change::None => false,
+        Change::To(Deadline::Never) if old == Deadline::Never => false,
+        Change::To(Deadline::At(at)) if at <= now => hash.remove(field),
+        Change::To(new) => {
+            hash.set_deadline(field, new);
+            true
+        }
+    }
+}
+
+/// The option that a HGETEX begins with, and where its fields do.
+fn change(args: Args<'_>, now: Millis) -> Result<(Change, usize), Error> {
+    match Lifetime::parse(args.at(2), args.get(3)) {
+        Some((Lifetime::Persist, _)) => Ok((Change::To(Deadline::Never), 3)),
+        Some((Lifetime::Until { unit, from, text }, _)) => {
+            let at = time_of(int(text)?, unit, from, now, "hgetex")?;
+            Ok((Change::To(Deadline::At(at)), 4))
+        }
+        _ => Ok((Change::None, 2)),
+    }
+}
+
+/// Whether all fields, or none, must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    All,
+    None,
+}
+
+/// What a HSETEX asks for.
+struct Writing {
+    presence: Option<Presence>,
+    lifetime: Option<store::Lifetime>,
+    /// Where the first field stands.
+    first: usize,
+}
+
+impl Writing {
+    fn parse(args: Args<'_>, now: Millis) -> Result<Writing, Error> {
+        let mut writing = Writing { presence: None, lifetime: None, first: 0 };
+        let mut at = 2;
+        while let Some(word) = args.get(at) {
+            if is_word(word, "FIELDS") {
+                return writing.begin(args, at);
+            }
+            at += writing.take(word, args.get(at + 1), now)?;
+        }
+        Err(Error::wrong_arity("hsetex"))
+    }
+
+    /// The fields begin: there must be as many as are announced.
+    fn begin(mut self, args: Args<'_>, at: usize) -> Result<Writing, Error> {
+        let count = args.get(at + 1).and_then(parse_i64).filter(|count| *count > 0);
+        let count = count.ok_or_else(Error::invalid_number_of_fields)? as u64;
+        self.first = at + 2;
+        if Some((args.len() - self.first) as u64) != count.checked_mul(2) {
+            return Err(Error::wrong_arity("hsetex"));
+        }
+        Ok(self)
+    }
+
+    /// Takes an option; how many arguments it has.
+    fn take(&mut self, word: &[u8], next: Option<&[u8]>, now: Millis) -> Result<usize, Error> {
+        let presence = [("FNX", Presence::None), ("FXX", Presence::All)];
+        if let Some((_, presence)) = presence.iter().find(|(name, _)| is_word(word, name)) {
+            if self.presence.replace(*presence).is_some() {
+                return Err(Error::fnx_and_fxx());
+            }
+            return Ok(1);
+        }
+        let (lifetime, count) = match Lifetime::parse(word, next) {
+            Some((Lifetime::Keep, _)) => (store::Lifetime::Kept, 1),
+            Some((Lifetime::Until { unit, from, text }, _)) => {
+                if self.lifetime.is_some() {
+                    return Err(Error::field_lifetimes());
+                }
+                (store::Lifetime::Until(time_of(int(text)?, unit, from, now, "hsetex")?), 2)
+            }
+            _ => return Err(Error::unknown_argument(word)),
+        };
+        match self.lifetime.replace(lifetime) {
+            None => Ok(count),
+            Some(_) => Err(Error::field_lifetimes()),
+        }
+    }
+}
+
+/// Writes nothing where one field is not as FNX or FXX asks. A deadline that has passed removes what was written.
+fn hsetex(call: &mut Call<'_, '_>) -> Done {
+    let (key, now) = (call.key(0), call.view.now());
+    let writing = Writing::parse(call.args, now)?;
+    let count = (call.args.len() - writing.first) as u64 / 2;
+    let mut hash = call.view.hash_or_new(&key)?;
+    let fields = || call.args.iter_from(writing.first).step_by(2);
+    let is_refused = match writing.presence {
+        None => false,
+        Some(Presence::All) => fields().any(|field| hash.get(field).is_none()),
+        Some(Presence::None) => fields().any(|field| hash.get(field).is_some()),
+    };
+    if !is_refused {
+        write_all(&mut hash, call.args, &writing, now);
+    }
+    drop(hash);
+    if !is_refused {
+        call.view.dirty(count);
+    }
+    call.reply.int(i64::from(!is_refused));
+    Ok(())
+}
+
+fn write_all(hash: &mut HashMut<'_>, args: Args<'_>, writing: &Writing, now: Millis) {
+    hash.announce((args.len() - writing.first) as u64 / 2);
+    let lifetime = writing.lifetime.unwrap_or(store::Lifetime::Endless);
+    let is_past = matches!(lifetime, store::Lifetime::Until(at) if at <= now);
+    let mut words = args.iter_from(writing.first);
+    while let (Some(field), Some(value)) = (words.next(), words.next()) {
+        match is_past {
+            true => drop(hash.remove(field)),
+            false => drop(hash.set(field, value, lifetime)),
+        }
+    }
+}

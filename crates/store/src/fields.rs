@@ -1,0 +1,384 @@
+//! A hash outside its entry: a map by the hash of the field (`pack::map`, in the form of `pack::fields`), with what OBJECT ENCODING must
+//! know, and the deadlines of fields.
+//!
+//! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of its own, which
+//! works as the keyspace's does (`expire.rs`): ranges of hashes wait in it, leaves have notes. When it next has to
+//! turn is the hash's due time; the keyspace counts it among the deadlines of its leaf, so the sweeper comes by.
+//!
+//! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
+use crate::expire::{Chime, NO_DEADLINE, note_of};
+use crate::field::Kept;
+use crate::hash::HashName;
+use crate::info::{KeyInfo, string_dump_bytes};
+use crate::outside::Outside;
+use crate::wheel::{Item as Waiting, Step, Wheel};
+use crate::{Deadline, Garbage};
+use base::hash::Seed;
+use base::random::Random;
+use base::{Item, Millis};
+use pack::arena::{Moves, relocate_box, relocate_vec};
+use pack::fields::{Field, Fields, field_of};
+use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Sweep, Sweeper};
+
+/// Leaves and entries that one turn of the wheel looks at.
+const LOOKS_PER_SWEEP: u64 = 512;
+/// Looking at so many entries counts like removing one.
+const LOOKS_PER_REMOVAL: u64 = 16;
+/// Freeing a value of more bytes would hold a worker up.
+const DROPPED_BYTES_MAX: usize = 1 << 20;
+
+/// A hash outside its entry.
+#[derive(Clone)]
+pub(crate) struct FieldTree {
+    map: Map<Vec<u8>, Fields>,
+    /// The text of all fields and values.
+    text_bytes: u64,
+    pub(crate) name: HashName,
+    timed: Option<Box<Timed>>,
+}
+
+/// What a hash of which some field had a deadline keeps for them.
+#[derive(Clone, Default)]
+struct Timed {
+    wheel: Option<Box<Wheel>>,
+    /// Fields that have one now.
+    fields: u64,
+}
+
+/// What an edit of a field's deadline does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// The field lives for ever.
+    Endless,
+    /// As it was.
+    Kept,
+    Until(Millis),
+}
+
+/// When and by which hashing a tree is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'s> {
+    pub(crate) seed: &'s Seed,
+    pub(crate) now: Millis,
+}
+
+impl FieldTree {
+    pub(crate) fn new(name: HashName) -> FieldTree {
+        FieldTree { map: Map::new(), text_bytes: 0, name, timed: None }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.map.len()
+    }
+
+    /// The text of all fields and values, and so many bytes for each as they have beside it.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.text_bytes + 4 * self.map.len()
+    }
+
+    /// What is kept for a field, whatever its deadline.
+    #[inline]
+    pub(crate) fn find(&self, seed: &Seed, field: &[u8]) -> Option<Kept<'_>> {
+        self.map.find(seed.hash(field), Field::new(field).name()).map(|found| Kept::of(&found))
+    }
+
+    /// Writes a field; whether it is new. One past its deadline counts as gone. What is large and goes is left in `freed`.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        at: At<'_>,
+        field: &[u8],
+        value: Item<'_>,
+        lifetime: Lifetime,
+        freed: &mut Vec<Garbage>,
+    ) -> bool {
+        let (name, hash) = (Field::new(field), at.seed.hash(field));
+        let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
+        match self.map.entry(at.seed, hash, name.name()) {
+            Entry::Vacant(mut entry) => {
+                let kept = Kept { value, deadline: lifetime.deadline(Deadline::Never) };
+                self.text_bytes += (field.len() + value.len()) as u64;
+                chime.change(&mut entry, Deadline::Never, kept.deadline);
+                kept.lay_out(|meta, inline| entry.insert(meta, inline, kept.outside(), &mut chime));
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                let old = Kept::of(&entry.found());
+                let is_new = old.deadline.is_past(at.now);
+                let before = if is_new { Deadline::Never } else { old.deadline };
+                let (old_deadline, kept) =
+                    (old.deadline, Kept { value, deadline: lifetime.deadline(before) });
+                self.text_bytes += value.len() as u64;
+                self.text_bytes -= old.value.len() as u64;
+                chime.change(&mut entry, old_deadline, kept.deadline);
+                let outside = kept.outside();
+                kept.lay_out(|meta, inline| match outside {
+                    None if entry.overwrite(meta, inline) => {}
+                    outside => free(entry.replace(meta, inline, outside, &mut chime), freed),
+                });
+                is_new
+            }
+        }
+    }
+
+    /// Gives a field another deadline; its value stays.
+    pub(crate) fn set_deadline(&mut self, at: At<'_>, field: &[u8], deadline: Deadline) {
+        let (name, hash) = (Field::new(field), at.seed.hash(field));
+        let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
+        let Entry::Occupied(mut entry) = self.map.entry(at.seed, hash, name.name()) else { return };
+        let found = entry.found();
+        let old = Kept::of(&found);
+        let (old_deadline, is_outside) = (old.deadline, found.outside.is_some());
+        let mut text = Vec::new();
+        // A value outside stays where it is: only what stands before the pointer is written.
+        let value = match old.value {
+            Item::Int(n) => Item::Int(n),
+            Item::Bytes(_) if is_outside => Item::Bytes(&[]),
+            Item::Bytes(bytes) => {
+                text.extend_from_slice(bytes);
+                Item::Bytes(&text)
+            }
+        };
+        chime.change(&mut entry, old_deadline, deadline);
+        Kept { value, deadline }.lay_out(|meta, inline| entry.replace_inline(meta, inline, &mut chime));
+    }
+
+    /// Whether the field was there and not past its deadline; it goes either way. What is large is left in `freed`.
+    pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
+        let (name, hash) = (Field::new(field), at.seed.hash(field));
+        let Entry::Occupied(entry) = self.map.entry(at.seed, hash, name.name()) else { return false };
+        let kept = Kept::of(&entry.found());
+        let deadline = kept.deadline;
+        self.text_bytes -= (field.len() + kept.value.len()) as u64;
+        free(entry.discard(), freed);
+        forget(&mut self.timed, deadline);
+        !deadline.is_past(at.now)
+    }
+
+    /// Every field with what is kept for it, those past their deadline included, in hash order of leaves.
+    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
+        self.map.for_each(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)));
+    }
+
+    /// Visits the first leaf from a place on; the place after it, None at the end. As [`Map::scan`] says, with what stays
+    /// seen at least once by a walk.
+    pub(crate) fn scan(
+        &self,
+        seed: &Seed,
+        from: u32,
+        visit: &mut dyn FnMut(Item<'_>, Kept<'_>),
+    ) -> Option<u32> {
+        self.map.scan(seed, from, &mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
+    }
+
+    /// A field chosen uniformly, past its deadline or not.
+    pub(crate) fn random(&self, random: &mut Random) -> Option<(Item<'_>, Kept<'_>)> {
+        let found = self.map.random(random)?;
+        Some((field_of(found.meta, found.key), Kept::of(&found)))
+    }
+
+    /// Whether some field has a deadline.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed.as_ref().is_some_and(|timed| timed.fields > 0)
+    }
+
+    /// A time before which no field is due; none where no field has a deadline.
+    pub(crate) fn due(&self) -> Option<u64> {
+        let timed = self.timed.as_ref().filter(|timed| timed.fields > 0)?;
+        timed.wheel.as_ref()?.next_due()
+    }
+
+    /// Removes fields that are due, about so many at most; how many went. [`FieldTree::due`] tells whether there are more.
+    pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
+        let FieldTree { map, text_bytes, timed, .. } = self;
+        let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
+        let (mut removed, mut effort) = (0, 0);
+        while effort < max {
+            match wheel.step(note_of(now)) {
+                Step::Idle => break,
+                Step::Moved => effort += 1,
+                Step::Fired(item) => {
+                    let mut reaper = FieldReaper {
+                        now,
+                        wheel,
+                        text_bytes,
+                        earliest: NO_DEADLINE,
+                        looks: 0,
+                        removed: 0,
+                        freed,
+                    };
+                    let rest = map.sweep(item.range, note_of(now), LOOKS_PER_SWEEP, &mut reaper);
+                    effort += 1 + reaper.removed + reaper.looks / LOOKS_PER_REMOVAL;
+                    removed += reaper.removed;
+                    if let Some(range) = rest {
+                        wheel.schedule(Waiting { due: item.due, range });
+                    }
+                }
+            }
+        }
+        *fields -= removed;
+        removed
+    }
+}
+
+impl Lifetime {
+    pub(crate) fn deadline(self, before: Deadline) -> Deadline {
+        match self {
+            Lifetime::Endless => Deadline::Never,
+            Lifetime::Kept => before,
+            Lifetime::Until(at) => Deadline::At(at),
+        }
+    }
+}
+
+/// One field that had this deadline has gone.
+fn forget(timed: &mut Option<Box<Timed>>, deadline: Deadline) {
+    if deadline != Deadline::Never
+        && let Some(timed) = timed
+    {
+        timed.fields -= 1;
+    }
+}
+
+/// Frees a value that lay outside, here if that is quick.
+fn free(outside: Option<Shared<Vec<u8>>>, freed: &mut Vec<Garbage>) {
+    if let Some(text) = outside
+        && text.len() > DROPPED_BYTES_MAX
+        && !text.is_shared()
+    {
+        freed.push(Garbage::of_bytes(text.len() as u64, text));
+    }
+}
+
+/// The wheel of a tree that is being edited, made with the first deadline.
+struct FieldChime<'t> {
+    now: Millis,
+    timed: &'t mut Option<Box<Timed>>,
+}
+
+impl FieldChime<'_> {
+    #[inline]
+    fn change(&mut self, entry: &mut impl crate::expire::InLeaf, old: Deadline, new: Deadline) {
+        if old == new {
+            return;
+        }
+        forget(self.timed, old);
+        if let Deadline::At(at) = new {
+            self.timed.get_or_insert_default().fields += 1;
+            self.arm(entry, note_of(at));
+        }
+    }
+}
+
+impl Chime for FieldChime<'_> {
+    fn now(&self) -> Millis {
+        self.now
+    }
+
+    fn schedule(&mut self, due: u64, range: OrderRange) {
+        let now = note_of(self.now);
+        let wheel = &mut self.timed.get_or_insert_default().wheel;
+        wheel.get_or_insert_with(|| Box::new(Wheel::new(now))).schedule(Waiting { due, range });
+    }
+}
+
+impl Notes<Vec<u8>> for FieldChime<'_> {
+    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Vec<u8>>>) -> u64 {
+        self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
+    }
+}
+
+fn earliest_of(found: &Found<'_, Vec<u8>>) -> u64 {
+    match Kept::deadline_of(found.meta, found.inline) {
+        Deadline::Never => NO_DEADLINE,
+        Deadline::At(at) => note_of(at),
+    }
+}
+
+/// Goes through leaves whose time has come.
+struct FieldReaper<'t> {
+    now: Millis,
+    wheel: &'t mut Wheel,
+    text_bytes: &'t mut u64,
+    earliest: u64,
+    looks: u64,
+    removed: u64,
+    freed: &'t mut Vec<Garbage>,
+}
+
+impl Sweeper<Vec<u8>, Fields> for FieldReaper<'_> {
+    fn visit(&mut self, found: Found<'_, Vec<u8>>) -> Sweep {
+        self.looks += 1;
+        let kept = Kept::of(&found);
+        match kept.deadline {
+            Deadline::Never => Sweep::Keep,
+            deadline if deadline.is_past(self.now) => {
+                *self.text_bytes -= (field_of(found.meta, found.key).len() + kept.value.len()) as u64;
+                Sweep::Remove
+            }
+            Deadline::At(at) => {
+                self.earliest = self.earliest.min(note_of(at));
+                Sweep::Keep
+            }
+        }
+    }
+
+    fn removed(&mut self, _: &[u8], removed: Removed<Vec<u8>>) {
+        self.removed += 1;
+        free(removed.outside, self.freed);
+    }
+
+    fn renote(&mut self, range: OrderRange) -> u64 {
+        let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
+        if note != NO_DEADLINE {
+            self.wheel.schedule(Waiting { due: note, range });
+        }
+        note
+    }
+}
+
+impl Outside for FieldTree {
+    fn len(&self) -> u64 {
+        self.map.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.name.text()
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(FieldTree::bytes(self))
+    }
+
+    /// A place is one in hash order.
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        if from == 0
+            && let Some(timed) = self.timed.take()
+        {
+            let mut timed = relocate_box(timed);
+            if let Some(wheel) = timed.wheel.take() {
+                let mut wheel = relocate_box(wheel);
+                wheel.relocate(moves);
+                timed.wheel = Some(wheel);
+            }
+            self.timed = Some(timed);
+        }
+        let next = self.map.relocate(from as u32, effort, moves, &mut |_, text, moves| {
+            let has_moved = relocate_vec(text);
+            moves.note(has_moved, text.len());
+        });
+        next.map(u64::from)
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        let (mut texts_bytes, mut dump_bytes) = (0, 0);
+        self.map.for_each(&mut |found| {
+            texts_bytes += found.outside.map_or(0, |text| text.capacity() as u64);
+            let (field, value) = (field_of(found.meta, found.key), Kept::of(&found).value);
+            dump_bytes += string_dump_bytes(field) + string_dump_bytes(value);
+        });
+        info.add_fields(self.map.len(), self.map.stats(), dump_bytes);
+        let wheel = self.timed.as_ref().and_then(|timed| timed.wheel.as_ref());
+        info.memory_bytes += texts_bytes + wheel.map_or(0, |wheel| wheel.allocated_bytes());
+    }
+}
