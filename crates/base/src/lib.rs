@@ -4,6 +4,7 @@ pub mod double;
 pub mod glob;
 pub mod hash;
 pub mod item;
+pub mod murmur;
 pub mod random;
 pub mod sha1;
 pub mod size;

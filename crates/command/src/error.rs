@@ -119,6 +119,75 @@ impl Error {
         fixed("ERR BITFIELD_RO only supports the GET subcommand")
     }
 
+    // HyperLogLog.
+
+    pub fn not_a_sketch() -> Error {
+        fixed("WRONGTYPE Key is not a valid HyperLogLog string value.")
+    }
+    pub fn corrupt_sketch() -> Error {
+        fixed("INVALIDOBJ Corrupted HLL object detected")
+    }
+    /// Redis ends the text at a NUL.
+    pub fn unknown_pfdebug(subcommand: &[u8]) -> Error {
+        let subcommand = subcommand.split(|byte| *byte == 0).next().unwrap_or_default();
+        Error(Cow::Owned(format!("ERR Unknown PFDEBUG subcommand '{}'", lossy(subcommand))))
+    }
+    pub fn pfdebug_no_key() -> Error {
+        fixed("ERR The specified key does not exist")
+    }
+    pub fn simd_on_or_off() -> Error {
+        fixed("ERR Argument must be ON or OFF")
+    }
+    pub fn not_sparse() -> Error {
+        fixed("ERR HLL encoding is not sparse")
+    }
+    pub fn selftest_failed(what: &str) -> Error {
+        Error(Cow::Owned(format!("ERR TESTFAILED {what}")))
+    }
+
+    // Places.
+
+    pub fn unsupported_unit() -> Error {
+        fixed("ERR unsupported unit provided. please use M, KM, FT, MI")
+    }
+    /// In degrees, as they were given.
+    pub fn not_on_the_map(lon: f64, lat: f64) -> Error {
+        Error(Cow::Owned(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}")))
+    }
+    pub fn no_such_member() -> Error {
+        fixed("ERR could not decode requested zset member")
+    }
+    /// `what`: radius, width, height.
+    pub fn need_numeric(what: &str) -> Error {
+        Error(Cow::Owned(format!("ERR need numeric {what}")))
+    }
+    pub fn negative_radius() -> Error {
+        fixed("ERR radius cannot be negative")
+    }
+    pub fn negative_box() -> Error {
+        fixed("ERR height or width cannot be negative")
+    }
+    pub fn geo_count() -> Error {
+        fixed("ERR COUNT must be > 0")
+    }
+    pub fn any_without_count() -> Error {
+        fixed("ERR the ANY argument requires COUNT argument")
+    }
+    pub fn store_with_columns(what: &str) -> Error {
+        Error(Cow::Owned(format!(
+            "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+        )))
+    }
+    /// `name` as the client wrote it.
+    pub fn one_centre(name: &[u8]) -> Error {
+        let name = lossy(name);
+        Error(Cow::Owned(format!("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for {name}")))
+    }
+    pub fn one_shape(name: &[u8]) -> Error {
+        let name = lossy(name);
+        Error(Cow::Owned(format!("ERR exactly one of BYRADIUS and BYBOX can be specified for {name}")))
+    }
+
     // Deadlines.
 
     /// `name` in lower case.

@@ -16,6 +16,7 @@ mod table_test;
 
 pub mod bits;
 pub mod hash;
+pub mod hyperloglog;
 pub mod keys;
 pub mod list;
 pub mod set;
@@ -32,6 +33,7 @@ pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, Ke
 pub const FAMILIES: &[&[&Command<DataRun>]] = &[
     string::COMMANDS,
     bits::COMMANDS,
+    hyperloglog::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,
     hash::COMMANDS,

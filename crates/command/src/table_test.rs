@@ -166,7 +166,8 @@ fn flags_fit_each_other_and_the_keys() {
             "{name}: only writes take memory"
         );
         let writes = row.keys.iter().any(|spec| !spec.access.has(Access::RO));
-        if !row.keys.is_empty() {
+        // PFCOUNT leaves its estimate in what it reads, and counts as a reader in Redis too.
+        if !row.keys.is_empty() && name != "pfcount" {
             assert_eq!(writes, row.flags.has(Flags::WRITE), "{name}: keys are written by writes alone");
         }
         let is_keyed = matches!(row.run, DataRun::Keys(_) | DataRun::KeysOrAll(_));

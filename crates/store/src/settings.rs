@@ -12,6 +12,8 @@ pub struct Settings {
     pub set: SetLimits,
     pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
+    /// `hll-sparse-max-bytes`: a HyperLogLog that would be longer becomes an array of registers.
+    pub hll_sparse_bytes_max: u64,
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
     pub eviction: Eviction,
@@ -42,6 +44,7 @@ impl Default for Settings {
             set: SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 },
             stream: log::Limits { bytes: 4096, entries: 100 },
             proto_max_bulk_len_bytes: 512 << 20,
+            hll_sparse_bytes_max: 3_000,
             lazyfree_user_del: false,
             lazyfree_user_flush: false,
             eviction: Eviction::default(),

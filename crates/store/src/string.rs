@@ -199,14 +199,35 @@ impl View<'_> {
         }
     }
 
-    /// Edits the text of a string: in place where it lies outside, else by way of a buffer. The deadline stays and the form becomes
-    /// raw; a missing key is an empty text, and `form_when_new` afterwards. Edits never shorten.
+    /// Edits the text of a string as a whole: in place where it lies outside, else by way of a buffer. A missing key is an empty text;
+    /// of one that is there `check` says first whether it can be edited, and where not nothing changes. The name is raw afterwards.
+    pub fn edit_text<R, E: From<WrongType>>(
+        &mut self,
+        key: &Key<'_>,
+        check: impl FnOnce(&[u8]) -> Result<(), E>,
+        edit: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<R, E> {
+        self.edit_checked(key, Form::Raw, check, edit)
+    }
+
+    /// [`View::edit_text`] of any text; `form_when_new` is what a missing key gets.
     fn edit<R>(
         &mut self,
         key: &Key<'_>,
         form_when_new: Form,
         edit: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<R, WrongType> {
+        self.edit_checked(key, form_when_new, |_| Ok(()), edit)
+    }
+
+    /// The deadline stays. Edits hardly ever shorten, and what lies outside stays there.
+    fn edit_checked<R, E: From<WrongType>>(
+        &mut self,
+        key: &Key<'_>,
+        form_when_new: Form,
+        check: impl FnOnce(&[u8]) -> Result<(), E>,
+        edit: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<R, E> {
         let (map, seed, mut desk) = self.open(key);
         let mut text = std::mem::take(&mut desk.buffers.text);
         text.clear();
@@ -219,7 +240,7 @@ impl View<'_> {
                     desk.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
                     Ok(result)
                 } else {
-                    desk.edit_live(entry, &before, &mut text, edit)
+                    desk.edit_live(entry, &before, &mut text, check, edit)
                 }
             }
             Entry::Vacant(entry) => {
@@ -298,25 +319,29 @@ impl Desk<'_> {
         self.store(entry, before, value, Deadline::Never);
     }
 
-    /// A string outside is edited where it is. No edit shortens it, so it never has to come back inside.
-    fn edit_live<R>(
+    /// A string outside is edited where it is, and stays there.
+    fn edit_live<R, E: From<WrongType>>(
         &mut self,
         mut entry: Occupied<'_, Large>,
         before: &Before,
         text: &mut Vec<u8>,
+        check: impl FnOnce(&[u8]) -> Result<(), E>,
         edit: impl FnOnce(&mut Vec<u8>) -> R,
-    ) -> Result<R, WrongType> {
+    ) -> Result<R, E> {
         let meta = before.meta;
-        if meta.shape() == Shape::Long
-            && let Some(Large::Str(bytes)) = entry.outside_mut()
-        {
-            return Ok(edit(bytes));
-        }
         let item = string_value(meta, entry.inline(), entry.outside())?;
-        text.extend_from_slice(item.text(&mut I64Text::new()));
-        let result = edit(text);
-        self.store_text(entry, before, text, Form::Raw, before.deadline);
-        Ok(result)
+        if meta.shape() != Shape::Long {
+            text.extend_from_slice(item.text(&mut I64Text::new()));
+            check(text)?;
+            let result = edit(text);
+            self.store_text(entry, before, text, Form::Raw, before.deadline);
+            return Ok(result);
+        }
+        check(item.text(&mut I64Text::new()))?;
+        match entry.outside_mut() {
+            Some(Large::Str(bytes)) => Ok(edit(bytes)),
+            _ => Err(WrongType.into()),
+        }
     }
 
     /// [`Desk::store`], and what is long is taken out of `text` instead of copied.

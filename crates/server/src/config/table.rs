@@ -239,6 +239,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Leave out of crash reports who the client was.",
     ),
     row(
+        "hll-sparse-max-bytes",
+        Anytime,
+        field!(memory 0, store.hll_sparse_bytes_max),
+        "A HyperLogLog is kept as runs up to this length, and as an array of 12 KB beyond it.",
+    ),
+    row(
         "hz",
         Anytime,
         Kind::Int {

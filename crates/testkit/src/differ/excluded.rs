@@ -36,6 +36,7 @@ pub(super) const EXCLUDED: &[(&str, &str)] = &[
     ("memory|malloc-stats", "tells of the allocator"),
     ("memory|stats", "tells sizes"),
     ("memory|purge", "nothing shows it"),
+    ("pfselftest", "takes Redis seconds"),
     ("shutdown", "ends the server"),
     ("time", "tells the time"),
     ("lastsave", "tells the time"),

@@ -22,7 +22,7 @@ pub(in crate::config) const GROUPS: &[Group] = &[
     Group { because: "There is no replication yet.", rows: REPLICATION },
     Group { because: "There is no cluster mode yet.", rows: CLUSTER },
     Group { because: "There is no TLS yet.", rows: TLS },
-    Group { because: "There are no hashes, sets, sorted sets and HyperLogLogs yet.", rows: TYPES },
+    Group { because: "There are no hashes, sets and sorted sets yet.", rows: TYPES },
     Group { because: "There are no ACL users, pub/sub, scripts and modules yet.", rows: CLIENTS },
     Group {
         because: "Nothing here needs them: threads, rehashing and allocators are others.",
@@ -167,7 +167,6 @@ const TLS: &[Setting] = &[
 ];
 
 const TYPES: &[Setting] = &[
-    row("hll-sparse-max-bytes", Anytime, BYTES, "3000"),
     row("zset-max-listpack-entries", Anytime, COUNT, "128").or("zset-max-ziplist-entries"),
     row("zset-max-listpack-value", Anytime, BYTES, "64").or("zset-max-ziplist-value"),
 ];

@@ -1,0 +1,127 @@
+//! PFCOUNT and PFMERGE.
+//!
+//! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT of several merges
+//! them into registers of a byte each, and leaves nothing behind.
+use super::add::sparse_bytes_max;
+use super::estimate::{Histogram, REGISTERS};
+use super::sketch::{self, Encoding};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::text::I64Text;
+use store::{Key, View};
+
+pub(super) const PFCOUNT: Command = Command {
+    name: "PFCOUNT",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::HYPERLOGLOG,
+    keys: &[KeySpec::range(1, -1, 1, Access::RW.or(Access::ACCESS))
+        .note("RW because the estimate is remembered in the string, unless it is there already.")],
+    doc: Doc {
+        group: Group::Hyperloglog,
+        since: "2.8.9",
+        summary: "Answers about how many different elements were added to some sketches together.",
+        complexity: "O(1) for one key, O(N) for N keys; in both cases the registers are gone through.",
+        args: &[Arg::key("key", 0).many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(pfcount),
+};
+
+pub(super) const PFMERGE: Command = Command {
+    name: "PFMERGE",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::HYPERLOGLOG,
+    keys: &[
+        KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::INSERT)),
+        KeySpec::range(2, -1, 1, Access::RO.or(Access::ACCESS)),
+    ],
+    doc: Doc {
+        group: Group::Hyperloglog,
+        since: "2.8.9",
+        summary: "Adds to a sketch all that was added to others; creates the key where it is missing.",
+        complexity: "O(N) for N keys; the registers of each are gone through.",
+        args: &[Arg::key("destkey", 0), Arg::key("sourcekey", 1).optional().many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(pfmerge),
+};
+
+/// What Redis holds in one allocation with its head: reading such a sketch there gives it another name.
+const EMBEDDED_BYTES_MAX: usize = 44;
+
+fn pfcount(call: &mut Call<'_, '_>) -> Done {
+    let cardinality = match call.keys() {
+        [key] => cardinality_of_one(call.view, key)?,
+        keys => {
+            let merged = Merged::of(call.view, keys)?;
+            Histogram::of(&merged.registers).cardinality()
+        }
+    };
+    call.reply.int(cardinality as i64);
+    Ok(())
+}
+
+fn cardinality_of_one(view: &mut View<'_>, key: &Key<'_>) -> Result<u64, Error> {
+    let Some(item) = view.string(key)? else { return Ok(0) };
+    let mut scratch = I64Text::new();
+    let text = item.text(&mut scratch);
+    let sketch = super::sketch(text)?;
+    let cached = sketch.cached();
+    if let Some(cardinality) = cached
+        && text.len() > EMBEDDED_BYTES_MAX
+    {
+        return Ok(cardinality);
+    }
+    let cardinality = cached.map_or_else(|| sketch.estimate(), Ok)?;
+    // From here on it goes by the name raw, also where the bytes stay the same.
+    view.edit_text(key, |_| Ok::<(), Error>(()), |text| sketch::remember(text, cardinality))?;
+    view.dirty(u64::from(cached.is_none()));
+    Ok(cardinality)
+}
+
+/// The destination is one of the sources. Its type, and theirs, are checked before it is created.
+fn pfmerge(call: &mut Call<'_, '_>) -> Done {
+    call.view.count_lookups();
+    let merged = Merged::of(call.view, call.keys())?;
+    call.view.ignore_lookups();
+    let destination = call.key(0);
+    let sparse_bytes_max = sparse_bytes_max(call);
+    let edit = |text: &mut Vec<u8>| {
+        if text.is_empty() {
+            sketch::begin(text);
+        }
+        sketch::merge(text, &merged.registers, merged.encoding, sparse_bytes_max)?;
+        sketch::forget(text);
+        Ok::<(), Error>(())
+    };
+    call.view.edit_text(&destination, |_| Ok::<(), Error>(()), edit)??;
+    call.view.dirty(1);
+    call.reply.ok();
+    Ok(())
+}
+
+/// Several sketches as one.
+struct Merged {
+    registers: Box<[u8; REGISTERS]>,
+    /// Dense where one of them was.
+    encoding: Encoding,
+}
+
+impl Merged {
+    fn of(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<Merged, Error> {
+        let mut merged = Merged { registers: sketch::no_registers(), encoding: Encoding::Sparse };
+        for key in keys {
+            let Some(item) = view.string(key)? else { continue };
+            let mut scratch = I64Text::new();
+            let sketch = super::sketch(item.text(&mut scratch))?;
+            sketch.merge_into(&mut merged.registers)?;
+            if sketch.encoding == Encoding::Dense {
+                merged.encoding = Encoding::Dense;
+            }
+        }
+        Ok(merged)
+    }
+}

@@ -1,0 +1,96 @@
+//! The registers as an array of 6 bits each, 12,288 bytes.
+//!
+//! ```text
+//! byte    0         1         2        3
+//!         11000000  22221111  33333322  55444444   ...     the number of the register that a bit belongs to
+//! ```
+//!
+//! The lowest bits come first: register 0 is the low 6 bits of byte 0, register 1 the high 2 of byte 0 (its lowest) and the low 4 of
+//! byte 1. Example: registers 1, 2, 3, 4 at the beginning are `81 30 10`. Four registers are three bytes, so whole arrays
+//! are read and written in such groups.
+use super::estimate::{Histogram, REGISTERS};
+
+pub(super) const BYTES: usize = REGISTERS * 6 / 8;
+const _: () = assert!(BYTES == 12_288 && REGISTERS.is_multiple_of(4));
+
+/// The value of register `index`.
+#[cfg(test)]
+pub(super) fn register(array: &[u8], index: usize) -> u8 {
+    let group = &array[index / 4 * 3..];
+    unpacked([group[0], group[1], group[2]])[index % 4]
+}
+
+/// Makes register `index` at least `value`; whether that changed it.
+pub(super) fn raise(array: &mut [u8], index: usize, value: u8) -> bool {
+    debug_assert!(index < REGISTERS && value < 64, "the hash has no more bits");
+    let group = &mut array[index / 4 * 3..][..3];
+    let mut values = unpacked([group[0], group[1], group[2]]);
+    let register = &mut values[index % 4];
+    if *register >= value {
+        return false;
+    }
+    *register = value;
+    group.copy_from_slice(&packed(values));
+    true
+}
+
+/// Raises `registers` to what the array holds.
+pub(super) fn merge_into(array: &[u8], registers: &mut [u8; REGISTERS]) {
+    let (groups, _) = registers.as_chunks_mut::<4>();
+    for (values, group) in groups.iter_mut().zip(array.as_chunks::<3>().0) {
+        for (value, other) in values.iter_mut().zip(unpacked(*group)) {
+            *value = other.max(*value);
+        }
+    }
+}
+
+/// Writes all registers over the array.
+pub(super) fn write(array: &mut [u8], registers: &[u8; REGISTERS]) {
+    let (groups, _) = array.as_chunks_mut::<3>();
+    for (group, values) in groups.iter_mut().zip(registers.as_chunks::<4>().0) {
+        *group = packed(*values);
+    }
+}
+
+pub(super) fn count(array: &[u8], histogram: &mut Histogram) {
+    for group in array.as_chunks::<3>().0 {
+        unpacked(*group).into_iter().for_each(|value| histogram.count(value, 1));
+    }
+}
+
+fn unpacked(group: [u8; 3]) -> [u8; 4] {
+    let bits = u32::from_le_bytes([group[0], group[1], group[2], 0]);
+    [0, 6, 12, 18].map(|shift| (bits >> shift & 63) as u8)
+}
+
+fn packed(values: [u8; 4]) -> [u8; 3] {
+    let [a, b, c, d] = values.map(u32::from);
+    let [low, middle, high, _] = (a | b << 6 | c << 12 | d << 18).to_le_bytes();
+    [low, middle, high]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_in_the_opener_is_true() {
+        let mut array = vec![0; BYTES];
+        for (index, value) in [1, 2, 3, 4].into_iter().enumerate() {
+            assert!(raise(&mut array, index, value));
+        }
+        assert_eq!(array[..4], [0x81, 0x30, 0x10, 0]);
+    }
+
+    #[test]
+    fn a_register_keeps_the_largest_value_and_its_neighbours_theirs() {
+        let mut array = vec![0; BYTES];
+        for index in [0, 1, 2, 3, 4, 5, REGISTERS - 2, REGISTERS - 1] {
+            assert!(raise(&mut array, index, 63));
+            assert!(!raise(&mut array, index, 62) && !raise(&mut array, index, 63));
+        }
+        let set = (0..REGISTERS).filter(|index| register(&array, *index) == 63).count();
+        assert_eq!(set, 8);
+        assert_eq!((0..REGISTERS).filter(|index| register(&array, *index) != 0).count(), 8);
+    }
+}

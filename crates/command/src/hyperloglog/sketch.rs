@@ -1,0 +1,242 @@
+//! The string that a sketch is, as Redis lays it out.
+//!
+//! ```text
+//! byte 0     4         5       8            16
+//!      HYLL  encoding  unused  cardinality  registers
+//! ```
+//!
+//! The encoding is 0 for an array of registers ([`dense`]) and 1 for runs ([`sparse`]). The cardinality is the estimate that was
+//! made last, little endian; its topmost bit says that registers have changed since. Example: a sketch to which `a` was
+//! added is `48 59 4c 4c  01  00 00 00  00 00 00 00 00 00 00 80` and its runs.
+//!
+//! Whether a string is a sketch is decided by its head, and for an array by its length, as in Redis. What the runs say can still be
+//! wrong, and shows where they are read.
+use super::estimate::{Histogram, INDEX_BITS, REGISTERS, VALUE_BITS};
+use super::sparse::Raised;
+use super::{dense, sparse};
+use base::murmur::murmur_hash_64a;
+
+const MAGIC: &[u8; 4] = b"HYLL";
+const ENCODING_AT: usize = 4;
+const CARDINALITY_AT: usize = 8;
+const HEADER_BYTES: usize = 16;
+/// In the last byte of the cardinality.
+const STALE: u8 = 0x80;
+const HASH_SEED: u64 = 0xADC8_3B19;
+
+/// The runs make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Corrupt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Dense,
+    Sparse,
+}
+
+/// A string that was looked at and is a sketch.
+#[derive(Clone, Copy)]
+pub(super) struct Sketch<'t> {
+    text: &'t [u8],
+    pub(super) encoding: Encoding,
+}
+
+/// The register that an element chooses, and what it proposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Proposal {
+    index: usize,
+    value: u8,
+}
+
+impl Proposal {
+    fn of(element: &[u8]) -> Proposal {
+        let hash = murmur_hash_64a(element, HASH_SEED);
+        let index = hash as usize % REGISTERS;
+        // A one behind the last bit: all zeros propose the largest value.
+        let rest = hash >> INDEX_BITS | 1 << VALUE_BITS;
+        Proposal { index, value: rest.trailing_zeros() as u8 + 1 }
+    }
+}
+
+impl<'t> Sketch<'t> {
+    /// `text` as a sketch, if its head is that of one.
+    pub(super) fn parse(text: &'t [u8]) -> Option<Sketch<'t>> {
+        let header = text.first_chunk::<HEADER_BYTES>()?;
+        if !header.starts_with(MAGIC) {
+            return None;
+        }
+        match header[ENCODING_AT] {
+            0 if text.len() == HEADER_BYTES + dense::BYTES => {
+                Some(Sketch { text, encoding: Encoding::Dense })
+            }
+            1 => Some(Sketch { text, encoding: Encoding::Sparse }),
+            _ => None,
+        }
+    }
+
+    fn registers(self) -> &'t [u8] {
+        &self.text[HEADER_BYTES..]
+    }
+
+    /// The estimate that was made last, if it still holds.
+    pub(super) fn cached(self) -> Option<u64> {
+        let bytes = self.text[CARDINALITY_AT..].first_chunk()?;
+        (bytes[7] & STALE == 0).then(|| u64::from_le_bytes(*bytes))
+    }
+
+    /// The estimate, made anew.
+    pub(super) fn estimate(self) -> Result<u64, Corrupt> {
+        let mut histogram = Histogram::new();
+        match self.encoding {
+            Encoding::Dense => dense::count(self.registers(), &mut histogram),
+            Encoding::Sparse => sparse::count(self.registers(), &mut histogram)?,
+        }
+        Ok(histogram.cardinality())
+    }
+
+    /// Raises `registers` to those of the sketch.
+    pub(super) fn merge_into(self, registers: &mut [u8; REGISTERS]) -> Result<(), Corrupt> {
+        match self.encoding {
+            Encoding::Dense => {
+                dense::merge_into(self.registers(), registers);
+                Ok(())
+            }
+            Encoding::Sparse => sparse::merge_into(self.registers(), registers),
+        }
+    }
+
+    /// The runs, up to where they make no sense; none in an array.
+    pub(super) fn runs(self) -> impl Iterator<Item = sparse::Run> {
+        let runs = if self.encoding == Encoding::Sparse { self.registers() } else { &[] };
+        sparse::runs(runs).map_while(Result::ok)
+    }
+}
+
+/// All registers at zero, each in a byte of its own.
+pub(super) fn no_registers() -> Box<[u8; REGISTERS]> {
+    Box::new([0; REGISTERS])
+}
+
+/// Makes `text`, which is empty, a sketch that nothing was added to.
+pub(super) fn begin(text: &mut Vec<u8>) {
+    debug_assert!(text.is_empty(), "a sketch is begun where nothing is");
+    text.extend_from_slice(MAGIC);
+    text.push(1);
+    text.resize(HEADER_BYTES, 0);
+    text.extend_from_slice(&sparse::EMPTY);
+}
+
+/// Adds an element; whether that changed a register. Runs become an array where they would make the text longer than
+/// `sparse_bytes_max`.
+pub(super) fn add(text: &mut Vec<u8>, element: &[u8], sparse_bytes_max: usize) -> Result<bool, Corrupt> {
+    raise(text, Proposal::of(element), sparse_bytes_max)
+}
+
+fn raise(text: &mut Vec<u8>, proposal: Proposal, sparse_bytes_max: usize) -> Result<bool, Corrupt> {
+    let Proposal { index, value } = proposal;
+    if text[ENCODING_AT] == 1 {
+        match sparse::raise(text, HEADER_BYTES, index, value, sparse_bytes_max)? {
+            Raised::Unchanged => return Ok(false),
+            Raised::Changed => return Ok(true),
+            Raised::NoRoom => make_dense(text)?,
+        }
+    }
+    Ok(dense::raise(&mut text[HEADER_BYTES..], index, value))
+}
+
+/// Raises the registers of a sketch to `registers`, which are as large as its own already. It becomes an array where it must, or
+/// where `encoding` says so.
+pub(super) fn merge(
+    text: &mut Vec<u8>,
+    registers: &[u8; REGISTERS],
+    encoding: Encoding,
+    sparse_bytes_max: usize,
+) -> Result<(), Corrupt> {
+    if encoding == Encoding::Dense {
+        make_dense(text)?;
+    }
+    for (index, value) in registers.iter().copied().enumerate() {
+        if text[ENCODING_AT] == 0 {
+            dense::write(&mut text[HEADER_BYTES..], registers);
+            return Ok(());
+        }
+        if value > 0 {
+            raise(text, Proposal { index, value }, sparse_bytes_max)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes an array of the runs, if they are runs; the rest of the header stays.
+pub(super) fn make_dense(text: &mut Vec<u8>) -> Result<(), Corrupt> {
+    if text[ENCODING_AT] == 0 {
+        return Ok(());
+    }
+    let mut registers = no_registers();
+    sparse::merge_into(&text[HEADER_BYTES..], &mut registers)?;
+    text[ENCODING_AT] = 0;
+    text.truncate(HEADER_BYTES);
+    text.resize(HEADER_BYTES + dense::BYTES, 0);
+    dense::write(&mut text[HEADER_BYTES..], &registers);
+    Ok(())
+}
+
+/// Remembers the estimate.
+pub(super) fn remember(text: &mut [u8], cardinality: u64) {
+    text[CARDINALITY_AT..HEADER_BYTES].copy_from_slice(&cardinality.to_le_bytes());
+}
+
+/// Says that registers have changed since the last estimate.
+pub(super) fn forget(text: &mut [u8]) {
+    text[HEADER_BYTES - 1] |= STALE;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> Vec<u8> {
+        let mut text = Vec::new();
+        begin(&mut text);
+        text
+    }
+
+    #[test]
+    fn a_new_sketch_is_empty_and_knows_it() {
+        let text = empty();
+        let sketch = Sketch::parse(&text).unwrap();
+        assert_eq!((sketch.encoding, sketch.cached(), sketch.estimate()), (Encoding::Sparse, Some(0), Ok(0)));
+        assert_eq!(text, b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\0\x7f\xff");
+    }
+
+    #[test]
+    fn an_estimate_is_remembered_until_registers_change() {
+        let mut text = empty();
+        forget(&mut text);
+        assert_eq!(Sketch::parse(&text).unwrap().cached(), None);
+        remember(&mut text, 1 << 40);
+        assert_eq!(Sketch::parse(&text).unwrap().cached(), Some(1 << 40));
+    }
+
+    #[test]
+    fn only_strings_with_the_head_and_length_of_a_sketch_are_one() {
+        let dense = |len: usize| [&b"HYLL\0"[..], &vec![0; len - 5]].concat();
+        for text in
+            [&b""[..], b"HYLL", b"hyll\x01\0\0\0\0\0\0\0\0\0\0\0", b"HYLL\x02\0\0\0\0\0\0\0\0\0\0\0\x7f\xff"]
+        {
+            assert!(Sketch::parse(text).is_none(), "{text:?}");
+        }
+        assert!(Sketch::parse(&dense(12_303)).is_none() && Sketch::parse(&dense(12_305)).is_none());
+        assert!(Sketch::parse(&dense(12_304)).is_some());
+        // Runs show their faults only when they are read.
+        assert_eq!(Sketch::parse(b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\0").unwrap().estimate(), Err(Corrupt));
+    }
+
+    #[test]
+    fn proposals_are_made_of_every_bit_of_the_hash() {
+        for n in 0..10_000_u32 {
+            let Proposal { index, value } = Proposal::of(&n.to_le_bytes());
+            assert!(index < REGISTERS && (1..=51).contains(&value));
+        }
+    }
+}
