@@ -3,7 +3,8 @@
 //!
 //! | name | what it shows |
 //! |---|---|
-//! | (none) | all parts of the page: `load`, `bytes`, `curves`, `matrix` |
+//! | (none) | all parts of the page: `anysize`, `load`, `bytes`, `curves`, `matrix` |
+//! | `anysize [collection ...]` | bytes an element and CPU an operation from 16 elements to a million; `anysize.svg` |
 //! | `load [test ...]` | throughput, server CPU and latency of redis-benchmark's tests at depths 1 to 1000 |
 //! | `bytes [case ...]` | RSS per element of each data set, one fresh process a case |
 //! | `curves [name ...]` | memory of a list by `list-max-listpack-size` |
@@ -21,9 +22,12 @@
 //! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
 //! `--quick` shortens them: to see that they work, not for figures.
 //!
+//! `--seconds S` and `--rounds N` say how long a run of `load` takes and how many there are; `--rounds` counts for `anysize` too.
+//!
 //! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced) in place of the installed ones, `--keys N`
 //! scales a case, `--sardine PATH` takes a binary that is there already instead of a release build.
 
+mod anysize;
 mod builds;
 mod bytes;
 mod cases;
@@ -54,6 +58,34 @@ use server::Spec;
 use std::path::PathBuf;
 use store::Part;
 
+const USAGE: &str = "\
+usage: cargo xtask bench [NAME] [WHAT ...] [OPTION ...]
+
+parts of the page (all of them without a NAME), stored in target/bench:
+  anysize [collection ...]  bytes an element and CPU an operation against the number of elements; anysize.svg
+  load [test ...]           throughput, CPU and latency by redis-benchmark, at depths 1 to 1000
+  bytes [case ...]          RSS an element of each data set
+  curves [name ...]         memory of a list by list-max-listpack-size
+  matrix [build ...]        ways to build Sardine; --full for every combination
+  page                      the page anew, from what is stored
+printed:
+  speed [test ...]          throughput and CPU a request, servers taking turns
+  depth                     LINDEX, LPOP and RPOP against the length of the list
+  expiry                    how late keys vanish when a million of them expire
+  shrink [percent ...]      RSS after most of --gb N of keys were deleted
+  eviction [policy ...]     hit ratios at the same number of keys
+  stalls                    command times while many keys are loaded and flushed
+options:
+  --peer NAME=COMMAND       compare with this server ({port} is replaced) instead of the installed ones; repeatable
+  --sardine PATH            a program that is there already, instead of a release build
+  --sardine-args 'ARGS'     more arguments for it
+  --threads N               worker threads of Sardine and I/O threads of the peers (1)
+  --keys N                  keys or elements, where a benchmark can be scaled; for anysize the largest collection
+  --rounds N                how many times load and anysize measure
+  --seconds S               how long one run of load takes
+  --out FOLDER              where figures and page are written
+  --quick                   only to see that it works";
+
 /// What the command line says.
 pub(crate) struct Options {
     /// Sardine first, then the peers.
@@ -70,6 +102,10 @@ pub(crate) struct Options {
     pub(crate) sardine_args: String,
     /// Where figures and page are written.
     pub(crate) out: PathBuf,
+    /// How long one run of the load takes.
+    pub(crate) seconds: Option<f64>,
+    /// How many times everything is measured.
+    pub(crate) rounds: Option<usize>,
     /// Only to see that it works.
     pub(crate) is_quick: bool,
     /// Every combination of the build matrix.
@@ -77,13 +113,22 @@ pub(crate) struct Options {
 }
 
 /// What the page shows, in its order.
-const PARTS: [(&str, Measurement); 4] =
-    [("load", load::run), ("bytes", bytes::run), ("curves", curves::run), ("matrix", matrix::run)];
+const PARTS: [(&str, Measurement); 5] = [
+    ("anysize", anysize::run),
+    ("load", load::run),
+    ("bytes", bytes::run),
+    ("curves", curves::run),
+    ("matrix", matrix::run),
+];
 
 type Measurement = fn(&Options) -> Result<Part, String>;
 
 /// Runs the benchmark that `args` names; the first word is its name.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
+    if args.iter().any(|arg| matches!(*arg, "--help" | "-h" | "help")) {
+        println!("{USAGE}");
+        return Ok(());
+    }
     let (name, rest) = match args.split_first() {
         Some((name, rest)) if !name.starts_with("--") => (*name, rest),
         _ => ("", args),
@@ -94,7 +139,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         measure(&options)?.save(&options.out)?;
     }
     match name {
-        "" | "load" | "bytes" | "curves" | "matrix" => Ok(()),
+        "" | "anysize" | "load" | "bytes" | "curves" | "matrix" => Ok(()),
         "page" => store::write_page(&options.out),
         "speed" => speed::run(&options),
         "depth" => depth::run(&options),
@@ -116,6 +161,8 @@ fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
         gb: 5.0,
         threads: 1,
         sardine_args: String::new(),
+        seconds: None,
+        rounds: None,
         out: target("bench"),
         is_quick: false,
         is_full: false,
@@ -131,6 +178,8 @@ fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
             "--gb" => options.gb = value()?.parse().map_err(|_| "bench: --gb wants a number")?,
             "--threads" => options.threads = number(value()?)? as usize,
             "--sardine-args" => options.sardine_args = value()?.to_string(),
+            "--seconds" => options.seconds = Some(seconds(value()?)?),
+            "--rounds" => options.rounds = Some(number(value()?)?.max(1) as usize),
             "--out" => options.out = PathBuf::from(value()?),
             "--quick" => options.is_quick = true,
             "--full" => options.is_full = true,
@@ -161,6 +210,11 @@ fn servers(
     }
     let sardine = Spec::sardine(&program, options.threads, &options.sardine_args)?;
     Ok(std::iter::once(sardine).chain(peers).collect())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
+    seconds.ok_or_else(|| format!("bench: '{text}' is no number of seconds"))
 }
 
 fn number(text: &str) -> Result<u64, String> {

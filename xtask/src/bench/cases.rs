@@ -13,28 +13,47 @@ pub(crate) type Setting<'s> = (&'s str, &'s str);
 
 pub(crate) struct Case {
     pub(crate) name: &'static str,
+    /// What a server must know to be given it.
+    pub(crate) command: &'static str,
     pub(crate) settings: &'static [Setting<'static>],
-    pub(crate) load: fn(Send<'_>) -> Result<(), String>,
+    pub(crate) load: LoadFn,
 }
 
-const fn case(name: &'static str, load: fn(Send<'_>) -> Result<(), String>) -> Case {
-    Case { name, settings: &[], load }
+type LoadFn = fn(Send<'_>) -> Result<(), String>;
+
+const fn case(name: &'static str, command: &'static str, load: LoadFn) -> Case {
+    Case { name, command, settings: &[], load }
+}
+
+const fn compressed(name: &'static str, command: &'static str, load: LoadFn) -> Case {
+    Case { name, command, settings: COMPRESSED, load }
 }
 
 const COMPRESSED: &[Setting<'static>] = &[("list-compress-depth", "1"), ("list-compress-codec", "zstd")];
 
 pub(crate) const CASES: &[Case] = &[
-    case("str_user_ts", str_user_ts),
-    case("str_16_64", str_16_64),
-    case("str_ttl", str_ttl),
-    case("str_sessions_json", str_sessions_json),
-    case("list_ints_seq", list_ints_seq),
-    case("list_ints_rand", list_ints_rand),
-    case("list_ids", list_ids),
-    case("list_words", list_words),
-    Case { name: "list_words_zstd", settings: COMPRESSED, load: list_words },
-    case("list_blobs_rand", list_blobs_rand),
-    Case { name: "list_blobs_json_zstd", settings: COMPRESSED, load: list_blobs_json },
+    case("str_user_ts", "SET", str_user_ts),
+    case("str_16_64", "SET", str_16_64),
+    case("str_ttl", "SET", str_ttl),
+    case("str_sessions_json", "SET", str_sessions_json),
+    case("list_ints_seq", "RPUSH", list_ints_seq),
+    case("list_ints_rand", "RPUSH", list_ints_rand),
+    case("list_ids", "LPUSH", list_ids),
+    case("list_words", "RPUSH", list_words),
+    compressed("list_words_zstd", "RPUSH", list_words),
+    case("list_blobs_rand", "RPUSH", list_blobs_rand),
+    compressed("list_blobs_json_zstd", "RPUSH", list_blobs_json),
+    case("hash_small_users", "HSET", hash_small_users),
+    case("hash_one_10k", "HSET", hash_one_10k),
+    case("hash_one_1m", "HSET", hash_one_1m),
+    case("hash_user_ts_bucketed", "HSET", hash_user_ts_bucketed),
+    case("set_words", "SADD", set_words),
+    case("set_ints_1m", "SADD", set_ints_1m),
+    case("set_small", "SADD", set_small),
+    case("zset_500", "ZADD", zset_500),
+    case("zset_500_a50", "ZADD", zset_500_a50),
+    case("zset_1m", "ZADD", zset_1m),
+    case("stream_5_fields", "XADD", stream_5_fields),
 ];
 
 /// Debian's `miscfiles` has it.
@@ -100,7 +119,7 @@ fn hex32(random: &mut Random) -> String {
 
 fn str_sessions_json(send: Send<'_>) -> Result<(), String> {
     let mut random = Random::new(12);
-    let names: Vec<String> = words()?.into_iter().filter(|w| (4..10).contains(&w.len())).collect();
+    let names = names()?;
     let name = |random: &mut Random| names[random.below(names.len() as u64) as usize].clone();
     for i in 0..300_000u64 {
         let key = format!("session:{}", hex32(&mut random));
@@ -182,5 +201,132 @@ fn list_blobs_json(send: Send<'_>) -> Result<(), String> {
             })
             .collect();
         push_all(send, "RPUSH", &format!("blob:{i}"), &values, 100)
+    })
+}
+
+/// One request of many words that adds `elements`.
+fn send_words(
+    send: Send<'_>,
+    command: &str,
+    key: &str,
+    words: &[String],
+    elements: u64,
+) -> Result<(), String> {
+    let mut args: Vec<&[u8]> = vec![command.as_bytes(), key.as_bytes()];
+    args.extend(words.iter().map(String::as_bytes));
+    send(&args, elements)
+}
+
+/// Elements `0..count`, a hundred a request, each as the words that `words` makes of it.
+fn send_all<const WORDS: usize>(
+    send: Send<'_>,
+    command: &str,
+    key: &str,
+    count: u64,
+    words: &mut dyn FnMut(u64) -> [String; WORDS],
+) -> Result<(), String> {
+    (0..count).step_by(100).try_for_each(|start| {
+        let elements = start..count.min(start + 100);
+        let len = elements.end - start;
+        let words: Vec<String> = elements.flat_map(&mut *words).collect();
+        send_words(send, command, key, &words, len)
+    })
+}
+
+/// Words that could be names.
+fn names() -> Result<Vec<String>, String> {
+    Ok(words()?.into_iter().filter(|w| (4..10).contains(&w.len())).collect())
+}
+
+/// Objects of five fields; an element is a whole object.
+fn hash_small_users(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(5);
+    let names = names()?;
+    let mut name = || names[random.below(names.len() as u64) as usize].clone();
+    (0..500_000).try_for_each(|i: u64| {
+        let mut words = vec!["id".to_string(), i.to_string()];
+        for field in ["firstname", "lastname", "location", "twitter"] {
+            words.extend([field.to_string(), name()]);
+        }
+        send_words(send, "HSET", &format!("user:{i}"), &words, 1)
+    })
+}
+
+fn hash_one_10k(send: Send<'_>) -> Result<(), String> {
+    (0..10_000).try_for_each(|i: u64| send_words(send, "HSET", "test", &[i.to_string(), i.to_string()], 1))
+}
+
+fn hash_one_1m(send: Send<'_>) -> Result<(), String> {
+    let pair = &mut |i| [format!("field:{i}"), format!("value:{i}")];
+    send_all(send, "HSET", "test", 1_000_000, pair)
+}
+
+/// The data of `str_user_ts` in hashes of a thousand: how users of Redis save memory by hand.
+fn hash_user_ts_bucketed(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(9);
+    (0..1_000).try_for_each(|group: u64| {
+        let mut pair = |i: u64| {
+            let time = 1_499_256_798_295 + random.below(1_000_000_000);
+            [format!("user:{}", group * 1_000 + i), time.to_string()]
+        };
+        let words: Vec<String> = (0..1_000).flat_map(&mut pair).collect();
+        send_words(send, "HSET", &format!("group:{group}"), &words, 1_000)
+    })
+}
+
+fn set_words(send: Send<'_>) -> Result<(), String> {
+    let mut words: Vec<Vec<u8>> = words()?.into_iter().map(String::into_bytes).collect();
+    words.truncate(235_000);
+    push_all(send, "SADD", "words", &words, 100)
+}
+
+fn set_ints_1m(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(6);
+    send_all(send, "SADD", "ints", 1_000_000, &mut |_| [random.below(1 << 40).to_string()])
+}
+
+fn set_small(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(7);
+    (0..200_000).try_for_each(|i: u64| {
+        let tags: Vec<String> = (0..10).map(|_| format!("tag{}", random.below(100_000))).collect();
+        send_words(send, "SADD", &format!("s:{i}"), &tags, 10)
+    })
+}
+
+/// 2,000 sorted sets of 500 members, with scores from 1 on.
+fn zsets_of_500(send: Send<'_>, prefix: &str) -> Result<(), String> {
+    let words: Vec<String> = (1..=500).flat_map(|n| [n.to_string(), format!("{prefix}{n}")]).collect();
+    (0..2_000).try_for_each(|i: u64| send_words(send, "ZADD", &format!("z:{i}"), &words, 500))
+}
+
+fn zset_500(send: Send<'_>) -> Result<(), String> {
+    zsets_of_500(send, "val-")
+}
+
+fn zset_500_a50(send: Send<'_>) -> Result<(), String> {
+    zsets_of_500(send, &"A".repeat(50))
+}
+
+/// A leader board.
+fn zset_1m(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(8);
+    let pair = &mut |i| [random.below(10_000_000).to_string(), format!("player:{i}")];
+    send_all(send, "ZADD", "lb", 1_000_000, pair)
+}
+
+/// A log of requests, ten entries a millisecond.
+fn stream_5_fields(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(13);
+    (0..500_000).try_for_each(|i: u64| {
+        let id = format!("{}-{}", 1_700_000_000_000 + i / 10, i % 10);
+        let host = format!("web-{}", random.below(20));
+        let path = format!("/item/{}", random.below(1_000));
+        let status = 200 + random.below(5) * 100;
+        let bytes = random.below(100_000);
+        let fields =
+            ["host", &host, "path", &path, "status", &status.to_string(), "bytes", &bytes.to_string()];
+        let number = ["request".to_string(), i.to_string()];
+        let words: Vec<String> = std::iter::once(id).chain(fields.map(String::from)).chain(number).collect();
+        send_words(send, "XADD", "log", &words, 1)
     })
 }

@@ -26,6 +26,14 @@ impl Base {
     }
 }
 
+/// How a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drawing {
+    Bars,
+    /// A line for each series; the groups are numbers, on a logarithmic axis, as are the values.
+    Curves,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chart {
     /// Charts of one section stand side by side.
@@ -36,6 +44,7 @@ pub(crate) struct Chart {
     /// What the groups are.
     pub(crate) axis: &'static str,
     pub(crate) base: Base,
+    pub(crate) drawing: Drawing,
     pub(crate) bars: Vec<Bar>,
 }
 
@@ -62,6 +71,7 @@ impl Chart {
             ("better", if self.better == Better::More { "more" } else { "less" }.into()),
             ("axis", self.axis.into()),
             ("base", Json::Map(vec![("by", by.into()), ("name", name.as_str().into())])),
+            ("drawing", if self.drawing == Drawing::Bars { "bars" } else { "curves" }.into()),
             ("bars", Json::List(self.bars.iter().map(Bar::json).collect())),
         ])
     }
@@ -98,6 +108,7 @@ pub(crate) fn example() -> Chart {
         better: Better::Less,
         axis: "pipeline",
         base: Base::Series("redis".into()),
+        drawing: Drawing::Bars,
         bars: vec![bar("sardine", 2.0), bar("redis", 4.0)],
     }
 }

@@ -3,7 +3,7 @@
 use super::Options;
 use super::bytes::labels;
 use super::cases::{Send, push_all, random_bytes, words};
-use super::chart::{Base, Better, Chart};
+use super::chart::{Base, Better, Chart, Drawing};
 use super::memory::measure;
 use super::progress::Progress;
 use super::store::Part;
@@ -54,6 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
             better: Better::Less,
             axis: "list-max-listpack-size",
             base: Base::of(&labels),
+            drawing: Drawing::Bars,
             bars,
         });
     }

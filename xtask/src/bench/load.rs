@@ -3,7 +3,7 @@
 //!
 //! With one thread the server has a processor and the load another; with more the whole machine is shared.
 use super::Options;
-use super::chart::{Bar, Base, Better, Chart};
+use super::chart::{Bar, Base, Better, Chart, Drawing};
 use super::progress::Progress;
 use super::redis_benchmark::{Load, Report};
 use super::server::{Cpu, Server};
@@ -86,8 +86,14 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
     Ok(Part { name: "load", title: "Throughput, CPU, latency", method, is_quick: options.is_quick, charts })
 }
 
+/// The one of a quick or a full run, as far as the command line does not say otherwise.
 fn extent(options: &Options) -> Extent {
-    if options.is_quick { QUICK } else { FULL }
+    let extent = if options.is_quick { QUICK } else { FULL };
+    Extent {
+        rounds: options.rounds.unwrap_or(extent.rounds),
+        seconds: options.seconds.unwrap_or(extent.seconds),
+        ..extent
+    }
 }
 
 /// Those whose command Sardine has, and that were asked for.
@@ -237,6 +243,7 @@ fn draw(test: &str, labels: &[String], rows: &[(u32, Vec<Sample>)]) -> Vec<Chart
             better: figure.better,
             axis: "depth",
             base: Base::of(labels),
+            drawing: Drawing::Bars,
             bars: rows.iter().flat_map(of_row).collect(),
         }
     };

@@ -2,7 +2,7 @@
 //! One thing is changed at a time; `--full` builds every combination.
 use super::Options;
 use super::builds;
-use super::chart::{Bar, Base, Better, Chart};
+use super::chart::{Bar, Base, Better, Chart, Drawing};
 use super::progress::Progress;
 use super::redis_benchmark::Load;
 use super::server::{Cpu, Server, Spec};
@@ -119,7 +119,16 @@ fn chart(
     }
     let section =
         if depth == 1 { "One request at a time".into() } else { format!("{depth} requests at once") };
-    Chart { section, title: title.into(), unit, better, axis: "build", base: Base::Group(BASE.into()), bars }
+    Chart {
+        section,
+        title: title.into(),
+        unit,
+        better,
+        axis: "build",
+        base: Base::Group(BASE.into()),
+        drawing: Drawing::Bars,
+        bars,
+    }
 }
 
 fn median(rounds: &Rounds) -> (f64, Cpu) {
@@ -150,6 +159,7 @@ fn sizes(built: &[Built]) -> Result<Chart, String> {
         better: Better::Less,
         axis: "build",
         base: Base::Group(BASE.into()),
+        drawing: Drawing::Bars,
         bars: built.iter().map(bar).collect::<Result<Vec<Bar>, String>>()?,
     })
 }

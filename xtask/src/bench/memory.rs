@@ -26,13 +26,7 @@ pub(crate) fn measure(
 ) -> Result<Cost, String> {
     let server = Server::start(spec, None)?;
     let mut client = server.client()?;
-    for (name, value) in settings {
-        if client.call(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()]).is_err() {
-            // A peer may lack a setting (our codecs): its figure is then that of its defaults, and says so.
-            println!("  ({} has no setting {name})", server.name);
-            client = server.client()?;
-        }
-    }
+    configure(&server, &mut client, settings)?;
     std::thread::sleep(Duration::from_millis(300));
     let before = (server.rss_bytes(), used(&mut client)?);
     let mut cost = Cost::default();
@@ -46,6 +40,21 @@ pub(crate) fn measure(
     cost.used = used(&mut client)?.saturating_sub(before.1);
     cost.resident = server.rss_bytes().saturating_sub(before.0);
     Ok(cost)
+}
+
+/// A peer may lack a setting (our codecs): its figure is then that of its defaults, and says so.
+pub(crate) fn configure(
+    server: &Server,
+    client: &mut Client,
+    settings: &[Setting<'_>],
+) -> Result<(), String> {
+    for (name, value) in settings {
+        if client.call(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()]).is_err() {
+            println!("  ({} has no setting {name})", server.name);
+            *client = server.client()?;
+        }
+    }
+    Ok(())
 }
 
 fn used(client: &mut Client) -> Result<u64, String> {

@@ -17,7 +17,7 @@ const colour = (series) => {
 };
 
 function make(name, attributes = {}, ...children) {
-  const isShape = ["svg", "rect", "line", "text", "g", "title"].includes(name);
+  const isShape = ["svg", "rect", "line", "text", "g", "title", "polyline", "circle"].includes(name);
   const node = isShape ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   node.append(...children);
@@ -99,6 +99,51 @@ function draw(chart, opened, open) {
   return svg;
 }
 
+// Lines over a logarithmic axis; the values' axis is logarithmic too, where they are not changes.
+function drawCurves(chart) {
+  const series = unique(chart.bars.map((bar) => bar.series));
+  const W = 480, H = 250, left = 54, right = 14, top = 14, bottom = 34;
+  const at = (bar) => Math.log(Number(bar.group));
+  const xs = chart.bars.map(at), first = Math.min(...xs), last = Math.max(...xs);
+  const x = (value) => left + (value - first) / (last - first || 1) * (W - left - right);
+  const values = chart.bars.map((bar) => shown(chart, bar)).filter(Number.isFinite);
+  const isReal = scale === "real", written = isReal ? short : percent;
+  const high = isReal ? Math.max(...values) * 1.2 : Math.max(0.01, ...values), low = isReal ? Math.min(...values) / 1.2 : Math.min(0, ...values);
+  const place = isReal ? Math.log : (value) => value;
+  const y = (value) => top + (place(high) - place(value)) / (place(high) - place(low) || 1) * (H - top - bottom);
+  const svg = make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${chart.section}: ${chart.title}` });
+  for (const tick of isReal ? logarithmicTicks(low, high) : ticks(low, high)) {
+    svg.append(make("line", { class: Math.abs(tick) < 1e-12 ? "zero" : "rule", x1: left, x2: W - right, y1: y(tick), y2: y(tick) }));
+    svg.append(make("text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, written(tick)));
+  }
+  const groups = unique(chart.bars.map((bar) => bar.group)).sort((a, b) => a - b);
+  groups.forEach((group, g) => {
+    if (groups.length > 6 && g % 2) return;
+    svg.append(make("text", { x: x(Math.log(Number(group))), y: H - bottom + 16, "text-anchor": "middle" }, sized(Number(group))));
+  });
+  for (const name of series) {
+    const bars = chart.bars.filter((bar) => bar.series === name && Number.isFinite(bar.value)).sort((a, b) => at(a) - at(b));
+    const points = bars.map((bar) => `${x(at(bar))},${y(shown(chart, bar))}`).join(" ");
+    svg.append(make("polyline", { points, fill: "none", stroke: colour(name), "stroke-width": 2, "stroke-linejoin": "round" }));
+    for (const bar of bars) {
+      const dot = make("circle", { cx: x(at(bar)), cy: y(shown(chart, bar)), r: 3.5, fill: colour(name) });
+      dot.append(make("title", {}, `${name}, ${group(bar, chart)}: ${short(bar.value)} ${chart.unit}`));
+      svg.append(dot);
+    }
+  }
+  return svg;
+}
+const group = (bar, chart) => `${Number(bar.group).toLocaleString("en")} ${chart.axis}`;
+// 16, 4k, 1M: powers of two by the names they go by.
+function sized(count) {
+  if (count >= 1 << 20) return `${count / (1 << 20)}M`;
+  return count >= 1024 ? `${count / 1024}k` : String(count);
+}
+function logarithmicTicks(low, high) {
+  const digits = high / low > 100 ? [1] : [1, 2, 5];
+  return Array.from({ length: 20 }, (_, e) => digits.map((digit) => digit * 10 ** (e - 8))).flat().filter((tick) => tick >= low && tick <= high);
+}
+
 // Every bar of the opened bar's group, as one stack each, on one scale.
 function openedPanel(chart, bar, close) {
   const bars = chart.bars.filter((other) => other.group === bar.group && other.parts.length);
@@ -131,7 +176,7 @@ function figure(chart) {
     const legend = make("div", { class: "legend" });
     series.forEach((name) => legend.append(make("span", {}, make("i", { style: `background:${colour(name)}` }), name)));
     const unit = scale === "real" ? `${chart.unit}, ${chart.better} is better` : `vs ${chart.base.name}, ${chart.better} is better`;
-    node.replaceChildren(make("figcaption", {}, chart.title, make("span", {}, unit)), draw(chart, opened, open), legend);
+    node.replaceChildren(make("figcaption", {}, chart.title, make("span", {}, unit)), chart.drawing === "curves" ? drawCurves(chart) : draw(chart, opened, open), legend);
     if (opened && opened.parts.length) node.append(openedPanel(chart, opened, () => open(opened)));
   }
   render();
@@ -150,7 +195,7 @@ function page() {
     main.append(method);
     for (const section of unique(part.charts.map((chart) => chart.section))) {
       const charts = part.charts.filter((chart) => chart.section === section);
-      const isWide = charts.some((chart) => chart.bars.length > 40);
+      const isWide = charts.some((chart) => chart.drawing !== "curves" && chart.bars.length > 40);
       main.append(make("h3", {}, section), make("div", { class: isWide ? "charts wide" : "charts" }, ...charts.map(figure)));
     }
   }

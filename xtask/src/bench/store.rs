@@ -58,9 +58,9 @@ pub(crate) fn write_page(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The order on the page: load, bytes, curves, the build matrix, then whatever else is there.
+/// The order on the page: anysize, load, bytes, curves, the build matrix, then whatever else is there.
 fn place(path: &Path) -> (usize, PathBuf) {
-    const ORDER: [&str; 4] = ["load", "bytes", "curves", "matrix"];
+    const ORDER: [&str; 5] = ["anysize", "load", "bytes", "curves", "matrix"];
     let stem = path.file_stem().unwrap_or_default();
     (ORDER.iter().position(|name| stem == *name).unwrap_or(ORDER.len()), path.to_path_buf())
 }
