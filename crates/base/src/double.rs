@@ -145,6 +145,29 @@ impl std::fmt::Write for Caught {
     }
 }
 
+/// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest. Redis shows scores so in
+/// ZSCAN, and sums them up so in DEBUG DIGEST.
+pub fn text_of_17_digits(n: f64) -> String {
+    if n == 0.0 || !n.is_finite() {
+        let mut text = F64Text::new();
+        return String::from_utf8_lossy(text.format(n)).into_owned();
+    }
+    let text = format!("{n:.16e}");
+    let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an e");
+    let exponent: i32 = exponent.parse().expect("{:e} writes a plain exponent");
+    if (-4..17).contains(&exponent) {
+        let decimals = (16 - exponent) as usize;
+        return without_zeros(&format!("{n:.decimals$}")).to_owned();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+}
+
+/// Without the zeros that end a fraction, nor the point that then ends the number.
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
 /// `text` as a double; `None` where Redis answers "value is not a valid float".
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let (negative, unsigned) = match text {
@@ -323,6 +346,28 @@ mod tests {
         check(f64::NAN, "nan");
         check(0.0, "0");
         check(-0.0, "-0");
+    }
+
+    /// As Redis 8.0.2 shows them in ZSCAN of a skiplist.
+    #[test]
+    fn seventeen_digits_are_those_of_c() {
+        let cases = [
+            (0.1, "0.10000000000000001"),
+            (1.5e300, "1.5000000000000001e+300"),
+            (1e20, "1e+20"),
+            (5.0, "5"),
+            (-0.0, "-0"),
+            (f64::INFINITY, "inf"),
+            (123456789.123456789, "123456789.12345679"),
+            (1e-10, "1e-10"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (-0.00015, "-0.00014999999999999999"),
+            (5e-324, "4.9406564584124654e-324"),
+        ];
+        for (n, text) in cases {
+            assert_eq!(text_of_17_digits(n), text);
+        }
     }
 
     #[test]

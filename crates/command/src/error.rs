@@ -292,6 +292,40 @@ impl Error {
         fixed("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
     }
 
+    // Sorted sets.
+
+    pub fn zadd_nx_with_xx() -> Error {
+        fixed("ERR XX and NX options at the same time are not compatible")
+    }
+    pub fn zadd_gt_lt_nx() -> Error {
+        fixed("ERR GT, LT, and/or NX options at the same time are not compatible")
+    }
+    pub fn zadd_incr_pairs() -> Error {
+        fixed("ERR INCR option supports a single increment-element pair")
+    }
+    pub fn score_not_a_number() -> Error {
+        fixed("ERR resulting score is not a number (NaN)")
+    }
+    pub fn range_not_a_float() -> Error {
+        fixed("ERR min or max is not a float")
+    }
+    pub fn range_not_lexical() -> Error {
+        fixed("ERR min or max not valid string range item")
+    }
+    pub fn limit_of_ranks() -> Error {
+        fixed("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+    }
+    pub fn scores_by_lex() -> Error {
+        fixed("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+    }
+    pub fn weight_not_a_float() -> Error {
+        fixed("ERR weight value is not a float")
+    }
+    /// `name` in lower case.
+    pub fn no_input_keys(name: &str) -> Error {
+        Error(Cow::Owned(format!("ERR at least 1 input key is needed for '{name}' command")))
+    }
+
     // The keyspace.
 
     pub fn weight_not_a_double() -> Error {

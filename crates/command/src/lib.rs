@@ -22,6 +22,7 @@ pub mod list;
 pub mod set;
 pub mod stream;
 pub mod string;
+pub mod zset;
 
 pub use call::{Call, WholeCall};
 pub use error::Error;
@@ -39,4 +40,5 @@ pub const FAMILIES: &[&[&Command<DataRun>]] = &[
     hash::COMMANDS,
     stream::COMMANDS,
     keys::COMMANDS,
+    zset::COMMANDS,
 ];

@@ -31,6 +31,10 @@ pub(crate) trait Buffer {
     fn resize(&mut self, len: usize);
     /// The length at or above `len` that the allocator would round it to anyway.
     fn round_up(len: usize) -> usize;
+    /// As [`Buffer::resize`], but some room may stay.
+    fn set_len(&mut self, len: usize);
+    /// Other content altogether.
+    fn replace(&mut self, content: &[u8]);
 }
 
 impl Buffer for Block {
@@ -54,6 +58,18 @@ impl Buffer for Block {
     fn round_up(len: usize) -> usize {
         alloc::rounded(block::HEADER_BYTES + len) - block::HEADER_BYTES
     }
+    #[inline]
+    fn set_len(&mut self, len: usize) {
+        let old = self.bytes().len();
+        if len > old {
+            self.gap(old, 0, len - old);
+        } else {
+            self.truncate(len);
+        }
+    }
+    fn replace(&mut self, content: &[u8]) {
+        *self = Block::from_slice(content);
+    }
 }
 
 impl Buffer for Vec<u8> {
@@ -68,6 +84,13 @@ impl Buffer for Vec<u8> {
     }
     fn round_up(len: usize) -> usize {
         len.next_multiple_of(64)
+    }
+    fn set_len(&mut self, len: usize) {
+        Vec::resize(self, len, 0);
+    }
+    fn replace(&mut self, content: &[u8]) {
+        self.clear();
+        self.extend_from_slice(content);
     }
 }
 

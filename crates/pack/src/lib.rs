@@ -1,5 +1,5 @@
 //! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Its faces: [`map::Map`], ordered by
-//! hash, [`int_set::IntSet`], ordered by value, [`seq::Seq`], ordered by rank, [`log::Log`] and [`records::Records`], ordered by id. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
+//! hash, [`int_set::IntSet`], ordered by value, [`seq::Seq`], ordered by rank, [`sorted::Sorted`], by score and member, [`log::Log`] and [`records::Records`], ordered by id. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
 //! up. Knows no keys, expiry or commands.
 mod alloc;
 pub mod arena;
@@ -14,6 +14,7 @@ mod elias_fano;
 pub mod fields;
 mod form;
 pub mod image;
+mod index;
 pub mod int_set;
 mod ints;
 mod leaf;
@@ -21,18 +22,23 @@ mod lengths;
 pub mod listpack;
 pub mod log;
 pub mod map;
+mod member;
 #[cfg(test)]
 mod model;
 mod node;
 mod order;
 pub mod pairs;
+mod placed;
 pub mod records;
 mod rows;
+mod score;
+mod scored;
 pub mod seq;
 pub mod set_image;
 mod shared;
 pub mod short_int;
 mod simd;
+pub mod sorted;
 pub mod stats;
 mod strings;
 mod tagged;

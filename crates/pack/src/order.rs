@@ -5,9 +5,8 @@
 //! | [`ByHash`] | the least place it covers, `u32` | that of its first child | keyspace, hashes, sets |
 //! | [`ByValue`] | the least integer it covers, `i64` | that of its first child | sets of integers |
 //! | [`ByRank`] | the number of elements below it, `u64` | the sum | lists |
+//! | [`ByScore`] | the number of elements, and a score that none of them is below, 16 bytes | the sum, the first child's score | sorted sets |
 //! | [`ById`] | the least id it covers, 128 bits | that of its first child | streams, what their consumers have yet to acknowledge |
-//!
-//! An order by (score, member) fits the same trait with marks of its own.
 
 /// A range of places in hash order, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,5 +142,36 @@ impl Order for ById {
 
     fn joined(node: Id, _first: Id) -> Id {
         node
+    }
+}
+
+/// The mark of a child of a tree by score and member. Nothing below the child is of a lesser score, nothing before it of a greater one;
+/// among equals the child's first leaf has to be asked. The first child's score is never looked at, since the
+/// node's own holds for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ScoreMark {
+    pub(crate) count: u64,
+    pub(crate) score: f64,
+}
+
+/// Children hold so many elements each, in the order of their scores.
+pub(crate) struct ByScore;
+
+impl Order for ByScore {
+    type Mark = ScoreMark;
+    const NONE: ScoreMark = ScoreMark { count: 0, score: 0.0 };
+
+    fn fold(marks: &[ScoreMark]) -> ScoreMark {
+        ScoreMark { count: marks.iter().map(|mark| mark.count).sum(), score: marks[0].score }
+    }
+
+    fn moved(parent: ScoreMark, old: ScoreMark, new: ScoreMark) -> ScoreMark {
+        let (have, gone) = (parent.count, old.count);
+        assert!(have >= gone, "a child holds more than its parent: {gone} of {have}");
+        ScoreMark { count: have - gone + new.count, score: parent.score }
+    }
+
+    fn joined(node: ScoreMark, first: ScoreMark) -> ScoreMark {
+        ScoreMark { count: first.count, score: node.score }
     }
 }

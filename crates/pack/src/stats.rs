@@ -40,6 +40,9 @@ pub struct Stats {
     pub rows: Kind,
     /// What consumers of streams have yet to acknowledge.
     pub records: Kind,
+    /// Scores and members of sorted sets, and the index of members beside them.
+    pub scored: Kind,
+    pub placed: Kind,
     /// What the compressed leaves would take when opened.
     pub compressed_raw_bytes: u64,
     /// Values outside leaves (behind a pointer).
@@ -57,6 +60,8 @@ impl Stats {
         self.compressed.merge(&other.compressed);
         self.rows.merge(&other.rows);
         self.records.merge(&other.records);
+        self.scored.merge(&other.scored);
+        self.placed.merge(&other.placed);
         self.compressed_raw_bytes += other.compressed_raw_bytes;
         self.outside.merge(&other.outside);
         self.height = self.height.max(other.height);
@@ -72,6 +77,8 @@ impl Stats {
             &self.compressed,
             &self.rows,
             &self.records,
+            &self.scored,
+            &self.placed,
             &self.outside,
         ];
         kinds.iter().map(|kind| kind.allocated_bytes).sum()

@@ -9,7 +9,7 @@
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
 use crate::arena::Moves;
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
-use crate::order::{ByHash, ById, ByRank, ByValue, Id, Order, OrderRange};
+use crate::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
 use base::random::Random;
 use std::mem::MaybeUninit;
 
@@ -587,6 +587,94 @@ impl<L: Leaf> Tree<ById, L> {
         }
         Some(path)
     }
+}
+
+impl<L: Leaf> Tree<ByScore, L> {
+    /// The leaf in which a place of this score lies: the last whose first element comes before the place, as `is_before` tells of a
+    /// leaf, or the first of all. Leaves are asked only where scores do not decide.
+    pub(crate) fn seek(&self, score: f64, mut is_before: impl FnMut(&L) -> bool) -> Option<Path> {
+        let (mut path, mut node) = (self.first()?, self.root()?);
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let marks = inner.marks();
+            let mut low = marks[1..].partition_point(|mark| mark.score < score);
+            let mut high = low + marks[low + 1..].partition_point(|mark| mark.score <= score);
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                if is_before(first_leaf(&inner.children()[middle], level - 1)) {
+                    low = middle;
+                } else {
+                    high = middle - 1;
+                }
+            }
+            path.slots[level] = low as u8;
+            node = &inner.children()[low];
+        }
+        Some(path)
+    }
+
+    /// How many elements stand before the leaf.
+    pub(crate) fn rank(&self, path: &Path) -> u64 {
+        let Some(mut node) = self.root() else { return 0 };
+        let mut rank = 0;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = path.slot(level);
+            rank += inner.marks()[..slot].iter().map(|mark| mark.count).sum::<u64>();
+            node = &inner.children()[slot];
+        }
+        rank
+    }
+
+    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
+    pub(crate) fn seek_rank(&self, index: u64) -> Option<(Path, u64)> {
+        assert!(index <= self.mark.count, "element {index} of {}", self.mark.count);
+        let (mut path, mut rest) = (self.first()?, index);
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = child_of_rank(inner.marks(), &mut rest);
+            path.slots[level] = slot as u8;
+            node = &inner.children()[slot];
+        }
+        Some((path, rest))
+    }
+}
+
+/// As [`child_at`], for counts that stand beside scores.
+fn child_of_rank(marks: &[ScoreMark], rest: &mut u64) -> usize {
+    let mut slot = 0;
+    for eight in marks.as_chunks::<8>().0 {
+        let sum: u64 = eight.iter().map(|mark| mark.count).sum();
+        if *rest < sum {
+            break;
+        }
+        *rest -= sum;
+        slot += 8;
+    }
+    while slot < marks.len() && *rest >= marks[slot].count {
+        *rest -= marks[slot].count;
+        slot += 1;
+    }
+    if slot == marks.len() {
+        slot -= 1;
+        *rest += marks[slot].count;
+    }
+    slot
+}
+
+/// The first leaf below a child at `level`.
+fn first_leaf<O: Order, L: Leaf>(child: &Child<O, L>, level: usize) -> &L {
+    let mut node = child;
+    for _ in 0..level {
+        // SAFETY: only level 0 holds leaves.
+        node = unsafe { &node.inner().children()[0] };
+    }
+    // SAFETY: `level` steps down lie the leaves.
+    unsafe { node.leaf() }
 }
 
 #[cfg(test)]

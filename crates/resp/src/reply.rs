@@ -34,7 +34,7 @@ impl Reply {
         Reply { out: Vec::new(), protocol }
     }
 
-    fn is_resp3(&self) -> bool {
+    pub fn is_resp3(&self) -> bool {
         self.protocol == Protocol::Resp3
     }
 
@@ -84,6 +84,16 @@ impl Reply {
             Item::Bytes(bytes) => self.bulk(bytes),
             Item::Int(n) => self.bulk_int(n),
         }
+    }
+
+    /// A bulk string in two parts.
+    pub fn bulk_joined(&mut self, front: &[u8], back: Item<'_>) {
+        let mut text = I64Text::new();
+        let back = back.text(&mut text);
+        self.header(b'$', front.len() + back.len());
+        self.out.extend_from_slice(front);
+        self.out.extend_from_slice(back);
+        self.out.extend_from_slice(b"\r\n");
     }
 
     /// A bulk string made of the number's decimal text.

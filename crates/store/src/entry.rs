@@ -11,7 +11,8 @@
 //!           List*:  an image (`pack::seq::image`)
 //!           *Hash:  an image (`pack::pairs`)
 //!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
-//!           Long, Tree, HashTree, SetOutside, Stream: nothing; the value lies outside, behind the entry's pointer
+//!           ZSet*:  an image (`pack::sorted::image`)
+//!           Long, Tree, HashTree, SetOutside, ZSetTree, Stream: nothing; the value lies outside, behind the entry's pointer
 //! ```
 //!
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
@@ -25,6 +26,7 @@ use crate::outside::Outside;
 use crate::set::{Image, Members};
 use crate::stream::Stream;
 use crate::tree::Tree;
+use crate::zset::SortedSet;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
 use pack::map::Shared;
@@ -43,6 +45,7 @@ pub(crate) enum Large {
     List(Tree),
     Set(Members),
     Hash(FieldTree),
+    ZSet(SortedSet),
     Stream(Box<Stream>),
 }
 /// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
@@ -84,12 +87,18 @@ pub(crate) enum Shape {
     SetAsTable = 15,
     /// A set outside.
     SetOutside = 16,
+    /// A sorted set inside the entry that goes by "listpack".
+    ZSetListpack = 18,
+    /// One that goes by "skiplist".
+    ZSetSkiplist = 19,
+    /// A sorted set outside.
+    ZSetTree = 20,
     /// A stream, which is always outside.
     Stream = 22,
 }
 
 impl Shape {
-    const ALL: [Shape; 17] = [
+    const ALL: [Shape; 20] = [
         Shape::Int,
         Shape::IntText,
         Shape::IntRaw,
@@ -106,6 +115,9 @@ impl Shape {
         Shape::SetInOrder,
         Shape::SetAsTable,
         Shape::SetOutside,
+        Shape::ZSetListpack,
+        Shape::ZSetSkiplist,
+        Shape::ZSetTree,
         Shape::Stream,
     ];
 
@@ -126,13 +138,17 @@ impl Shape {
             6..=8 => Kind::List,
             9..=12 => Kind::Hash,
             13..=17 => Kind::Set,
+            18..=21 => Kind::ZSet,
             _ => Kind::Stream,
         }
     }
 
     /// Whether the value lies behind the entry's pointer.
     pub(crate) fn is_outside(self) -> bool {
-        matches!(self, Shape::Long | Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::Stream)
+        matches!(
+            self,
+            Shape::Long | Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::ZSetTree | Shape::Stream
+        )
     }
 }
 
@@ -308,7 +324,9 @@ pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &
         shape @ (Shape::SetOfInts | Shape::SetInOrder | Shape::SetAsTable) => {
             Image::of(shape, &[]).map_or("hashtable", |image| image.name.text())
         }
-        Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::Stream => {
+        Shape::ZSetListpack => "listpack",
+        Shape::ZSetSkiplist => "skiplist",
+        Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::ZSetTree | Shape::Stream => {
             outside.and_then(Large::collection).map_or("quicklist", Outside::encoding)
         }
     }

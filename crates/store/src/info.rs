@@ -60,6 +60,9 @@ fn describe(found: &Found<'_, Large>) -> KeyInfo {
         (Shape::Listpack | Shape::Quicklist, _) => info.add_image(meta.value(found.inline)),
         (shape, _) if let Some(image) = Image::of(shape, meta.value(found.inline)) => info.add_set(&image),
         (Shape::Hash | Shape::TimedHash, _) => info.add_pairs(meta.value(found.inline)),
+        (shape @ (Shape::ZSetListpack | Shape::ZSetSkiplist), _) => {
+            info.add_zset_image(meta.value(found.inline), shape);
+        }
         (_, Some(outside)) if let Some(collection) = outside.collection() => collection.describe(&mut info),
         (_, outside) => {
             if let Ok(item) = string_value(meta, found.inline, outside) {

@@ -32,6 +32,7 @@ impl Large {
             Large::List(tree) => Some(tree),
             Large::Hash(tree) => Some(tree),
             Large::Set(members) => Some(members),
+            Large::ZSet(set) => Some(set),
             Large::Stream(stream) => Some(stream),
         }
     }
@@ -42,6 +43,7 @@ impl Large {
             Large::List(tree) => Some(tree),
             Large::Hash(tree) => Some(tree),
             Large::Set(members) => Some(members),
+            Large::ZSet(set) => Some(set),
             Large::Stream(stream) => Some(stream),
         }
     }

@@ -1,6 +1,6 @@
 //! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
 //! A view borrows it for one command, so no command sees two versions.
-use crate::Eviction;
+use crate::{Eviction, ZSetLimits};
 use pack::log;
 use pack::seq::{Codec, Fill, Limits};
 
@@ -10,6 +10,7 @@ pub struct Settings {
     pub list: Limits,
     pub hash: HashLimits,
     pub set: SetLimits,
+    pub zset: ZSetLimits,
     pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
     /// `hll-sparse-max-bytes`: a HyperLogLog that would be longer becomes an array of registers.
@@ -42,6 +43,7 @@ impl Default for Settings {
             list: Limits { fill: Fill::Bytes(8192), depth: 0, codec: Codec::Lzf },
             hash: HashLimits { entries: 512, value: 64 },
             set: SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 },
+            zset: ZSetLimits::default(),
             stream: log::Limits { bytes: 4096, entries: 100 },
             proto_max_bulk_len_bytes: 512 << 20,
             hll_sparse_bytes_max: 3_000,

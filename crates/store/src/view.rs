@@ -53,6 +53,7 @@ pub enum Kind {
     List,
     Hash,
     Set,
+    ZSet,
     Stream,
 }
 impl Kind {
@@ -62,6 +63,7 @@ impl Kind {
             Kind::String => "string",
             Kind::List => "list",
             Kind::Hash => "hash",
+            Kind::ZSet => "zset",
             Kind::Set => "set",
             Kind::Stream => "stream",
         }

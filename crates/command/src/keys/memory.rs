@@ -146,6 +146,8 @@ fn reply_layout(reply: &mut Reply, info: &KeyInfo) {
         ("compressed", &stats.compressed),
         ("rows", &stats.rows),
         ("records", &stats.records),
+        ("scored", &stats.scored),
+        ("placed", &stats.placed),
         ("outside", &stats.outside),
     ];
     reply.map(9);

@@ -578,6 +578,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "Threads that serve clients.",
         default_doc: Some("the number of cores"),
     },
+    Setting {
+        alias: Some("zset-max-ziplist-entries"),
+        ..row(
+            "zset-max-listpack-entries",
+            Anytime,
+            field!(int 0, i64::MAX, store.zset.listpack_entries as u64),
+            "A sorted set of more members goes by the name skiplist. Nothing else depends on it.",
+        )
+    },
+    Setting {
+        alias: Some("zset-max-ziplist-value"),
+        ..row(
+            "zset-max-listpack-value",
+            Anytime,
+            field!(memory 0, store.zset.listpack_value_bytes),
+            "A sorted set goes by the name skiplist once a longer member is added. Nothing else depends on it.",
+        )
+    },
 ];
 
 const POLICIES: [Policy; 8] = [

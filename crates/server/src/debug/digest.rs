@@ -14,6 +14,7 @@
 //! ```
 use crate::call::ServerCall;
 use base::Millis;
+use base::double::text_of_17_digits;
 use base::sha1::sha1;
 use command::Done;
 use std::ops::ControlFlow;
@@ -42,6 +43,7 @@ impl Digest {
         let type_number: u32 = match kind {
             Kind::String => 0,
             Kind::List => 1,
+            Kind::ZSet => 3,
             Kind::Set => 2,
             Kind::Stream => 6,
             Kind::Hash => 4,
@@ -50,6 +52,7 @@ impl Digest {
         match kind {
             Kind::String => self.add_string(view, key),
             Kind::List => self.add_list(view, key),
+            Kind::ZSet => self.add_zset(view, key),
             Kind::Set => self.add_set(view, key),
             Kind::Stream => self.add_stream(view, key),
             Kind::Hash => self.add_hash(view, key),
@@ -74,6 +77,18 @@ impl Digest {
             text.clear();
             item.append_to(&mut text);
             self.mix(&text);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// A member and its score in 17 digits are one element; the elements have no order.
+    fn add_zset(&mut self, view: &mut View<'_>, key: &Key<'_>) {
+        let Ok(Some(set)) = view.zset(key) else { return };
+        set.visit(0, End::Tail, &mut |entry| {
+            let mut one = Digest::default();
+            one.mix(&entry.member.to_vec());
+            one.mix(text_of_17_digits(entry.score).as_bytes());
+            self.xor(&one.0);
             ControlFlow::Continue(())
         });
     }

@@ -28,10 +28,10 @@ impl Exchange<'_> {
 const CLOCKS_APART: u64 = 5_000;
 const TIMES: [&str; 5] = ["ttl", "pttl", "expiretime", "pexpiretime", "object|idletime"];
 /// Answered by choice among what is there: only whether there was anything is compared.
-const CHOICES: [&str; 1] = ["randomkey"];
+const CHOICES: [&str; 2] = ["randomkey", "zrandmember"];
 /// Maps sent as flat lists, or lists in an order of the server's, of commands whose row does not say so, or is not there: KEYS is asked
 /// after every stream, whatever groups it is drawn from.
-const UNORDERED: [&str; 3] = ["config|get", "keys", "scan"];
+const UNORDERED: [&str; 4] = ["config|get", "keys", "scan", "zscan"];
 
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
     exchange.theirs == exchange.ours

@@ -149,6 +149,17 @@ const OFFSETS: [&str; 16] = [
 const BITFIELD_OFFSETS: [&str; 10] = ["0", "1", "7", "8", "100", "#0", "#1", "#20", "-1", "#x"];
 const ENCODINGS: [&str; 12] = ["u8", "i8", "u1", "i1", "u63", "i64", "u64", "i65", "u0", "i5", "x", "U8"];
 const BITS: [&str; 5] = ["0", "1", "2", "-1", "x"];
+/// Ends of ranges of scores and of members, and those that ZRANGE may take for any of them.
+const SCORE_ENDS: [&str; 16] =
+    ["0", "1", "(1", "-inf", "+inf", "(inf", "2", "3.5", "-2.5", "(10", "x", "", "nan", "(", "1e3", "100"];
+const LEX_ENDS: [&str; 16] =
+    ["-", "+", "-", "+", "[a", "(a", "[b", "(abc", "[", "(", "[1", "(10", "[-", "a", "", "[zzz"];
+const ANY_ENDS: [&str; 20] = [
+    "0", "1", "-1", "-2", "2", "5", "0", "-1", "-inf", "+inf", "(1", "3", "-", "+", "[a", "(b", "x", "100",
+    "-100", "",
+];
+const WEIGHTS: [&str; 8] = ["1", "2", "0.5", "-1", "0", "inf", "3", "x"];
+const SCAN_COUNTS: [&str; 5] = ["1000", "5000", "100000", "0", "x"];
 const DATABASES: [&str; 10] = ["0", "0", "1", "1", "2", "2", "15", "16", "-1", "x"];
 const PROTOCOLS: [&str; 6] = ["2", "3", "2", "3", "4", "x"];
 const TYPES: [&str; 8] = ["string", "list", "hash", "set", "zset", "stream", "LIST", "nothing"];
@@ -181,6 +192,23 @@ const NAMED: &[Named] = &[
     named("bitfield_ro", "offset", &BITFIELD_OFFSETS),
     named("pfdebug", "subcommand", &SKETCH_LOOKS),
     named("setbit", "value", &BITS),
+    named("zscan", "cursor", &["0"]),
+    named("zscan", "count", &SCAN_COUNTS),
+    named("zrange", "start", &ANY_ENDS),
+    named("zrange", "stop", &ANY_ENDS),
+    named("zrangestore", "min", &ANY_ENDS),
+    named("zrangestore", "max", &ANY_ENDS),
+    named("zrangebylex", "min", &LEX_ENDS),
+    named("zrangebylex", "max", &LEX_ENDS),
+    named("zrevrangebylex", "min", &LEX_ENDS),
+    named("zrevrangebylex", "max", &LEX_ENDS),
+    named("zremrangebylex", "min", &LEX_ENDS),
+    named("zremrangebylex", "max", &LEX_ENDS),
+    named("zlexcount", "min", &LEX_ENDS),
+    named("zlexcount", "max", &LEX_ENDS),
+    named("*", "min", &SCORE_ENDS),
+    named("*", "max", &SCORE_ENDS),
+    named("*", "weight", &WEIGHTS),
     named("*", "offset", &OFFSETS),
     named("*", "bit", &BITS),
     named("*", "encoding", &ENCODINGS),

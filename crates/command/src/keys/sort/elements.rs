@@ -5,7 +5,7 @@ use crate::Error;
 use base::Item;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use store::{End, Key, Kind, View};
+use store::{End, Key, Kind, RankSpan, View};
 
 /// A part of the buffer.
 #[derive(Clone, Copy)]
@@ -56,6 +56,7 @@ pub(super) fn load(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Resul
     view.count_lookups();
     match kind {
         Some(Kind::Set) => load_set(view, key, sort),
+        Some(Kind::ZSet) => load_zset(view, key, sort),
         _ => load_list(view, key, sort),
     }
 }
@@ -92,6 +93,27 @@ fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Eleme
     if sort.by.is_none() && sort.destination.is_some() {
         elements.order(sort.order);
     }
+    Ok(elements)
+}
+
+/// A sorted set that is not to be sorted is read in its own order, as a list is.
+fn load_zset(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
+    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: sort.by.is_none() };
+    let Some(set) = view.zset(key)? else { return Ok(elements) };
+    let len = set.len();
+    let window = if elements.is_cut { sort.window(len as usize) } else { 0..len as usize };
+    let (towards, skipped) = match sort.order {
+        Order::Descending if elements.is_cut => (End::Head, window.start as u64),
+        _ => (End::Tail, window.start as u64),
+    };
+    elements.all.reserve_exact(window.len());
+    let all = RankSpan { first: 0, count: len };
+    let mut text = Vec::new();
+    set.visit_span(all, towards, skipped, window.len() as u64, &mut |entry| {
+        text.clear();
+        entry.member.append_to(&mut text);
+        elements.push(Item::Bytes(&text));
+    });
     Ok(elements)
 }
 

@@ -166,10 +166,7 @@ const TLS: &[Setting] = &[
     row("tls-session-caching", Anytime, Bool, "yes"),
 ];
 
-const TYPES: &[Setting] = &[
-    row("zset-max-listpack-entries", Anytime, COUNT, "128").or("zset-max-ziplist-entries"),
-    row("zset-max-listpack-value", Anytime, BYTES, "64").or("zset-max-ziplist-value"),
-];
+const TYPES: &[Setting] = &[];
 
 const CLIENTS: &[Setting] = &[
     row("acl-pubsub-default", Anytime, Word(&["allchannels", "resetchannels"]), "resetchannels"),

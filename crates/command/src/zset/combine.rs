@@ -1,0 +1,445 @@
+//! Union, intersection and difference of sorted sets, with weights and ways to add scores up.
+//!
+//! The sets are held as copies that share their trees (one increment each), so the result may take the place of one of them. A union adds up
+//! in a table; an intersection goes through the smallest set and asks the others; a difference goes through the first.
+//! Scores are added from the smallest set to the largest, as in Redis, because sums of doubles depend on it.
+use super::{Entries, Show, reply_entry, reply_header, store};
+use crate::argument::{self, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::double::parse_f64;
+use base::hash::Map;
+use std::ops::ControlFlow;
+use store::{ZEntry, ZMember, ZSetCopy};
+
+pub(super) const ZUNION: Command = Command {
+    name: "ZUNION",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "6.2.0",
+        summary: "Answers the union of sorted sets.",
+        complexity: "O(N)+O(M*log(M)) where N is the number of members in all sets and M that in the result.",
+        args: &[
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::int("weight").after("WEIGHTS").optional().many(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+            Arg::word("withscores", "WITHSCORES").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zunion),
+};
+
+pub(super) const ZUNIONSTORE: Command = Command {
+    name: "ZUNIONSTORE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::count(2, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.0.0",
+        summary: "Stores the union of sorted sets.",
+        complexity: "O(N)+O(M*log(M)) where N is the number of members in all sets and M that in the result.",
+        args: &[
+            Arg::key("destination", 0),
+            Arg::int("numkeys"),
+            Arg::key("key", 1).many(),
+            Arg::int("weight").after("WEIGHTS").optional().many(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zunionstore),
+};
+
+pub(super) const ZINTER: Command = Command {
+    name: "ZINTER",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "6.2.0",
+        summary: "Answers the intersection of sorted sets.",
+        complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, K the number of sets and M the number of members in the result.",
+        args: &[
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::int("weight").after("WEIGHTS").optional().many(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+            Arg::word("withscores", "WITHSCORES").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zinter),
+};
+
+pub(super) const ZINTERSTORE: Command = Command {
+    name: "ZINTERSTORE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::count(2, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.0.0",
+        summary: "Stores the intersection of sorted sets.",
+        complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, K the number of sets and M the number of members in the result.",
+        args: &[
+            Arg::key("destination", 0),
+            Arg::int("numkeys"),
+            Arg::key("key", 1).many(),
+            Arg::int("weight").after("WEIGHTS").optional().many(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zinterstore),
+};
+
+pub(super) const ZINTERCARD: Command = Command {
+    name: "ZINTERCARD",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "7.0.0",
+        summary: "Counts the members that all of several sorted sets have.",
+        complexity: "O(N*K) where N is the number of members in the smallest set and K the number of sets.",
+        args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zintercard),
+};
+
+pub(super) const ZDIFF: Command = Command {
+    name: "ZDIFF",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "6.2.0",
+        summary: "Answers what the first of several sorted sets has and the others have not.",
+        complexity: "O(N*K) where N is the number of members in the first set and K the number of sets.",
+        args: &[
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::word("withscores", "WITHSCORES").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zdiff),
+};
+
+pub(super) const ZDIFFSTORE: Command = Command {
+    name: "ZDIFFSTORE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::count(2, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "6.2.0",
+        summary: "Stores what the first of several sorted sets has and the others have not.",
+        complexity: "O(N*K) where N is the number of members in the first set and K the number of sets.",
+        args: &[Arg::key("destination", 0), Arg::int("numkeys"), Arg::key("key", 1).many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zdiffstore),
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// How the scores of one member become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    /// Infinities that cancel each other out make 0.
+    fn of(self, a: f64, b: f64) -> f64 {
+        match self {
+            Aggregate::Sum => number(a + b),
+            Aggregate::Min => {
+                if b < a {
+                    b
+                } else {
+                    a
+                }
+            }
+            Aggregate::Max => {
+                if b > a {
+                    b
+                } else {
+                    a
+                }
+            }
+        }
+    }
+}
+
+fn number(score: f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score }
+}
+
+/// A set that takes part.
+struct Input {
+    set: ZSetCopy,
+    weight: f64,
+}
+
+impl Input {
+    fn weighted(&self, score: f64) -> f64 {
+        number(self.weight * score)
+    }
+}
+
+/// A request, read.
+struct Query {
+    inputs: Vec<Input>,
+    aggregate: Aggregate,
+    show: Show,
+    /// ZINTERCARD's; 0: none.
+    limit: u64,
+}
+
+/// Which options a command takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Answers,
+    Stores,
+    Counts,
+}
+
+fn zunion(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Operation::Union, "zunion")
+}
+
+fn zinter(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Operation::Intersection, "zinter")
+}
+
+fn zdiff(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Operation::Difference, "zdiff")
+}
+
+fn zunionstore(call: &mut Call<'_, '_>) -> Done {
+    put(call, Operation::Union, "zunionstore")
+}
+
+fn zinterstore(call: &mut Call<'_, '_>) -> Done {
+    put(call, Operation::Intersection, "zinterstore")
+}
+
+fn zdiffstore(call: &mut Call<'_, '_>) -> Done {
+    put(call, Operation::Difference, "zdiffstore")
+}
+
+fn answer(call: &mut Call<'_, '_>, operation: Operation, name: &str) -> Done {
+    let query = query(call, operation, Form::Answers, name)?;
+    let entries = combined(operation, &query);
+    reply_header(call.reply, query.show, entries.len());
+    for (member, score) in &entries {
+        let entry = ZEntry { score: *score, member: ZMember::of(member) };
+        reply_entry(call.reply, query.show, entry);
+    }
+    Ok(())
+}
+
+fn put(call: &mut Call<'_, '_>, operation: Operation, name: &str) -> Done {
+    let query = query(call, operation, Form::Stores, name)?;
+    let entries = combined(operation, &query);
+    drop(query);
+    let destination = call.key(0);
+    store(call.view, &destination, &entries, call.reply);
+    Ok(())
+}
+
+fn zintercard(call: &mut Call<'_, '_>) -> Done {
+    let query = query(call, Operation::Intersection, Form::Counts, "zintercard")?;
+    let limit = if query.limit == 0 { u64::MAX } else { query.limit };
+    let mut count = 0;
+    intersect(&query, &mut |_, _| {
+        count += 1;
+        if count == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    call.reply.int(count as i64);
+    Ok(())
+}
+
+/// Keys and their types come before options: a key of another type is told first.
+fn query(call: &mut Call<'_, '_>, operation: Operation, form: Form, name: &str) -> Result<Query, Error> {
+    let at = if form == Form::Stores { 2 } else { 1 };
+    let numkeys = argument::int(call.args.at(at))?;
+    let numkeys = usize::try_from(numkeys).ok().filter(|n| *n > 0);
+    let numkeys = numkeys.ok_or_else(|| Error::no_input_keys(name))?;
+    if numkeys > call.args.len() - at - 1 {
+        return Err(Error::syntax());
+    }
+    let mut query = Query { inputs: Vec::new(), aggregate: Aggregate::Sum, show: Show::Members, limit: 0 };
+    // Sources count as lookups also where the result is stored.
+    call.view.count_lookups();
+    let keys = call.keys();
+    for key in &keys[keys.len() - numkeys..] {
+        let set = call.view.zset_copy(key)?;
+        query.inputs.push(Input { set, weight: 1.0 });
+    }
+    call.view.ignore_lookups();
+    read_options(call, operation, form, at + 1 + numkeys, &mut query)?;
+    if operation != Operation::Difference {
+        query.inputs.sort_by_key(|input| input.set.len());
+    }
+    Ok(query)
+}
+
+fn read_options(
+    call: &Call<'_, '_>,
+    operation: Operation,
+    form: Form,
+    first: usize,
+    query: &mut Query,
+) -> Result<(), Error> {
+    let takes_scores = operation != Operation::Difference && form != Form::Counts;
+    let mut at = first;
+    while let Some(word) = call.args.get(at) {
+        let left = call.args.len() - at - 1;
+        at += 1;
+        if takes_scores && is_word(word, "WEIGHTS") && left >= query.inputs.len() {
+            for input in &mut query.inputs {
+                input.weight = parse_f64(call.args.at(at)).ok_or_else(Error::weight_not_a_float)?;
+                at += 1;
+            }
+        } else if takes_scores && is_word(word, "AGGREGATE") && left >= 1 {
+            query.aggregate = aggregate(call.args.at(at))?;
+            at += 1;
+        } else if form == Form::Answers && is_word(word, "WITHSCORES") {
+            query.show = Show::Scores;
+        } else if form == Form::Counts && is_word(word, "LIMIT") && left >= 1 {
+            query.limit = argument::count(call.args.at(at)).map_err(|_| Error::negative_limit())?;
+            at += 1;
+        } else {
+            return Err(Error::syntax());
+        }
+    }
+    Ok(())
+}
+
+fn aggregate(word: &[u8]) -> Result<Aggregate, Error> {
+    match word {
+        _ if is_word(word, "SUM") => Ok(Aggregate::Sum),
+        _ if is_word(word, "MIN") => Ok(Aggregate::Min),
+        _ if is_word(word, "MAX") => Ok(Aggregate::Max),
+        _ => Err(Error::syntax()),
+    }
+}
+
+/// The result, in the order of a sorted set.
+fn combined(operation: Operation, query: &Query) -> Entries {
+    let mut entries = match operation {
+        Operation::Union => union(query),
+        Operation::Intersection => {
+            let mut entries = Entries::new();
+            intersect(query, &mut |member, score| {
+                entries.push((member.to_vec(), score));
+                ControlFlow::Continue(())
+            });
+            entries
+        }
+        Operation::Difference => return difference(query),
+    };
+    entries.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
+    // A zero of either sign is the same score.
+    if entries.iter().any(|entry| entry.1 == 0.0 && entry.1.is_sign_negative()) {
+        entries.sort_by(|a, b| a.1.partial_cmp(&b.1).expect("no NaN").then_with(|| a.0.cmp(&b.0)));
+    }
+    entries
+}
+
+fn union(query: &Query) -> Entries {
+    let mut sums: Map<Vec<u8>, f64> = Map::default();
+    for input in &query.inputs {
+        input.set.for_each(&mut |entry| {
+            let score = input.weighted(entry.score);
+            let sum = sums.entry(entry.member.to_vec());
+            sum.and_modify(|sum| *sum = query.aggregate.of(*sum, score)).or_insert(score);
+            ControlFlow::Continue(())
+        });
+    }
+    sums.into_iter().collect()
+}
+
+/// Visits what all have, with its score, until told to stop.
+fn intersect(query: &Query, visit: &mut dyn FnMut(&[u8], f64) -> ControlFlow<()>) {
+    let Some((smallest, others)) = query.inputs.split_first() else { return };
+    let mut member = Vec::new();
+    smallest.set.for_each(&mut |entry| {
+        member.clear();
+        entry.member.append_to(&mut member);
+        let mut score = smallest.weighted(entry.score);
+        for other in others {
+            let Some(more) = other.set.score(&member) else { return ControlFlow::Continue(()) };
+            score = query.aggregate.of(score, other.weighted(more));
+        }
+        visit(&member, score)
+    });
+}
+
+/// What only the first has.
+fn difference(query: &Query) -> Entries {
+    let (mut entries, mut member) = (Entries::new(), Vec::new());
+    let Some((first, others)) = query.inputs.split_first() else { return entries };
+    first.set.for_each(&mut |entry| {
+        member.clear();
+        entry.member.append_to(&mut member);
+        if others.iter().all(|other| other.set.score(&member).is_none()) {
+            entries.push((member.clone(), entry.score));
+        }
+        ControlFlow::Continue(())
+    });
+    entries
+}

@@ -1,0 +1,99 @@
+//! The sorted set family, but for its blocking forms.
+//!
+//! A range of any kind (ranks, scores, members) is a span of ranks as soon as its set is at hand, and one piece of code answers,
+//! counts, removes or stores it. Scores travel as doubles; members are lent by the set in two parts and joined in the reply.
+mod add;
+mod bounds;
+mod combine;
+mod pop;
+mod random;
+mod range;
+mod read;
+mod remove;
+mod scan;
+
+use crate::{Command, checked};
+use resp::Reply;
+use store::{Key, View, ZEntry, ZMember};
+
+pub const COMMANDS: &[&Command] = checked(&[
+    &add::ZADD,
+    &read::ZCARD,
+    &range::ZCOUNT,
+    &combine::ZDIFF,
+    &combine::ZDIFFSTORE,
+    &add::ZINCRBY,
+    &combine::ZINTER,
+    &combine::ZINTERCARD,
+    &combine::ZINTERSTORE,
+    &range::ZLEXCOUNT,
+    &pop::ZMPOP,
+    &read::ZMSCORE,
+    &pop::ZPOPMAX,
+    &pop::ZPOPMIN,
+    &random::ZRANDMEMBER,
+    &range::ZRANGE,
+    &range::ZRANGEBYLEX,
+    &range::ZRANGEBYSCORE,
+    &range::ZRANGESTORE,
+    &read::ZRANK,
+    &remove::ZREM,
+    &remove::ZREMRANGEBYLEX,
+    &remove::ZREMRANGEBYRANK,
+    &remove::ZREMRANGEBYSCORE,
+    &range::ZREVRANGE,
+    &range::ZREVRANGEBYLEX,
+    &range::ZREVRANGEBYSCORE,
+    &read::ZREVRANK,
+    &scan::ZSCAN,
+    &read::ZSCORE,
+    &combine::ZUNION,
+    &combine::ZUNIONSTORE,
+]);
+
+/// Whether scores stand beside the members of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Members,
+    Scores,
+}
+
+fn reply_member(reply: &mut Reply, member: ZMember<'_>) {
+    let (front, back) = member.parts();
+    reply.bulk_joined(front, back);
+}
+
+/// The header of `count` entries: RESP3 has a pair for each with its score, RESP2 one flat array.
+fn reply_header(reply: &mut Reply, show: Show, count: usize) {
+    let is_flat = show == Show::Scores && !reply.is_resp3();
+    reply.array(if is_flat { 2 * count } else { count });
+}
+
+fn reply_entry(reply: &mut Reply, show: Show, entry: ZEntry<'_>) {
+    if show == Show::Scores && reply.is_resp3() {
+        reply.array(2);
+    }
+    reply_member(reply, entry.member);
+    if show == Show::Scores {
+        reply.double(entry.score);
+    }
+}
+
+/// Members with their scores, copied out of what they came from.
+type Entries = Vec<(Vec<u8>, f64)>;
+
+/// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there are none. Replies their number.
+fn store(view: &mut View<'_>, destination: &Key<'_>, entries: &Entries, reply: &mut Reply) {
+    let existed = view.remove(destination);
+    if entries.is_empty() {
+        view.dirty(u64::from(existed));
+    } else {
+        let mut set = view.zset_or_new(destination).expect("whatever was there was removed");
+        for (member, score) in entries {
+            set.update(member, |_| Some(*score));
+        }
+        drop(set);
+        view.dirty(1);
+    }
+    reply.int(entries.len() as i64);
+}

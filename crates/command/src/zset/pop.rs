@@ -1,0 +1,150 @@
+//! Popping from either end of the order: one entry, so many, or from the first of several sets that has any.
+//!
+//! Entries are written into the reply while the set lends them, then removed together.
+use super::{Show, reply_entry};
+use crate::argument::{self, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use resp::Reply;
+use store::{End, RankSpan, ZSetMut};
+
+pub(super) const ZPOPMIN: Command = Command {
+    name: "ZPOPMIN",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "5.0.0",
+        summary: "Removes the members with the least scores and answers them.",
+        complexity: "O(log(N)*M) where N is the number of members in the set and M the number popped.",
+        args: &[Arg::key("key", 0), Arg::int("count").optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zpopmin),
+};
+
+pub(super) const ZPOPMAX: Command = Command {
+    name: "ZPOPMAX",
+    arity: Arity::AtLeast(2),
+    flags: Flags::WRITE.or(Flags::FAST),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "5.0.0",
+        summary: "Removes the members with the greatest scores and answers them.",
+        complexity: "O(log(N)*M) where N is the number of members in the set and M the number popped.",
+        args: &[Arg::key("key", 0), Arg::int("count").optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zpopmax),
+};
+
+pub(super) const ZMPOP: Command = Command {
+    name: "ZMPOP",
+    arity: Arity::AtLeast(4),
+    flags: Flags::WRITE.or(Flags::MOVABLEKEYS),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::count(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "7.0.0",
+        summary: "Pops members from the first of several sorted sets that has any.",
+        complexity: "O(K)+O(M*log(N)) where K is the number of keys, N the number of members in the set and M the number popped.",
+        args: &[
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
+            Arg::int("count").after("COUNT").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zmpop),
+};
+
+/// How pairs of member and score stand in a reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pairs {
+    Flat,
+    Nested,
+}
+
+fn zpopmin(call: &mut Call<'_, '_>) -> Done {
+    pop(call, End::Head)
+}
+
+fn zpopmax(call: &mut Call<'_, '_>) -> Done {
+    pop(call, End::Tail)
+}
+
+/// Without a count the pair is flat in RESP3 too; with one each has an array there.
+fn pop(call: &mut Call<'_, '_>, end: End) -> Done {
+    if call.args.len() > 3 {
+        return Err(Error::syntax());
+    }
+    let count = call.args.get(2).map(argument::count).transpose()?;
+    let pairs = if count.is_some() && call.reply.is_resp3() { Pairs::Nested } else { Pairs::Flat };
+    let key = call.key(0);
+    let Some(set) = call.view.zset_mut(&key)? else {
+        call.reply.array(0);
+        return Ok(());
+    };
+    let popped = reply_popped(call.reply, set, end, count.unwrap_or(1), pairs);
+    call.view.dirty(popped);
+    Ok(())
+}
+
+/// Replies up to `count` entries from an end and removes them; how many there were.
+fn reply_popped(reply: &mut Reply, mut set: ZSetMut<'_>, end: End, count: u64, pairs: Pairs) -> u64 {
+    let len = set.len();
+    let count = count.min(len);
+    let (span, towards) = match end {
+        End::Head => (RankSpan { first: 0, count }, End::Tail),
+        End::Tail => (RankSpan { first: len - count, count }, End::Head),
+    };
+    reply.array(if pairs == Pairs::Flat { 2 * count as usize } else { count as usize });
+    set.read().visit_span(span, towards, 0, count, &mut |entry| {
+        if pairs == Pairs::Nested {
+            reply.array(2);
+        }
+        reply_entry(reply, Show::Members, entry);
+        reply.double(entry.score);
+    });
+    set.remove_span(span);
+    count
+}
+
+/// The first set that is there decides; the others are not looked at. What is wrong is told in Redis's order.
+fn zmpop(call: &mut Call<'_, '_>) -> Done {
+    let numkeys = base::text::parse_i64(call.args.at(1));
+    let numkeys = numkeys.filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;
+    let end_at = usize::try_from(numkeys).ok().and_then(|n| n.checked_add(2)).ok_or_else(Error::syntax)?;
+    let end = match call.args.get(end_at) {
+        Some(word) if is_word(word, "MIN") => End::Head,
+        Some(word) if is_word(word, "MAX") => End::Tail,
+        _ => return Err(Error::syntax()),
+    };
+    let count = zmpop_count(call, end_at + 1)?;
+    for key in call.keys() {
+        let Some(set) = call.view.zset_mut(key)? else { continue };
+        call.reply.array(2);
+        call.reply.bulk(key.bytes());
+        let popped = reply_popped(call.reply, set, end, count, Pairs::Nested);
+        call.view.dirty(popped);
+        return Ok(());
+    }
+    call.reply.null_array();
+    Ok(())
+}
+
+/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a surplus argument.
+fn zmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
+    let Some(word) = call.args.get(at) else { return Ok(1) };
+    let count = call.args.get(at + 1).filter(|_| is_word(word, "COUNT")).ok_or_else(Error::syntax)?;
+    let count = argument::count(count).ok().filter(|n| *n > 0).ok_or_else(Error::count_not_positive)?;
+    if call.args.len() > at + 2 { Err(Error::syntax()) } else { Ok(count) }
+}

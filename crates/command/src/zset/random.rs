@@ -1,0 +1,112 @@
+//! ZRANDMEMBER: members chosen uniformly, by rank: every entry is found by its number in the same time, so nothing is approximated.
+use super::{Show, reply_entry, reply_header, reply_member};
+use crate::argument::{int, is_word};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::hash::Set;
+use base::random::Random;
+use resp::Reply;
+use store::{End, RankSpan, ZSet};
+
+pub(super) const ZRANDMEMBER: Command = Command {
+    name: "ZRANDMEMBER",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "6.2.0",
+        summary: "Answers members chosen at random.",
+        complexity: "O(N*log(M)) where N is the number of members answered and M the number in the set.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::block("options", &[Arg::int("count"), Arg::word("withscores", "WITHSCORES").optional()])
+                .optional(),
+        ],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrandmember),
+};
+
+fn zrandmember(call: &mut Call<'_, '_>) -> Done {
+    let count = call.args.get(2).map(count).transpose()?;
+    let show = match (call.args.len(), call.args.get(3)) {
+        (..=3, _) => Show::Members,
+        (4, Some(word)) if is_word(word, "WITHSCORES") => Show::Scores,
+        _ => return Err(Error::syntax()),
+    };
+    if show == Show::Scores && count.is_some_and(|count| count.unsigned_abs() > i64::MAX as u64 / 2) {
+        return Err(Error::out_of_range());
+    }
+    let key = call.key(0);
+    let mut random = call.view.random(&key);
+    let set = call.view.zset(&key)?;
+    match (set, count) {
+        (Some(set), None) => {
+            set.get(random.below(set.len()), |entry| reply_member(call.reply, entry.member));
+        }
+        (None, None) => call.reply.null(),
+        (None, Some(_)) => call.reply.array(0),
+        (Some(set), Some(count)) => reply_some(call.reply, &set, count, show, &mut random),
+    }
+    Ok(())
+}
+
+fn count(text: &[u8]) -> Result<i64, Error> {
+    match int(text)? {
+        i64::MIN => Err(Error::not_between(-i64::MAX, i64::MAX)),
+        count => Ok(count),
+    }
+}
+
+/// A negative count may answer members twice; a positive one answers each at most once.
+fn reply_some(reply: &mut Reply, set: &ZSet<'_>, count: i64, show: Show, random: &mut Random) {
+    let (len, wanted) = (set.len(), count.unsigned_abs());
+    let reply_rank = |reply: &mut Reply, rank| set.get(rank, |entry| reply_entry(reply, show, entry));
+    if count < 0 {
+        reply_header(reply, show, wanted as usize);
+        for _ in 0..wanted {
+            reply_rank(reply, random.below(len));
+        }
+    } else if wanted >= len {
+        reply_header(reply, show, len as usize);
+        let all = RankSpan { first: 0, count: len };
+        set.visit_span(all, End::Tail, 0, len, &mut |entry| reply_entry(reply, show, entry));
+    } else {
+        reply_header(reply, show, wanted as usize);
+        for rank in distinct(wanted, len, random) {
+            reply_rank(reply, rank);
+        }
+    }
+}
+
+/// So many different numbers below `len`, every choice of them as likely as any other: Floyd's method (Bentley, "A sample of
+/// brilliance", 1987), a draw for each.
+fn distinct(wanted: u64, len: u64, random: &mut Random) -> Vec<u64> {
+    let (mut seen, mut all) = (Set::default(), Vec::with_capacity(wanted as usize));
+    for top in len - wanted..len {
+        let drawn = random.below(top + 1);
+        let fresh = if seen.insert(drawn) { drawn } else { top };
+        seen.insert(fresh);
+        all.push(fresh);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_drawn_as_often_as_any_other_and_none_twice() {
+        let (mut random, mut counts) = (Random::new(1), [0; 10]);
+        for _ in 0..20_000 {
+            let drawn = distinct(4, 10, &mut random);
+            assert_eq!(drawn.iter().copied().collect::<std::collections::BTreeSet<_>>().len(), 4);
+            drawn.iter().for_each(|n| counts[*n as usize] += 1);
+        }
+        assert!(counts.iter().all(|count| (7600..8400).contains(count)), "{counts:?}");
+    }
+}

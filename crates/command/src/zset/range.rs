@@ -1,0 +1,377 @@
+//! Ranges: answered, counted, or stored. ZRANGE says with options what its older relatives say with their names; all are one
+//! function, which reads its arguments in the order in which Redis does, because clients see which of several errors is told.
+use super::bounds::{By, Range};
+use super::{Entries, Show, reply_entry, reply_header, store};
+use crate::argument::{int, is_word};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
+};
+use store::{End, RankSpan};
+
+pub(super) const ZRANGE: Command = Command {
+    name: "ZRANGE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "1.2.0",
+        summary: "Answers the members in a range of ranks, scores or texts.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::str("start"),
+            Arg::str("stop"),
+            Arg::one_of("sortby", &[Arg::word("byscore", "BYSCORE"), Arg::word("bylex", "BYLEX")])
+                .optional()
+                .since("6.2.0"),
+            Arg::word("rev", "REV").optional().since("6.2.0"),
+            Arg::block("limit", &[Arg::int("offset"), Arg::int("count")])
+                .after("LIMIT")
+                .optional()
+                .since("6.2.0"),
+            Arg::word("withscores", "WITHSCORES").optional(),
+        ],
+        history: &[("6.2.0", "Takes `REV`, `BYSCORE`, `BYLEX` and `LIMIT`.")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrange),
+};
+
+pub(super) const ZRANGESTORE: Command = Command {
+    name: "ZRANGESTORE",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::one(2, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "6.2.0",
+        summary: "Stores the members in a range of a sorted set as another one.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number stored.",
+        args: &[
+            Arg::key("dst", 0),
+            Arg::key("src", 1),
+            Arg::str("min"),
+            Arg::str("max"),
+            Arg::one_of("sortby", &[Arg::word("byscore", "BYSCORE"), Arg::word("bylex", "BYLEX")]).optional(),
+            Arg::word("rev", "REV").optional(),
+            Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
+        ],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrangestore),
+};
+
+pub(super) const ZRANGEBYSCORE: Command = Command {
+    name: "ZRANGEBYSCORE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "1.0.5",
+        summary: "Answers the members with scores in a range.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::double("min"),
+            Arg::double("max"),
+            Arg::word("withscores", "WITHSCORES").optional().since("2.0.0"),
+            Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
+        ],
+        history: &[("2.0.0", "Takes `WITHSCORES`.")],
+        deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `BYSCORE` argument" }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrangebyscore),
+};
+
+pub(super) const ZRANGEBYLEX: Command = Command {
+    name: "ZRANGEBYLEX",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.8.9",
+        summary: "Answers the members in a lexicographical range.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::str("min"),
+            Arg::str("max"),
+            Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
+        ],
+        deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `BYLEX` argument" }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrangebylex),
+};
+
+pub(super) const ZREVRANGE: Command = Command {
+    name: "ZREVRANGE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "1.2.0",
+        summary: "Answers the members in a range of ranks, from the greatest score.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::int("start"),
+            Arg::int("stop"),
+            Arg::word("withscores", "WITHSCORES").optional(),
+        ],
+        deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `REV` argument" }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrevrange),
+};
+
+pub(super) const ZREVRANGEBYSCORE: Command = Command {
+    name: "ZREVRANGEBYSCORE",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.2.0",
+        summary: "Answers the members with scores in a range, from the greatest.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::double("max"),
+            Arg::double("min"),
+            Arg::word("withscores", "WITHSCORES").optional(),
+            Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
+        ],
+        history: &[("2.1.6", "Either end may be excluded.")],
+        deprecated: Some(Deprecated {
+            since: "6.2.0",
+            replaced_by: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
+        }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrevrangebyscore),
+};
+
+pub(super) const ZREVRANGEBYLEX: Command = Command {
+    name: "ZREVRANGEBYLEX",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.8.9",
+        summary: "Answers the members in a lexicographical range, from its end.",
+        complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::str("max"),
+            Arg::str("min"),
+            Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
+        ],
+        deprecated: Some(Deprecated {
+            since: "6.2.0",
+            replaced_by: "`ZRANGE` with the `REV` and `BYLEX` arguments",
+        }),
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zrevrangebylex),
+};
+
+pub(super) const ZCOUNT: Command = Command {
+    name: "ZCOUNT",
+    arity: Arity::Exactly(4),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.0.0",
+        summary: "Counts the members with scores in a range.",
+        complexity: "O(log(N)) where N is the number of members in the set.",
+        args: &[Arg::key("key", 0), Arg::double("min"), Arg::double("max")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zcount),
+};
+
+pub(super) const ZLEXCOUNT: Command = Command {
+    name: "ZLEXCOUNT",
+    arity: Arity::Exactly(4),
+    flags: Flags::READONLY.or(Flags::FAST),
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.8.9",
+        summary: "Counts the members in a lexicographical range.",
+        complexity: "O(log(N)) where N is the number of members in the set.",
+        args: &[Arg::key("key", 0), Arg::str("min"), Arg::str("max")],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zlexcount),
+};
+
+/// What is said by the name of a command, and by no option then.
+#[derive(Clone, Copy)]
+struct Named {
+    by: Option<By>,
+    towards: Option<End>,
+    /// Where the source's key stands; its range follows.
+    source: usize,
+    stores: bool,
+}
+
+/// A request, read.
+struct Query<'a> {
+    range: Range<'a>,
+    towards: End,
+    show: Show,
+    offset: i64,
+    /// Negative: all.
+    count: i64,
+}
+
+const READING: Named = Named { by: None, towards: None, source: 1, stores: false };
+
+fn zrange(call: &mut Call<'_, '_>) -> Done {
+    answer(call, READING)
+}
+
+fn zrangebyscore(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Named { by: Some(By::Score), towards: Some(End::Tail), ..READING })
+}
+
+fn zrangebylex(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Named { by: Some(By::Lex), towards: Some(End::Tail), ..READING })
+}
+
+fn zrevrange(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Named { by: Some(By::Rank), towards: Some(End::Head), ..READING })
+}
+
+fn zrevrangebyscore(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Named { by: Some(By::Score), towards: Some(End::Head), ..READING })
+}
+
+fn zrevrangebylex(call: &mut Call<'_, '_>) -> Done {
+    answer(call, Named { by: Some(By::Lex), towards: Some(End::Head), ..READING })
+}
+
+fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
+    let query = query(call, named)?;
+    let key = call.key(0);
+    let Some(set) = call.view.zset(&key)? else {
+        call.reply.array(0);
+        return Ok(());
+    };
+    let span = query.range.span(&set, query.towards);
+    let (skipped, count) = query.window(span);
+    reply_header(call.reply, query.show, count as usize);
+    set.visit_span(span, query.towards, skipped, count, &mut |entry| {
+        reply_entry(call.reply, query.show, entry);
+    });
+    Ok(())
+}
+
+/// The source is copied out first: it may be what the result takes the place of.
+fn zrangestore(call: &mut Call<'_, '_>) -> Done {
+    let query = query(call, Named { source: 2, stores: true, ..READING })?;
+    let (destination, source) = (call.key(0), call.key(1));
+    let mut entries = Entries::new();
+    call.view.count_lookups();
+    let set = call.view.zset(&source)?;
+    if let Some(set) = set {
+        let span = query.range.span(&set, query.towards);
+        let (skipped, count) = query.window(span);
+        set.visit_span(span, query.towards, skipped, count, &mut |entry| {
+            entries.push((entry.member.to_vec(), entry.score));
+        });
+    }
+    call.view.ignore_lookups();
+    store(call.view, &destination, &entries, call.reply);
+    Ok(())
+}
+
+impl Query<'_> {
+    /// How many entries of the span are left out, and how many then follow.
+    fn window(&self, span: RankSpan) -> (u64, u64) {
+        let Ok(skipped) = u64::try_from(self.offset) else { return (0, 0) };
+        let rest = span.count.saturating_sub(skipped);
+        (skipped, u64::try_from(self.count).map_or(rest, |count| count.min(rest)))
+    }
+}
+
+/// Options first, then whether they fit together, then the range itself.
+fn query<'k>(call: &Call<'_, 'k>, named: Named) -> Result<Query<'k>, Error> {
+    let (mut by, mut towards) = (named.by, named.towards);
+    let (mut show, mut limit) = (Show::Members, None);
+    let mut at = named.source + 3;
+    while let Some(word) = call.args.get(at) {
+        at += 1;
+        if !named.stores && is_word(word, "WITHSCORES") {
+            show = Show::Scores;
+        } else if is_word(word, "LIMIT") && call.args.len() - at >= 2 {
+            limit = Some((int(call.args.at(at))?, int(call.args.at(at + 1))?));
+            at += 2;
+        } else if towards.is_none() && is_word(word, "REV") {
+            towards = Some(End::Head);
+        } else if by.is_none() && is_word(word, "BYLEX") {
+            by = Some(By::Lex);
+        } else if by.is_none() && is_word(word, "BYSCORE") {
+            by = Some(By::Score);
+        } else {
+            return Err(Error::syntax());
+        }
+    }
+    let (by, towards) = (by.unwrap_or(By::Rank), towards.unwrap_or(End::Tail));
+    let has_count = limit.is_some_and(|(_, count)| count != -1);
+    if has_count && by == By::Rank {
+        return Err(Error::limit_of_ranks());
+    }
+    if show == Show::Scores && by == By::Lex {
+        return Err(Error::scores_by_lex());
+    }
+    let (first, second) = (call.args.at(named.source + 1), call.args.at(named.source + 2));
+    let is_turned = towards == End::Head && by != By::Rank;
+    let (min, max) = if is_turned { (second, first) } else { (first, second) };
+    // A limit of ranks that got here asks for all.
+    let (offset, count) = limit.filter(|_| by != By::Rank).unwrap_or((0, -1));
+    Ok(Query { range: Range::parse(by, min, max)?, towards, show, offset, count })
+}
+
+fn zcount(call: &mut Call<'_, '_>) -> Done {
+    count(call, By::Score)
+}
+
+fn zlexcount(call: &mut Call<'_, '_>) -> Done {
+    count(call, By::Lex)
+}
+
+fn count(call: &mut Call<'_, '_>, by: By) -> Done {
+    let range = Range::parse(by, call.args.at(2), call.args.at(3))?;
+    let key = call.key(0);
+    let count = call.view.zset(&key)?.map_or(0, |set| range.span(&set, End::Tail).count);
+    call.reply.int(count as i64);
+    Ok(())
+}

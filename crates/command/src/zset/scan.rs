@@ -1,0 +1,77 @@
+//! ZSCAN: all members, some at a time. The cursor is a place in the order of the members' hashes, so that no change of a score
+//! makes a member be missed.
+use super::reply_member;
+use crate::cursor::{Filter, answer, cursor};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use base::Item;
+use base::double::{F64Text, text_of_17_digits};
+use resp::Reply;
+use store::ZSet;
+
+pub(super) const ZSCAN: Command = Command {
+    name: "ZSCAN",
+    arity: Arity::AtLeast(3),
+    flags: Flags::READONLY,
+    acl: Acl::SORTEDSET,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::SortedSet,
+        since: "2.8.0",
+        summary: "Goes through the members of a sorted set with their scores, some at a time.",
+        complexity: "O(1) for every call, O(N) for all of them together, where N is the number of members.",
+        args: &[
+            Arg::key("key", 0),
+            Arg::int("cursor"),
+            Arg::pattern("pattern").after("MATCH").optional(),
+            Arg::int("count").after("COUNT").optional(),
+        ],
+        tips: &["nondeterministic_output"],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(zscan),
+};
+
+/// Where there is no set, the options are not read.
+fn zscan(call: &mut Call<'_, '_>) -> Done {
+    let place = cursor(call.args.at(2))?;
+    let key = call.key(0);
+    let Some(set) = call.view.zset(&key)? else {
+        answer(call.reply, |_| (0, 0));
+        return Ok(());
+    };
+    let filter = Filter::parse(&call.args)?;
+    answer(call.reply, |reply| scan(reply, &set, place, &filter));
+    Ok(())
+}
+
+/// Replies members with their scores until enough were looked at; the next cursor, and how many replies were written.
+fn scan(reply: &mut Reply, set: &ZSet<'_>, place: u64, filter: &Filter<'_>) -> (u64, usize) {
+    let (mut place, mut written, mut seen, mut text) = (place, 0, 0, Vec::new());
+    loop {
+        // No place lies behind the last; a small set is answered whole, whatever the cursor.
+        let from = u32::try_from(place).unwrap_or(u32::MAX);
+        let next = set.scan(from, &mut |entry| {
+            seen += 1;
+            text.clear();
+            entry.member.append_to(&mut text);
+            if filter.takes(Item::Bytes(&text)) {
+                reply_member(reply, entry.member);
+                reply_score(reply, set, entry.score);
+                written += 2;
+            }
+        });
+        place = next.map_or(0, u64::from);
+        if place == 0 || seen >= filter.count {
+            return (place, written);
+        }
+    }
+}
+
+/// As text in either protocol, with the digits that Redis has at hand.
+fn reply_score(reply: &mut Reply, set: &ZSet<'_>, score: f64) {
+    match set.has_long_scores() {
+        true => reply.bulk(text_of_17_digits(score).as_bytes()),
+        false => reply.bulk(F64Text::new().format(score)),
+    }
+}

@@ -1,0 +1,455 @@
+//! The scored leaf: entries of a score and a member, in the order of both, in one run of bytes. It is the leaf of a sorted set's tree
+//! ([`crate::sorted`]) and, by itself, a small sorted set inside its keyspace entry.
+//!
+//! ```text
+//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------------+
+//! | count | widths | scale | prefix | base of   | prefix | scores, one   | lengths, one   | rests of members,   |
+//! | u8    | u8     | u8    | length | scores    |        | code each     | code each      | back to back        |
+//! |       |        |       | u8     | 0 to 8    |        | (`score.rs`)  | (`lengths.rs`) |                     |
+//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------------+
+//!
+//! widths: bits 0..4 bytes of a score's code | bits 4..8 bytes of the base
+//! scale:  bits 0..5 the scores' scale | bits 5..7 width of a length: 0 = 1 byte, 1 = 2, 2 = 4
+//! ```
+//!
+//! What all members of a leaf begin with stands once, in front; the rest of a member that is the text of an integer is that
+//! integer in 1 to 8 bytes. `player:7` with a score of 100 and `player:300` with 101:
+//! `02 01 00 07 | | 706C617965723A | 64 65 | F8 F9 | 07 2C01`: 1 + 1 + 1 bytes for the first, 1 + 1 + 2 for the second.
+//!
+//! The prefix ends before a number that all members share the beginning of, so that the numbers stay whole, but behind that number's
+//! leading zeros, which no integer could keep. A member with another beginning makes the leaf be written anew with a shorter
+//! prefix; splits and joins look for a longer one, and so does a leaf without any while it is young.
+//!
+//! A search compares codes of scores (integers) by halves, and members only where scores are equal. An edit moves what lies behind
+//! it, at most 4 KB. Limits: 255 entries; a leaf of the tree is split beyond 128, or beyond 4 KB. Cost beside the rests of
+//! members: a score's code and a byte of length for each; a leaf 4 bytes, base, prefix, and its block's header.
+use crate::block::Block;
+use crate::leaf::Buffer;
+use crate::lengths::{Extent, Width};
+use crate::member::{Edge, Entry, Member};
+use crate::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
+use crate::short_int::{int_len, read_int};
+use base::Item;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// A leaf of the tree with more entries than this is split.
+pub(crate) const COUNT_MAX: usize = 128;
+/// A leaf of the tree with more bytes than this is split, unless it holds one entry.
+pub(crate) const BYTES_MAX: usize = 4096;
+
+const HEAD_BYTES: usize = 4;
+const PREFIX_MAX: usize = u8::MAX as usize;
+
+/// Where everything is.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    count: usize,
+    frame: Frame,
+    lens: Width,
+    base_width: usize,
+    prefix_len: usize,
+}
+
+impl Shape {
+    const EMPTY: Shape =
+        Shape { count: 0, frame: Frame::EMPTY, lens: Width::One, base_width: 0, prefix_len: 0 };
+
+    #[inline]
+    fn read(bytes: &[u8]) -> Shape {
+        let Some([count, widths, scale, prefix_len]) = bytes.first_chunk::<HEAD_BYTES>() else {
+            return Shape::EMPTY;
+        };
+        let base_width = usize::from(widths >> 4);
+        let base = if base_width == 0 { 0 } else { read_int(&bytes[HEAD_BYTES..HEAD_BYTES + base_width]) };
+        Shape {
+            count: usize::from(*count),
+            frame: Frame::new(scale & 31, usize::from(widths & 15), base),
+            lens: Width::from_bits(scale >> 5),
+            base_width,
+            prefix_len: usize::from(*prefix_len),
+        }
+    }
+
+    /// The header and the base.
+    fn write(&self, target: &mut Vec<u8>) {
+        let widths = self.frame.width as u8 | (self.base_width as u8) << 4;
+        let scale = self.frame.scale() | self.lens.to_bits() << 5;
+        target.extend_from_slice(&[self.count as u8, widths, scale, self.prefix_len as u8]);
+        target.extend_from_slice(&self.frame.base().to_le_bytes()[..self.base_width]);
+    }
+
+    fn prefix(&self) -> Range<usize> {
+        let start = HEAD_BYTES + self.base_width;
+        start..start + self.prefix_len
+    }
+
+    fn scores_at(&self) -> usize {
+        HEAD_BYTES + self.base_width + self.prefix_len
+    }
+
+    fn score_at(&self, index: usize) -> usize {
+        self.scores_at() + index * self.frame.width
+    }
+
+    fn len_at(&self, index: usize) -> usize {
+        self.score_at(self.count) + index * self.lens.bytes()
+    }
+
+    fn members_at(&self) -> usize {
+        self.len_at(self.count)
+    }
+
+    /// Where the rest of member `index` begins.
+    #[inline]
+    fn rest_at(&self, bytes: &[u8], index: usize) -> usize {
+        self.members_at() + self.lens.sum(&bytes[self.len_at(0)..self.len_at(index)])
+    }
+}
+
+/// A rest as it is stored.
+struct Piece<'a> {
+    text: &'a [u8],
+    int: [u8; 8],
+    extent: Extent,
+}
+
+impl<'a> Piece<'a> {
+    fn new(item: Item<'a>) -> Piece<'a> {
+        match item {
+            Item::Bytes(text) => {
+                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
+            }
+            Item::Int(n) => {
+                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
+    }
+}
+
+/// A leaf, to read. No bytes at all are a leaf without entries.
+#[derive(Clone, Copy)]
+pub(crate) struct Scored<'a> {
+    bytes: &'a [u8],
+    shape: Shape,
+}
+
+impl<'a> Scored<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Scored<'a> {
+        Scored { bytes, shape: Shape::read(bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    #[inline]
+    fn code(&self, index: usize) -> u64 {
+        read_code(self.bytes, self.shape.score_at(index), self.shape.frame.width)
+    }
+
+    #[inline]
+    pub(crate) fn score(&self, index: usize) -> f64 {
+        assert!(index < self.count(), "score {index} of {}", self.count());
+        self.shape.frame.score(self.code(index))
+    }
+
+    pub(crate) fn member(&self, index: usize) -> Member<'a> {
+        assert!(index < self.count(), "member {index} of {}", self.count());
+        self.member_at(index, self.shape.rest_at(self.bytes, index)).0
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> Entry<'a> {
+        Entry { score: self.score(index), member: self.member(index) }
+    }
+
+    /// The member whose rest begins there, and where the next one's does.
+    #[inline]
+    fn member_at(&self, index: usize, at: usize) -> (Member<'a>, usize) {
+        let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
+        let stored = &self.bytes[at..at + extent.len];
+        let rest = if extent.is_int { Item::Int(read_int(stored)) } else { Item::Bytes(stored) };
+        (Member::new(self.prefix(), rest), at + extent.len)
+    }
+
+    fn prefix(&self) -> &'a [u8] {
+        self.bytes.get(self.shape.prefix()).unwrap_or_default()
+    }
+
+    /// Entries from `index` on, upwards.
+    pub(crate) fn entries(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let leaf = *self;
+        let mut at = if index < leaf.count() { leaf.shape.rest_at(leaf.bytes, index) } else { 0 };
+        (index..leaf.count()).map(move |index| {
+            let (member, next) = leaf.member_at(index, at);
+            at = next;
+            Entry { score: leaf.score(index), member }
+        })
+    }
+
+    /// Entries from `index` on, downwards.
+    pub(crate) fn entries_down(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let leaf = *self;
+        let mut end = leaf.shape.rest_at(leaf.bytes, index + 1);
+        (0..=index).rev().map(move |index| {
+            end -= leaf.shape.lens.read(leaf.bytes, leaf.shape.len_at(index)).len;
+            Entry { score: leaf.score(index), member: leaf.member_at(index, end).0 }
+        })
+    }
+
+    /// How many entries come before the place that `score` and `edge` name.
+    #[inline]
+    pub(crate) fn position(&self, score: f64, edge: Edge<'_>) -> usize {
+        let span = self.shape.frame.span(score);
+        match edge {
+            Edge::Least => self.count_below(0, span.start),
+            Edge::Greatest => self.count_below(0, span.end),
+            Edge::Before(member) => self.run_position(span, member, Ordering::is_lt),
+            Edge::After(member) => self.run_position(span, member, Ordering::is_le),
+        }
+    }
+
+    /// Which entry has this score and this member.
+    #[inline]
+    pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
+        let rest = member.strip_prefix(self.prefix())?;
+        let span = self.shape.frame.span(score);
+        let start = self.count_below(0, span.start);
+        if start == self.count() || self.code(start) >= span.end {
+            return None;
+        }
+        let wanted = Item::classify(rest);
+        if self.rest(start) == wanted {
+            return Some(start);
+        }
+        let at = self.run_position(span, member, Ordering::is_lt);
+        let is_found = at < self.count() && self.code(at) < span.end && self.rest(at) == wanted;
+        is_found.then_some(at)
+    }
+
+    /// Which entry has this member, whatever its score: looks at all of them.
+    pub(crate) fn find_member(&self, member: &[u8]) -> Option<usize> {
+        if self.count() == 0 {
+            return None;
+        }
+        let piece = Piece::new(Item::classify(member.strip_prefix(self.prefix())?));
+        let (shape, wanted) = (&self.shape, piece.bytes());
+        if Width::for_extent(piece.extent) > shape.lens {
+            return None;
+        }
+        let head = first_word(wanted, 0, wanted.len());
+        let mut at = shape.members_at();
+        for index in 0..shape.count {
+            let extent = shape.lens.read(self.bytes, shape.len_at(index));
+            if extent == piece.extent
+                && first_word(self.bytes, at, extent.len) == head
+                && (extent.len <= 8 || self.bytes[at..at + extent.len] == *wanted)
+            {
+                return Some(index);
+            }
+            at += extent.len;
+        }
+        None
+    }
+
+    /// How many codes from entry `from` on are below `limit`, all those before `from` being so.
+    #[inline]
+    fn count_below(&self, from: usize, limit: u64) -> usize {
+        let (at, width) = (self.shape.score_at(from), self.shape.frame.width);
+        from + count_below(self.bytes, at, width, self.count() - from, limit)
+    }
+
+    /// How many entries are of a lesser score than the span's, or of an equal one and a member that compares so.
+    #[inline]
+    fn run_position(&self, span: Span, member: &[u8], is_before: fn(Ordering) -> bool) -> usize {
+        let start = self.count_below(0, span.start);
+        if start == self.count() || self.code(start) >= span.end {
+            return start;
+        }
+        let (mut low, mut high) = (start, self.count_below(start, span.end));
+        let Some(rest) = member.strip_prefix(self.prefix()) else {
+            return if is_before(self.prefix().cmp(member)) { high } else { low };
+        };
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(Member::new(&[], self.rest(middle)).compare(rest)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn rest(&self, index: usize) -> Item<'a> {
+        self.member(index).rest()
+    }
+}
+
+/// Up to 8 bytes as one word, to be compared at once.
+#[inline]
+fn first_word(bytes: &[u8], at: usize, len: usize) -> u64 {
+    read_code(bytes, at, len.min(8))
+}
+
+/// Inserts before entry `index`, which must be its place in the order.
+pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) {
+    if !try_insert(buffer, index, score, member) {
+        let leaf = Scored::open(buffer.bytes());
+        let mut entries: Vec<Entry<'_>> = leaf.entries(0).collect();
+        entries.insert(index, Entry { score, member: Member::of(member) });
+        let fresh = build(&entries);
+        buffer.replace(&fresh);
+    }
+}
+
+/// Inserts where the leaf can say the new entry as it is.
+#[inline]
+fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) -> bool {
+    let bytes = buffer.bytes();
+    let shape = Shape::read(bytes);
+    assert!(index <= shape.count && shape.count < 255, "insert {index} of {}", shape.count);
+    if shape.count == 0 {
+        return false;
+    }
+    let Some(rest) = member.strip_prefix(&bytes[shape.prefix()]) else { return false };
+    let Some(code) = shape.frame.code(score) else { return false };
+    let piece = Piece::new(Item::classify(rest));
+    let n = piece.extent.len;
+    if Width::for_extent(piece.extent) > shape.lens || wants_prefix(bytes, &shape, member) {
+        return false;
+    }
+    let (w, lw, old_len) = (shape.frame.width, shape.lens.bytes(), bytes.len());
+    let (score_at, len_at, rest_at) =
+        (shape.score_at(index), shape.len_at(index), shape.rest_at(bytes, index));
+    buffer.set_len(old_len + w + lw + n);
+    let bytes = buffer.bytes_mut();
+    bytes.copy_within(rest_at..old_len, rest_at + w + lw + n);
+    bytes.copy_within(len_at..rest_at, len_at + w + lw);
+    bytes.copy_within(score_at..len_at, score_at + w);
+    write_code(bytes, score_at, w, code);
+    shape.lens.write(bytes, len_at + w, piece.extent);
+    bytes[rest_at + w + lw..rest_at + w + lw + n].copy_from_slice(piece.bytes());
+    bytes[0] += 1;
+    true
+}
+
+/// A leaf without a prefix looks for one whenever it has doubled, if the new member could share one with the first.
+fn wants_prefix(bytes: &[u8], shape: &Shape, member: &[u8]) -> bool {
+    shape.prefix_len == 0
+        && shape.count.is_power_of_two()
+        && matches!(Scored { bytes, shape: *shape }.member(0).rest(),
+            Item::Bytes(first) if common(first, member) >= 2)
+}
+
+/// Removes a range of entries.
+pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
+    let bytes = buffer.bytes();
+    let shape = Shape::read(bytes);
+    let (a, b, len) = (range.start, range.end, bytes.len());
+    assert!(a <= b && b <= shape.count, "remove {a}..{b} of {}", shape.count);
+    if a == b {
+        return;
+    }
+    let (rest_a, rest_b) = (shape.rest_at(bytes, a), shape.rest_at(bytes, b));
+    let scores = (b - a) * shape.frame.width;
+    let heads = scores + (b - a) * shape.lens.bytes();
+    let bytes = buffer.bytes_mut();
+    bytes.copy_within(shape.score_at(b)..shape.len_at(a), shape.score_at(a));
+    bytes.copy_within(shape.len_at(b)..rest_a, shape.len_at(a) - scores);
+    bytes.copy_within(rest_b..len, rest_a - heads);
+    bytes[0] -= (b - a) as u8;
+    buffer.set_len(len - heads - (rest_b - rest_a));
+}
+
+/// Gives entry `index` another score that leaves it in its place.
+pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
+    let shape = Shape::read(buffer.bytes());
+    if let Some(code) = shape.frame.code(score) {
+        return write_code(buffer.bytes_mut(), shape.score_at(index), shape.frame.width, code);
+    }
+    let mut entries: Vec<Entry<'_>> = Scored::open(buffer.bytes()).entries(0).collect();
+    entries[index].score = score;
+    let fresh = build(&entries);
+    buffer.replace(&fresh);
+}
+
+/// A leaf of these entries, without room.
+pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
+    let scores: Vec<f64> = entries.iter().map(|entry| entry.score).collect();
+    let frame = Frame::fit(&scores);
+    let prefix = common_prefix(entries);
+    let mut texts = Vec::new();
+    let mut lens = Width::One;
+    let mut rests = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let start = texts.len();
+        entry.member.append_to(&mut texts);
+        rests.push(start + prefix.len()..texts.len());
+    }
+    let piece = |rest: &Range<usize>| Piece::new(Item::classify(&texts[rest.clone()]));
+    for rest in &rests {
+        lens = lens.max(Width::for_extent(piece(rest).extent));
+    }
+    let base_width = if frame.base() == 0 { 0 } else { int_len(frame.base()) };
+    assert!(entries.len() <= 255 && bytes_of(prefix.len() as u64) <= 1);
+    let shape = Shape { count: entries.len(), frame, lens, base_width, prefix_len: prefix.len() };
+    let mut leaf = Vec::with_capacity(shape.members_at() + texts.len());
+    shape.write(&mut leaf);
+    leaf.extend_from_slice(&prefix);
+    leaf.resize(shape.members_at(), 0);
+    for (index, (rest, score)) in rests.iter().zip(&scores).enumerate() {
+        let code = frame.code(*score).expect("the frame was fitted to these scores");
+        write_code(&mut leaf, shape.score_at(index), frame.width, code);
+        let piece = piece(rest);
+        lens.write(&mut leaf, shape.len_at(index), piece.extent);
+        leaf.extend_from_slice(piece.bytes());
+    }
+    leaf
+}
+
+/// The same as a leaf of a tree.
+pub(crate) fn block(entries: &[Entry<'_>]) -> Block {
+    Block::fitting(&build(entries))
+}
+
+/// What all members begin with, as far as it pays to say it once.
+fn common_prefix(entries: &[Entry<'_>]) -> Vec<u8> {
+    let Some((first, others)) = entries.split_first() else { return Vec::new() };
+    let mut text = first.member.to_vec();
+    let whole = text.len();
+    let mut len = whole.min(PREFIX_MAX);
+    for other in others {
+        len = other.member.common(&text[..len]);
+        if len == 0 {
+            break;
+        }
+    }
+    // One member alone shows a prefix only where a number follows it.
+    let cut = before_number(&text[..len]);
+    let is_alone = others.is_empty();
+    text.truncate(if is_alone && (cut == len || len < whole) { 0 } else { cut });
+    text
+}
+
+/// Where the number begins that `text` ends within, its leading zeros left out; the end where it does not end in one.
+fn before_number(text: &[u8]) -> usize {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let start = text.len() - digits;
+    start + text[start..].iter().take_while(|byte| **byte == b'0').count()
+}
+
+/// How many bytes two texts have in common at the beginning.
+pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+#[path = "scored_properties.rs"]
+pub(crate) mod properties;

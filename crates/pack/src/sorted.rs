@@ -1,0 +1,565 @@
+//! The sorted set: members with a score each, ordered by both, in a packed tree of scored leaves (`scored.rs`) with counts; beside
+//! it, from the second leaf on, the member index (`index.rs`), which says the score of a member.
+//!
+//! ```text
+//! member --hash--> index: place, score --seek (score, member)--> tree: leaf, entry; counts on the way are its rank
+//! ```
+//!
+//! A place in the order is a [`Bound`]. Everything that asks for ranges turns bounds into ranks ([`Sorted::rank_at`]), and ranks into a walk
+//! ([`Sorted::visit`]) or a removal, so counting a range is two descents whatever lies between.
+//!
+//! A leaf that is full is cut in two; but where entries come in rising order (times, ids) full leaves stay behind, and
+//! the new entry begins a leaf of its own; likewise at the lower end where they fall.
+//!
+//! Cloning costs two increments. On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+use crate::arena::Moves;
+use crate::block::{self, Block};
+use crate::index::{COARSE_MAX, Index};
+use crate::member::Edge;
+use crate::order::{ByScore, ScoreMark};
+use crate::placed::{self, Grain};
+use crate::scored::{self, BYTES_MAX, COUNT_MAX, Scored};
+use crate::stats::Stats;
+use crate::tree::{Node, Path, Tree};
+use base::hash::Seed;
+use std::ops::ControlFlow;
+
+pub use crate::member::{Bound, Edge as MemberEdge, Entry, Member};
+pub use crate::seq::End;
+
+#[derive(Clone)]
+pub struct Sorted {
+    tree: Tree<ByScore, Block>,
+    /// While there is more than one leaf.
+    index: Option<Index>,
+}
+
+/// Where an entry is, until the next edit.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    path: Path,
+    at: usize,
+    score: f64,
+}
+
+impl Default for Sorted {
+    fn default() -> Sorted {
+        Sorted::new()
+    }
+}
+
+impl Sorted {
+    /// An empty set allocates nothing.
+    pub fn new() -> Sorted {
+        Sorted { tree: Tree::new(), index: None }
+    }
+
+    /// The set that an image holds (see [`image`]).
+    pub fn of_image(image: &[u8]) -> Sorted {
+        let mut set = Sorted::new();
+        let leaf = Scored::open(image);
+        if leaf.count() > 0 {
+            let mark = ScoreMark { count: leaf.count() as u64, score: leaf.score(0) };
+            set.tree.plant(mark, Block::from_slice(image));
+        }
+        set
+    }
+
+    /// The only leaf of a set that has no other, which is an image.
+    pub fn as_image(&self) -> Option<&[u8]> {
+        let path = self.tree.first().filter(|_| self.tree.height() == 1)?;
+        Some(self.tree.leaf(&path))
+    }
+
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.tree.total().count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn score(&self, seed: &Seed, member: &[u8]) -> Option<f64> {
+        self.find(seed, member).map(|found| found.score)
+    }
+
+    /// How many entries come before the member, and its score.
+    pub fn rank(&self, seed: &Seed, member: &[u8]) -> Option<(u64, f64)> {
+        let found = self.find(seed, member)?;
+        Some((self.tree.rank(&found.path) + found.at as u64, found.score))
+    }
+
+    /// How many entries come before this place.
+    pub fn rank_at(&self, bound: &Bound<'_>) -> u64 {
+        let Some(path) = self.seek(bound) else { return 0 };
+        self.tree.rank(&path) + self.leaf(&path).position(bound.score, bound.edge) as u64
+    }
+
+    /// Entry `rank`, if there are so many.
+    pub fn get<R>(&self, rank: u64, look: impl FnOnce(Entry<'_>) -> R) -> Option<R> {
+        if rank >= self.len() {
+            return None;
+        }
+        let (path, at) = self.tree.seek_rank(rank)?;
+        Some(look(self.leaf(&path).entry(at as usize)))
+    }
+
+    /// Visits from entry `rank` upwards (`End::Tail`) or downwards until told to stop.
+    pub fn visit(&self, rank: u64, towards: End, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
+        if rank >= self.len() {
+            return;
+        }
+        let Some((mut path, at)) = self.tree.seek_rank(rank) else { return };
+        let mut from = Some(at as usize);
+        loop {
+            let leaf = self.leaf(&path);
+            let done = match towards {
+                End::Tail => leaf.entries(from.unwrap_or(0)).try_for_each(&mut *visit),
+                End::Head => {
+                    leaf.entries_down(from.unwrap_or_else(|| leaf.count() - 1)).try_for_each(&mut *visit)
+                }
+            };
+            from = None;
+            let has_more = match towards {
+                End::Tail => self.tree.next(&mut path),
+                End::Head => self.tree.prev(&mut path),
+            };
+            if done.is_break() || !has_more {
+                return;
+            }
+        }
+    }
+
+    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all as it is. The
+    /// score is no NaN. Returns the old score.
+    pub fn update(
+        &mut self,
+        seed: &Seed,
+        member: &[u8],
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) -> Option<f64> {
+        let found = self.find(seed, member);
+        let old = found.map(|found| found.score);
+        let Some(new) = decide(old) else { return old };
+        debug_assert!(!new.is_nan(), "no member has the score NaN");
+        let place = seed.hash(member).order();
+        match found {
+            None => self.insert(seed, member, place, new),
+            Some(found) if found.score.to_bits() == new.to_bits() => {}
+            Some(found) => self.rescore(found, member, place, new),
+        }
+        old
+    }
+
+    /// Removes a member; the score that it had.
+    pub fn remove(&mut self, seed: &Seed, member: &[u8]) -> Option<f64> {
+        let found = self.find(seed, member)?;
+        if let Some(index) = &mut self.index {
+            index.remove(placed::Entry { place: seed.hash(member).order(), score: found.score });
+        }
+        self.take(&found);
+        self.settle_index();
+        Some(found.score)
+    }
+
+    /// Removes `count` entries from `rank` on (within the length), whole leaves at a time.
+    pub fn remove_range(&mut self, seed: &Seed, rank: u64, count: u64) {
+        assert!(rank + count <= self.len(), "remove of {count} at {rank} of {}", self.len());
+        if count == self.len() {
+            *self = Sorted::new();
+            return;
+        }
+        // Where little stays, making the index of that is less work.
+        let remakes_index = self.index.is_some() && count > self.len() / 2;
+        if remakes_index {
+            self.index = None;
+        }
+        let mut left = count;
+        while left > 0 {
+            left -= self.remove_in_leaf(seed, rank, left);
+        }
+        if count > 0 {
+            self.join_at(rank);
+            self.join_at(rank.saturating_sub(1));
+        }
+        if remakes_index {
+            self.make_index(seed);
+        }
+        self.settle_index();
+    }
+
+    /// Removes up to `count` entries from `rank` on, of one leaf; how many.
+    fn remove_in_leaf(&mut self, seed: &Seed, rank: u64, count: u64) -> u64 {
+        let (path, at) = self.tree.seek_rank(rank).expect("within the length");
+        let (at, leaf) = (at as usize, Scored::open(self.tree.leaf(&path)));
+        let here = (leaf.count() - at).min(usize::try_from(count).unwrap_or(usize::MAX));
+        if let Some(index) = &mut self.index {
+            let mut text = Vec::new();
+            for entry in leaf.entries(at).take(here) {
+                let place = place_of(seed, entry.member, &mut text);
+                index.remove(placed::Entry { place, score: entry.score });
+            }
+        }
+        if here == leaf.count() {
+            self.tree.remove(&path);
+        } else {
+            scored::remove(self.tree.leaf_mut(&path), at..at + here);
+            self.recount(&path);
+        }
+        here as u64
+    }
+
+    /// Goes through the members by hash: visits those of some places at or after `from`, and returns the place to go on from, None at
+    /// the end. A member that stays is visited by a walk from 0 to None at least once, whatever its score does between the calls.
+    pub fn scan(&self, seed: &Seed, from: u32, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
+        let Some(index) = &self.index else {
+            self.visit(0, End::Tail, &mut |entry| {
+                visit(entry);
+                ControlFlow::Continue(())
+            });
+            return None;
+        };
+        let (mut entries, next) = index.scan(from)?;
+        entries.sort_by(|a, b| a.score.total_cmp(&b.score));
+        for run in entries.chunk_by_mut(|a, b| a.score == b.score) {
+            run.sort_unstable_by_key(|entry| entry.place);
+            self.resolve(seed, run, index.grain(), visit);
+        }
+        next
+    }
+
+    /// Visits the members of one score that stand at the places of `wanted`, which rise.
+    fn resolve(&self, seed: &Seed, wanted: &[placed::Entry], grain: Grain, visit: &mut dyn FnMut(Entry<'_>)) {
+        let (score, shift) = (wanted[0].score, grain.shift());
+        let (mut left, mut text) = (wanted.len(), Vec::new());
+        self.visit(self.rank_at(&Bound::least(score)), End::Tail, &mut |entry| {
+            if entry.score != score {
+                return ControlFlow::Break(());
+            }
+            let place = place_of(seed, entry.member, &mut text) >> shift << shift;
+            if wanted.binary_search_by_key(&place, |entry| entry.place).is_ok() {
+                visit(entry);
+                left -= 1;
+            }
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+
+    #[inline]
+    fn find(&self, seed: &Seed, member: &[u8]) -> Option<Found> {
+        let Some(index) = &self.index else {
+            let path = self.tree.first()?;
+            let leaf = self.leaf(&path);
+            return leaf.find_member(member).map(|at| Found { path, at, score: leaf.score(at) });
+        };
+        index.find(seed.hash(member).order(), |score| {
+            // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
+            let path = self.seek(&Bound { score, edge: Edge::After(member) })?;
+            self.leaf(&path).find(score, member).map(|at| Found { path, at, score })
+        })
+    }
+
+    /// The leaf in which a place lies.
+    #[inline]
+    fn seek(&self, bound: &Bound<'_>) -> Option<Path> {
+        self.tree.seek(bound.score, |leaf| bound.is_after(Scored::open(leaf).entry(0)))
+    }
+
+    #[inline]
+    fn leaf(&self, path: &Path) -> Scored<'_> {
+        Scored::open(self.tree.leaf(path))
+    }
+
+    fn insert(&mut self, seed: &Seed, member: &[u8], place: u32, score: f64) {
+        self.put(member, score);
+        match &mut self.index {
+            Some(index) => index.insert(placed::Entry { place, score }),
+            None if self.tree.height() > 1 => self.make_index(seed),
+            None => {}
+        }
+        let is_too_coarse = |index: &Index| index.grain() == Grain::Coarse && self.len() > COARSE_MAX;
+        if self.index.as_ref().is_some_and(is_too_coarse) {
+            self.make_index(seed);
+        }
+    }
+
+    /// Puts an entry into the tree.
+    fn put(&mut self, member: &[u8], score: f64) {
+        let bound = Bound { score, edge: Edge::Before(member) };
+        let Some(path) = self.seek(&bound) else {
+            let leaf = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
+            self.tree.plant(ScoreMark { count: 1, score }, leaf);
+            return;
+        };
+        let leaf = self.leaf(&path);
+        let at = leaf.position(score, bound.edge);
+        let is_full = leaf.count() >= COUNT_MAX || self.tree.leaf(&path).len() + member.len() > BYTES_MAX;
+        if is_full && self.begin_leaf(&path, at, member, score) {
+            return;
+        }
+        let leaf = self.tree.leaf_mut(&path);
+        scored::insert(leaf, at, score, member);
+        let is_over = is_over(leaf);
+        self.recount(&path);
+        if is_over {
+            self.split(path);
+        }
+    }
+
+    /// At either end of the order a full leaf stays as it is, and the entry begins a new one. False where it is no end.
+    fn begin_leaf(&mut self, path: &Path, at: usize, member: &[u8], score: f64) -> bool {
+        let count = self.leaf(path).count();
+        let (is_last, is_first) =
+            (at == count && self.tree.last() == Some(*path), at == 0 && self.tree.first() == Some(*path));
+        if !is_last && !is_first {
+            return false;
+        }
+        let fresh = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
+        let (mut path, old) = (*path, self.tree.leaf_mut(path));
+        old.shrink_to_fit();
+        if is_last {
+            self.tree.insert_after(&mut path, ScoreMark { count: 1, score }, fresh);
+            return true;
+        }
+        let old = std::mem::replace(old, fresh);
+        let least = Scored::open(&old).score(0);
+        self.tree.set_mark(&path, ScoreMark { count: 1, score });
+        self.tree.insert_after(&mut path, ScoreMark { count: count as u64, score: least }, old);
+        true
+    }
+
+    /// Cuts a leaf in two of about the same size.
+    fn split(&mut self, path: Path) {
+        let mut path = path;
+        let old = self.tree.leaf(&path).clone();
+        let entries: Vec<Entry<'_>> = Scored::open(&old).entries(0).collect();
+        let half = entries.iter().map(|entry| entry.member.len() + 1).sum::<usize>() / 2;
+        let (mut sum, mut cut) = (0, 0);
+        while sum < half {
+            sum += entries[cut].member.len() + 1;
+            cut += 1;
+        }
+        let (left, right) = entries.split_at(cut.clamp(1, entries.len() - 1));
+        let (left_block, right_block) = (scored::block(left), scored::block(right));
+        let score = self.tree.mark(&path).score;
+        *self.tree.leaf_mut(&path) = left_block;
+        self.tree.set_mark(&path, ScoreMark { count: left.len() as u64, score });
+        let mark = ScoreMark { count: right.len() as u64, score: right[0].score };
+        self.tree.insert_after(&mut path, mark, right_block);
+    }
+
+    fn rescore(&mut self, found: Found, member: &[u8], place: u32, score: f64) {
+        if let Some(index) = &mut self.index {
+            index.replace(placed::Entry { place, score: found.score }, score);
+        }
+        if self.stays_in_place(&found, member, score) {
+            let leaf = self.tree.leaf_mut(&found.path);
+            scored::set_score(leaf, found.at, score);
+            if is_over(leaf) {
+                self.split(found.path);
+            }
+            return;
+        }
+        self.take(&found);
+        self.put(member, score);
+        self.settle_index();
+    }
+
+    /// Whether the entry keeps its place under another score, as far as its own leaf shows.
+    fn stays_in_place(&self, found: &Found, member: &[u8], score: f64) -> bool {
+        let (leaf, at) = (self.leaf(&found.path), found.at);
+        let bound = Bound { score, edge: Edge::Before(member) };
+        let is_above = match at {
+            0 => self.tree.first() == Some(found.path),
+            _ => bound.is_after(leaf.entry(at - 1)),
+        };
+        is_above
+            && match at + 1 {
+                next if next < leaf.count() => !bound.is_after(leaf.entry(next)),
+                _ => self.tree.last() == Some(found.path),
+            }
+    }
+
+    /// Takes an entry out of the tree.
+    fn take(&mut self, found: &Found) {
+        let leaf = self.tree.leaf_mut(&found.path);
+        scored::remove(leaf, found.at..found.at + 1);
+        let leaf = Scored::open(leaf);
+        if leaf.count() == 0 {
+            self.tree.remove(&found.path);
+            return;
+        }
+        let is_under = leaf.count() < COUNT_MAX / 4;
+        self.recount(&found.path);
+        if is_under {
+            self.join_if_under(found.path);
+        }
+    }
+
+    /// The leaf's mark says again how many entries it has.
+    fn recount(&mut self, path: &Path) {
+        let (count, mark) = (self.leaf(path).count() as u64, self.tree.mark(path));
+        self.tree.set_mark(path, ScoreMark { count, ..mark });
+    }
+
+    fn join_at(&mut self, rank: u64) {
+        if let Some((path, _)) = self.tree.seek_rank(rank.min(self.len())) {
+            self.join_if_under(path);
+        }
+    }
+
+    /// Joins a leaf with a neighbour under the same parent if both are small.
+    fn join_if_under(&mut self, path: Path) {
+        let leaf = self.tree.leaf(&path);
+        if Scored::open(leaf).count() >= COUNT_MAX / 4 || leaf.len() >= BYTES_MAX / 4 {
+            return;
+        }
+        let (mut next, mut prev) = (path, path);
+        let joined = self.tree.has_next_sibling(&path) && self.tree.next(&mut next) && self.join(path, next);
+        if !joined && self.tree.has_prev_sibling(&path) && self.tree.prev(&mut prev) {
+            self.join(prev, path);
+        }
+    }
+
+    /// Joins two neighbours; false if they would make too large a leaf.
+    fn join(&mut self, left: Path, right: Path) -> bool {
+        let (a, b) = (self.tree.leaf(&left), self.tree.leaf(&right));
+        let count = Scored::open(a).count() + Scored::open(b).count();
+        if count > COUNT_MAX * 3 / 4 || a.len() + b.len() > BYTES_MAX * 3 / 4 {
+            return false;
+        }
+        let entries: Vec<Entry<'_>> = Scored::open(a).entries(0).chain(Scored::open(b).entries(0)).collect();
+        let joined = scored::block(&entries);
+        let score = self.tree.mark(&left).score;
+        *self.tree.leaf_mut(&left) = joined;
+        self.tree.set_mark(&left, ScoreMark { count: count as u64, score });
+        self.tree.remove(&right);
+        true
+    }
+
+    /// A set of one leaf needs no index.
+    fn settle_index(&mut self) {
+        if self.tree.height() < 2 {
+            self.index = None;
+        }
+    }
+
+    fn make_index(&mut self, seed: &Seed) {
+        let mut entries = Vec::with_capacity(usize::try_from(self.len()).unwrap_or(0));
+        let mut text = Vec::new();
+        self.tree.for_each_leaf(&mut |leaf| {
+            for entry in Scored::open(leaf).entries(0) {
+                let place = place_of(seed, entry.member, &mut text);
+                entries.push(placed::Entry { place, score: entry.score });
+            }
+        });
+        self.index = Some(Index::of(entries));
+    }
+
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`). `from` is 0 at first, then what the call before
+    /// returned; None at the end. Stops once `moves` says that `effort` was made.
+    pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        let mut rank = from;
+        while rank < self.len() {
+            if moves.effort() >= effort {
+                return Some(rank);
+            }
+            let (path, inside) = self.tree.seek_rank(rank)?;
+            let count = self.tree.mark(&path).count;
+            if let Some(block) = self.tree.relocate(&path, moves) {
+                block.relocate(moves);
+            }
+            rank += count - inside;
+        }
+        let place = from.checked_sub(INDEX_BEGINS).map_or(0, |place| place as u32);
+        let next = self.index.as_mut()?.relocate(place, effort, moves)?;
+        Some(INDEX_BEGINS + u64::from(next))
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
+        self.tree.for_each_node(&mut |node| match node {
+            Node::Inner(inner) => {
+                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
+            }
+            Node::Leaf(leaf) => {
+                let (count, used) = (Scored::open(leaf).count(), block::HEADER_BYTES + leaf.len());
+                stats.scored.add(count as u64, used, leaf.allocated_bytes());
+            }
+        });
+        if let Some(index) = &self.index {
+            index.add_stats(&mut stats);
+        }
+        stats
+    }
+}
+
+/// A walk that moves memory is at the index from here on; no rank is so large.
+const INDEX_BEGINS: u64 = 1 << 62;
+
+fn is_over(leaf: &Block) -> bool {
+    let count = Scored::open(leaf).count();
+    count > COUNT_MAX || (leaf.len() > BYTES_MAX && count > 1)
+}
+
+fn place_of(seed: &Seed, member: Member<'_>, text: &mut Vec<u8>) -> u32 {
+    text.clear();
+    member.append_to(text);
+    seed.hash(text).order()
+}
+
+/// A small sorted set as one byte string, to live inside its keyspace entry: one scored leaf. The empty set is the empty image.
+/// An image is read in place, and edited in any `Vec`, which is an image again at once. At most 255 entries.
+pub mod image {
+    use super::{Bound, Entry, Scored, scored};
+
+    pub fn len(image: &[u8]) -> u64 {
+        Scored::open(image).count() as u64
+    }
+
+    /// The entry of a member: its rank and its score.
+    pub fn find(image: &[u8], member: &[u8]) -> Option<(u64, f64)> {
+        let leaf = Scored::open(image);
+        leaf.find_member(member).map(|at| (at as u64, leaf.score(at)))
+    }
+
+    pub fn rank_at(image: &[u8], bound: &Bound<'_>) -> u64 {
+        Scored::open(image).position(bound.score, bound.edge) as u64
+    }
+
+    /// Entries from `rank` on, upwards.
+    pub fn up(image: &[u8], rank: u64) -> impl Iterator<Item = Entry<'_>> {
+        Scored::open(image).entries(rank as usize)
+    }
+
+    /// Entries from `rank`, which exists, on, downwards.
+    pub fn down(image: &[u8], rank: u64) -> impl Iterator<Item = Entry<'_>> {
+        Scored::open(image).entries_down(rank as usize)
+    }
+
+    /// Adds a member that is not there.
+    pub fn insert(image: &mut Vec<u8>, member: &[u8], score: f64) {
+        let bound = super::Edge::Before(member);
+        let at = Scored::open(image).position(score, bound);
+        scored::insert(image, at, score, member);
+    }
+
+    /// Gives entry `rank`, which is that of `member`, another score.
+    pub fn set_score(image: &mut Vec<u8>, rank: u64, member: &[u8], score: f64) {
+        scored::remove(image, rank as usize..rank as usize + 1);
+        insert(image, member, score);
+    }
+
+    /// Removes `count` entries from `rank` on.
+    pub fn remove(image: &mut Vec<u8>, rank: u64, count: u64) {
+        scored::remove(image, rank as usize..(rank + count) as usize);
+        if Scored::open(image).count() == 0 {
+            image.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sorted_properties.rs"]
+mod properties;
