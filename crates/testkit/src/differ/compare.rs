@@ -27,11 +27,11 @@ impl Exchange<'_> {
 /// What a time may differ by: the two servers are asked one after the other, on a machine that does other things.
 const CLOCKS_APART: u64 = 5_000;
 const TIMES: [&str; 5] = ["ttl", "pttl", "expiretime", "pexpiretime", "object|idletime"];
-/// Answered by choice among what is there: only whether there was anything is compared.
-const CHOICES: [&str; 2] = ["randomkey", "zrandmember"];
+/// Answered by choice among what is there: only whether there was anything is compared, and how much.
+const CHOICES: [&str; 4] = ["randomkey", "spop", "srandmember", "zrandmember"];
 /// Maps sent as flat lists, or lists in an order of the server's, of commands whose row does not say so, or is not there: KEYS is asked
 /// after every stream, whatever groups it is drawn from.
-const UNORDERED: [&str; 4] = ["config|get", "keys", "scan", "zscan"];
+const UNORDERED: [&str; 5] = ["config|get", "keys", "scan", "sscan", "zscan"];
 
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
     exchange.theirs == exchange.ours
@@ -59,7 +59,13 @@ fn is_choice(exchange: &Exchange<'_>) -> bool {
     let mark = |value: &Value| match value {
         Value::Line(mark, _) | Value::Blob(mark, _) | Value::Null(mark) | Value::Aggregate(mark, _) => *mark,
     };
-    CHOICES.contains(&&*exchange.name) && mark(exchange.theirs) == mark(exchange.ours)
+    let len = |value: &Value| match value {
+        Value::Aggregate(_, parts) => Some(parts.len()),
+        _ => None,
+    };
+    CHOICES.contains(&&*exchange.name)
+        && mark(exchange.theirs) == mark(exchange.ours)
+        && len(exchange.theirs) == len(exchange.ours)
         && !matches!(exchange.theirs, Value::Null(_)) && !matches!(exchange.ours, Value::Null(_))
         // An error is no choice.
         && mark(exchange.theirs) != b'-'

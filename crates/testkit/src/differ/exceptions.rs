@@ -135,6 +135,36 @@ const EXCEPTIONS: &[Exception] = &[
         }),
     },
     Exception {
+        line: "SSCAN's cursors are places in hash order",
+        kind: Replies(|exchange| {
+            let is_walk = |value: &Value| matches!(value, Value::Aggregate(..));
+            exchange.name == "sscan"
+                && exchange.word(2) != "0"
+                && is_walk(exchange.theirs)
+                && is_walk(exchange.ours)
+        }),
+    },
+    Exception {
+        line: "A set is answered in an order of Sardine's own",
+        // What compares equal, or is not compared, keeps the order in which the set is gone through.
+        kind: Replies(|exchange| {
+            let len = |value: &Value| match value {
+                Value::Aggregate(_, parts) => Some(parts.len()),
+                _ => None,
+            };
+            is_sort(exchange.request)
+                && has_word(exchange.request, b"by")
+                && exchange.history.iter().any(|step| SET_MAKERS.contains(&&*step.name()))
+                && len(exchange.theirs).is_some_and(|theirs| len(exchange.ours) == Some(theirs))
+        }),
+    },
+    Exception {
+        line: "A set is answered in an order of Sardine's own",
+        kind: Requests(|request| {
+            is_sort(request) && [&b"by"[..], b"alpha", b"store"].iter().all(|word| has_word(request, word))
+        }),
+    },
+    Exception {
         line: "HELLO, INFO and MODULE LIST name no modules",
         kind: Replies(|exchange| {
             let is_same = || without_identity(exchange.theirs) == without_identity(exchange.ours);
@@ -162,6 +192,9 @@ const CUTS: [&str; 15] = [
     "sort",
     "linsert",
 ];
+
+/// Whatever can make a set.
+const SET_MAKERS: [&str; 5] = ["sadd", "smove", "sinterstore", "sunionstore", "sdiffstore"];
 
 /// The line of the document that explains a difference.
 pub(super) fn excuse(exchange: &Exchange<'_>) -> Option<&'static str> {

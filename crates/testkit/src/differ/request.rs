@@ -47,7 +47,7 @@ fn of(random: &mut Random, focus: &Focus<'_>, grammar: &Grammar) -> Vec<Vec<u8>>
         numkeys: None,
     };
     writer.write_all(grammar.doc.args);
-    if grammar.full_name == "scan" {
+    if matches!(&*grammar.full_name, "scan" | "sscan") {
         writer.finish_scan();
     }
     writer.request

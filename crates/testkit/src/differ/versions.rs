@@ -56,6 +56,15 @@ const CHANGES: &[Change] = &[
     },
     Change {
         since: (7, 2),
+        what: "a small set of texts is a listpack",
+        kind: Replies(|exchange| {
+            exchange.name == "object|encoding"
+                && exchange.theirs.text() == Some(b"hashtable")
+                && exchange.ours.text() == Some(b"listpack")
+        }),
+    },
+    Change {
+        since: (7, 2),
         what: "counts that have no absolute value are refused",
         kind: Requests(|request| {
             let is_concerned = [&b"lrem"[..], b"lpos"].iter().any(|name| is_command(request, name));
@@ -64,10 +73,13 @@ const CHANGES: &[Change] = &[
     },
     Change {
         since: (8, 0),
-        what: "an empty or negative cursor of SCAN is an error",
+        what: "an empty or negative cursor of SCAN is an error, and NOVALUES has one of its own",
         kind: Replies(|exchange| {
-            let is_odd = exchange.word(1).is_empty() || exchange.word(1).starts_with('-');
-            exchange.name == "scan" && is_odd && is_error(exchange.ours)
+            let is_scan = matches!(&*exchange.name, "scan" | "hscan" | "sscan" | "zscan");
+            let cursor = exchange.word(if exchange.name == "scan" { 1 } else { 2 });
+            let has_novalues = exchange.request.iter().any(|word| word.eq_ignore_ascii_case(b"novalues"));
+            let is_odd = cursor.is_empty() || cursor.starts_with('-') || has_novalues;
+            is_scan && is_odd && is_error(exchange.ours)
         }),
     },
     Change {
