@@ -185,10 +185,12 @@ fn sdiffstore(call: &mut Call<'_, '_>) -> Done {
     store(call, Merge::Difference)
 }
 
-/// Redis counts a result as one change, and no result as one where a key goes with it.
+/// Redis counts a result as one change, and no result as one where a key goes with it; the lookups of what is read count too.
 fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     let (destination, sources) = call.keys().split_first().expect("the table asks for two keys");
+    call.view.count_lookups();
     let result = call.view.merge(sources, merge)?;
+    call.view.ignore_lookups();
     let len = result.len();
     let existed = call.view.put_set(destination, result);
     call.view.dirty(u64::from(existed || len > 0));

@@ -72,13 +72,18 @@ fn pop_some(call: &mut Call<'_, '_>) -> Done {
         call.reply.set(0);
         return Ok(());
     };
-    let count = count.min(set.len());
-    call.reply.set(count as usize);
-    if count > 0 {
-        set.pop(count, &mut |member| call.reply.item(member));
+    let len = set.len();
+    let popped = count.min(len);
+    call.reply.set(popped as usize);
+    if popped > 0 {
+        set.pop(popped, &mut |member| call.reply.item(member));
     }
     drop(set);
-    call.view.dirty(count);
+    if popped == len {
+        // Redis looks the key up a second time to answer all of the set.
+        call.view.note_lookup(&key, true);
+    }
+    call.view.dirty(popped);
     Ok(())
 }
 

@@ -124,10 +124,12 @@ fn common_texts(sets: &mut [&Members], seed: &Seed, visit: &mut Visit<'_>) -> Co
     })
 }
 
-/// What is common to all, as a set: it goes by the name of the smallest, or of integers where there is nothing else.
+/// What is common to all, as a set. Redis begins it as a "listpack" where the smallest is one, else as an "intset", and
+/// calls it the latter where it may in the end.
 fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
     sets.sort_by_key(Set::len);
-    let mut result = NewSet::new(sets[0].name(), seed, limits);
+    let name = if sets[0].name() == Name::Listpack { Name::Listpack } else { Name::Intset };
+    let mut result = NewSet::new(name, seed, limits);
     intersect(sets, &mut |member| {
         result.insert(member);
         ControlFlow::Continue(())

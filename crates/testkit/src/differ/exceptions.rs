@@ -124,25 +124,11 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         line: "SCAN's cursors are positions in hash order",
-        kind: Replies(|exchange| {
-            let goes_on = |value: &Value| match value {
-                Value::Aggregate(_, parts) => parts.first().is_some_and(|cursor| cursor.text() != Some(b"0")),
-                _ => false,
-            };
-            let is_walk = |value: &Value| matches!(value, Value::Aggregate(..));
-            let is_inside = exchange.word(1) != "0" || goes_on(exchange.theirs) || goes_on(exchange.ours);
-            exchange.name == "scan" && is_inside && is_walk(exchange.theirs) && is_walk(exchange.ours)
-        }),
+        kind: Replies(|exchange| exchange.name == "scan" && is_part_of_walk(exchange, 1)),
     },
     Exception {
         line: "SSCAN's cursors are places in hash order",
-        kind: Replies(|exchange| {
-            let is_walk = |value: &Value| matches!(value, Value::Aggregate(..));
-            exchange.name == "sscan"
-                && exchange.word(2) != "0"
-                && is_walk(exchange.theirs)
-                && is_walk(exchange.ours)
-        }),
+        kind: Replies(|exchange| exchange.name == "sscan" && is_part_of_walk(exchange, 2)),
     },
     Exception {
         line: "A set is answered in an order of Sardine's own",
@@ -216,6 +202,16 @@ fn is_sort(request: &[Vec<u8>]) -> bool {
 
 fn has_word(request: &[Vec<u8>], word: &[u8]) -> bool {
     request.iter().any(|other| other.eq_ignore_ascii_case(word))
+}
+
+/// Whether a cursor, which stands at `index`, or either answer says that there is more than this call.
+fn is_part_of_walk(exchange: &Exchange<'_>, index: usize) -> bool {
+    let next = |value: &Value| match value {
+        Value::Aggregate(_, parts) => parts.first().and_then(|cursor| cursor.text().map(<[u8]>::to_vec)),
+        _ => None,
+    };
+    let (Some(theirs), Some(ours)) = (next(exchange.theirs), next(exchange.ours)) else { return false };
+    exchange.word(index) != "0" || theirs != b"0" || ours != b"0"
 }
 
 fn is_number(value: &Value) -> bool {

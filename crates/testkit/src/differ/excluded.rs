@@ -152,8 +152,15 @@ mod tests {
         ] {
             assert!(forbids(line), "{line}");
         }
-        for line in ["SETEX k 200000 v", "SET k 3", "EXPIRE k -1", "EXPIREAT k 5", "CONFIG GET hz", "KEYS *", "SPOP t 4294967296"]
-        {
+        for line in [
+            "SETEX k 200000 v",
+            "SET k 3",
+            "EXPIRE k -1",
+            "EXPIREAT k 5",
+            "CONFIG GET hz",
+            "KEYS *",
+            "SPOP t 4294967296",
+        ] {
             assert!(!forbids(line), "{line}");
         }
     }
