@@ -38,7 +38,10 @@ fn nanos(count: u64, run: impl FnOnce()) -> f64 {
 }
 
 fn main() {
-    println!("{:20} {:>9} {:>9} {:>9} {:>9} {:>9}", "members", "count", "bytes", "insert", "contains", "remove");
+    println!(
+        "{:20} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "members", "count", "bytes", "insert", "contains", "remove"
+    );
     for (name, draw) in KINDS {
         for count in [500, 8192, 1_000_000] {
             measure(name, draw, count);

@@ -33,7 +33,7 @@ use crate::block::{self, Block};
 use crate::node::Leaf;
 
 /// A leaf with more elements than this is split.
-pub(crate) const COUNT_MAX: usize = 256;
+pub(crate) const COUNT_MAX: usize = 512;
 
 const HEADER: usize = 12;
 const WORD: usize = 64;

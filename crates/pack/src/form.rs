@@ -114,7 +114,7 @@ impl Form for Keys {
 pub struct Members;
 
 impl Form for Members {
-    const COUNT_MAX: usize = 128;
+    const COUNT_MAX: usize = 192;
     const BYTES_MAX: usize = 4096;
     const META: u8 = 0;
 

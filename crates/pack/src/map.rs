@@ -360,7 +360,8 @@ impl<V: Clone, F: Form> Map<V, F> {
             }
             Node::Leaf(leaf) => {
                 stats.tagged.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
-                for _ in leaf.slots().filter(|slot| leaf.outside(*slot).is_some()) {
+                let owners = if F::META == 0 { 0 } else { leaf.count() };
+                for _ in leaf.slots().take(owners).filter(|slot| leaf.outside(*slot).is_some()) {
                     stats.outside.add(1, Shared::<V>::body_bytes(), Shared::<V>::allocated_bytes());
                 }
             }

@@ -32,8 +32,27 @@ pub struct KeyInfo {
     pub nodes: Nodes,
 }
 
+/// What OBJECT asks of a key: nothing that takes time in its size.
+#[derive(Clone, Copy, Debug)]
+pub struct Brief {
+    /// As in [`KeyInfo`].
+    pub encoding: &'static str,
+    pub int: Option<i64>,
+}
+
 impl View<'_> {
     /// None if the key is not there.
+    pub fn brief(&mut self, key: &Key<'_>) -> Option<Brief> {
+        let found = self.look(key)?;
+        let meta = Meta(found.meta);
+        let int = match string_value(meta, found.inline, found.outside) {
+            Ok(Item::Int(n)) => Some(n),
+            _ => None,
+        };
+        Some(Brief { encoding: encoding(meta, found.inline, found.outside), int })
+    }
+
+    /// None if the key is not there. Goes over all leaves of the value.
     pub fn info(&mut self, key: &Key<'_>) -> Option<KeyInfo> {
         let mut info = describe(&self.look(key)?);
         let entry_bytes = self.map(key).and_then(|map| map.entry_bytes(key.hash, key.bytes()));

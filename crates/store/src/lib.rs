@@ -71,7 +71,7 @@ mod zset;
 pub use evict::{Catch, Eviction, Hunter, Policy};
 pub use fields::Lifetime;
 pub use hash::{Hash, HashMut};
-pub use info::KeyInfo;
+pub use info::{Brief, KeyInfo};
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};

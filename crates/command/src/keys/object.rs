@@ -132,8 +132,8 @@ fn help(call: &mut WholeCall<'_>) -> Done {
 
 fn encoding(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.info(&key) {
-        Some(info) => call.reply.bulk(info.encoding.as_bytes()),
+    match call.view.brief(&key) {
+        Some(brief) => call.reply.bulk(brief.encoding.as_bytes()),
         None => call.reply.null(),
     }
     Ok(())
@@ -147,11 +147,11 @@ const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 /// shared by everyone.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(info) = call.view.info(&key) else {
+    let Some(brief) = call.view.brief(&key) else {
         call.reply.null();
         return Ok(());
     };
-    let is_shared = info.encoding == "int" && info.int.is_some_and(|n| SHARED_INTEGERS.contains(&n));
+    let is_shared = brief.encoding == "int" && brief.int.is_some_and(|n| SHARED_INTEGERS.contains(&n));
     call.reply.int(if is_shared { SHARED_REFCOUNT } else { 1 });
     Ok(())
 }
