@@ -76,7 +76,7 @@ pub fn field_of(meta: u8, key: &[u8]) -> Item<'_> {
 }
 
 impl Form for Fields {
-    const COUNT_MAX: usize = 128;
+    const COUNT_MAX: usize = 192;
     const BYTES_MAX: usize = 4096;
     const META: u8 = !(OUTSIDE | CODE);
 

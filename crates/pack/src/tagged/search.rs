@@ -32,6 +32,11 @@ pub(super) fn find<F: Form>(leaf: &[u8], tag: u8, name: Name<'_>) -> Option<Slot
         && let Some(front) = front.first_chunk()
     {
         return find_quads::<F, 2, { 2 * QUAD_BYTES }>(leaf, front, kind, tag, name);
+    } else if F::COUNT_MAX > 2 * QUAD_LANES
+        && kind.count <= 3 * QUAD_LANES
+        && let Some(front) = front.first_chunk()
+    {
+        return find_quads::<F, 3, { 3 * QUAD_BYTES }>(leaf, front, kind, tag, name);
     }
     find_any::<F>(leaf, kind, tag, name)
 }
