@@ -3,6 +3,7 @@
 mod epoll;
 mod listener;
 mod meter;
+mod program;
 mod queue;
 mod socket;
 mod table;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 pub use listener::Listener;
 pub use meter::{Meter, Scale, Tick};
+pub use program::map_code;
 pub use waker::Waker;
 
 /// One connection of one engine. Never reused while an event for it may still come.

@@ -57,6 +57,7 @@ pub use config::{
 pub use crash::report_crashes;
 pub use grammar::{Grammar, grammars};
 pub use log::Log;
+pub use net::map_code;
 pub use open_files::make_room;
 pub use process::{Facility, OomScore, PidFile, Supervised, Supervisor};
 pub use shutdown::Signals;

@@ -107,6 +107,7 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     let is_background = config.daemonize && supervisor == Supervisor::Nobody;
     let pid_file = config.pidfile.clone();
     server::make_room(&mut config, &log);
+    server::map_code();
     // Why it does not start is in the log.
     let Ok(running) = server::start(config, Clock::real(), log) else { return ExitCode::FAILURE };
     if let Err(error) = signals.end(running.stopper()) {
