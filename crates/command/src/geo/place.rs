@@ -1,0 +1,106 @@
+//! GEOPOS, GEODIST and GEOHASH: what is known of members.
+use super::cell::Point;
+use super::distance::{self, Unit};
+use super::search::{UNIT, reply_point};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use resp::Reply;
+
+pub(super) const GEODIST: Command = Command {
+    name: "GEODIST",
+    arity: Arity::AtLeast(4),
+    flags: Flags::READONLY,
+    acl: Acl::GEO,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Geo,
+        since: "3.2.0",
+        summary: "Answers how far two members are apart.",
+        complexity: "O(1)",
+        args: &[Arg::key("key", 0), Arg::str("member1"), Arg::str("member2"), UNIT.optional()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(geodist),
+};
+
+pub(super) const GEOHASH: Command = Command {
+    name: "GEOHASH",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::GEO,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Geo,
+        since: "3.2.0",
+        summary: "Answers the geohashes of members, as geohash.org has them.",
+        complexity: "O(1) for each member.",
+        args: &[Arg::key("key", 0), Arg::str("member").optional().many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(geohash),
+};
+
+pub(super) const GEOPOS: Command = Command {
+    name: "GEOPOS",
+    arity: Arity::AtLeast(2),
+    flags: Flags::READONLY,
+    acl: Acl::GEO,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Geo,
+        since: "3.2.0",
+        summary: "Answers the longitudes and latitudes of members.",
+        complexity: "O(1) for each member.",
+        args: &[Arg::key("key", 0), Arg::str("member").optional().many()],
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(geopos),
+};
+
+/// The unit is read before the key.
+fn geodist(call: &mut Call<'_, '_>) -> Done {
+    let unit = match call.args.get(4) {
+        None => Unit::METRE,
+        Some(_) if call.args.len() > 5 => return Err(Error::syntax()),
+        Some(word) => Unit::parse(word)?,
+    };
+    let key = call.key(0);
+    let set = call.view.zset(&key)?;
+    let points = [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at))).map(Point::of_score));
+    match points {
+        [Some(a), Some(b)] => {
+            let text = distance::text(unit.of_metres(distance::between(a, b)));
+            call.reply.bulk(text.as_bytes());
+        }
+        _ => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn geohash(call: &mut Call<'_, '_>) -> Done {
+    each_member(call, |reply, point| match point {
+        Some(point) => reply.bulk(&point.geohash()),
+        None => reply.null(),
+    })
+}
+
+fn geopos(call: &mut Call<'_, '_>) -> Done {
+    each_member(call, |reply, point| match point {
+        Some(point) => reply_point(reply, point),
+        None => reply.null_array(),
+    })
+}
+
+fn each_member(call: &mut Call<'_, '_>, write: impl Fn(&mut Reply, Option<Point>)) -> Done {
+    let key = call.key(0);
+    let set = call.view.zset(&key)?;
+    let members = call.args.iter_from(2);
+    call.reply.array(members.len());
+    for member in members {
+        let score = set.as_ref().and_then(|set| set.score(member));
+        write(call.reply, score.map(Point::of_score));
+    }
+    Ok(())
+}

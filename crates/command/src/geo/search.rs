@@ -1,0 +1,225 @@
+//! GEOSEARCH and GEOSEARCHSTORE, and the one way in which all searches are run, answered and stored.
+use super::cell::{Point, to_i64};
+use super::distance;
+use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
+use super::shape::Shape;
+use crate::long_double::LongDouble;
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use resp::Reply;
+use std::ops::ControlFlow;
+use store::{Bound, End, Key, View};
+
+const FROM_MEMBER: Arg = Arg::str("member").after("FROMMEMBER");
+const FROM_POINT: Arg = Arg::block("fromlonlat", &[Arg::double("longitude"), Arg::double("latitude")]).after("FROMLONLAT");
+const FROM: Arg = Arg::one_of("from", &[FROM_MEMBER, FROM_POINT]);
+pub(super) const UNIT: Arg = Arg::one_of(
+    "unit",
+    &[Arg::word("m", "M"), Arg::word("km", "KM"), Arg::word("ft", "FT"), Arg::word("mi", "MI")],
+);
+const BY: Arg = Arg::one_of(
+    "by",
+    &[
+        Arg::block("circle", &[Arg::double("radius").after("BYRADIUS"), UNIT]),
+        Arg::block("box", &[Arg::double("width").after("BYBOX"), Arg::double("height"), UNIT]),
+    ],
+);
+pub(super) const ORDER: Arg = Arg::one_of("order", &[Arg::word("asc", "ASC"), Arg::word("desc", "DESC")]).optional();
+const COUNT: Arg = Arg::block("count-block", &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional()]).optional();
+const HISTORY: &[(&str, &str)] = &[("7.0.0", "Takes units in upper case.")];
+const WITHCOORD: Arg = Arg::word("withcoord", "WITHCOORD").optional();
+const WITHDIST: Arg = Arg::word("withdist", "WITHDIST").optional();
+const WITHHASH: Arg = Arg::word("withhash", "WITHHASH").optional();
+
+pub(super) const GEOSEARCH: Command = Command {
+    name: "GEOSEARCH",
+    arity: Arity::AtLeast(7),
+    flags: Flags::READONLY,
+    acl: Acl::GEO,
+    keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Geo,
+        since: "6.2.0",
+        summary: "Answers the members within a circle or a box.",
+        complexity: "O(N+log(M)) where N is the number of members in the cells around the shape, M of all.",
+        args: &[Arg::key("key", 0), FROM, BY, ORDER, COUNT, WITHCOORD, WITHDIST, WITHHASH],
+        history: HISTORY,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(geosearch),
+};
+
+pub(super) const GEOSEARCHSTORE: Command = Command {
+    name: "GEOSEARCHSTORE",
+    arity: Arity::AtLeast(8),
+    flags: Flags::WRITE.or(Flags::DENYOOM),
+    acl: Acl::GEO,
+    keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::one(2, Access::RO.or(Access::ACCESS))],
+    doc: Doc {
+        group: Group::Geo,
+        since: "6.2.0",
+        summary: "Stores the members within a circle or a box in a sorted set.",
+        complexity: "O(N+log(M)) where N is the number of members in the cells around the shape, M of all.",
+        args: &[
+            Arg::key("destination", 0),
+            Arg::key("source", 1),
+            FROM,
+            BY,
+            ORDER,
+            COUNT,
+            Arg::word("storedist", "STOREDIST").optional(),
+        ],
+        history: HISTORY,
+        ..Doc::NEW
+    },
+    subcommands: &[],
+    run: DataRun::Keys(geosearchstore),
+};
+
+fn geosearch(call: &mut Call<'_, '_>) -> Done {
+    let source = call.key(0);
+    run(call, source, Grammar::Search)
+}
+
+fn geosearchstore(call: &mut Call<'_, '_>) -> Done {
+    let source = call.key(1);
+    run(call, source, Grammar::SearchStore)
+}
+
+/// A member that was found.
+struct Found {
+    member: Vec<u8>,
+    score: f64,
+    point: Point,
+    distance_m: f64,
+}
+
+/// The type is checked before the options. Lookups count in the commands that store, too.
+pub(super) fn run(call: &mut Call<'_, '_>, source: Key<'_>, grammar: Grammar) -> Done {
+    call.view.count_lookups();
+    let is_missing = call.view.zset(&source)?.is_none();
+    call.view.ignore_lookups();
+    let mut members = Members { view: call.view, key: source, is_missing };
+    let query = Query::parse(call.args, grammar, &mut members)?;
+    let found = match query.shape {
+        Some(shape) if !is_missing => find(call.view, &source, &shape, &query)?,
+        _ => Vec::new(),
+    };
+    let found = chosen(found, &query);
+    match query.destination {
+        Some(name) => store(call, name, &found, &query),
+        None => {
+            answer(call.reply, &found, &query);
+            Ok(())
+        }
+    }
+}
+
+/// The sorted set that is searched.
+struct Members<'m, 'k> {
+    view: &'m mut View<'k>,
+    key: Key<'m>,
+    is_missing: bool,
+}
+
+impl Source for Members<'_, '_> {
+    fn is_missing(&self) -> bool {
+        self.is_missing
+    }
+
+    fn position(&mut self, member: &[u8]) -> Option<Point> {
+        let set = self.view.zset(&self.key).ok().flatten();
+        set.and_then(|set| set.score(member)).map(Point::of_score)
+    }
+}
+
+/// Everything within the shape, cell by cell; with ANY no more than are wanted.
+fn find(view: &mut View<'_>, key: &Key<'_>, shape: &Shape, query: &Query<'_>) -> Result<Vec<Found>, Error> {
+    let Some(set) = view.zset(key)? else { return Ok(Vec::new()) };
+    let wanted = if query.is_any { usize::try_from(query.count).unwrap_or(usize::MAX) } else { usize::MAX };
+    let mut found: Vec<Found> = Vec::new();
+    for cell in shape.cells() {
+        let scores = cell.scores();
+        set.visit(set.rank_at(&Bound::least(scores.start)), End::Tail, &mut |entry| {
+            if entry.score >= scores.end || found.len() >= wanted {
+                return ControlFlow::Break(());
+            }
+            let point = Point::of_score(entry.score);
+            if let Some(distance_m) = shape.distance_within(point) {
+                found.push(Found { member: entry.member.to_vec(), score: entry.score, point, distance_m });
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    Ok(found)
+}
+
+/// In the order that was asked for, and as many.
+fn chosen(mut found: Vec<Found>, query: &Query<'_>) -> Vec<Found> {
+    match query.order {
+        Order::None => {}
+        Order::Nearest => found.sort_by(|a, b| a.distance_m.total_cmp(&b.distance_m)),
+        Order::Farthest => found.sort_by(|a, b| b.distance_m.total_cmp(&a.distance_m)),
+    }
+    if query.count > 0 {
+        found.truncate(usize::try_from(query.count).unwrap_or(usize::MAX));
+    }
+    found
+}
+
+/// Names alone, or each with what was asked for.
+fn answer(reply: &mut Reply, found: &[Found], query: &Query<'_>) {
+    let Columns { distance, hash, position } = query.columns;
+    reply.array(found.len());
+    for one in found {
+        if query.columns.count() > 0 {
+            reply.array(1 + query.columns.count());
+        }
+        reply.bulk(&one.member);
+        if distance {
+            reply.bulk(distance::text(in_unit(one, query)).as_bytes());
+        }
+        if hash {
+            reply.int(to_i64(one.score));
+        }
+        if position {
+            reply_point(reply, one.point);
+        }
+    }
+}
+
+fn in_unit(one: &Found, query: &Query<'_>) -> f64 {
+    query.shape.map_or(0.0, |shape| shape.unit.of_metres(one.distance_m))
+}
+
+/// Longitude and latitude with 17 decimals, as far as they are not zeros.
+pub(super) fn reply_point(reply: &mut Reply, point: Point) {
+    reply.array(2);
+    for degrees in [point.lon, point.lat] {
+        let text = LongDouble::from_f64(degrees).to_text().unwrap_or_default();
+        reply.double_text(text.as_bytes());
+    }
+}
+
+/// Nothing stored is no key, whatever it held before.
+fn store(call: &mut Call<'_, '_>, name: &[u8], found: &[Found], query: &Query<'_>) -> Done {
+    // Several destinations, of which only the first was locked.
+    let destination = call.keys().iter().find(|key| key.bytes() == name).copied().ok_or_else(Error::syntax)?;
+    let score = |one: &Found| match query.stored_score {
+        StoredScore::Position => one.score,
+        StoredScore::Distance => in_unit(one, query),
+    };
+    let existed = call.view.remove(&destination);
+    if found.is_empty() {
+        call.view.dirty(u64::from(existed));
+    } else {
+        let mut set = call.view.zset_or_new(&destination)?;
+        for one in found {
+            set.update(&one.member, |_| Some(score(one)));
+        }
+        drop(set);
+        call.view.dirty(found.len() as u64);
+    }
+    call.reply.int(found.len() as i64);
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! What a search looks for: a circle or a box around a point, and the cells that cover it.
+//!
+//! Cells are chosen so large that the one with the centre and its eight neighbours cover the shape; those that it cannot reach
+//! are left out. The order of the cells is that of Redis, because results that nobody sorts come in it: the centre, then
+//! north, south, east, west, north-east, north-west, south-east, south-west.
+use super::cell::{Area, Cell, Point, STEP_MAX, Towards};
+use super::distance::{EARTH_RADIUS_M, Unit, between, between_latitudes, degrees, radians};
+
+/// Half of the equator in Mercator's projection, in metres.
+const MERCATOR_MAX_M: f64 = 20_037_726.37;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Extent {
+    Radius(f64),
+    Box { width: f64, height: f64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    pub(super) centre: Point,
+    /// In `unit`.
+    pub(super) extent: Extent,
+    pub(super) unit: Unit,
+}
+
+impl Shape {
+    /// How far a point is from the centre, in metres, if it lies within.
+    pub(super) fn distance_within(&self, point: Point) -> Option<f64> {
+        if let Extent::Box { width, height } = self.extent {
+            let (width, height) = (self.unit.to_metres(width), self.unit.to_metres(height));
+            // The cheaper one first. Widths are measured where the point is: a box narrows towards the poles.
+            if between_latitudes(point.lat, self.centre.lat) > height / 2.0 {
+                return None;
+            }
+            if between(point, Point { lon: self.centre.lon, lat: point.lat }) > width / 2.0 {
+                return None;
+            }
+        }
+        let distance = between(self.centre, point);
+        match self.extent {
+            Extent::Radius(radius) if distance > self.unit.to_metres(radius) => None,
+            _ => Some(distance),
+        }
+    }
+
+    /// The cells to look in, in their order, none twice in a row: where the shape is as large as the world, neighbours are the
+    /// same.
+    pub(super) fn cells(&self) -> Vec<Cell> {
+        let bounds = self.bounds();
+        let mut step = self.step();
+        let mut centre = Cell::of(self.centre, step);
+        if step > 1 && !reaches(centre, bounds) {
+            step -= 1;
+            centre = Cell::of(self.centre, step);
+        }
+        let [north, south, east, west] = neighbours(centre);
+        let area = centre.area();
+        // With cells that large nothing is out of reach.
+        let is_fine = step >= 2;
+        let goes_north = !(is_fine && area.north > bounds.north);
+        let goes_south = !(is_fine && area.south < bounds.south);
+        let goes_east = !(is_fine && area.east > bounds.east);
+        let goes_west = !(is_fine && area.west < bounds.west);
+        let cells = [
+            (true, centre),
+            (goes_north, north),
+            (goes_south, south),
+            (goes_east, east),
+            (goes_west, west),
+            (goes_north && goes_east, north.along_longitude(Towards::Higher)),
+            (goes_north && goes_west, north.along_longitude(Towards::Lower)),
+            (goes_south && goes_east, south.along_longitude(Towards::Higher)),
+            (goes_south && goes_west, south.along_longitude(Towards::Lower)),
+        ];
+        let mut chosen: Vec<Cell> = cells.into_iter().filter(|(goes, _)| *goes).map(|(_, cell)| cell).collect();
+        // The centre is compared with nothing: its twins are looked in again, as in Redis.
+        let rest = chosen.split_off(1);
+        chosen.extend(without_repeats(rest));
+        chosen
+    }
+
+    /// Half of the height and of the width, in metres.
+    fn halves(&self) -> (f64, f64) {
+        match self.extent {
+            Extent::Radius(radius) => (self.unit.to_metres(radius), self.unit.to_metres(radius)),
+            Extent::Box { width, height } => {
+                (self.unit.to_metres(height / 2.0), self.unit.to_metres(width / 2.0))
+            }
+        }
+    }
+
+    /// What lies around the shape, in degrees; longitudes may pass the end of the map. They are wider on the side that is nearer
+    /// to a pole, and that one counts.
+    fn bounds(&self) -> Area {
+        let Point { lon, lat } = self.centre;
+        let (height, width) = self.halves();
+        let lat_delta = degrees(height / EARTH_RADIUS_M);
+        let nearer_pole = if lat < 0.0 { lat - lat_delta } else { lat + lat_delta };
+        let lon_delta = degrees(width / EARTH_RADIUS_M / radians(nearer_pole).cos());
+        Area { west: lon - lon_delta, east: lon + lon_delta, south: lat - lat_delta, north: lat + lat_delta }
+    }
+
+    /// The halvings that leave cells of about the shape's size; fewer near the poles, where cells are narrow.
+    fn step(&self) -> u32 {
+        let mut reach = match self.extent {
+            Extent::Radius(radius) => self.unit.to_metres(radius),
+            Extent::Box { width, height } => {
+                let diagonal = ((width / 2.0) * (width / 2.0) + (height / 2.0) * (height / 2.0)).sqrt();
+                self.unit.to_metres(diagonal)
+            }
+        };
+        if reach == 0.0 {
+            return STEP_MAX;
+        }
+        let mut step: i32 = 1;
+        while reach < MERCATOR_MAX_M {
+            reach *= 2.0;
+            step += 1;
+        }
+        // The one before would just do in the middle of its cell; one more for whatever lies at an edge.
+        step -= 2;
+        let lat = self.centre.lat.abs();
+        if lat > 66.0 {
+            step -= 1;
+        }
+        if lat > 80.0 {
+            step -= 1;
+        }
+        step.clamp(1, STEP_MAX as i32) as u32
+    }
+}
+
+/// North, south, east, west.
+fn neighbours(cell: Cell) -> [Cell; 4] {
+    [
+        cell.along_latitude(Towards::Higher),
+        cell.along_latitude(Towards::Lower),
+        cell.along_longitude(Towards::Higher),
+        cell.along_longitude(Towards::Lower),
+    ]
+}
+
+/// Whether the neighbours of a cell go as far as the bounds.
+fn reaches(centre: Cell, bounds: Area) -> bool {
+    let [north, south, east, west] = neighbours(centre).map(Cell::area);
+    north.north >= bounds.north
+        && south.south <= bounds.south
+        && east.east >= bounds.east
+        && west.west <= bounds.west
+}
+
+fn without_repeats(mut cells: Vec<Cell>) -> Vec<Cell> {
+    cells.dedup();
+    cells
+}
