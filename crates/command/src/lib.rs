@@ -15,6 +15,7 @@ mod table;
 mod table_test;
 
 pub mod bits;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod keys;
@@ -34,6 +35,7 @@ pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, Ke
 pub const FAMILIES: &[&[&Command<DataRun>]] = &[
     string::COMMANDS,
     bits::COMMANDS,
+    geo::COMMANDS,
     hyperloglog::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,

@@ -46,19 +46,6 @@ impl LongDouble {
         rounded(n < 0, u128::from(n.unsigned_abs()), 0, false)
     }
 
-    /// A double has fewer bits, so this is exact.
-    pub(crate) fn from_f64(n: f64) -> LongDouble {
-        const FRACTION_BITS: u32 = 52;
-        let bits = n.to_bits();
-        let (exponent, fraction) = (bits >> FRACTION_BITS & 0x7FF, bits & ((1 << FRACTION_BITS) - 1));
-        let (mantissa, exponent) = match exponent {
-            0x7FF => return LongDouble { is_negative: n.is_sign_negative(), size: Size::Infinite },
-            0 => (fraction, 1),
-            _ => (fraction | 1 << FRACTION_BITS, exponent as i64),
-        };
-        rounded(n.is_sign_negative(), u128::from(mantissa), exponent - 1_075, false)
-    }
-
     /// The number that the whole of `text` says. None where it is none, is NaN, or lies outside the range of finite
     /// numbers, however it is written; "inf" is one.
     pub(crate) fn parse(text: &[u8]) -> Option<LongDouble> {
@@ -321,15 +308,6 @@ mod tests {
         assert_eq!(sum("0", "-0.000000000000000001"), "0");
         assert_eq!(sum("0x1.8p3", "0x.8"), "12.5");
         assert_eq!(sum("1e20", "1"), "100000000000000000000");
-    }
-
-    #[test]
-    fn doubles_show_the_bits_that_their_shortest_text_leaves_out() {
-        let text = |n: f64| LongDouble::from_f64(n).to_text().unwrap();
-        assert_eq!(text(13.36138933897018433), "13.36138933897018433");
-        assert_eq!((text(0.1), text(-2.5), text(0.0)), ("0.10000000000000001".into(), "-2.5".into(), "0".into()));
-        assert_eq!((text(-0.0), text(1e20), text(5e-324)), ("0".into(), "100000000000000000000".into(), "0".into()));
-        assert_eq!(LongDouble::from_f64(f64::NEG_INFINITY).to_text(), None);
     }
 
     #[test]

@@ -141,14 +141,10 @@ impl Reply {
 
     /// RESP2: a bulk string of the shortest text that reads back as the same number.
     pub fn double(&mut self, n: f64) {
-        self.double_text(F64Text::new().format(n));
-    }
-
-    /// A double by a text of its own, as where more digits are shown than it takes to read it back; RESP2: a bulk string.
-    pub fn double_text(&mut self, text: &[u8]) {
+        let mut text = F64Text::new();
         match self.protocol {
-            Protocol::Resp3 => self.line(b',', text),
-            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => self.line(b',', text.format(n)),
+            Protocol::Resp2 => self.bulk(text.format(n)),
         }
     }
 
@@ -322,7 +318,6 @@ mod tests {
         check(|r| r.double(3.0), "$1\r\n3\r\n", ",3\r\n");
         check(|r| r.double(-0.0), "$2\r\n-0\r\n", ",-0\r\n");
         check(|r| r.double(1e-7), "$4\r\n1e-7\r\n", ",1e-7\r\n");
-        check(|r| r.double_text(b"1.50"), "$4\r\n1.50\r\n", ",1.50\r\n");
     }
 
     #[test]

@@ -31,7 +31,7 @@ const QUICK_MOST: u64 = 1 << 10;
 /// Beyond, filling one compact collection takes minutes.
 const COMPACT_MOST: u64 = 1 << 14;
 /// Of all keys of a process whose bytes are counted.
-const BYTES_ELEMENTS: u64 = 400_000;
+const BYTES_ELEMENTS: u64 = 1_000_000;
 const QUICK_BYTES_ELEMENTS: u64 = 40_000;
 /// Of all keys that one operation works on.
 const TIME_ELEMENTS_MIN: u64 = 1_024;
@@ -85,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
         method: format!(
             "Bytes: RSS of a fresh process that holds collections of this size. Time: server CPU an operation, {DEPTH} at once, \
              medians of {} rounds, the servers taking turns on one processor. Compact: listpack limits that nothing passes, up \
-             to {COMPACT_MOST} elements. Fast: limits of 0.",
+             to {COMPACT_MOST} elements. Fast: limits of 0. Streams have one form.",
             rounds(options)
         ),
         is_quick: options.is_quick,

@@ -16,9 +16,12 @@ pub(super) const GEOADD: Command = Command {
         complexity: "O(log(N)) for each member, where N is the number of members.",
         args: &[
             Arg::key("key", 0),
-            Arg::one_of("condition", &[Arg::word("nx", "NX"), Arg::word("xx", "XX")]).optional().since("6.2.0"),
+            Arg::one_of("condition", &[Arg::word("nx", "NX"), Arg::word("xx", "XX")])
+                .optional()
+                .since("6.2.0"),
             Arg::word("change", "CH").optional().since("6.2.0"),
-            Arg::block("data", &[Arg::double("longitude"), Arg::double("latitude"), Arg::str("member")]).many(),
+            Arg::block("data", &[Arg::double("longitude"), Arg::double("latitude"), Arg::str("member")])
+                .many(),
         ],
         history: &[("6.2.0", "Takes `CH`, `NX` and `XX`.")],
         ..Doc::NEW

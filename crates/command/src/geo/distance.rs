@@ -74,7 +74,9 @@ mod tests {
     fn palermo_and_catania_are_as_far_apart_as_redis_says() {
         let [a, b] = [PALERMO, CATANIA].map(|point| Point::of_score(point.score()));
         let metres = between(a, b);
-        for (unit, expect) in [("m", "166274.1516"), ("KM", "166.2742"), ("ft", "545518.8700"), ("Mi", "103.3182")] {
+        for (unit, expect) in
+            [("m", "166274.1516"), ("KM", "166.2742"), ("ft", "545518.8700"), ("Mi", "103.3182")]
+        {
             let unit = Unit::parse(unit.as_bytes()).unwrap();
             assert_eq!(text(unit.of_metres(metres)), expect);
         }

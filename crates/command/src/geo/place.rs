@@ -68,7 +68,8 @@ fn geodist(call: &mut Call<'_, '_>) -> Done {
     };
     let key = call.key(0);
     let set = call.view.zset(&key)?;
-    let points = [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at))).map(Point::of_score));
+    let points =
+        [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at))).map(Point::of_score));
     match points {
         [Some(a), Some(b)] => {
             let text = distance::text(unit.of_metres(distance::between(a, b)));

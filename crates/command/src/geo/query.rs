@@ -5,8 +5,8 @@
 //! that is wrong decides the error. Where the key is missing no member is looked for: the answer will be empty whatever it is.
 use super::cell::Point;
 use super::distance::Unit;
-use super::shape::{Extent, Shape};
 use super::longitude_latitude;
+use super::shape::{Extent, Shape};
 use crate::Error;
 use crate::argument::{int, is_word};
 use base::double::parse_f64;
@@ -225,7 +225,11 @@ impl<'a> Reader<'a, '_> {
         let mut query = self.query;
         let name = self.args.at(0);
         if query.destination.is_some() && query.columns != Columns::default() {
-            let what = if self.grammar == Grammar::SearchStore { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
+            let what = if self.grammar == Grammar::SearchStore {
+                "GEOSEARCHSTORE"
+            } else {
+                "STORE option in GEORADIUS"
+            };
             return Err(Error::store_with_columns(what));
         }
         let is_search = matches!(self.grammar, Grammar::Search | Grammar::SearchStore);
@@ -242,7 +246,8 @@ impl<'a> Reader<'a, '_> {
         if query.count > 0 && query.order == Order::None && !query.is_any {
             query.order = Order::Nearest;
         }
-        query.shape = self.centre.zip(self.extent).map(|(centre, (extent, unit))| Shape { centre, extent, unit });
+        query.shape =
+            self.centre.zip(self.extent).map(|(centre, (extent, unit))| Shape { centre, extent, unit });
         Ok(query)
     }
 

@@ -2,18 +2,22 @@
 use super::query::{Grammar, Storing};
 use super::search::{ORDER, UNIT, run};
 use crate::{
-    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, Group, KeySpec,
+    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, Group,
+    KeySpec,
 };
 
 const SOURCE: KeySpec = KeySpec::one(1, Access::RO.or(Access::ACCESS));
 const WITHCOORD: Arg = Arg::word("withcoord", "WITHCOORD").optional();
 const WITHDIST: Arg = Arg::word("withdist", "WITHDIST").optional();
 const WITHHASH: Arg = Arg::word("withhash", "WITHHASH").optional();
-const COUNT: Arg =
-    Arg::block("count-block", &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional().since("6.2.0")])
-        .optional();
+const COUNT: Arg = Arg::block(
+    "count-block",
+    &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional().since("6.2.0")],
+)
+.optional();
 const COUNT_BY_MEMBER: Arg =
-    Arg::block("count-block", &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional()]).optional();
+    Arg::block("count-block", &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional()])
+        .optional();
 const STORE: Arg = Arg::one_of(
     "store",
     &[
@@ -24,7 +28,8 @@ const STORE: Arg = Arg::one_of(
 .optional();
 const HISTORY: &[(&str, &str)] =
     &[("6.2.0", "Takes `ANY` with `COUNT`."), ("7.0.0", "Takes units in upper case.")];
-const COMPLEXITY: &str = "O(N+log(M)) where N is the number of members in the cells around the circle, M of all.";
+const COMPLEXITY: &str =
+    "O(N+log(M)) where N is the number of members in the cells around the circle, M of all.";
 
 /// The key behind a word among the options, which begin at `start`.
 const fn destination(word: &'static str, start: i32) -> KeySpec {
@@ -95,7 +100,10 @@ pub(super) const GEORADIUS_RO: Command = Command {
             ORDER,
         ],
         history: HISTORY,
-        deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`GEOSEARCH` with the `BYRADIUS` argument" }),
+        deprecated: Some(Deprecated {
+            since: "6.2.0",
+            replaced_by: "`GEOSEARCH` with the `BYRADIUS` argument",
+        }),
         ..Doc::NEW
     },
     subcommands: &[],

@@ -3,14 +3,14 @@ use super::cell::{Point, to_i64};
 use super::distance;
 use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
 use super::shape::Shape;
-use crate::long_double::LongDouble;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Bound, End, Key, View};
 
 const FROM_MEMBER: Arg = Arg::str("member").after("FROMMEMBER");
-const FROM_POINT: Arg = Arg::block("fromlonlat", &[Arg::double("longitude"), Arg::double("latitude")]).after("FROMLONLAT");
+const FROM_POINT: Arg =
+    Arg::block("fromlonlat", &[Arg::double("longitude"), Arg::double("latitude")]).after("FROMLONLAT");
 const FROM: Arg = Arg::one_of("from", &[FROM_MEMBER, FROM_POINT]);
 pub(super) const UNIT: Arg = Arg::one_of(
     "unit",
@@ -23,8 +23,11 @@ const BY: Arg = Arg::one_of(
         Arg::block("box", &[Arg::double("width").after("BYBOX"), Arg::double("height"), UNIT]),
     ],
 );
-pub(super) const ORDER: Arg = Arg::one_of("order", &[Arg::word("asc", "ASC"), Arg::word("desc", "DESC")]).optional();
-const COUNT: Arg = Arg::block("count-block", &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional()]).optional();
+pub(super) const ORDER: Arg =
+    Arg::one_of("order", &[Arg::word("asc", "ASC"), Arg::word("desc", "DESC")]).optional();
+const COUNT: Arg =
+    Arg::block("count-block", &[Arg::int("count").after("COUNT"), Arg::word("any", "ANY").optional()])
+        .optional();
 const HISTORY: &[(&str, &str)] = &[("7.0.0", "Takes units in upper case.")];
 const WITHCOORD: Arg = Arg::word("withcoord", "WITHCOORD").optional();
 const WITHDIST: Arg = Arg::word("withdist", "WITHDIST").optional();
@@ -192,19 +195,18 @@ fn in_unit(one: &Found, query: &Query<'_>) -> f64 {
     query.shape.map_or(0.0, |shape| shape.unit.of_metres(one.distance_m))
 }
 
-/// Longitude and latitude with 17 decimals, as far as they are not zeros.
+/// Longitude and latitude.
 pub(super) fn reply_point(reply: &mut Reply, point: Point) {
     reply.array(2);
-    for degrees in [point.lon, point.lat] {
-        let text = LongDouble::from_f64(degrees).to_text().unwrap_or_default();
-        reply.double_text(text.as_bytes());
-    }
+    reply.double(point.lon);
+    reply.double(point.lat);
 }
 
 /// Nothing stored is no key, whatever it held before.
 fn store(call: &mut Call<'_, '_>, name: &[u8], found: &[Found], query: &Query<'_>) -> Done {
     // Several destinations, of which only the first was locked.
-    let destination = call.keys().iter().find(|key| key.bytes() == name).copied().ok_or_else(Error::syntax)?;
+    let destination =
+        call.keys().iter().find(|key| key.bytes() == name).copied().ok_or_else(Error::syntax)?;
     let score = |one: &Found| match query.stored_score {
         StoredScore::Position => one.score,
         StoredScore::Distance => in_unit(one, query),

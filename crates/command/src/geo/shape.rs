@@ -72,7 +72,8 @@ impl Shape {
             (goes_south && goes_east, south.along_longitude(Towards::Higher)),
             (goes_south && goes_west, south.along_longitude(Towards::Lower)),
         ];
-        let mut chosen: Vec<Cell> = cells.into_iter().filter(|(goes, _)| *goes).map(|(_, cell)| cell).collect();
+        let mut chosen: Vec<Cell> =
+            cells.into_iter().filter(|(goes, _)| *goes).map(|(_, cell)| cell).collect();
         // The centre is compared with nothing: its twins are looked in again, as in Redis.
         let rest = chosen.split_off(1);
         chosen.extend(without_repeats(rest));
@@ -152,4 +153,65 @@ fn reaches(centre: Cell, bounds: Area) -> bool {
 fn without_repeats(mut cells: Vec<Cell>) -> Vec<Cell> {
     cells.dedup();
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    fn around(lon: f64, lat: f64, extent: Extent) -> Shape {
+        Shape { centre: Point { lon, lat }, extent, unit: Unit::METRE }
+    }
+
+    #[test]
+    fn a_small_circle_needs_few_cells_and_the_world_at_most_nine() {
+        assert!(around(13.0, 38.0, Extent::Radius(1.0)).cells().len() < 9);
+        assert!(around(13.0, 38.0, Extent::Radius(3e7)).cells().len() <= 9);
+        assert_eq!(
+            around(13.0, 38.0, Extent::Radius(0.0)).cells()[0],
+            Cell::of(Point { lon: 13.0, lat: 38.0 }, 26)
+        );
+    }
+
+    #[test]
+    fn whatever_lies_within_a_shape_lies_in_one_of_its_cells() {
+        let mut random = Random::new(1);
+        let mut found = 0;
+        for _ in 0..20_000 {
+            let reach = 10_f64.powf(1.0 + 5.0 * random.unit_f64());
+            let (lon, lat) = (random.unit_f64() * 340.0 - 170.0, random.unit_f64() * 130.0 - 65.0);
+            let extent = match random.below(2) {
+                0 => Extent::Radius(reach),
+                _ => Extent::Box { width: reach * (0.5 + random.unit_f64()), height: reach },
+            };
+            let shape = around(lon, lat, extent);
+            // Degrees enough to fall inside now and then.
+            let spread = reach / 60_000.0;
+            let offset = |random: &mut Random| (random.unit_f64() - 0.5) * spread;
+            let point = Point { lon: lon + offset(&mut random), lat: lat + offset(&mut random) };
+            let score = point.score();
+            if shape.distance_within(Point::of_score(score)).is_some() {
+                found += 1;
+                assert!(
+                    shape.cells().iter().any(|cell| cell.scores().contains(&score)),
+                    "{shape:?} {point:?}"
+                );
+            }
+        }
+        assert!(found > 3_000, "{found} of the points lay within");
+    }
+
+    #[test]
+    fn the_edge_of_a_circle_belongs_to_it_and_a_box_is_half_as_far_each_way() {
+        let point = Point::of_score(Point { lon: 1.0, lat: 1.0 }.score());
+        let centre = Point { lon: 0.0, lat: 0.0 };
+        let distance = between(centre, point);
+        let within = |extent| around(0.0, 0.0, extent).distance_within(point);
+        assert_eq!(within(Extent::Radius(distance)), Some(distance));
+        assert_eq!(within(Extent::Radius(distance - 0.001)), None);
+        assert_eq!(within(Extent::Box { width: 222_500.0, height: 222_500.0 }), Some(distance));
+        assert_eq!(within(Extent::Box { width: 222_500.0, height: 222_000.0 }), None);
+        assert_eq!(within(Extent::Box { width: 222_000.0, height: 222_500.0 }), None);
+    }
 }

@@ -10,6 +10,8 @@ pub(super) const LIST_KEYS: [&str; 4] = ["l:1", "l:2", "l:3", "{tag}l"];
 pub(super) const HASH_KEYS: [&str; 3] = ["h:1", "h:2", "{tag}h"];
 pub(super) const SET_KEYS: [&str; 4] = ["t:1", "t:2", "t:3", "{tag}t"];
 pub(super) const SORTED_SET_KEYS: [&str; 3] = ["z:1", "z:2", "{tag}z"];
+/// Places, and one sorted set whose scores are any.
+pub(super) const GEO_KEYS: [&str; 4] = ["g:1", "g:2", "g:3", "z:1"];
 pub(super) const STREAM_KEYS: [&str; 2] = ["x:1", "x:2"];
 pub(super) const KEY_POOLS: [&[&str]; 6] =
     [&STRING_KEYS, &LIST_KEYS, &HASH_KEYS, &SET_KEYS, &SORTED_SET_KEYS, &STREAM_KEYS];
@@ -21,7 +23,8 @@ pub(super) fn home(group: Group) -> Option<&'static [&'static str]> {
         Group::List => Some(&LIST_KEYS),
         Group::Hash => Some(&HASH_KEYS),
         Group::Set => Some(&SET_KEYS),
-        Group::SortedSet | Group::Geo => Some(&SORTED_SET_KEYS),
+        Group::SortedSet => Some(&SORTED_SET_KEYS),
+        Group::Geo => Some(&GEO_KEYS),
         Group::Stream => Some(&STREAM_KEYS),
         _ => None,
     }
@@ -158,6 +161,45 @@ const ANY_ENDS: [&str; 20] = [
     "0", "1", "-1", "-2", "2", "5", "0", "-1", "-inf", "+inf", "(1", "3", "-", "+", "[a", "(b", "x", "100",
     "-100", "",
 ];
+/// Near each other, at the date line, at the edge of the map and beyond it.
+const LONGITUDES: [&str; 16] = [
+    "0",
+    "13.361389",
+    "15.087269",
+    "13.5",
+    "14",
+    "0.1",
+    "-0.1",
+    "0.001",
+    "-180",
+    "180",
+    "179.9",
+    "-179.9",
+    "90",
+    "-120",
+    "181",
+    "x",
+];
+const LATITUDES: [&str; 16] = [
+    "0",
+    "38.115556",
+    "37.502669",
+    "38",
+    "37",
+    "0.1",
+    "-0.1",
+    "0.001",
+    "85.05112878",
+    "-85.05112878",
+    "84.9",
+    "-70",
+    "45",
+    "67",
+    "86",
+    "y",
+];
+const LENGTHS: [&str; 14] =
+    ["0", "1", "10", "50", "100", "200", "400", "1000", "5000", "20000", "300000", "1e7", "-1", "x"];
 const WEIGHTS: [&str; 8] = ["1", "2", "0.5", "-1", "0", "inf", "3", "x"];
 const SCAN_COUNTS: [&str; 5] = ["1000", "5000", "100000", "0", "x"];
 const DATABASES: [&str; 10] = ["0", "0", "1", "1", "2", "2", "15", "16", "-1", "x"];
@@ -209,6 +251,11 @@ const NAMED: &[Named] = &[
     named("zremrangebylex", "max", &LEX_ENDS),
     named("zlexcount", "min", &LEX_ENDS),
     named("zlexcount", "max", &LEX_ENDS),
+    named("*", "longitude", &LONGITUDES),
+    named("*", "latitude", &LATITUDES),
+    named("*", "radius", &LENGTHS),
+    named("*", "width", &LENGTHS),
+    named("*", "height", &LENGTHS),
     named("*", "min", &SCORE_ENDS),
     named("*", "max", &SCORE_ENDS),
     named("*", "weight", &WEIGHTS),

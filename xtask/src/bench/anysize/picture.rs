@@ -12,13 +12,13 @@ pub(super) struct Picture<'c> {
 }
 
 const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 380.0;
+const HEIGHT: f64 = 392.0;
 const PANEL_WIDTH: f64 = 470.0;
 /// Around a panel's plot, within the panel.
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 58.0;
-const BOTTOM: f64 = 62.0;
+const BOTTOM: f64 = 74.0;
 const COLOURS: [&str; 3] = ["#2f81f7", "#d98c0a", "#e5534b"];
 const TEXT: &str = "#7d8793";
 const RULE: &str = "#7d8793";
@@ -139,6 +139,8 @@ impl Panel {
             text(out, x, bottom + 20.0, "middle", &format!("fill=\"{TEXT}\""), &binary(elements));
             elements *= 16.0;
         }
+        let end = self.left + PANEL_WIDTH - RIGHT;
+        text(out, end, bottom + 37.0, "end", &format!("fill=\"{TEXT}\""), "elements");
         for (at, line) in &self.lines {
             self.polyline(
                 out,
@@ -218,14 +220,6 @@ fn legend(out: &mut String, panel: &Panel) {
     }
     let note = "thin: each, thick: geometric mean";
     text(out, WIDTH - RIGHT, y, "end", &format!("fill=\"{TEXT}\""), note);
-    text(
-        out,
-        WIDTH - PANEL_WIDTH + LEFT - 60.0,
-        HEIGHT - 34.0,
-        "middle",
-        &format!("fill=\"{TEXT}\""),
-        "elements",
-    );
 }
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, style: &str, words: &str) {
