@@ -115,6 +115,11 @@ impl KeySpec {
     /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that are no
     /// numbers, give none: the command itself reports those.
     pub fn extract(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
+        if let (Begin::Keyword { word, start: start @ 0.. }, Find::Range { last: 0, .. }) =
+            (self.begin, self.find)
+        {
+            return extract_behind(word, start as usize, args, positions);
+        }
         let Some(first) = self.begin_at(args) else { return };
         match self.find {
             Find::Range { last, step, limit } => {
@@ -160,4 +165,10 @@ impl KeySpec {
             }
         }
     }
+}
+
+/// The keys behind a word, wherever it stands: of several destinations the last one counts, but whoever locks them cannot know.
+fn extract_behind(word: &str, start: usize, args: &Args<'_>, positions: &mut Vec<u32>) {
+    let is_word = |at: &usize| args.at(*at).eq_ignore_ascii_case(word.as_bytes());
+    positions.extend((start..args.len().saturating_sub(1)).filter(is_word).map(|at| at as u32 + 1));
 }

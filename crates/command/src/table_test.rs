@@ -216,6 +216,19 @@ fn a_limit_takes_the_first_part_of_the_rest() {
 }
 
 #[test]
+fn every_key_behind_a_word_counts() {
+    let destination = KeySpec {
+        begin: Begin::Keyword { word: "STORE", start: 3 },
+        find: Find::Range { last: 0, step: 1, limit: 0 },
+        access: Access::OW,
+        notes: "",
+    };
+    assert_eq!(positions(destination, &["X", "store", "a", "store", "b", "ASC", "STORE", "c"]), [4, 7]);
+    assert_eq!(positions(destination, &["X", "a", "b", "store"]), []);
+    assert_eq!(positions(destination, &["X"]), []);
+}
+
+#[test]
 fn counted_keys_are_those_that_are_there() {
     let counted = KeySpec::count(1, Access::RW);
     assert_eq!(positions(counted, &["LMPOP", "2", "a", "b", "LEFT"]), [2, 3]);

@@ -204,9 +204,8 @@ pub(super) fn reply_point(reply: &mut Reply, point: Point) {
 
 /// Nothing stored is no key, whatever it held before.
 fn store(call: &mut Call<'_, '_>, name: &[u8], found: &[Found], query: &Query<'_>) -> Done {
-    // Several destinations, of which only the first was locked.
-    let destination =
-        call.keys().iter().find(|key| key.bytes() == name).copied().ok_or_else(Error::syntax)?;
+    let destination = call.keys().iter().find(|key| key.bytes() == name);
+    let destination = *destination.expect("the key specs of the row find every destination");
     let score = |one: &Found| match query.stored_score {
         StoredScore::Position => one.score,
         StoredScore::Distance => in_unit(one, query),

@@ -86,6 +86,14 @@ const EXCEPTIONS: &[Exception] = &[
         }),
     },
     Exception {
+        line: "COMMAND GETKEYS of GEORADIUS with several destinations",
+        kind: Replies(|exchange| {
+            exchange.name.starts_with("command|getkeys")
+                && (has_word(exchange.request, b"georadius")
+                    || has_word(exchange.request, b"georadiusbymember"))
+        }),
+    },
+    Exception {
         line: "A failed AUTH, or HELLO with AUTH, is answered wherever it stands in a pipeline",
         kind: Requests(|request| {
             let names_another =
