@@ -7,6 +7,8 @@ mod block;
 mod cell;
 mod chain;
 pub mod classic;
+mod column;
+mod columns;
 pub mod compressed;
 pub mod counted;
 mod crowd;

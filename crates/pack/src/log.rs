@@ -7,18 +7,21 @@
 //!    +----------+----------+----------+   +--------+
 //! ```
 //!
-//! Entries come at the end only, so the last leaf lies beside the tree, and appending touches nothing else. A leaf takes as many entries as a
+//! Entries come at the end only, so the last leaf lies beside the tree, and appending touches nothing else. When it is full its entries are turned
+//! into columns, half the bytes and as quick to read (`columns.rs`): that costs once a leaf what writing its rows cost. A leaf takes as many entries as a
 //! node of Redis would (`stream-node-max-bytes`, `stream-node-max-entries`, counted in bytes of *its* format, which each leaf adds up): what is
 //! trimmed with `~` are whole nodes, and users see how many entries went. Between calls: no leaf is empty, and only an empty log has no tail.
 //!
 //! Cloning costs an increment for the tail and one for the tree.
 use crate::arena::Moves;
 use crate::block::{self, Block};
+use crate::columns::{self, Columns};
 use crate::node::Inner;
 use crate::order::ById;
-use crate::rows::{self, Head, Rows};
+use crate::rows::{self, Head, KIND_ROWS, Rows};
 use crate::stats::Stats;
 use crate::tree::{Node, Path, Tree};
+use std::ops::ControlFlow;
 
 pub use crate::order::Id;
 pub use crate::rows::{Pairs, Row, Visit};
@@ -126,10 +129,7 @@ impl Log {
 
     fn seal(&mut self, open: Block) {
         let base = Head::read(&open).base;
-        let mut leaf = open;
-        if rows::slack_bytes(&leaf) > leaf.len() / 64 {
-            rows::shrink(&mut leaf);
-        }
+        let leaf = columns::close(open);
         match self.sealed.last() {
             None => drop(self.sealed.plant(base, leaf)),
             Some(mut last) => self.sealed.insert_after(&mut last, base, leaf),
@@ -141,16 +141,23 @@ impl Log {
     }
 
     pub fn last_id(&self) -> Option<Id> {
-        self.tail.as_ref().and_then(|tail| Rows::open(tail).last_id())
+        self.tail.as_ref().and_then(|tail| Leaf::open(tail).last_id())
     }
 
     /// The entry `id`.
     pub fn find<R>(&self, id: Id, look: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
-        self.leaf(&self.seek(id)?).find(id).map(|row| look(&row))
+        let (mut look, mut found) = (Some(look), None);
+        let _ = self.leaf(&self.seek(id)?).visit_up(id, &mut |row| {
+            if row.id == id {
+                found = look.take().map(|look| look(row));
+            }
+            ControlFlow::Break(())
+        });
+        found
     }
 
     pub fn contains(&self, id: Id) -> bool {
-        self.find(id, |_| ()).is_some()
+        self.seek(id).is_some_and(|place| self.leaf(&place).contains(id))
     }
 
     /// Visits entries from `from` on, itself included, until told to stop.
@@ -175,13 +182,14 @@ impl Log {
     /// Whether it was there.
     pub fn remove(&mut self, id: Id) -> bool {
         let Some(place) = self.seek(id) else { return false };
-        if self.leaf(&place).find(id).is_none() {
+        if !self.leaf(&place).contains(id) {
             return false;
         }
         if self.leaf(&place).count() == 1 {
             self.remove_leaf(&place);
         } else {
             let block = self.block_mut(&place);
+            open(block);
             rows::remove(block, id);
             shrink_if_sparse(block);
         }
@@ -231,7 +239,11 @@ impl Log {
     /// Takes entries off the front of the first leaf, of which some stay.
     fn trim_leaf(&mut self, place: &Place, trim: Trim) {
         while !self.is_trimmed(trim) {
-            rows::remove_first(self.block_mut(place));
+            let block = self.block_mut(place);
+            match block[0] {
+                KIND_ROWS => rows::remove_first(block),
+                _ => columns::remove_first(block),
+            }
             self.len -= 1;
         }
         shrink_if_sparse(self.block_mut(place));
@@ -241,7 +253,11 @@ impl Log {
         match place {
             Place::Sealed(path) => drop(self.sealed.remove(path)),
             Place::Tail => {
-                self.tail = self.sealed.last().map(|path| self.sealed.remove(&path));
+                self.tail = self.sealed.last().map(|path| {
+                    let mut block = self.sealed.remove(&path);
+                    open(&mut block);
+                    block
+                });
             }
         }
     }
@@ -293,8 +309,8 @@ impl Log {
         }
     }
 
-    fn leaf(&self, place: &Place) -> Rows<'_> {
-        Rows::open(self.block(place))
+    fn leaf(&self, place: &Place) -> Leaf<'_> {
+        Leaf::open(self.block(place))
     }
 
     fn for_each_block(&self, visit: &mut dyn FnMut(&Block)) {
@@ -318,8 +334,13 @@ impl Log {
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.sealed.height() as u32 + 1, ..Stats::default() };
         self.for_each_block(&mut |block| {
-            let used_bytes = block::HEADER_BYTES + block.len() - rows::slack_bytes(block);
-            stats.rows.add(Rows::open(block).count(), used_bytes, block.allocated_bytes());
+            let leaf = Leaf::open(block);
+            let kind = match leaf {
+                Leaf::Rows(_) => &mut stats.rows,
+                Leaf::Columns(_) => &mut stats.columns,
+            };
+            let used_bytes = block::HEADER_BYTES + block.len() - slack_bytes(block);
+            kind.add(leaf.count(), used_bytes, block.allocated_bytes());
         });
         self.for_each_inner(&mut |inner| {
             stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
@@ -350,10 +371,83 @@ impl Log {
     }
 }
 
+/// A leaf that is edited inside is one of rows.
+fn open(block: &mut Block) {
+    if block[0] != KIND_ROWS {
+        *block = columns::open(block);
+    }
+}
+
+/// Bytes of a leaf that hold no entry.
+fn slack_bytes(block: &Block) -> usize {
+    match block[0] {
+        KIND_ROWS => rows::slack_bytes(block),
+        _ => columns::slack_bytes(block),
+    }
+}
+
 /// A leaf that lost half of its bytes gives them back.
 fn shrink_if_sparse(block: &mut Block) {
-    if rows::slack_bytes(block) > block.len() / 2 && block.len() > 256 {
+    if slack_bytes(block) > block.len() / 2 && block.len() > 256 {
+        open(block);
         rows::shrink(block);
+    }
+}
+
+/// A leaf of either kind, to read.
+enum Leaf<'b> {
+    Rows(Rows<'b>),
+    Columns(Columns<'b>),
+}
+
+impl<'b> Leaf<'b> {
+    fn open(block: &'b Block) -> Leaf<'b> {
+        match block[0] {
+            KIND_ROWS => Leaf::Rows(Rows::open(block)),
+            _ => Leaf::Columns(Columns::open(block)),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Leaf::Rows(rows) => rows.count(),
+            Leaf::Columns(columns) => columns.count(),
+        }
+    }
+
+    fn first_id(&self) -> Option<Id> {
+        match self {
+            Leaf::Rows(rows) => rows.first_id(),
+            Leaf::Columns(columns) => columns.first_id(),
+        }
+    }
+
+    fn last_id(&self) -> Option<Id> {
+        match self {
+            Leaf::Rows(rows) => rows.last_id(),
+            Leaf::Columns(columns) => columns.last_id(),
+        }
+    }
+
+    fn contains(&self, id: Id) -> bool {
+        match self {
+            Leaf::Rows(rows) => rows.contains(id),
+            Leaf::Columns(columns) => columns.contains(id),
+        }
+    }
+
+    fn visit_up(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        match self {
+            Leaf::Rows(rows) => rows.visit_up(from, visit),
+            Leaf::Columns(columns) => columns.visit_up(from, visit),
+        }
+    }
+
+    fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        match self {
+            Leaf::Rows(rows) => rows.visit_down(from, visit),
+            Leaf::Columns(columns) => columns.visit_down(from, visit),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rows: a stream's leaf as it grows, one entry after the other.
+//! Rows: a stream's leaf as it grows, one entry after the other. What becomes of it when it is full, `columns.rs` says.
 //!
 //! ```text
 //!  0      kind = 1
@@ -26,6 +26,7 @@
 //! to row, over a hundred of them at the usual limits. A row in front goes by moving `rows`; another by moving what is behind it.
 use crate::block::Block;
 use crate::cell;
+use crate::columns::InColumns;
 use crate::listpack::{self, entry_bytes};
 use crate::order::Id;
 use crate::varint::{read_varint, varint_len, write_varint};
@@ -33,6 +34,7 @@ use base::Item;
 use std::ops::ControlFlow;
 
 pub(crate) const KIND_ROWS: u8 = 1;
+pub(crate) const KIND_COLUMNS: u8 = 2;
 pub(crate) const HEAD_BYTES: usize = 40;
 /// Lists that a leaf keeps; entries of others bring their names.
 const LISTS_MAX: u8 = 8;
@@ -84,8 +86,13 @@ impl Head {
 
     #[inline]
     fn write(&self, bytes: &mut [u8]) {
+        self.write_as(KIND_ROWS, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn write_as(&self, kind: u8, bytes: &mut [u8]) {
         let bytes: &mut [u8; HEAD_BYTES] = bytes.first_chunk_mut().expect("a leaf has its head");
-        (bytes[0], bytes[1]) = (KIND_ROWS, self.lists);
+        (bytes[0], bytes[1]) = (kind, self.lists);
         for (at, word) in [(4, self.count), (8, self.end), (12, self.rows), (16, self.size), (20, self.added)]
         {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -338,23 +345,29 @@ impl<'b> Rows<'b> {
             let (fields, at) = read_varint(raw.cells);
             Cells { fields, names: None, values: &raw.cells[at..] }
         } else {
-            let (fields, names) = self.list(raw.list);
+            let (fields, names) = self.names(raw.list);
             Cells { fields, names: Some(names), values: raw.cells }
         };
         Row { id: raw.id, source: Source::Cells(cells) }
     }
 
-    /// How many names list `list` has, and the cells with them.
-    fn list(&self, list: u8) -> (usize, &'b [u8]) {
+    /// A list with the varint in front of it.
+    pub(crate) fn list_bytes(&self, list: u8) -> &'b [u8] {
         let mut at = HEAD_BYTES;
         for _ in 0..list {
             let (len, len_bytes) = read_varint(&self.bytes[at..]);
             at += len_bytes + len;
         }
         let (len, len_bytes) = read_varint(&self.bytes[at..]);
-        let list = &self.bytes[at + len_bytes..][..len];
-        let (fields, names_at) = read_varint(list);
-        (fields, &list[names_at..])
+        &self.bytes[at..at + len_bytes + len]
+    }
+
+    /// How many names a list has, and the cells with them.
+    pub(crate) fn names(&self, list: u8) -> (usize, &'b [u8]) {
+        let list = self.list_bytes(list);
+        let len_bytes = read_varint(list).1;
+        let (fields, names_at) = read_varint(&list[len_bytes..]);
+        (fields, &list[len_bytes + names_at..])
     }
 
     /// Visits rows from the first at or behind `from` on, upwards, until told to stop.
@@ -382,8 +395,8 @@ impl<'b> Rows<'b> {
         ControlFlow::Continue(())
     }
 
-    pub(crate) fn find(&self, id: Id) -> Option<Row<'b>> {
-        self.seek(id).filter(|raw| raw.id == id).map(|raw| self.row(raw))
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        self.seek(id).is_some_and(|raw| raw.id == id)
     }
 
     pub(crate) fn first_id(&self) -> Option<Id> {
@@ -455,6 +468,7 @@ pub struct Row<'b> {
 #[derive(Clone, Copy)]
 enum Source<'b> {
     Cells(Cells<'b>),
+    Columns(InColumns<'b>),
 }
 
 #[derive(Clone, Copy)]
@@ -465,10 +479,15 @@ struct Cells<'b> {
     values: &'b [u8],
 }
 
-impl Row<'_> {
+impl<'b> Row<'b> {
+    pub(crate) fn of_columns(id: Id, entry: InColumns<'b>) -> Row<'b> {
+        Row { id, source: Source::Columns(entry) }
+    }
+
     pub fn fields(&self) -> usize {
         match &self.source {
             Source::Cells(cells) => cells.fields,
+            Source::Columns(entry) => entry.fields(),
         }
     }
 
@@ -476,6 +495,7 @@ impl Row<'_> {
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], Item<'_>)) {
         match &self.source {
             Source::Cells(cells) => cells.for_each(visit),
+            Source::Columns(entry) => entry.for_each(visit),
         }
     }
 }

@@ -36,8 +36,9 @@ pub struct Stats {
     pub strings: Kind,
     pub ints: Kind,
     pub compressed: Kind,
-    /// Entries of streams.
+    /// Entries of streams, as they come and once their leaf is full.
     pub rows: Kind,
+    pub columns: Kind,
     /// What consumers of streams have yet to acknowledge.
     pub records: Kind,
     /// Scores and members of sorted sets, and the index of members beside them.
@@ -59,6 +60,7 @@ impl Stats {
         self.ints.merge(&other.ints);
         self.compressed.merge(&other.compressed);
         self.rows.merge(&other.rows);
+        self.columns.merge(&other.columns);
         self.records.merge(&other.records);
         self.scored.merge(&other.scored);
         self.placed.merge(&other.placed);
@@ -76,6 +78,7 @@ impl Stats {
             &self.ints,
             &self.compressed,
             &self.rows,
+            &self.columns,
             &self.records,
             &self.scored,
             &self.placed,

@@ -145,6 +145,7 @@ fn reply_layout(reply: &mut Reply, info: &KeyInfo) {
         ("ints", &stats.ints),
         ("compressed", &stats.compressed),
         ("rows", &stats.rows),
+        ("columns", &stats.columns),
         ("records", &stats.records),
         ("scored", &stats.scored),
         ("placed", &stats.placed),

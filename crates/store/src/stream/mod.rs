@@ -249,9 +249,10 @@ impl Outside for Box<Stream> {
         let leaves_bytes = info.stats.allocated_bytes();
         info.add_outside(own_bytes, own_bytes);
         info.memory_bytes += leaves_bytes;
-        info.nodes.leaves = info.stats.rows.nodes;
-        info.nodes.uncompressed_bytes = info.stats.rows.used_bytes;
-        info.serialized_bytes = info.stats.rows.used_bytes;
+        let leaves = [info.stats.rows, info.stats.columns];
+        info.nodes.leaves = leaves.iter().map(|kind| kind.nodes).sum();
+        info.nodes.uncompressed_bytes = leaves.iter().map(|kind| kind.used_bytes).sum();
+        info.serialized_bytes = info.nodes.uncompressed_bytes;
     }
 }
 
