@@ -288,7 +288,8 @@ fn read_new(
         given =
             stream.deliver(member, request.count, acknowledgment, &mut |row| reply_entry(call.reply, row));
         call.reply.fill_array(place, given as usize);
-        if let Some(group) = stream.group_mut(name.group) {
+        // What need not be acknowledged is no success of the consumer's.
+        if let Some(group) = stream.group_mut(name.group).filter(|_| !request.forgets) {
             group.consumer_mut(consumer).active = Some(now);
         }
     }
