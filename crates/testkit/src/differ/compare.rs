@@ -36,6 +36,7 @@ const UNORDERED: [&str; 5] = ["config|get", "keys", "scan", "sscan", "zscan"];
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
     exchange.theirs == exchange.ours
         || are_near(exchange)
+        || exchange.name == "xpending" && without_idle(exchange.theirs) == without_idle(exchange.ours)
         || is_choice(exchange)
         || is_unordered(exchange, vocabulary) && sorted(exchange.theirs) == sorted(exchange.ours)
         || exceptions::excuse(exchange).is_some()
@@ -53,6 +54,18 @@ fn are_near(exchange: &Exchange<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// What is pending, each entry but for how long it has been.
+fn without_idle(value: &Value) -> Value {
+    let Value::Aggregate(mark, parts) = value else { return value.clone() };
+    let mut parts: Vec<Value> = parts.iter().map(without_idle).collect();
+    if let [Value::Blob(..), Value::Blob(..), idle @ Value::Line(b':', _), Value::Line(b':', _)] =
+        &mut parts[..]
+    {
+        *idle = Value::Line(b':', b"0".to_vec());
+    }
+    Value::Aggregate(*mark, parts)
 }
 
 fn is_choice(exchange: &Exchange<'_>) -> bool {

@@ -40,10 +40,11 @@ pub(super) const EXCLUDED: &[(&str, &str)] = &[
     ("shutdown", "ends the server"),
     ("time", "tells the time"),
     ("lastsave", "tells the time"),
+    ("xinfo|consumers", "tells times"),
 ];
 
 /// Flagged as blocking, but drawn with arguments that do not wait.
-const NEVER_WAITS: [&str; 2] = ["wait", "waitaof"];
+const NEVER_WAITS: [&str; 4] = ["wait", "waitaof", "xread", "xreadgroup"];
 /// Flagged as administration, but as safe as a read.
 const SAFE_ADMINISTRATION: [&str; 2] = ["config|get", "module|list"];
 
@@ -67,7 +68,17 @@ pub(super) fn reason(grammar: &Grammar) -> Option<&'static str> {
 
 /// Requests that no stream contains though their command is drawn.
 pub(super) fn forbid(request: &[Vec<u8>]) -> bool {
-    lists_settings(request) || waits(request) || is_near(request) || leaves_some_by_chance(request)
+    lists_settings(request)
+        || waits(request)
+        || is_near(request)
+        || leaves_some_by_chance(request)
+        || follows_the_clock(request)
+}
+
+/// Ids that each server makes from its own time, and what XINFO STREAM tells of consumers.
+fn follows_the_clock(request: &[Vec<u8>]) -> bool {
+    let has = |name: &str| (1..request.len()).any(|index| is(request, index, name));
+    is(request, 0, "xadd") && has("*") || is(request, 0, "xinfo") && has("full")
 }
 
 /// A pattern in CONFIG GET lists settings of all subjects, of which the two servers have different ones.
@@ -81,7 +92,10 @@ fn waits(request: &[Vec<u8>]) -> bool {
     let is_positive = |index: usize| {
         request.get(index).and_then(|word| base::text::parse_i64(word)).is_some_and(|number| number > 0)
     };
-    is(request, 0, "wait") && is_positive(1) || is(request, 0, "waitaof") && is_positive(2)
+    let blocks = (1..request.len()).any(|index| is(request, index, "block"));
+    is(request, 0, "wait") && is_positive(1)
+        || is(request, 0, "waitaof") && is_positive(2)
+        || (is(request, 0, "xread") || is(request, 0, "xreadgroup")) && blocks
 }
 
 /// SPOP of fewer members than a set may have leaves others on each server.

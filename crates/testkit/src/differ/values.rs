@@ -211,6 +211,18 @@ const SKETCH_LOOKS: [&str; 6] = ["GETREG", "DECODE", "ENCODING", "ENCODING", "TO
 const TIMEOUTS: [&str; 4] = ["0", "1", "-1", "x"];
 /// One server alone: any other number would wait.
 const REPLICAS: [&str; 4] = ["0", "0", "-1", "x"];
+/// Ids that rise at times: `3-*` is always the next.
+const NEW_IDS: [&str; 12] = ["1-1", "1-*", "2-*", "2-2", "3-*", "3-*", "3-5", "4", "5-*", "0-*", "0-0", "x"];
+const IDS: [&str; 14] =
+    ["0", "1-1", "1-2", "1-3", "2-1", "2-2", "3-0", "3-1", "3-2", "4", "5-0", "0-1", "9", "x"];
+const READ_IDS: [&str; 10] = [">", ">", ">", "0", "0", "1-1", "2", "$", "+", "x"];
+const ID_ENDS: [&str; 14] =
+    ["-", "-", "+", "+", "0", "1", "1-1", "(1-1", "2-2", "(3", "3-1", "18446744073709551615", "(-", "x"];
+const THRESHOLDS: [&str; 8] = ["0", "1", "2", "3", "5", "2-2", "3-1", "x"];
+const GROUPS: [&str; 4] = ["g", "g", "g", "h"];
+const CONSUMERS: [&str; 3] = ["c", "d", "e"];
+/// Nothing lies for as long as the one, and everything for as long as the other: the two clocks cannot disagree.
+const IDLE_TIMES: [&str; 6] = ["0", "0", "0", "-1", "1000000000", "x"];
 const COMMAND_NAMES: [&str; 6] = ["get", "set", "lpush", "nothing", "OBJECT", "config|get"];
 
 /// A pool for an argument of this name, of one command (in lower case) or of all (`*`); the first that fits counts.
@@ -259,6 +271,25 @@ const NAMED: &[Named] = &[
     named("*", "min", &SCORE_ENDS),
     named("*", "max", &SCORE_ENDS),
     named("*", "weight", &WEIGHTS),
+    named("xadd", "id", &NEW_IDS),
+    named("xread", "id", &IDS),
+    named("xreadgroup", "id", &READ_IDS),
+    named("xrange", "start", &ID_ENDS),
+    named("xrange", "end", &ID_ENDS),
+    named("xrevrange", "start", &ID_ENDS),
+    named("xrevrange", "end", &ID_ENDS),
+    named("xpending", "start", &ID_ENDS),
+    named("xpending", "end", &ID_ENDS),
+    named("xautoclaim", "start", &ID_ENDS),
+    named("xsetid", "last-id", &IDS),
+    named("*", "id", &IDS),
+    named("*", "lastid", &IDS),
+    named("*", "max-deleted-id", &IDS),
+    named("*", "threshold", &THRESHOLDS),
+    named("*", "group", &GROUPS),
+    named("*", "consumer", &CONSUMERS),
+    named("*", "min-idle-time", &IDLE_TIMES),
+    named("xclaim", "ms", &IDLE_TIMES),
     named("*", "offset", &OFFSETS),
     named("*", "bit", &BITS),
     named("*", "encoding", &ENCODINGS),
@@ -298,6 +329,8 @@ pub(super) const SETTINGS: &[(&str, &[&str])] = &[
     ("set-max-listpack-value", &["64", "8"]),
     ("zset-max-listpack-entries", &["128", "4"]),
     ("zset-max-listpack-value", &["64", "8"]),
+    ("stream-node-max-entries", &["100", "3", "1", "0", "x"]),
+    ("stream-node-max-bytes", &["4096", "200", "1", "x"]),
     ("maxmemory-policy", &["noeviction"]),
 ];
 
