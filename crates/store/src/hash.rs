@@ -349,6 +349,10 @@ impl<'v> HashMut<'v> {
         self.tree().map_or_else(|| pairs::len(self.draft()), FieldTree::len)
     }
 
+    fn is_empty(&self) -> bool {
+        self.tree().map_or_else(|| pairs::spots(self.draft()).next().is_none(), |tree| tree.len() == 0)
+    }
+
     fn kept(&self, field: &[u8]) -> Option<Kept<'_>> {
         let found = match self.tree() {
             None => {
@@ -381,6 +385,15 @@ impl<'v> HashMut<'v> {
         self.rename(HashName::ListpackEx);
     }
 
+    /// The same for a field and a value, by their lengths.
+    #[inline]
+    pub fn expect_text(&mut self, field: &[u8], value: &[u8]) {
+        let limit = self.limits.value;
+        if field.len() as u64 > limit || value.len() as u64 > limit {
+            self.rename(HashName::Hashtable);
+        }
+    }
+
     fn rename(&mut self, name: HashName) {
         match self.body {
             Body::Draft => {
@@ -397,10 +410,7 @@ impl<'v> HashMut<'v> {
     /// Writes a field; whether it is new.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], lifetime: Lifetime) -> bool {
-        let limit = self.limits.value;
-        if field.len() as u64 > limit || value.len() as u64 > limit {
-            self.rename(HashName::Hashtable);
-        }
+        self.expect_text(field, value);
         if matches!(lifetime, Lifetime::Until(_)) {
             self.rename(HashName::ListpackEx);
         }
@@ -577,7 +587,7 @@ impl Drop for HashMut<'_> {
             }
             return;
         }
-        if self.removed && self.len() == 0 {
+        if self.is_empty() {
             // An image still counts as it lies in its entry; a tree, as it is.
             if matches!(self.body, Body::Stored) {
                 self.site.desk.timer.volatile.count_hash(self.was_timed, false);

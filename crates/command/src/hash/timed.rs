@@ -129,7 +129,7 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
     let (change, at) = change(call.args, now)?;
     let fields = Named::parse(call.args, at, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
-    if let (Some(hash), Change::To(Deadline::At(_))) = (&mut hash, change) {
+    if let (Some(hash), Change::To(_)) = (&mut hash, change) {
         hash.expect_deadlines();
     }
     let mut changes = 0;
@@ -204,7 +204,11 @@ impl Writing {
 
     /// The fields begin: there must be as many as are announced.
     fn begin(mut self, args: Args<'_>, at: usize) -> Result<Writing, Error> {
-        let count = args.get(at + 1).and_then(parse_i64).filter(|count| *count > 0);
+        if args.len() < at + 4 {
+            return Err(Error::wrong_arity("hsetex"));
+        }
+        let is_count = |count: &i64| (1..=i64::from(i32::MAX)).contains(count);
+        let count = args.get(at + 1).and_then(parse_i64).filter(is_count);
         let count = count.ok_or_else(Error::invalid_number_of_fields)? as u64;
         self.first = at + 2;
         if Some((args.len() - self.first) as u64) != count.checked_mul(2) {
@@ -265,12 +269,20 @@ fn hsetex(call: &mut Call<'_, '_>) -> Done {
 fn write_all(hash: &mut HashMut<'_>, args: Args<'_>, writing: &Writing, now: Millis) {
     hash.announce((args.len() - writing.first) as u64 / 2);
     let lifetime = writing.lifetime.unwrap_or(store::Lifetime::Endless);
+    if matches!(lifetime, store::Lifetime::Until(_)) {
+        hash.expect_deadlines();
+    }
     let is_past = matches!(lifetime, store::Lifetime::Until(at) if at <= now);
     let mut words = args.iter_from(writing.first);
     while let (Some(field), Some(value)) = (words.next(), words.next()) {
         match is_past {
-            true => drop(hash.remove(field)),
-            false => drop(hash.set(field, value, lifetime)),
+            true => {
+                hash.expect_text(field, value);
+                hash.remove(field);
+            }
+            false => {
+                hash.set(field, value, lifetime);
+            }
         }
     }
 }

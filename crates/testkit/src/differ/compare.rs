@@ -26,12 +26,22 @@ impl Exchange<'_> {
 
 /// What a time may differ by: the two servers are asked one after the other, on a machine that does other things.
 const CLOCKS_APART: u64 = 5_000;
-const TIMES: [&str; 5] = ["ttl", "pttl", "expiretime", "pexpiretime", "object|idletime"];
+const TIMES: [&str; 9] = [
+    "ttl",
+    "pttl",
+    "expiretime",
+    "pexpiretime",
+    "object|idletime",
+    "httl",
+    "hpttl",
+    "hexpiretime",
+    "hpexpiretime",
+];
 /// Answered by choice among what is there: only whether there was anything is compared, and how much.
-const CHOICES: [&str; 4] = ["randomkey", "spop", "srandmember", "zrandmember"];
+const CHOICES: [&str; 5] = ["randomkey", "spop", "srandmember", "zrandmember", "hrandfield"];
 /// Maps sent as flat lists, or lists in an order of the server's, of commands whose row does not say so, or is not there: KEYS is asked
 /// after every stream, whatever groups it is drawn from.
-const UNORDERED: [&str; 5] = ["config|get", "keys", "scan", "sscan", "zscan"];
+const UNORDERED: [&str; 6] = ["config|get", "keys", "scan", "hscan", "sscan", "zscan"];
 
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
     exchange.theirs == exchange.ours
@@ -44,15 +54,23 @@ pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
 }
 
 fn are_near(exchange: &Exchange<'_>) -> bool {
+    TIMES.contains(&&*exchange.name) && is_near(exchange.theirs, exchange.ours)
+}
+
+/// Times one by one, or those of several fields.
+fn is_near(theirs: &Value, ours: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Line(b':', text) => base::text::parse_i64(text),
         _ => None,
     };
-    match (number(exchange.theirs), number(exchange.ours)) {
-        (Some(theirs), Some(ours)) if TIMES.contains(&&*exchange.name) => {
-            theirs.abs_diff(ours) < CLOCKS_APART && (theirs < 0) == (ours < 0)
+    match (theirs, ours) {
+        (Value::Aggregate(_, theirs), Value::Aggregate(_, ours)) => {
+            theirs.len() == ours.len() && theirs.iter().zip(ours).all(|(theirs, ours)| is_near(theirs, ours))
         }
-        _ => false,
+        _ => match (number(theirs), number(ours)) {
+            (Some(theirs), Some(ours)) => theirs.abs_diff(ours) < CLOCKS_APART && (theirs < 0) == (ours < 0),
+            _ => theirs == ours,
+        },
     }
 }
 

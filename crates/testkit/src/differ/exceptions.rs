@@ -135,6 +135,10 @@ const EXCEPTIONS: &[Exception] = &[
         kind: Replies(|exchange| exchange.name == "scan" && is_part_of_walk(exchange, 1)),
     },
     Exception {
+        line: "HSCAN's cursors are places in hash order",
+        kind: Replies(|exchange| exchange.name == "hscan" && is_part_of_walk(exchange, 2)),
+    },
+    Exception {
         line: "SSCAN's cursors are places in hash order",
         kind: Replies(|exchange| exchange.name == "sscan" && is_part_of_walk(exchange, 2)),
     },

@@ -110,7 +110,9 @@ fn is_near(request: &[Vec<u8>]) -> bool {
         is_any(["ex", "px"]) && is_within(request, at + 1, NEAR)
             || is_any(["exat", "pxat"]) && is_within(request, at + 1, AHEAD)
     };
-    let has_third = ["expire", "pexpire", "setex", "psetex"].iter().any(|name| is(request, 0, name));
+    let has_third = ["expire", "pexpire", "setex", "psetex", "hexpire", "hpexpire"]
+        .iter()
+        .any(|name| is(request, 0, name));
     has_third && is_within(request, 2, NEAR) || (1..request.len()).any(is_lifetime)
 }
 

@@ -45,9 +45,10 @@ fn of(random: &mut Random, focus: &Focus<'_>, grammar: &Grammar) -> Vec<Vec<u8>>
         grammar,
         request: words.split('|').map(|word| word.as_bytes().to_vec()).collect(),
         numkeys: None,
+        numfields: None,
     };
     writer.write_all(grammar.doc.args);
-    if matches!(&*grammar.full_name, "scan" | "sscan") {
+    if matches!(&*grammar.full_name, "scan" | "sscan" | "hscan") {
         writer.finish_scan();
     }
     writer.request
@@ -64,6 +65,8 @@ struct Writer<'w> {
     request: Vec<Vec<u8>>,
     /// How many keys were announced.
     numkeys: Option<u64>,
+    /// How many fields of a hash were.
+    numfields: Option<u64>,
 }
 
 impl Writer<'_> {
@@ -111,6 +114,9 @@ impl Writer<'_> {
     }
 
     fn times(&mut self, arg: &Arg) -> u64 {
+        if let Some(numfields) = self.numfields.take() {
+            return numfields;
+        }
         match (arg.kind, self.numkeys.take()) {
             (ArgKind::Key(_), Some(numkeys)) => numkeys,
             (ArgKind::String, _) if self.one_in(20) => self.random.below(MANY_MAX) + 1,
@@ -181,6 +187,15 @@ impl Writer<'_> {
                 self.push_one_of(&INTEGERS)
             } else {
                 self.push(&numkeys.to_string())
+            };
+        }
+        if name == "numfields" {
+            let numfields = self.random.below(3) + 1;
+            self.numfields = Some(numfields);
+            return if self.one_in(20) {
+                self.push_one_of(&INTEGERS)
+            } else {
+                self.push(&numfields.to_string())
             };
         }
         if name.ends_with("seconds") {

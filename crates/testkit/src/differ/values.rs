@@ -240,6 +240,8 @@ const NAMED: &[Named] = &[
     named("scan", "cursor", &["0"]),
     named("scan", "count", &["1000", "5000", "100000", "0", "-1", "x"]),
     named("scan", "type", &TYPES),
+    named("hscan", "cursor", &["0"]),
+    named("hscan", "count", &SCAN_COUNTS),
     named("sscan", "cursor", &["0"]),
     named("sscan", "count", &["1000", "5000", "100000", "0", "-1", "x"]),
     named("spop", "count", &["9223372036854775807", "4294967296", "0", "-1", "x"]),
