@@ -122,7 +122,7 @@ impl Keyspace {
         assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
         let shards = 1 << options.shard_bits;
         Keyspace {
-            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index)))).collect(),
+            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &options.seed)))).collect(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
             uses: Uses::new(),

@@ -142,13 +142,14 @@ pub(crate) fn kind(found: &Found<'_, Large>) -> Kind {
 }
 
 impl Shard {
-    pub(crate) fn new(index: u32) -> Shard {
+    /// What is drawn at random here follows from the seed, which nobody outside knows.
+    pub(crate) fn new(index: u32, seed: &Seed) -> Shard {
         Shard {
             first: Db::new(),
             index,
             stats: ShardStats::default(),
             others: Vec::new(),
-            buffers: Buffers::new(u64::from(index)),
+            buffers: Buffers::new(seed.hash(&index.to_le_bytes()).0),
         }
     }
 
