@@ -5,19 +5,31 @@ use store::{AddError, WrongType};
 
 /// An error reply, its code included, without the leading `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(Cow<'static, str>);
+pub struct Error(Cow<'static, [u8]>);
 
 const fn fixed(text: &'static str) -> Error {
-    Error(Cow::Borrowed(text))
+    Error(Cow::Borrowed(text.as_bytes()))
+}
+
+fn built(text: String) -> Error {
+    Error(Cow::Owned(text.into_bytes()))
 }
 
 impl Error {
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> &[u8] {
         &self.0
     }
     /// For texts built where they are needed (`format!`), kept in this file's constructors wherever two places send them.
     pub fn custom(text: impl Into<Cow<'static, str>>) -> Error {
-        Error(text.into())
+        match text.into() {
+            Cow::Borrowed(text) => fixed(text),
+            Cow::Owned(text) => built(text),
+        }
+    }
+    /// The parts one after the other, some of them what a client sent. Each ends at a NUL, as it does for Redis.
+    pub fn quoting(parts: &[&[u8]]) -> Error {
+        let text = parts.iter().flat_map(|part| part.split(|byte| *byte == 0).next());
+        Error(Cow::Owned(text.flatten().copied().collect()))
     }
     pub fn wrong_type() -> Error {
         fixed("WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -27,18 +39,18 @@ impl Error {
     }
     /// `name` as the client's table name, lower case, subcommands as `client|kill`.
     pub fn wrong_arity(name: &str) -> Error {
-        Error(Cow::Owned(format!("ERR wrong number of arguments for '{name}' command")))
+        built(format!("ERR wrong number of arguments for '{name}' command"))
     }
     pub fn no_such_key() -> Error {
         fixed("ERR no such key")
     }
     /// A command that a setting keeps to some connections, or to none.
     pub fn not_enabled(command: &str, setting: &str) -> Error {
-        Error(Cow::Owned(format!(
+        built(format!(
             "ERR {command} command not allowed. If the {setting} option is set to \"local\", you can run it from a \
              local connection, otherwise you need to set this option in the configuration file, and then restart the \
              server."
-        )))
+        ))
     }
 
     // Numbers.
@@ -54,7 +66,7 @@ impl Error {
     }
     /// An integer that must lie between two bounds and does not.
     pub fn not_between(min: i64, max: i64) -> Error {
-        Error(Cow::Owned(format!("ERR value is out of range, value must between {min} and {max}")))
+        built(format!("ERR value is out of range, value must between {min} and {max}"))
     }
     pub fn add_overflow() -> Error {
         fixed("ERR increment or decrement would overflow")
@@ -104,7 +116,7 @@ impl Error {
     }
     /// `operation` in upper case.
     pub fn bitop_too_few(operation: &str) -> Error {
-        Error(Cow::Owned(format!("ERR BITOP {operation} must be called with at least two source keys.")))
+        built(format!("ERR BITOP {operation} must be called with at least two source keys."))
     }
     pub fn bitfield_type() -> Error {
         fixed(
@@ -127,10 +139,8 @@ impl Error {
     pub fn corrupt_sketch() -> Error {
         fixed("INVALIDOBJ Corrupted HLL object detected")
     }
-    /// Redis ends the text at a NUL.
     pub fn unknown_pfdebug(subcommand: &[u8]) -> Error {
-        let subcommand = subcommand.split(|byte| *byte == 0).next().unwrap_or_default();
-        Error(Cow::Owned(format!("ERR Unknown PFDEBUG subcommand '{}'", lossy(subcommand))))
+        Error::quoting(&[b"ERR Unknown PFDEBUG subcommand '", subcommand, b"'"])
     }
     pub fn pfdebug_no_key() -> Error {
         fixed("ERR The specified key does not exist")
@@ -142,7 +152,7 @@ impl Error {
         fixed("ERR HLL encoding is not sparse")
     }
     pub fn selftest_failed(what: &str) -> Error {
-        Error(Cow::Owned(format!("ERR TESTFAILED {what}")))
+        built(format!("ERR TESTFAILED {what}"))
     }
 
     // Places.
@@ -152,14 +162,14 @@ impl Error {
     }
     /// In degrees, as they were given.
     pub fn not_on_the_map(lon: f64, lat: f64) -> Error {
-        Error(Cow::Owned(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}")))
+        built(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}"))
     }
     pub fn no_such_member() -> Error {
         fixed("ERR could not decode requested zset member")
     }
     /// `what`: radius, width, height.
     pub fn need_numeric(what: &str) -> Error {
-        Error(Cow::Owned(format!("ERR need numeric {what}")))
+        built(format!("ERR need numeric {what}"))
     }
     pub fn negative_radius() -> Error {
         fixed("ERR radius cannot be negative")
@@ -174,25 +184,21 @@ impl Error {
         fixed("ERR the ANY argument requires COUNT argument")
     }
     pub fn store_with_columns(what: &str) -> Error {
-        Error(Cow::Owned(format!(
-            "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
-        )))
+        built(format!("ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"))
     }
     /// `name` as the client wrote it.
     pub fn one_centre(name: &[u8]) -> Error {
-        let name = lossy(name);
-        Error(Cow::Owned(format!("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for {name}")))
+        Error::quoting(&[b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ", name])
     }
     pub fn one_shape(name: &[u8]) -> Error {
-        let name = lossy(name);
-        Error(Cow::Owned(format!("ERR exactly one of BYRADIUS and BYBOX can be specified for {name}")))
+        Error::quoting(&[b"ERR exactly one of BYRADIUS and BYBOX can be specified for ", name])
     }
 
     // Deadlines.
 
     /// `name` in lower case.
     pub fn invalid_expire(name: &str) -> Error {
-        Error(Cow::Owned(format!("ERR invalid expire time in '{name}' command")))
+        built(format!("ERR invalid expire time in '{name}' command"))
     }
     pub fn expire_nx_with_others() -> Error {
         fixed("ERR NX and XX, GT or LT options at the same time are not compatible")
@@ -201,7 +207,7 @@ impl Error {
         fixed("ERR GT and LT options at the same time are not compatible")
     }
     pub fn unsupported_option(option: &[u8]) -> Error {
-        Error(Cow::Owned(format!("ERR Unsupported option {}", lossy(option))))
+        Error::quoting(&[b"ERR Unsupported option ", option])
     }
 
     // Lists.
@@ -244,10 +250,8 @@ impl Error {
     }
     /// A subcommand whose further arguments make no sense; `container` in upper case.
     pub fn unknown_subcommand(subcommand: &[u8], container: &str) -> Error {
-        Error(Cow::Owned(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try {container} HELP.",
-            lossy(subcommand)
-        )))
+        let before = b"ERR unknown subcommand or wrong number of arguments for '";
+        Error::quoting(&[before, subcommand, b"'. Try ", container.as_bytes(), b" HELP."])
     }
 
     // Hashes.
@@ -283,7 +287,7 @@ impl Error {
         fixed("ERR invalid number of fields")
     }
     pub fn unknown_argument(word: &[u8]) -> Error {
-        Error(Cow::Owned(format!("ERR unknown argument: {}", lossy(word))))
+        Error::quoting(&[b"ERR unknown argument: ", word])
     }
     pub fn fnx_and_fxx() -> Error {
         fixed("ERR Only one of FXX or FNX arguments can be specified")
@@ -323,7 +327,7 @@ impl Error {
     }
     /// `name` in lower case.
     pub fn no_input_keys(name: &str) -> Error {
-        Error(Cow::Owned(format!("ERR at least 1 input key is needed for '{name}' command")))
+        built(format!("ERR at least 1 input key is needed for '{name}' command"))
     }
 
     // The keyspace.
@@ -336,7 +340,7 @@ impl Error {
     }
     /// SWAPDB's "first" or "second" number is none.
     pub fn invalid_db(which: &str) -> Error {
-        Error(Cow::Owned(format!("ERR invalid {which} DB index")))
+        built(format!("ERR invalid {which} DB index"))
     }
     /// A key copied or moved onto itself.
     pub fn same_key() -> Error {
@@ -364,12 +368,6 @@ impl Error {
     pub fn idle_time_not_tracked() -> Error {
         fixed("ERR Idle time is not tracked")
     }
-}
-
-/// The text of an argument inside an error. Whatever is no UTF-8 is sent as replacement characters: the reply is
-/// a line of text for people.
-fn lossy(text: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(text)
 }
 
 impl From<WrongType> for Error {

@@ -127,8 +127,9 @@ impl Counters {
     }
 
     /// Counts an error reply: `text` without the leading `-`.
-    pub(crate) fn count_error(&self, text: &str) {
-        let code = text.split(' ').next().unwrap_or(text);
+    pub(crate) fn count_error(&self, text: &[u8]) {
+        let code = text.split(|byte| *byte == b' ').next().unwrap_or(text);
+        let code = &*String::from_utf8_lossy(code);
         let mut errors = self.errors();
         if let Some(count) = errors.get_mut(code) {
             *count += 1;
@@ -238,9 +239,9 @@ mod tests {
     #[test]
     fn error_replies_are_counted_by_code_over_all_workers() {
         let all = AllCounters([Counters::new(1), Counters::new(1)].into());
-        all.0[0].count_error("ERR syntax error");
-        all.0[1].count_error("ERR unknown command");
-        all.0[1].count_error("WRONGTYPE no");
+        all.0[0].count_error(b"ERR syntax error");
+        all.0[1].count_error(b"ERR unknown command");
+        all.0[1].count_error(b"WRONGTYPE no");
         assert_eq!(
             all.errors().into_iter().collect::<Vec<_>>(),
             [("ERR".into(), 2), ("WRONGTYPE".into(), 1)]
@@ -279,7 +280,7 @@ mod tests {
     fn codes_beyond_the_limit_are_counted_together() {
         let counters = Counters::new(0);
         for i in 0..CODES_MAX + 5 {
-            counters.count_error(&format!("E{i} x"));
+            counters.count_error(format!("E{i} x").as_bytes());
         }
         assert_eq!(counters.errors().get("OTHER"), Some(&5));
     }

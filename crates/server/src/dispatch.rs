@@ -306,7 +306,7 @@ impl<'s> Executor<'s> {
             self.counters.commands[row.number].rejected.add(1);
         }
         let text = refusal.text(args);
-        self.counters.count_error(&String::from_utf8_lossy(&text));
+        self.counters.count_error(&text);
         append_error(reply, &text);
     }
 

@@ -118,7 +118,7 @@ fn claim(call: &Call<'_, '_>, now_ms: i64) -> Result<Claim, Error> {
 }
 
 fn unrecognized(word: &[u8]) -> Error {
-    Error::custom(format!("ERR Unrecognized XCLAIM option '{}'", String::from_utf8_lossy(word)))
+    Error::quoting(&[b"ERR Unrecognized XCLAIM option '", word, b"'"])
 }
 
 impl Claim {

@@ -50,12 +50,17 @@ fn reply_entry(reply: &mut Reply, row: &Row<'_>) {
 
 /// There is no such key, or no such group of it.
 fn no_group(key: &[u8], group: &[u8], context: &str) -> Error {
-    let (key, group) = (String::from_utf8_lossy(key), String::from_utf8_lossy(group));
-    Error::custom(format!("NOGROUP No such key '{key}' or consumer group '{group}'{context}"))
+    Error::quoting(&[
+        b"NOGROUP No such key '",
+        key,
+        b"' or consumer group '",
+        group,
+        b"'",
+        context.as_bytes(),
+    ])
 }
 
 /// The key is there, the group is not.
 fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
-    let (key, group) = (String::from_utf8_lossy(key), String::from_utf8_lossy(group));
-    Error::custom(format!("NOGROUP No such consumer group '{group}' for key name '{key}'"))
+    Error::quoting(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
 }

@@ -233,11 +233,10 @@ fn place(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<
 }
 
 fn meaningless(id: &[u8]) -> Error {
-    let id = String::from_utf8_lossy(id);
-    Error::custom(format!(
-        "ERR The {id} ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by \
-         specifying a proper ID, or use the > ID to get new messages. The {id} ID would just return an empty result set."
-    ))
+    let middle =
+        b" ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by \
+         specifying a proper ID, or use the > ID to get new messages. The ";
+    Error::quoting(&[b"ERR The ", id, middle, id, b" ID would just return an empty result set."])
 }
 
 /// Each stream's part begins with its key; whether there is any is known before.

@@ -2,7 +2,7 @@
 use super::describe;
 use crate::call::ServerCall;
 use crate::registry::{Registry, Row};
-use command::{Access, Done, Error, Flags};
+use command::{Access, Begin, Done, Error, Flags};
 use resp::Args;
 
 pub(super) fn names(call: &mut ServerCall<'_>) -> Done {
@@ -37,13 +37,16 @@ fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     }
     let mut found = Vec::new();
     let mut positions = Vec::new();
+    let mut is_whole = true;
     for spec in row.keys.iter().filter(|spec| is_key(spec.access)) {
         positions.clear();
         spec.extract(&args, &mut positions);
+        // Keys at a fixed place are there, or the request is none; those behind a word need not be.
+        is_whole &= !positions.is_empty() || !matches!(spec.begin, Begin::Index(_));
         let access = access(row, &args, spec.access);
         found.extend(positions.iter().map(|p| (args.at(*p as usize), access)));
     }
-    if found.is_empty() && !row.flags.has(Flags::NO_MANDATORY_KEYS) {
+    if (found.is_empty() || !is_whole) && !row.flags.has(Flags::NO_MANDATORY_KEYS) {
         return Err(Error::custom("ERR Invalid arguments specified for command"));
     }
     Ok(found)

@@ -281,7 +281,7 @@ mod tests {
 
     fn change(pairs: &[&str]) -> Result<Config, String> {
         let pairs: Vec<&[u8]> = pairs.iter().map(|p| p.as_bytes()).collect();
-        changed(&Config::default(), &pairs, true).map_err(|e| e.text().to_string())
+        changed(&Config::default(), &pairs, true).map_err(|e| String::from_utf8_lossy(e.text()).into_owned())
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Worker<'_> {
             _ if waiting.is_mute => {}
             Unblock::Timeout => self.reply.out.extend_from_slice(&waiting.late_reply),
             Unblock::Error => {
-                self.executor.counters().count_error(Unblock::ERROR);
+                self.executor.counters().count_error(Unblock::ERROR.as_bytes());
                 self.reply.error(Unblock::ERROR);
             }
         }
