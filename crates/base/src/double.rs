@@ -1,7 +1,7 @@
 //! Doubles as text and back, as Redis 8 reads and writes scores and RESP3 doubles.
 //!
 //! Writing: a whole number within half of `i64`'s range prints as an integer; everything else as the shortest
-//! decimal digits that read back as the same double, laid out by these rules (for `n` digits, the last one worth
+//! decimal digits that read back as the same double ([`crate::grisu`]), laid out by these rules (for `n` digits, the last one worth
 //! ten to the `k`, the first one ten to the `e`):
 //!
 //! | when | form | example |
@@ -10,11 +10,13 @@
 //! | k < 0 and (k > -7 or abs(e) < 4) | plain decimal | `0.000015`, `1234.5` |
 //! | else | scientific, sign always, no padding | `1e+19`, `1.23e-7` |
 //!
-//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. Its digits are
-//! the shortest for all but about one double in a thousand, where it prints one more; ours always are.
+//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. The digits are those of
+//! [`crate::grisu`], as there: the shortest for all but about one double in a thousand, which has one more.
 //!
 //! Reading: what C's `strtod` accepts, hexadecimal and `inf` included, without leading spaces, trailing bytes, NaN,
 //! overflow to infinity or underflow to zero.
+
+use crate::grisu::Digits;
 
 /// A buffer that holds the text of any double.
 #[derive(Clone, Debug)]
@@ -65,7 +67,7 @@ impl F64Text {
         if n < 0.0 {
             self.put(b"-");
         }
-        let Digits { bytes, count, exponent } = Digits::shortest(n.abs());
+        let Digits { bytes, count, exponent } = Digits::of(n.abs());
         let digits = &bytes[..count];
         let last = exponent - (count as i32 - 1);
         if last >= 0 && exponent < count as i32 + 7 {
@@ -104,46 +106,6 @@ impl F64Text {
 
 /// Whole numbers up to here print as integers: half of `i64`'s range, as a double.
 const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
-
-/// The shortest digits of a positive double and the power of ten that the first one is worth.
-struct Digits {
-    bytes: [u8; 17],
-    count: usize,
-    exponent: i32,
-}
-
-impl Digits {
-    /// `core::fmt` finds them (`{:e}` is the shortest text that round-trips); a fixed buffer catches its text.
-    fn shortest(n: f64) -> Digits {
-        let mut text = Caught { bytes: [0; 32], len: 0 };
-        std::fmt::Write::write_fmt(&mut text, format_args!("{n:e}")).expect("17 digits and an exponent fit");
-        let mut digits = Digits { bytes: [0; 17], count: 0, exponent: 0 };
-        let text = &text.bytes[..text.len];
-        let mark = text.iter().position(|b| *b == b'e').expect("{:e} writes an e");
-        for byte in text[..mark].iter().filter(|b| b.is_ascii_digit()) {
-            digits.bytes[digits.count] = *byte;
-            digits.count += 1;
-        }
-        let exponent = crate::text::parse_i64(&text[mark + 1..]).expect("{:e} writes a plain exponent");
-        digits.exponent = exponent as i32;
-        digits
-    }
-}
-
-/// A `fmt::Write` without allocation.
-struct Caught {
-    bytes: [u8; 32],
-    len: usize,
-}
-
-impl std::fmt::Write for Caught {
-    fn write_str(&mut self, s: &str) -> std::fmt::Result {
-        let end = self.len + s.len();
-        self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?.copy_from_slice(s.as_bytes());
-        self.len = end;
-        Ok(())
-    }
-}
 
 /// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest. Redis shows scores so in
 /// ZSCAN, and sums them up so in DEBUG DIGEST.
