@@ -3,17 +3,19 @@
 //!
 //! ```text
 //! line  00 | prefix | width | base | stride | offsets     the text `prefix`, then the number base + stride * row + offset
-//! text  01 | prefix | bits [letters] | least | width | lengths | codes
+//! text  01 | prefix | code [letters] | least | width | lengths | codes
 //! few   02 | count | width | the values as cells | which of them
 //! ```
 //!
 //! Prefixes are cells, base and stride varints with the sign in the lowest bit; offsets, lengths (less the least) and numbers of values have `width` bits
-//! each. Text is written in codes of so many `bits` as its letters need, the letters in front as a count and themselves; with 8 bits the codes are
-//! the bytes. Runs of bits begin at a byte, low bits first, and are read eight bytes at a time, so a leaf ends with eight more.
+//! each. Text is written in codes of as many bits as its letters need: `code` is these bits, with 10 where the letters are the [`COMMON`] ones, which
+//! need not be named (else they follow a count), and with 20 where the last code is an escape: then two codes with the halves of a letter that is
+//! rare. With 8 bits the codes are the bytes. Lengths are counted in codes. Runs of bits begin at a byte, low bits first, and are read eight bytes
+//! at a time, so a leaf ends with eight more.
 //!
 //! `user:7 user:9 user:8`: `00 | 05 75 73 65 72 3a | 02 | 0e | 00 | 18` (offsets 0, 2, 1).
 //!
-//! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 6 bits a letter for words. Reading a number is a
+//! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 5 bits a letter for words. Reading a number is a
 //! multiplication and a load at any row; text begins where the lengths before it say.
 use crate::cell;
 use crate::varint::{read_varint, write_varint};
@@ -30,6 +32,12 @@ const FEW_MAX: usize = 32;
 /// No wider: eight bytes hold any such run of bits wherever it begins.
 const WIDTH_MAX: u32 = 57;
 const LETTER_BITS_MAX: u32 = 6;
+/// A letter without a code is written as its two halves.
+const HALF_BITS: u32 = 4;
+const COMMON_FLAG: u8 = 0x10;
+const ESCAPE_FLAG: u8 = 0x20;
+/// Letters of most texts, for columns that need not name theirs.
+const COMMON: &[u8; 31] = b"etaoinshrdlucmfwypvbgkjqxz _-./";
 
 /// `width` bits at bit `at`.
 #[inline]
@@ -174,41 +182,104 @@ fn fit(numbers: &[i64], stride: i64) -> Option<(i64, u32)> {
 }
 
 fn encode_text(texts: &[&[u8]], prefix: &[u8]) -> Vec<u8> {
-    let mut codes = [0_u8; 256];
-    let mut letters = Vec::new();
-    for byte in texts.iter().flat_map(|text| &text[prefix.len()..]) {
-        if codes[usize::from(*byte)] == 0 {
-            letters.push(*byte);
-            // Beyond 6 bits no codes are used, so none wraps that is.
-            codes[usize::from(*byte)] = letters.len().min(255) as u8;
-        }
-    }
-    let letter_bits = match width_of(letters.len().saturating_sub(1) as u64) {
-        bits @ ..=LETTER_BITS_MAX => bits,
-        _ => 8,
-    };
-    let lens = || texts.iter().map(|text| text.len() - prefix.len());
-    let (least, most) = (lens().min().unwrap_or(0), lens().max().unwrap_or(0));
+    let letters = || texts.iter().flat_map(|text| &text[prefix.len()..]);
+    let code = Code::choose(letters());
+    let lens: Vec<usize> = texts.iter().map(|text| code.len_of(&text[prefix.len()..])).collect();
+    let (least, most) = (lens.iter().min().copied().unwrap_or(0), lens.iter().max().copied().unwrap_or(0));
     let width = width_of((most - least) as u64);
     let mut out = vec![TEXT];
     push_cell(&mut out, prefix);
-    out.push(letter_bits as u8);
-    if letter_bits < 8 {
-        out.push(letters.len() as u8);
-        out.extend_from_slice(&letters);
-    }
+    code.push(&mut out);
     push_varint(&mut out, least);
     out.push(width as u8);
     let mut lengths = BitWriter::default();
-    lens().for_each(|len| lengths.put((len - least) as u64, width));
+    lens.iter().for_each(|len| lengths.put((len - least) as u64, width));
     out.extend_from_slice(&lengths.finish());
     let mut writer = BitWriter::default();
-    for byte in texts.iter().flat_map(|text| &text[prefix.len()..]) {
-        let code = if letter_bits < 8 { codes[usize::from(*byte)] - 1 } else { *byte };
-        writer.put(u64::from(code), letter_bits);
-    }
+    letters().for_each(|letter| code.write(*letter, &mut writer));
     out.extend_from_slice(&writer.finish());
     out
+}
+
+/// How letters are written.
+struct Code {
+    width: u32,
+    letters: Vec<u8>,
+    /// The letters are those of every column ([`COMMON`]).
+    is_common: bool,
+    /// The last code stands before the halves of a letter that has none.
+    escapes: bool,
+    /// By letter; 255 for those without a code.
+    codes: [u8; 256],
+}
+
+impl Code {
+    /// The one that writes these letters in the fewest bits, itself included.
+    fn choose<'l>(letters: impl Iterator<Item = &'l u8>) -> Code {
+        let mut counts = [0_usize; 256];
+        letters.for_each(|letter| counts[usize::from(*letter)] += 1);
+        let total: usize = counts.iter().sum();
+        let mut often: Vec<u8> = (0..=255).filter(|letter| counts[usize::from(*letter)] > 0).collect();
+        often.sort_by_key(|letter| std::cmp::Reverse(counts[usize::from(*letter)]));
+        let mut best = Code::new(8, &[], false, false);
+        let mut best_bits = total * 8;
+        let mut consider = |code: Code, letters_bits: usize| {
+            let written = |letter: &u8| counts[usize::from(*letter)] * code.codes_for(*letter);
+            let bits = often.iter().map(written).sum::<usize>() * code.width as usize + letters_bits;
+            if bits < best_bits {
+                (best, best_bits) = (code, bits);
+            }
+        };
+        consider(Code::new(5, COMMON, true, true), 0);
+        for width in 0..=LETTER_BITS_MAX {
+            let places = 1 << width;
+            if often.len() <= places {
+                consider(Code::new(width, &often, false, false), often.len() * 8);
+                break;
+            }
+            if width >= HALF_BITS {
+                consider(Code::new(width, &often[..places - 1], false, true), (places - 1) * 8);
+            }
+        }
+        best
+    }
+
+    fn new(width: u32, letters: &[u8], is_common: bool, escapes: bool) -> Code {
+        let mut codes = [255; 256];
+        letters.iter().enumerate().for_each(|(code, letter)| codes[usize::from(*letter)] = code as u8);
+        Code { width, letters: letters.to_vec(), is_common, escapes, codes }
+    }
+
+    fn codes_for(&self, letter: u8) -> usize {
+        if self.width == 8 || self.codes[usize::from(letter)] != 255 { 1 } else { 3 }
+    }
+
+    fn len_of(&self, text: &[u8]) -> usize {
+        text.iter().map(|letter| self.codes_for(*letter)).sum()
+    }
+
+    fn write(&self, letter: u8, writer: &mut BitWriter) {
+        let code = self.codes[usize::from(letter)];
+        if self.width == 8 {
+            return writer.put(u64::from(letter), 8);
+        }
+        if code != 255 {
+            return writer.put(u64::from(code), self.width);
+        }
+        writer.put((1 << self.width) - 1, self.width);
+        writer.put(u64::from(letter & 0xF), self.width);
+        writer.put(u64::from(letter >> HALF_BITS), self.width);
+    }
+
+    fn push(&self, out: &mut Vec<u8>) {
+        let common = if self.is_common { COMMON_FLAG } else { 0 };
+        let escape = if self.escapes { ESCAPE_FLAG } else { 0 };
+        out.push(self.width as u8 | common | escape);
+        if self.width < 8 && !self.is_common {
+            out.push(self.letters.len() as u8);
+            out.extend_from_slice(&self.letters);
+        }
+    }
 }
 
 fn encode_few(texts: &[&[u8]]) -> Option<Vec<u8>> {
@@ -246,6 +317,7 @@ pub(crate) struct Text<'b> {
     prefix: &'b [u8],
     letter_bits: u32,
     letters: &'b [u8],
+    escapes: bool,
     least: usize,
     width: u32,
     lengths: &'b [u8],
@@ -354,10 +426,11 @@ impl<'b> Column<'b> {
 impl<'b> Text<'b> {
     fn open(bytes: &'b [u8], rows: usize) -> Text<'b> {
         let (prefix, len) = cell::read_string(bytes);
-        let letter_bits = u32::from(bytes[len]);
+        let letter_bits = u32::from(bytes[len] & 0xF);
+        let escapes = bytes[len] & ESCAPE_FLAG != 0;
         let mut at = len + 1;
-        let mut letters: &[u8] = &[];
-        if letter_bits < 8 {
+        let mut letters: &[u8] = COMMON;
+        if letter_bits < 8 && bytes[len] & COMMON_FLAG == 0 {
             letters = &bytes[at + 1..][..usize::from(bytes[at])];
             at += 1 + letters.len();
         }
@@ -365,7 +438,7 @@ impl<'b> Text<'b> {
         let width = u32::from(bytes[at + least_len]);
         let lengths = &bytes[at + least_len + 1..];
         let codes = &lengths[(rows * width as usize).div_ceil(8)..];
-        Text { prefix, letter_bits, letters, least, width, lengths, codes }
+        Text { prefix, letter_bits, letters, escapes, least, width, lengths, codes }
     }
 
     #[inline]
@@ -379,27 +452,57 @@ impl<'b> Text<'b> {
         let to = scratch.room(self.prefix.len() + len);
         let (head, rest) = to.split_at_mut(self.prefix.len());
         head.copy_from_slice(self.prefix);
-        if self.letter_bits == 8 {
+        let written = if self.letter_bits == 8 {
             rest.copy_from_slice(&self.codes[start..start + len]);
+            len
+        } else if self.escapes {
+            self.decode_escaped(start, rest)
         } else {
             self.decode(start, rest);
-        }
-        to
+            len
+        };
+        &to[..self.prefix.len() + written]
     }
 
     /// As many codes at once as eight bytes surely hold.
     #[inline]
     fn decode(&self, start: usize, to: &mut [u8]) {
+        self.for_each_code(start, to.len(), &mut |index, code| to[index] = self.letters[code]);
+    }
+
+    /// Of `to` as much is filled as the text is long.
+    fn decode_escaped(&self, start: usize, to: &mut [u8]) -> usize {
+        let escape = (1 << self.letter_bits) - 1;
+        let (mut at, mut halves, mut low) = (0, 0, 0);
+        self.for_each_code(start, to.len(), &mut |_, code| match halves {
+            2 => (low, halves) = (code as u8, 1),
+            1 => {
+                (to[at], halves) = (low | (code as u8) << HALF_BITS, 0);
+                at += 1;
+            }
+            _ if code == escape => halves = 2,
+            _ => {
+                to[at] = self.letters[code];
+                at += 1;
+            }
+        });
+        at
+    }
+
+    #[inline(always)]
+    fn for_each_code(&self, start: usize, count: usize, visit: &mut impl FnMut(usize, usize)) {
         let width = self.letter_bits as usize;
         let at_once = WIDTH_MAX as usize / width.max(1);
-        let mut at = start * width;
-        for part in to.chunks_mut(at_once) {
+        let (mut at, mut index) = (start * width, 0);
+        while index < count {
             let mut word = bits(self.codes, at, WIDTH_MAX);
-            for byte in part.iter_mut() {
-                *byte = self.letters[(word & ((1 << width) - 1)) as usize];
+            let end = count.min(index + at_once);
+            at += (end - index) * width;
+            for index in index..end {
+                visit(index, (word & ((1 << width) - 1)) as usize);
                 word >>= width;
             }
-            at += part.len() * width;
+            index = end;
         }
     }
 }
@@ -438,7 +541,7 @@ mod tests {
     #[test]
     fn every_form_gives_back_what_it_was_given() {
         let long = vec![b'x'; 500];
-        let sets: [&[&[u8]]; 14] = [
+        let sets: [&[&[u8]]; 15] = [
             &[b"a"],
             &[b""],
             &[b"", b"", b"x"],
@@ -453,6 +556,7 @@ mod tests {
             &[&long, b"short", &long[..100]],
             &[b"user:1", b"user:22", b"user:"],
             &[b"user:1", b"user:1", b"user:1"],
+            &[b"Sardine", b"anchovy", b"herring and MACKEREL", b"a\xff\x00b", b""],
         ];
         for texts in sets {
             check(texts);
