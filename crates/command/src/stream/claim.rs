@@ -1,5 +1,5 @@
 //! Taking over what another consumer holds: XCLAIM by id, XAUTOCLAIM by how long it has lain there.
-use super::{id, no_group, reply_entry};
+use super::{id, no_group, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::Millis;
@@ -145,6 +145,7 @@ impl Claim {
 
 fn xclaim(call: &mut Call<'_, '_>) -> Done {
     let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
+    note_lookup(call, &key);
     let has_group = call.view.stream(&key)?.is_some_and(|stream| stream.group(name).is_some());
     if !has_group {
         return Err(no_group(key.bytes(), name, ""));
@@ -291,6 +292,7 @@ fn findings(stream: &Stream, name: &[u8], auto: &Auto, now: Millis) -> Findings 
 fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
     let auto = auto(call)?;
     let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
+    note_lookup(call, &key);
     let Some(mut stream) = call.view.stream_mut(&key)? else { return Err(no_group(key.bytes(), name, "")) };
     if stream.group(name).is_none() {
         return Err(no_group(key.bytes(), name, ""));

@@ -209,6 +209,9 @@ fn create(call: &mut Call<'_, '_>) -> Done {
         return Err(key_missing());
     }
     let last = stream.map_or(Id::MIN, store::Stream::last_id);
+    if call.args.len() > 8 {
+        return Err(Error::unknown_subcommand(call.args.at(1), "XGROUP"));
+    }
     let id = progress(call.args.at(4), last)?;
     if !call.view.stream_or_new(&key)?.create_group(name, id, options.entries_read) {
         return Err(Error::custom("BUSYGROUP Consumer Group name already exists"));
@@ -231,7 +234,11 @@ fn existing<'v>(call: &'v mut Call<'_, '_>) -> Result<StreamMut<'v>, Error> {
 fn setid(call: &mut Call<'_, '_>) -> Done {
     let options = options(call, Subcommand::SetId)?;
     let (name, text) = (call.args.at(3), call.args.at(4));
+    let (count, subcommand) = (call.args.len(), call.args.at(1));
     let mut stream = existing(call)?;
+    if count > 7 {
+        return Err(Error::unknown_subcommand(subcommand, "XGROUP"));
+    }
     let id = progress(text, stream.last_id())?;
     if let Some(group) = stream.group_mut(name) {
         group.set_progress(id, options.entries_read);

@@ -201,6 +201,8 @@ fn stream(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::no_such_key());
     }
     let detail = detail(call)?;
+    // The same key once more.
+    call.view.ignore_lookups();
     let Some(stream) = call.view.stream(&key)? else { return Err(Error::no_such_key()) };
     let reply = &mut *call.reply;
     reply.map(if matches!(detail, Detail::Summary) { 10 } else { 9 });

@@ -13,9 +13,9 @@ mod range;
 mod read;
 mod trim;
 
-use crate::{Command, Error, checked};
+use crate::{Call, Command, Error, checked};
 use resp::Reply;
-use store::Row;
+use store::{Key, Row};
 
 pub const COMMANDS: &[&Command] = checked(&[
     &pending::XACK,
@@ -46,6 +46,12 @@ fn reply_entry(reply: &mut Reply, row: &Row<'_>) {
         reply.bulk(name);
         reply.item(value);
     });
+}
+
+/// Counts a lookup in a command that writes what a group is about: to Redis the key itself is only read.
+fn note_lookup(call: &mut Call<'_, '_>, key: &Key<'_>) {
+    let is_found = call.view.exists(key);
+    call.view.note_lookup(key, is_found);
 }
 
 /// There is no such key, or no such group of it.

@@ -1,5 +1,5 @@
 //! What a group's consumers hold: XACK and XACKDEL take it from them, XPENDING tells of it.
-use super::{delete, id, no_group};
+use super::{delete, id, no_group, note_lookup};
 use crate::argument::{int, is_word};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group as FamilyGroup, KeySpec,
@@ -94,6 +94,7 @@ pub(super) const XPENDING: Command = Command {
 /// Where there is no such key or group, nothing is acknowledged, and the ids are not read.
 fn xack(call: &mut Call<'_, '_>) -> Done {
     let (key, name) = (call.key(0), call.args.at(2));
+    note_lookup(call, &key);
     let mut stream = call.view.stream_mut(&key)?;
     let Some(group) = stream.as_mut().and_then(|stream| stream.group_mut(name)) else {
         call.reply.int(0);
@@ -109,6 +110,7 @@ fn xack(call: &mut Call<'_, '_>) -> Done {
 
 fn xackdel(call: &mut Call<'_, '_>) -> Done {
     let (key, name) = (call.key(0), call.args.at(2));
+    note_lookup(call, &key);
     let has_group = call.view.stream(&key)?.is_some_and(|stream| stream.group(name).is_some());
     let (references, ids) = delete::block(&call.args, 3)?;
     call.reply.array(ids.len());

@@ -2,7 +2,7 @@
 //!
 //! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there is, and where there is nothing an error.
 use super::range::reply_range;
-use super::{id, no_group, reply_entry};
+use super::{id, no_group, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::{
     Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
@@ -185,6 +185,9 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
     let header = call.reply.deferred();
     let mut streams = 0;
     for (key, from) in call.keys().iter().zip(places) {
+        if request.name.is_some() {
+            note_lookup(call, key);
+        }
         let has_answered = match (request.name, from) {
             (None, from) => read_alone(call, key, from, request.count)?,
             (Some(name), From::New) => read_new(call, key, name, &request)?,
@@ -208,6 +211,9 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
 
 /// Reads one id, once its stream is known to be one.
 fn place(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<'_>) -> Result<From, Error> {
+    if request.name.is_some() {
+        note_lookup(call, key);
+    }
     let stream = call.view.stream(key)?;
     if let Some(name) = request.name
         && stream.is_none_or(|stream| stream.group(name.group).is_none())
