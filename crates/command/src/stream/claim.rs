@@ -290,9 +290,10 @@ fn findings(stream: &Stream, name: &[u8], auto: &Auto, now: Millis) -> Findings 
 }
 
 fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
-    let auto = auto(call)?;
-    let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
+    let key = call.key(0);
     note_lookup(call, &key);
+    let auto = auto(call)?;
+    let (name, now) = (call.args.at(2), call.view.now());
     let Some(mut stream) = call.view.stream_mut(&key)? else { return Err(no_group(key.bytes(), name, "")) };
     if stream.group(name).is_none() {
         return Err(no_group(key.bytes(), name, ""));
