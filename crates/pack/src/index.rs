@@ -128,14 +128,23 @@ impl Index {
         true
     }
 
-    /// The entries of the first leaf that covers places at or after `from`, but those before `from`; and the place after that
-    /// leaf's last, None at the end.
-    pub(crate) fn scan(&self, from: u32) -> Option<(Vec<Entry>, Option<u32>)> {
+    /// Some `count` entries at or after the place `from`, of one leaf, all those of one place together; and the place to go on from,
+    /// None at the end.
+    pub(crate) fn scan(&self, from: u32, count: usize) -> Option<(Vec<Entry>, Option<u32>)> {
         let (path, range) = self.tree.seek(from)?;
         let leaf = Placed::open(self.tree.leaf(&path));
-        let from = from >> self.grain.shift() << self.grain.shift();
-        let entries = leaf.entries().filter(|entry| entry.place >= from).collect();
-        Some((entries, range.last.checked_add(1)))
+        let shift = self.grain.shift();
+        let from = from >> shift << shift;
+        let (mut entries, mut next) = (Vec::new(), range.last.checked_add(1));
+        for entry in leaf.entries().filter(|entry| entry.place >= from) {
+            let is_new_place = entries.last().is_some_and(|last: &Entry| last.place != entry.place);
+            if is_new_place && entries.len() >= count {
+                next = Some(entry.place);
+                break;
+            }
+            entries.push(entry);
+        }
+        Some((entries, next))
     }
 
     /// Moves what lies in extents that shall empty, from the leaf that covers `from` on; the place to go on from.

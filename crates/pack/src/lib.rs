@@ -45,4 +45,5 @@ pub mod stats;
 mod strings;
 mod tagged;
 mod tree;
+mod twins;
 mod varint;

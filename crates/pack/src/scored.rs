@@ -26,7 +26,7 @@
 use crate::block::Block;
 use crate::leaf::Buffer;
 use crate::lengths::{Extent, Width};
-use crate::member::{Edge, Entry, Member};
+use crate::member::{Bound, Edge, Entry, Member};
 use crate::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
 use crate::short_int::{int_len, read_int};
 use base::Item;
@@ -167,6 +167,13 @@ impl<'a> Scored<'a> {
 
     pub(crate) fn entry(&self, index: usize) -> Entry<'a> {
         Entry { score: self.score(index), member: self.member(index) }
+    }
+
+    /// Whether entry `index` comes before a place. The member is looked at only where the scores are equal.
+    #[inline]
+    pub(crate) fn is_before(&self, index: usize, bound: &Bound<'_>) -> bool {
+        let score = self.score(index);
+        if score != bound.score { score < bound.score } else { bound.is_after(self.entry(index)) }
     }
 
     /// The member whose rest begins there, and where the next one's does.

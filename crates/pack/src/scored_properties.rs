@@ -1,6 +1,5 @@
 //! The scored leaf against a sorted vector: random edits, in a block and in a plain buffer, with members and scores to many tastes.
 use super::*;
-use crate::member::Bound;
 use base::random::Random;
 
 type Twin = Vec<(f64, Vec<u8>)>;

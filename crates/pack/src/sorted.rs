@@ -11,7 +11,11 @@
 //! A leaf that is full is cut in two; but where entries come in rising order (times, ids) full leaves stay behind, and
 //! the new entry begins a leaf of its own; likewise at the lower end where they fall.
 //!
-//! Cloning costs two increments. On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+//! Whoever goes through the members by hash (ZSCAN) finds each by its score and the place of its hash. Where many members share one score
+//! that would be a walk over all of them; the members of such runs are kept by hash too ([`twins`]), the one case in which a
+//! member is stored twice.
+//!
+//! Cloning costs an increment for each of the trees. On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::arena::Moves;
 use crate::block::{self, Block};
 use crate::index::{COARSE_MAX, Index};
@@ -21,6 +25,7 @@ use crate::placed::{self, Grain};
 use crate::scored::{self, BYTES_MAX, COUNT_MAX, Scored};
 use crate::stats::Stats;
 use crate::tree::{Node, Path, Tree};
+use crate::twins::{self, LONG_MAX, Twins};
 use base::hash::Seed;
 use std::ops::ControlFlow;
 
@@ -32,6 +37,8 @@ pub struct Sorted {
     tree: Tree<ByScore, Block>,
     /// While there is more than one leaf.
     index: Option<Index>,
+    /// Members of long runs of one score, by hash ([`twins`]).
+    twins: Option<Box<Twins>>,
 }
 
 /// Where an entry is, until the next edit.
@@ -40,6 +47,14 @@ struct Found {
     path: Path,
     at: usize,
     score: f64,
+}
+
+/// How far the run of a score goes from one of its entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Within,
+    /// Perhaps into other leaves.
+    Beyond,
 }
 
 impl Default for Sorted {
@@ -51,7 +66,7 @@ impl Default for Sorted {
 impl Sorted {
     /// An empty set allocates nothing.
     pub fn new() -> Sorted {
-        Sorted { tree: Tree::new(), index: None }
+        Sorted { tree: Tree::new(), index: None, twins: None }
     }
 
     /// The set that an image holds (see [`image`]).
@@ -139,15 +154,15 @@ impl Sorted {
         member: &[u8],
         decide: impl FnOnce(Option<f64>) -> Option<f64>,
     ) -> Option<f64> {
-        let found = self.find(seed, member);
+        let place = seed.hash(member).order();
+        let found = self.find_at(place, member);
         let old = found.map(|found| found.score);
         let Some(new) = decide(old) else { return old };
         debug_assert!(!new.is_nan(), "no member has the score NaN");
-        let place = seed.hash(member).order();
         match found {
             None => self.insert(seed, member, place, new),
             Some(found) if found.score.to_bits() == new.to_bits() => {}
-            Some(found) => self.rescore(found, member, place, new),
+            Some(found) => self.rescore(seed, found, member, place, new),
         }
         old
     }
@@ -159,6 +174,7 @@ impl Sorted {
             index.remove(placed::Entry { place: seed.hash(member).order(), score: found.score });
         }
         self.take(&found);
+        self.leave_run(seed, member, found.score);
         self.settle_index();
         Some(found.score)
     }
@@ -175,11 +191,13 @@ impl Sorted {
         if remakes_index {
             self.index = None;
         }
+        let ends = [rank, rank + count.saturating_sub(1)].map(|rank| self.get(rank, |entry| entry.score));
         let mut left = count;
         while left > 0 {
             left -= self.remove_in_leaf(seed, rank, left);
         }
         if count > 0 {
+            ends.into_iter().flatten().for_each(|score| self.check_run(seed, score));
             self.join_at(rank);
             self.join_at(rank.saturating_sub(1));
         }
@@ -194,25 +212,31 @@ impl Sorted {
         let (path, at) = self.tree.seek_rank(rank).expect("within the length");
         let (at, leaf) = (at as usize, Scored::open(self.tree.leaf(&path)));
         let here = (leaf.count() - at).min(usize::try_from(count).unwrap_or(usize::MAX));
-        if let Some(index) = &mut self.index {
+        if self.index.is_some() || self.twins.is_some() {
             let mut text = Vec::new();
             for entry in leaf.entries(at).take(here) {
                 let place = place_of(seed, entry.member, &mut text);
-                index.remove(placed::Entry { place, score: entry.score });
+                if let Some(index) = &mut self.index {
+                    index.remove(placed::Entry { place, score: entry.score });
+                }
+                if let Some(twins) = &mut self.twins {
+                    twins.remove(seed, &text);
+                }
             }
         }
         if here == leaf.count() {
             self.tree.remove(&path);
         } else {
             scored::remove(self.tree.leaf_mut(&path), at..at + here);
-            self.recount(&path);
+            self.tree.add_count(&path, -(here as i64));
         }
         here as u64
     }
 
-    /// Goes through the members by hash: visits those of some places at or after `from`, and returns the place to go on from, None at
-    /// the end. A member that stays is visited by a walk from 0 to None at least once, whatever its score does between the calls.
-    pub fn scan(&self, seed: &Seed, from: u32, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
+    /// Goes through the members by hash: visits some `count` of those at or after the place `from`, and returns the place to go on
+    /// from, None at the end. A member that stays is visited by a walk from 0 to None at least once, whatever its score does
+    /// between the calls.
+    pub fn scan(&self, seed: &Seed, from: u32, count: u64, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
         let Some(index) = &self.index else {
             self.visit(0, End::Tail, &mut |entry| {
                 visit(entry);
@@ -220,13 +244,34 @@ impl Sorted {
             });
             return None;
         };
-        let (mut entries, next) = index.scan(from)?;
+        let (mut entries, next) = index.scan(from, usize::try_from(count).unwrap_or(usize::MAX))?;
         entries.sort_by(|a, b| a.score.total_cmp(&b.score));
+        let mut has_long = false;
         for run in entries.chunk_by_mut(|a, b| a.score == b.score) {
+            if self.run_len(run[0].score) > LONG_MAX {
+                has_long = true;
+                continue;
+            }
             run.sort_unstable_by_key(|entry| entry.place);
             self.resolve(seed, run, index.grain(), visit);
         }
+        if has_long {
+            self.scan_twins(seed, from, next, visit);
+        }
         next
+    }
+
+    /// Visits the members of long runs at the places from `from` to `next`.
+    fn scan_twins(&self, seed: &Seed, from: u32, next: Option<u32>, visit: &mut dyn FnMut(Entry<'_>)) {
+        let shift = self.index.as_ref().map_or(0, |index| index.grain().shift());
+        let (from, last) = (from >> shift << shift, next.map_or(u32::MAX, |next| next - 1));
+        let Some(twins) = &self.twins else { return };
+        twins.for_each_in(seed, from, last, &mut |member| {
+            let score = self.score(seed, member).expect("a twin is a member");
+            if self.run_len(score) > LONG_MAX {
+                visit(Entry { score, member: Member::of(member) });
+            }
+        });
     }
 
     /// Visits the members of one score that stand at the places of `wanted`, which rise.
@@ -246,14 +291,88 @@ impl Sorted {
         });
     }
 
+    /// How many members have this score.
+    fn run_len(&self, score: f64) -> u64 {
+        self.rank_at(&Bound::greatest(score)) - self.rank_at(&Bound::least(score))
+    }
+
+    /// A member got this score, and its run may be long.
+    fn join_run(&mut self, seed: &Seed, member: &[u8], score: f64) {
+        let len = self.run_len(score);
+        let is_known = len > 1
+            && self.twins.as_ref().is_some_and(|twins| {
+                let first = self.rank_at(&Bound::least(score));
+                [first, first + 1].iter().any(|rank| {
+                    self.get(*rank, |entry| {
+                        let text = entry.member.to_vec();
+                        text != member && twins.has(seed, &text)
+                    }) == Some(true)
+                })
+            });
+        if is_known {
+            self.twins.get_or_insert_default().insert(seed, member);
+        } else if len > LONG_MAX {
+            self.add_run(seed, score, len);
+        }
+    }
+
+    /// The run has become long: all its members are twins.
+    fn add_run(&mut self, seed: &Seed, score: f64, len: u64) {
+        let mut twins = self.twins.take().unwrap_or_default();
+        let (mut left, mut text) = (len, Vec::new());
+        self.visit(self.rank_at(&Bound::least(score)), End::Tail, &mut |entry| {
+            text.clear();
+            entry.member.append_to(&mut text);
+            twins.insert(seed, &text);
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        self.twins = Some(twins);
+    }
+
+    /// A member has this score no longer.
+    fn leave_run(&mut self, seed: &Seed, member: &[u8], score: f64) {
+        if let Some(twins) = &mut self.twins
+            && twins.remove(seed, member)
+        {
+            self.check_run(seed, score);
+        }
+    }
+
+    /// A run that lost members may be long no longer.
+    fn check_run(&mut self, seed: &Seed, score: f64) {
+        let Some(mut twins) = self.twins.take() else { return };
+        let len = self.run_len(score);
+        if len < twins::LONG_MIN {
+            let (first, mut left, mut text) = (self.rank_at(&Bound::least(score)), len, Vec::new());
+            self.visit(first, End::Tail, &mut |entry| {
+                if left == 0 {
+                    return ControlFlow::Break(());
+                }
+                text.clear();
+                entry.member.append_to(&mut text);
+                twins.remove(seed, &text);
+                left -= 1;
+                ControlFlow::Continue(())
+            });
+        }
+        self.twins = (!twins.is_empty()).then_some(twins);
+    }
+
     #[inline]
     fn find(&self, seed: &Seed, member: &[u8]) -> Option<Found> {
+        self.find_at(seed.hash(member).order(), member)
+    }
+
+    /// The same where the place of the member's hash is known.
+    #[inline]
+    fn find_at(&self, place: u32, member: &[u8]) -> Option<Found> {
         let Some(index) = &self.index else {
             let path = self.tree.first()?;
             let leaf = self.leaf(&path);
             return leaf.find_member(member).map(|at| Found { path, at, score: leaf.score(at) });
         };
-        index.find(seed.hash(member).order(), |score| {
+        index.find(place, |score| {
             // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
             let path = self.seek(&Bound { score, edge: Edge::After(member) })?;
             self.leaf(&path).find(score, member).map(|at| Found { path, at, score })
@@ -263,7 +382,7 @@ impl Sorted {
     /// The leaf in which a place lies.
     #[inline]
     fn seek(&self, bound: &Bound<'_>) -> Option<Path> {
-        self.tree.seek(bound.score, |leaf| bound.is_after(Scored::open(leaf).entry(0)))
+        self.tree.seek(bound.score, |leaf| Scored::open(leaf).is_before(0, bound))
     }
 
     #[inline]
@@ -272,7 +391,7 @@ impl Sorted {
     }
 
     fn insert(&mut self, seed: &Seed, member: &[u8], place: u32, score: f64) {
-        self.put(member, score);
+        let reach = self.put(member, score);
         match &mut self.index {
             Some(index) => index.insert(placed::Entry { place, score }),
             None if self.tree.height() > 1 => self.make_index(seed),
@@ -282,29 +401,45 @@ impl Sorted {
         if self.index.as_ref().is_some_and(is_too_coarse) {
             self.make_index(seed);
         }
+        if reach == Reach::Beyond {
+            self.join_run(seed, member, score);
+        }
     }
 
-    /// Puts an entry into the tree.
-    fn put(&mut self, member: &[u8], score: f64) {
+    /// Puts an entry into the tree; whether its run reaches beyond its leaf.
+    fn put(&mut self, member: &[u8], score: f64) -> Reach {
         let bound = Bound { score, edge: Edge::Before(member) };
         let Some(path) = self.seek(&bound) else {
             let leaf = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
             self.tree.plant(ScoreMark { count: 1, score }, leaf);
-            return;
+            return Reach::Within;
         };
         let leaf = self.leaf(&path);
         let at = leaf.position(score, bound.edge);
+        let reach = self.reach(&path, at, score);
         let is_full = leaf.count() >= COUNT_MAX || self.tree.leaf(&path).len() + member.len() > BYTES_MAX;
         if is_full && self.begin_leaf(&path, at, member, score) {
-            return;
+            return reach;
         }
         let leaf = self.tree.leaf_mut(&path);
         scored::insert(leaf, at, score, member);
         let is_over = is_over(leaf);
-        self.recount(&path);
+        self.tree.add_count(&path, 1);
         if is_over {
             self.split(path);
         }
+        reach
+    }
+
+    /// Whether the run of a score that comes to a leaf at `at` may go on in the leaves beside it. Runs that do not are short.
+    #[inline]
+    fn reach(&self, path: &Path, at: usize, score: f64) -> Reach {
+        let leaf = self.leaf(path);
+        let is_at_end = leaf.score(0) == score
+            || leaf.score(leaf.count() - 1) == score
+            || (at == 0 && self.tree.first() != Some(*path))
+            || (at == leaf.count() && self.tree.last() != Some(*path));
+        if is_at_end { Reach::Beyond } else { Reach::Within }
     }
 
     /// At either end of the order a full leaf stays as it is, and the entry begins a new one. False where it is no end.
@@ -349,20 +484,29 @@ impl Sorted {
         self.tree.insert_after(&mut path, mark, right_block);
     }
 
-    fn rescore(&mut self, found: Found, member: &[u8], place: u32, score: f64) {
+    fn rescore(&mut self, seed: &Seed, found: Found, member: &[u8], place: u32, score: f64) {
         if let Some(index) = &mut self.index {
             index.replace(placed::Entry { place, score: found.score }, score);
         }
-        if self.stays_in_place(&found, member, score) {
+        let reach = if self.stays_in_place(&found, member, score) {
             let leaf = self.tree.leaf_mut(&found.path);
             scored::set_score(leaf, found.at, score);
-            if is_over(leaf) {
+            let is_over = is_over(leaf);
+            let reach = self.reach(&found.path, found.at, score);
+            if is_over {
                 self.split(found.path);
             }
-            return;
+            reach
+        } else {
+            self.take(&found);
+            self.put(member, score)
+        };
+        if found.score != score {
+            self.leave_run(seed, member, found.score);
         }
-        self.take(&found);
-        self.put(member, score);
+        if found.score != score && reach == Reach::Beyond {
+            self.join_run(seed, member, score);
+        }
         self.settle_index();
     }
 
@@ -372,11 +516,11 @@ impl Sorted {
         let bound = Bound { score, edge: Edge::Before(member) };
         let is_above = match at {
             0 => self.tree.first() == Some(found.path),
-            _ => bound.is_after(leaf.entry(at - 1)),
+            _ => leaf.is_before(at - 1, &bound),
         };
         is_above
             && match at + 1 {
-                next if next < leaf.count() => !bound.is_after(leaf.entry(next)),
+                next if next < leaf.count() => !leaf.is_before(next, &bound),
                 _ => self.tree.last() == Some(found.path),
             }
     }
@@ -391,16 +535,10 @@ impl Sorted {
             return;
         }
         let is_under = leaf.count() < COUNT_MAX / 4;
-        self.recount(&found.path);
+        self.tree.add_count(&found.path, -1);
         if is_under {
             self.join_if_under(found.path);
         }
-    }
-
-    /// The leaf's mark says again how many entries it has.
-    fn recount(&mut self, path: &Path) {
-        let (count, mark) = (self.leaf(path).count() as u64, self.tree.mark(path));
-        self.tree.set_mark(path, ScoreMark { count, ..mark });
     }
 
     fn join_at(&mut self, rank: u64) {
@@ -472,9 +610,17 @@ impl Sorted {
             }
             rank += count - inside;
         }
-        let place = from.checked_sub(INDEX_BEGINS).map_or(0, |place| place as u32);
-        let next = self.index.as_mut()?.relocate(place, effort, moves)?;
-        Some(INDEX_BEGINS + u64::from(next))
+        if from < TWINS_BEGIN
+            && let Some(index) = &mut self.index
+        {
+            let place = from.checked_sub(INDEX_BEGINS).map_or(0, |place| place as u32);
+            if let Some(next) = index.relocate(place, effort, moves) {
+                return Some(INDEX_BEGINS + u64::from(next));
+            }
+        }
+        let place = from.checked_sub(TWINS_BEGIN).map_or(0, |place| place as u32);
+        let next = self.twins.as_mut()?.relocate(place, effort, moves)?;
+        Some(TWINS_BEGIN + u64::from(next))
     }
 
     pub fn stats(&self) -> Stats {
@@ -491,12 +637,18 @@ impl Sorted {
         if let Some(index) = &self.index {
             index.add_stats(&mut stats);
         }
+        if let Some(twins) = &self.twins {
+            let height = stats.height;
+            stats.merge(&twins.stats());
+            stats.height = height;
+        }
         stats
     }
 }
 
-/// A walk that moves memory is at the index from here on; no rank is so large.
-const INDEX_BEGINS: u64 = 1 << 62;
+/// A walk that moves memory is at the index, and then at the twins, from here on; no rank is so large.
+const INDEX_BEGINS: u64 = 1 << 61;
+const TWINS_BEGIN: u64 = 1 << 62;
 
 fn is_over(leaf: &Block) -> bool {
     let count = Scored::open(leaf).count();

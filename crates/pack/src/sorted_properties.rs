@@ -37,9 +37,24 @@ fn check(set: &Sorted, twin: &Twin) {
     if let Some(index) = &set.index {
         assert_eq!(index.entries().len(), twin.len(), "the index holds each member once");
     }
+    check_runs(set, &expected);
     let stats = set.stats();
     assert_eq!(stats.scored.entries, set.len());
     assert_eq!(stats.placed.entries, if set.index.is_some() { set.len() } else { 0 });
+}
+
+/// The members of long runs are twins, those of short ones are not.
+fn check_runs(set: &Sorted, expected: &[(f64, Vec<u8>)]) {
+    let mut twins = 0;
+    for run in expected.chunk_by(|a, b| a.0 == b.0) {
+        let here = |entry: &&(f64, Vec<u8>)| set.twins.as_ref().is_some_and(|t| t.has(&SEED, &entry.1));
+        let count = run.iter().filter(here).count();
+        assert!(count == 0 || count == run.len(), "{count} of {} are twins", run.len());
+        assert!(run.len() as u64 <= LONG_MAX || count > 0, "a long run is unknown");
+        assert!(run.len() as u64 >= twins::LONG_MIN || count == 0, "a short run is still known");
+        twins += count as u64;
+    }
+    assert_eq!(set.twins.as_ref().map_or(0, |twins| twins.len()), twins);
 }
 
 struct Run {
@@ -175,7 +190,7 @@ fn five_hundred_members_take_less_than_half_of_the_mark() {
 fn a_scan_finds_every_member_that_stays_while_scores_change() {
     for seed in 0..12 {
         let mut random = Random::new(seed);
-        let (mut set, count) = (Sorted::new(), [100, 3000, 12_000][seed as usize % 3]);
+        let (mut set, count) = (Sorted::new(), [100, 3000, 10_000][seed as usize % 3]);
         let name = |n: u64| format!("member:{n}").into_bytes();
         let spread = [1, 5, 1_000_000][random.below(3) as usize];
         for n in 0..count {
@@ -184,7 +199,8 @@ fn a_scan_finds_every_member_that_stays_while_scores_change() {
         }
         let (mut seen, mut cursor) = (BTreeSet::new(), Some(0));
         while let Some(from) = cursor {
-            cursor = set.scan(&SEED, from, &mut |entry| {
+            let at_once = [1, 10, 1000][random.below(3) as usize];
+            cursor = set.scan(&SEED, from, at_once, &mut |entry| {
                 seen.insert(entry.member.to_vec());
             });
             for _ in 0..100 {

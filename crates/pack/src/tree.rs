@@ -614,6 +614,21 @@ impl<L: Leaf> Tree<ByScore, L> {
         Some(path)
     }
 
+    /// The leaf got so many elements more, or lost some.
+    pub(crate) fn add_count(&mut self, path: &Path, more: i64) {
+        assert!(!self.is_empty(), "a path comes from a tree that has leaves");
+        self.mark.count = self.mark.count.strict_add_signed(more);
+        // SAFETY: with a height of 1 and more the root is there.
+        let mut node = unsafe { self.root.assume_init_mut() };
+        for level in (1..self.height as usize).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let (marks, children) = unsafe { node.inner_mut().make_mut() };
+            let slot = path.slot(level);
+            marks[slot].count = marks[slot].count.strict_add_signed(more);
+            node = &mut children[slot];
+        }
+    }
+
     /// How many elements stand before the leaf.
     pub(crate) fn rank(&self, path: &Path) -> u64 {
         let Some(mut node) = self.root() else { return 0 };

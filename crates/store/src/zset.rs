@@ -16,11 +16,13 @@
 use crate::entry::{Large, Meta, Shape};
 use crate::info::KeyInfo;
 use crate::outside::Outside;
+use crate::set::{Image as SetImage, Members};
 use crate::site::Site;
 use crate::{End, Key, View, WrongType};
+use base::Item;
 use base::hash::Seed;
 use pack::arena::Moves;
-use pack::sorted::{Bound, Entry, MemberEdge, Sorted, image};
+use pack::sorted::{Bound, Entry, Member, MemberEdge, Sorted, image};
 use std::ops::ControlFlow;
 
 /// A sorted set leaves its entry when its image outgrows either.
@@ -261,11 +263,11 @@ impl<'v> ZSet<'v> {
         count
     }
 
-    /// One step through all members: visits some, and returns the place to go on from, None at the end. A member that is there all the time
+    /// One step through all members: visits some `count`, and returns the place to go on from, None at the end. A member that is there all the time
     /// is visited by a walk from 0 to None at least once, whatever its score does meanwhile.
-    pub fn scan(&self, from: u32, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
+    pub fn scan(&self, from: u32, count: u64, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
         match self.source {
-            Source::Tree(set) => set.scan(self.seed, from, visit),
+            Source::Tree(set) => set.scan(self.seed, from, count, visit),
             Source::Image(image) => {
                 image::up(image, 0).for_each(visit);
                 None
@@ -590,10 +592,10 @@ const DUMP_HEAD_BYTES: u64 = 5;
 fn dump_bytes(entry: &Entry<'_>, encoding: Encoding) -> u64 {
     let text = entry.member.to_vec();
     match encoding {
-        Encoding::Skiplist => crate::info::string_dump_bytes(base::Item::Bytes(&text)) + 8,
+        Encoding::Skiplist => crate::info::string_dump_bytes(Item::Bytes(&text)) + 8,
         Encoding::Listpack => {
             let score = base::double::F64Text::new().format(entry.score).to_vec();
-            let bytes = |text: &[u8]| crate::listpack::entry_bytes(base::Item::classify(text));
+            let bytes = |text: &[u8]| crate::listpack::entry_bytes(Item::classify(text));
             bytes(&text) + bytes(&score)
         }
     }
@@ -611,7 +613,7 @@ impl KeyInfo {
     }
 }
 
-/// A sorted set as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
+/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
 pub struct ZSetCopy {
     body: CopyBody,
     seed: Seed,
@@ -620,19 +622,26 @@ pub struct ZSetCopy {
 enum CopyBody {
     Image(Vec<u8>),
     Tree(Sorted),
+    /// A plain set, outside its entry and inside: all its members have the score 1.
+    Set(Members),
+    SmallSet(Vec<Vec<u8>>),
+}
+
+/// The score of a plain set's members.
+const SET_SCORE: f64 = 1.0;
+
+fn of_set(member: &[u8]) -> Entry<'_> {
+    Entry { score: SET_SCORE, member: Member::of(member) }
 }
 
 impl ZSetCopy {
-    fn read(&self) -> ZSet<'_> {
-        let source = match &self.body {
-            CopyBody::Image(image) => Source::Image(image),
-            CopyBody::Tree(set) => Source::Tree(set),
-        };
-        ZSet { source, seed: &self.seed, encoding: Encoding::Listpack }
-    }
-
     pub fn len(&self) -> u64 {
-        self.read().len()
+        match &self.body {
+            CopyBody::Image(image) => image::len(image),
+            CopyBody::Tree(set) => set.len(),
+            CopyBody::Set(members) => members.len(),
+            CopyBody::SmallSet(members) => members.len() as u64,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -640,23 +649,59 @@ impl ZSetCopy {
     }
 
     pub fn score(&self, member: &[u8]) -> Option<f64> {
-        self.read().score(member)
+        let is_there = match &self.body {
+            CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
+            CopyBody::Tree(set) => return set.score(&self.seed, member),
+            CopyBody::Set(members) => members.contains(Item::classify(member), &self.seed),
+            CopyBody::SmallSet(members) => members.iter().any(|other| other == member),
+        };
+        is_there.then_some(SET_SCORE)
     }
 
-    /// Every entry, the least score first, until told to stop.
+    /// Every entry until told to stop: of a sorted set in its order.
     pub fn for_each(&self, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
-        self.read().visit(0, End::Tail, visit);
+        match &self.body {
+            CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
+            CopyBody::Tree(set) => set.visit(0, End::Tail, visit),
+            CopyBody::SmallSet(members) => {
+                let _ = members.iter().try_for_each(|member| visit(of_set(member)));
+            }
+            CopyBody::Set(members) => {
+                let mut text = Vec::new();
+                let _ = members.visit(&self.seed, &mut |member| {
+                    text.clear();
+                    member.append_to(&mut text);
+                    visit(of_set(&text))
+                });
+            }
+        }
     }
 }
 
 impl View<'_> {
-    /// A set that outlives the view's attention; empty where there is none.
+    /// A sorted set, or a plain one, that outlives the view's attention; empty where there is none.
     pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
         let seed = *self.seed();
-        let body = match self.zset(key)?.map(|set| set.source) {
-            None => CopyBody::Image(Vec::new()),
-            Some(Source::Image(image)) => CopyBody::Image(image.to_vec()),
-            Some(Source::Tree(set)) => CopyBody::Tree(set.clone()),
+        let Some(found) = self.look_used(key) else {
+            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed });
+        };
+        let meta = Meta(found.meta);
+        let value = meta.value(found.inline);
+        let body = match (meta.shape(), found.outside) {
+            (Shape::ZSetListpack | Shape::ZSetSkiplist, _) => CopyBody::Image(value.to_vec()),
+            (_, Some(Large::ZSet(tree))) => CopyBody::Tree(tree.set.clone()),
+            (_, Some(Large::Set(members))) => CopyBody::Set(members.clone()),
+            (shape, _) => {
+                let image = SetImage::of(shape, value).ok_or(WrongType)?;
+                let mut members = Vec::new();
+                let _ = image.visit(&mut |member| {
+                    let mut text = Vec::new();
+                    member.append_to(&mut text);
+                    members.push(text);
+                    ControlFlow::Continue(())
+                });
+                CopyBody::SmallSet(members)
+            }
         };
         Ok(ZSetCopy { body, seed })
     }

@@ -390,7 +390,7 @@ fn combined(operation: Operation, query: &Query) -> Entries {
             });
             entries
         }
-        Operation::Difference => return difference(query),
+        Operation::Difference => difference(query),
     };
     entries.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
     // A zero of either sign is the same score.

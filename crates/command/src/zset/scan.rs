@@ -47,11 +47,11 @@ fn zscan(call: &mut Call<'_, '_>) -> Done {
 
 /// Replies members with their scores until enough were looked at; the next cursor, and how many replies were written.
 fn scan(reply: &mut Reply, set: &ZSet<'_>, place: u64, filter: &Filter<'_>) -> (u64, usize) {
-    let (mut place, mut written, mut seen, mut text) = (place, 0, 0, Vec::new());
+    let (mut place, mut written, mut seen, mut text) = (place, 0, 0_u64, Vec::new());
     loop {
         // No place lies behind the last; a small set is answered whole, whatever the cursor.
         let from = u32::try_from(place).unwrap_or(u32::MAX);
-        let next = set.scan(from, &mut |entry| {
+        let next = set.scan(from, filter.count.saturating_sub(seen), &mut |entry| {
             seen += 1;
             text.clear();
             entry.member.append_to(&mut text);

@@ -45,7 +45,7 @@ impl Members {
     }
 
     #[inline]
-    pub(super) fn contains(&self, member: Item<'_>, seed: &Seed) -> bool {
+    pub(crate) fn contains(&self, member: Item<'_>, seed: &Seed) -> bool {
         match member {
             Item::Int(n) => self.ints.contains(n),
             Item::Bytes(text) => !self.texts.is_empty() && self.texts.find(seed.hash(text), text).is_some(),
@@ -88,7 +88,7 @@ impl Members {
     }
 
     /// Every member: integers in ascending order, then texts in hash order of leaves.
-    pub(super) fn visit(
+    pub(crate) fn visit(
         &self,
         seed: &Seed,
         visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
