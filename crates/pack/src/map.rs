@@ -174,7 +174,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn find<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<Found<'_, V>> {
         let leaf = self.tree.leaf_at(hash.order())?;
         let slot = leaf.find(hash.tag(), key.into())?;

@@ -331,7 +331,7 @@ impl<'k> View<'k> {
         self.look_as::<false>(key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
         let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
@@ -340,18 +340,18 @@ impl<'k> View<'k> {
     }
 
     /// The same for a command that uses the value. What only asks about a key is no use of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         self.look_used_as::<false>(key)
     }
 
     /// The same for a command that reads a hash: fields that are due will be removed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look_hash(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         self.look_used_as::<true>(key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
         match self.settings.eviction.policy.tracking() {
             Tracking::Off => self.look_as::<HASH>(key),

@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{
-    Deadline, End, Expiry, Form, Key, Keyspace, KeyspaceOptions, Kind, MoverStats, Settings, StepLimits, View,
+    Deadline, End, Expiry, Form, Key, Keyspace, KeyspaceOptions, Kind, Lifetime, MoverStats, Settings,
+    StepLimits, View,
 };
 
 #[global_allocator]
@@ -25,6 +26,7 @@ enum Value {
     Text(Vec<u8>),
     List(VecDeque<Vec<u8>>),
     Set(BTreeSet<Vec<u8>>),
+    Hash(BTreeMap<Vec<u8>, (Vec<u8>, Deadline)>),
 }
 
 type Model = BTreeMap<String, (Value, Deadline)>;
@@ -53,7 +55,25 @@ fn some_bytes(random: &mut Random, max: u64) -> Vec<u8> {
 fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random) {
     let key = format!("{thread}:{}", random.below(4000));
     let deadline = if random.below(4) == 0 { Deadline::At(Millis(NOW.0 + 1000)) } else { Deadline::Never };
-    with(keyspace, NOW, &key, |view, token| match random.below(10) {
+    with(keyspace, NOW, &key, |view, token| match random.below(12) {
+        10 | 11 => {
+            if view.kind(token) != Some(Kind::Hash) {
+                view.remove(token);
+                model.remove(&key);
+            }
+            let entry = model.entry(key.clone()).or_insert((Value::Hash(BTreeMap::new()), Deadline::Never));
+            let Value::Hash(twin) = &mut entry.0 else { panic!("the other kinds were removed") };
+            let mut hash = view.hash_or_new(token).expect("a hash");
+            for _ in 0..1 + random.below(100) {
+                let (field, value) = (some_bytes(random, 30), some_bytes(random, 900));
+                let (deadline, lifetime) = match random.below(3) {
+                    0 => (Deadline::At(Millis(NOW.0 + 1000)), Lifetime::Until(Millis(NOW.0 + 1000))),
+                    _ => (Deadline::Never, Lifetime::Endless),
+                };
+                hash.set(&field, &value, lifetime);
+                twin.insert(field, (value, deadline));
+            }
+        }
         0..4 => {
             view.remove(token);
             model.remove(&key);
@@ -127,8 +147,34 @@ fn check(keyspace: &Keyspace, now: Millis, model: &Model) {
                 });
                 assert_eq!(&found, twin, "{key}");
             }
+            Value::Hash(twin) => {
+                let mut found = BTreeMap::new();
+                if let Some(hash) = view.hash(token).expect("a hash") {
+                    hash.for_each_timed(&mut |field, value, deadline| {
+                        let (mut name, mut text) = (Vec::new(), Vec::new());
+                        field.append_to(&mut name);
+                        value.append_to(&mut text);
+                        assert!(found.insert(name, (text, deadline)).is_none());
+                    });
+                }
+                let live: BTreeMap<_, _> = twin
+                    .iter()
+                    .filter(|(_, kept)| !is_past(kept.1, now))
+                    .map(|(f, v)| (f.clone(), v.clone()))
+                    .collect();
+                assert_eq!(found, live, "{key}");
+            }
         });
     }
+}
+
+/// Whether anything of a value is left at a time.
+fn is_live(value: &Value, deadline: Deadline, now: Millis) -> bool {
+    let has_fields = match value {
+        Value::Hash(twin) => twin.values().any(|kept| !is_past(kept.1, now)),
+        _ => true,
+    };
+    has_fields && !is_past(deadline, now)
 }
 
 /// Moves all data once.
@@ -176,7 +222,7 @@ fn threads_edit_and_keys_expire_while_everything_moves() {
     let later = Millis(NOW.0 + 2000);
     while keyspace.expire(later, 10_000, &mut Vec::new()).is_some_and(|due| due <= later) {}
     models.iter().for_each(|model| check(&keyspace, later, model));
-    let live = models.iter().flat_map(|model| model.values()).filter(|v| !is_past(v.1, later)).count();
+    let live = models.iter().flat_map(|model| model.values()).filter(|v| is_live(&v.0, v.1, later)).count();
     assert_eq!(keyspace.len(0), live as u64, "what is due has gone");
 }
 
