@@ -56,7 +56,7 @@ fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random
     let key = format!("{thread}:{}", random.below(4000));
     let deadline = if random.below(4) == 0 { Deadline::At(Millis(NOW.0 + 1000)) } else { Deadline::Never };
     with(keyspace, NOW, &key, |view, token| match random.below(12) {
-        10 | 11 => {
+        9..11 => {
             if view.kind(token) != Some(Kind::Hash) {
                 view.remove(token);
                 model.remove(&key);
