@@ -20,8 +20,8 @@ use pack::arena::{Moves, relocate_box, relocate_vec};
 use pack::fields::{Field, Fields, field_of};
 use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Sweep, Sweeper};
 
-/// Leaves and entries that one turn of the wheel looks at.
-const LOOKS_PER_SWEEP: u64 = 512;
+/// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
+const LOOKS_PER_SWEEP: u64 = 64;
 /// Looking at so many entries counts like removing one.
 const LOOKS_PER_REMOVAL: u64 = 16;
 /// Freeing a value of more bytes would hold a worker up.

@@ -34,7 +34,7 @@ const IMAGE_LEN_MAX: u64 = 64;
 const RETURN_BYTES_MAX: u64 = 96;
 const RETURN_LEN_MAX: u64 = 8;
 /// So many fields that are due are removed when a hash is opened to be written; the rest is the sweeper's.
-const EXPIRED_AT_ONCE: u64 = 256;
+const EXPIRED_AT_ONCE: u64 = 128;
 /// One field in so many that are drawn must be alive for draws to go on.
 const DRAWS_MAX: u32 = 100;
 

@@ -11,7 +11,7 @@ use pack::map::{Found, Occupied, Sweep, Sweeping};
 use pack::pairs;
 
 /// So many fields of one hash are removed at a time; the wheel comes by again for the rest.
-const FIELDS_AT_ONCE: u64 = 256;
+const FIELDS_AT_ONCE: u64 = 128;
 
 /// A small hash after its due fields went.
 struct Image {
