@@ -75,6 +75,46 @@ const tests = {
     await assert.rejects(r.get("m"), /^ReplyError: WRONGTYPE Operation against a key/);
   },
 
+  async "hashes, sets and sorted sets"(r) {
+    assert.equal(await r.hset("h", { name: "sardine", age: 3 }), 2);
+    assert.deepEqual(await r.hgetall("h"), { name: "sardine", age: "3" });
+    assert.equal(await r.hincrby("h", "age", 2), 5);
+    assert.deepEqual(await r.hmget("h", "age", "none"), ["5", null]);
+    const fields = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`f:${i}`, `v:${i}`]));
+    await r.hset("big", fields);
+    const seen = {};
+    for await (const some of r.hscanStream("big", { count: 200 }))
+      for (let i = 0; i < some.length; i += 2) seen[some[i]] = some[i + 1];
+    assert.deepEqual(seen, fields);
+    assert.equal(await r.sadd("s", 1, 2, "x"), 3);
+    assert.equal(await r.sadd("t", 2, 3), 2);
+    assert.deepEqual((await r.sunion("s", "t")).sort(), ["1", "2", "3", "x"]);
+    assert.deepEqual(await r.sinter("s", "t"), ["2"]);
+    assert.equal(await r.sismember("s", "x"), 1);
+    assert.equal(await r.zadd("z", 1, "a", 2.5, "b", 3, "c"), 3);
+    assert.deepEqual(await r.zrange("z", 0, -1, "WITHSCORES"), ["a", "1", "b", "2.5", "c", "3"]);
+    assert.equal(await r.zincrby("z", 5, "a"), "6");
+    assert.deepEqual(await r.zrangebyscore("z", "(2.5", "+inf", "LIMIT", 0, 1), ["c"]);
+    assert.equal(await r.zrank("z", "a"), 2);
+    assert.deepEqual(await r.zpopmin("z"), ["b", "2.5"]);
+  },
+
+  async "streams, sketches and places"(r) {
+    assert.equal(await r.xadd("x", "1-1", "host", "a", "n", 1), "1-1");
+    for (let i = 2; i < 1_000; i++) r.xadd("x", `1-${i}`, "host", `h${i % 5}`, "n", i);
+    assert.deepEqual(await r.xrange("x", "1-998", "+"), [["1-998", ["host", "h3", "n", "998"]], ["1-999", ["host", "h4", "n", "999"]]]);
+    assert.equal(await r.xgroup("CREATE", "x", "g", "1-990"), "OK");
+    const [[name, entries]] = await r.xreadgroup("GROUP", "g", "anna", "COUNT", 5, "STREAMS", "x", ">");
+    assert.deepEqual([name, entries.length], ["x", 5]);
+    assert.equal(await r.xack("x", "g", ...entries.map(([id]) => id)), 5);
+    assert.equal(await r.xtrim("x", "MAXLEN", 10), 989);
+    assert.equal(await r.pfadd("p", "a", "b", "c"), 1);
+    assert.equal(await r.pfcount("p"), 3);
+    await r.geoadd("g", 13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania");
+    assert.equal(await r.geodist("g", "Palermo", "Catania", "km"), "166.2742");
+    assert.deepEqual(await r.geosearch("g", "FROMLONLAT", 15, 37, "BYRADIUS", 100, "km", "WITHDIST"), [["Catania", "56.4413"]]);
+  },
+
   async "a stream of all keys"(r) {
     const keys = Array.from({ length: 2_500 }, (_, i) => `key:${i}`);
     await r.mset(...keys.flatMap((key) => [key, 1]));

@@ -123,6 +123,107 @@ def texts_in_and_out(r):
 
 
 @test
+def hashes(r):
+    assert r.hset("h", mapping={"name": "sardine", "age": 3, "weight": 0.5}) == 3
+    assert r.hgetall("h") == {b"name": b"sardine", b"age": b"3", b"weight": b"0.5"}
+    assert r.hget("h", "age") == b"3" and r.hget("h", "none") is None and r.hexists("h", "name")
+    assert r.hincrby("h", "age", 4) == 7 and r.hincrbyfloat("h", "weight", 0.25) == 0.75
+    assert r.hmget("h", "age", "none") == [b"7", None] and r.hlen("h") == 3 and r.hstrlen("h", "name") == 7
+    assert r.hkeys("h") == [b"name", b"age", b"weight"] and r.hvals("h") == [b"sardine", b"7", b"0.75"]
+    assert not r.hsetnx("h", "age", 1) and r.hdel("h", "age", "none") == 1
+    big = {f"field:{i}": f"value:{i}" for i in range(5_000)}
+    assert r.hset("big", mapping=big) == 5_000 and r.object("encoding", "big") == b"hashtable"
+    assert {k.decode(): v.decode() for k, v in r.hscan_iter("big", count=300)} == big
+    assert set(r.hrandfield("big", 100)) <= {k.encode() for k in big} and len(r.hrandfield("big", -50)) == 50
+    assert r.hdel("big", *list(big)[:4_999]) == 4_999 and r.hlen("big") == 1
+    if r.info("server")["redis_version"] >= "7.4":
+        assert r.hexpire("h", 1_000, "name", "none") == [1, -2] and r.httl("h", "name", "weight")[1] == -1
+        assert r.hpersist("h", "name") == [1] and r.hpexpire("h", 1, "name") == [1]
+        time.sleep(0.05)
+        assert r.hgetall("h") == {b"weight": b"0.75"}
+
+
+@test
+def sets(r):
+    assert r.sadd("a", 1, 2, 3, "x") == 4 and r.sadd("a", 3) == 0 and r.scard("a") == 4
+    assert r.sadd("b", 2, 3, 4) == 3 and r.object("encoding", "b") == b"intset"
+    assert r.smembers("a") == {b"1", b"2", b"3", b"x"} and r.sismember("a", 2) and not r.sismember("a", 9)
+    assert r.smismember("a", [1, 9, "x"]) == [1, 0, 1]
+    assert r.sinter("a", "b") == {b"2", b"3"} and r.sunion("a", "b") == {b"1", b"2", b"3", b"4", b"x"}
+    assert r.sdiff("a", "b") == {b"1", b"x"} and r.sintercard(2, ["a", "b"]) == 2 and r.sintercard(2, ["a", "b"], 1) == 1
+    assert r.sinterstore("c", "a", "b") == 2 and r.smove("a", "c", "x") and r.smembers("c") == {b"2", b"3", b"x"}
+    many = {b"%d" % (i * 7_919) for i in range(20_000)}
+    assert r.sadd("many", *many) == 20_000 and set(r.sscan_iter("many", count=1_000)) == many
+    popped = set(r.spop("many", 100))
+    assert len(popped) == 100 and popped <= many and r.scard("many") == 19_900
+    assert set(r.srandmember("many", 50)) <= many - popped and r.srem("many", *many) == 19_900 and not r.exists("many")
+
+
+@test
+def sorted_sets(r):
+    assert r.zadd("z", {"a": 1, "b": 2.5, "c": 3}) == 3 and r.zadd("z", {"a": 5, "d": 0}, nx=True) == 1
+    assert r.zadd("z", {"a": 5}, gt=True, ch=True) == 1 and r.zadd("z", {"a": 1}, gt=True, ch=True) == 0
+    assert r.zrange("z", 0, -1, withscores=True) == [(b"d", 0.0), (b"b", 2.5), (b"c", 3.0), (b"a", 5.0)]
+    assert r.zscore("z", "b") == 2.5 and r.zmscore("z", ["a", "none"]) == [5.0, None] and r.zincrby("z", 1, "d") == 1.0
+    assert r.zrank("z", "c") == 2 and r.zrevrank("z", "c") == 1 and r.zrank("z", "none") is None
+    assert r.zrangebyscore("z", "(1", "+inf") == [b"b", b"c", b"a"] and r.zcount("z", 1, 3) == 3
+    assert r.zrange("z", "(5", 1, desc=True, byscore=True) == [b"c", b"b", b"d"]
+    assert r.zpopmin("z") == [(b"d", 1.0)] and r.zpopmax("z", 2) == [(b"a", 5.0), (b"c", 3.0)]
+    assert r.zadd("lex", dict.fromkeys("abcdef", 0)) == 6 and r.zrangebylex("lex", "[b", "(e") == [b"b", b"c", b"d"]
+    board = {f"player:{i}": (i * 7_919) % 20_000 for i in range(20_000)}
+    assert r.zadd("board", board) == 20_000 and r.zcard("board") == 20_000
+    order = sorted(board.items(), key=lambda pair: pair[1])
+    assert r.zrange("board", 10_000, 10_009) == [name.encode() for name, _ in order[10_000:10_010]]
+    assert r.zrank("board", "player:77") == board["player:77"]
+    assert {name.decode(): score for name, score in r.zscan_iter("board", count=500)} == board
+    assert r.zremrangebyrank("board", 0, 19_989) == 19_990 and r.zremrangebyscore("board", "-inf", "+inf") == 10
+    assert r.zadd("y", {"b": 1, "c": 1}) == 2 and r.zadd("z", {"b": 2.5, "c": 3}) == 1
+    assert r.zunionstore("u", {"z": 2, "y": 1}, aggregate="SUM") == 2 and r.zscore("u", "c") == 7.0
+    assert r.zinter(["z", "y"], withscores=True) == [(b"b", 3.5), (b"c", 4.0)] and r.zdiff(["z", "y"]) == []
+
+
+@test
+def streams(r):
+    first = r.xadd("x", {"temperature": 20, "unit": "C"}, id="1-1")
+    assert first == b"1-1" and r.xadd("x", {"temperature": 21, "unit": "C"}, id="1-2") == b"1-2" and r.xlen("x") == 2
+    assert r.xrange("x") == [(b"1-1", {b"temperature": b"20", b"unit": b"C"}), (b"1-2", {b"temperature": b"21", b"unit": b"C"})]
+    raises(redis.ResponseError, "equal or smaller", r.xadd, "x", {"a": 1}, id="1-2")
+    pipe = r.pipeline(transaction=False)
+    for i in range(10_000):
+        pipe.xadd("log", {"host": f"web-{i % 7}", "number": i}, id=f"{i + 1}-0")
+    assert len(pipe.execute()) == 10_000 and r.xlen("log") == 10_000
+    assert [int(fields[b"number"]) for _, fields in r.xrange("log", "5001", "+", count=3)] == [5_000, 5_001, 5_002]
+    assert r.xrevrange("log", count=1)[0][0] == b"10000-0" and r.xtrim("log", maxlen=100, approximate=False) == 9_900
+    assert r.xgroup_create("log", "workers", id="0") and r.xinfo_groups("log")[0]["name"] == b"workers"
+    taken = r.xreadgroup("workers", "anna", {"log": ">"}, count=10)
+    entries = taken[0][1] if isinstance(taken, list) else taken[b"log"][0]
+    assert len(entries) == 10 and r.xpending("log", "workers")["pending"] == 10
+    assert r.xack("log", "workers", *[entry for entry, _ in entries[:4]]) == 4
+    assert len(r.xclaim("log", "workers", "otto", 0, [entry for entry, _ in entries[4:6]])) == 2
+    assert len(r.xautoclaim("log", "workers", "otto", 0)[1]) == 6
+    assert r.xdel("log", entries[0][0]) == 1 and r.xlen("log") == 99 and r.xinfo_stream("log")["length"] == 99
+
+
+@test
+def sketches_and_places(r):
+    assert r.pfadd("visitors", *range(1_000)) == 1 and r.pfadd("visitors", 7) == 0
+    assert abs(r.pfcount("visitors") - 1_000) < 30 and r.type("visitors") == b"string"
+    assert r.pfadd("others", *range(500, 1_500)) and r.pfmerge("all", "visitors", "others")
+    assert r.pfcount("all") == r.pfcount("visitors", "others") and abs(r.pfcount("all") - 1_500) < 45
+    assert r.set("moved", r.get("all")) and r.pfcount("moved") == r.pfcount("all")
+    assert r.geoadd("sicily", (13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania")) == 2
+    assert r.geodist("sicily", "Palermo", "Catania", unit="km") == 166.2742
+    assert r.geohash("sicily", "Palermo", "none") in ([b"sqc8b49rny0", None], ["sqc8b49rny0", None])
+    lon, lat = r.geopos("sicily", "Palermo")[0]
+    assert abs(lon - 13.361389) < 1e-5 and abs(lat - 38.115556) < 1e-5
+    assert r.geosearch("sicily", longitude=15, latitude=37, radius=200, unit="km", sort="ASC") == [b"Catania", b"Palermo"]
+    found = r.geosearch("sicily", member="Palermo", width=400, height=400, unit="km", withdist=True, withcoord=True)
+    assert [one[0] for one in found] in ([b"Palermo", b"Catania"], [b"Catania", b"Palermo"])
+    assert r.geosearchstore("near", "sicily", longitude=15, latitude=37, radius=100, unit="km", storedist=True) == 1
+    assert abs(r.zscore("near", "Catania") - 56.4413) < 1e-3
+
+
+@test
 def both_protocols(r):
     for protocol in (2, 3):
         client = connect(protocol=protocol, decode_responses=True)

@@ -178,7 +178,7 @@ fn set_info(call: &mut ServerCall<'_>) -> Done {
         check_word(value, &written)?;
         face.lib_ver = value.to_vec();
     } else {
-        return Err(Error::custom(format!("ERR Unrecognized option '{written}'")));
+        return Err(Error::quoting(&[b"ERR Unrecognized option '", option, b"'"]));
     }
     call.reply.ok();
     Ok(())
