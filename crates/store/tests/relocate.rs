@@ -27,6 +27,7 @@ enum Value {
     List(VecDeque<Vec<u8>>),
     Set(BTreeSet<Vec<u8>>),
     Hash(BTreeMap<Vec<u8>, (Vec<u8>, Deadline)>),
+    ZSet(BTreeMap<Vec<u8>, u64>),
 }
 
 type Model = BTreeMap<String, (Value, Deadline)>;
@@ -55,7 +56,7 @@ fn some_bytes(random: &mut Random, max: u64) -> Vec<u8> {
 fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random) {
     let key = format!("{thread}:{}", random.below(4000));
     let deadline = if random.below(4) == 0 { Deadline::At(Millis(NOW.0 + 1000)) } else { Deadline::Never };
-    with(keyspace, NOW, &key, |view, token| match random.below(12) {
+    with(keyspace, NOW, &key, |view, token| match random.below(14) {
         9..11 => {
             if view.kind(token) != Some(Kind::Hash) {
                 view.remove(token);
@@ -100,6 +101,7 @@ fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random
                 assert_eq!(set.insert(&member), twin.insert(member));
             }
         }
+        11..13 => edit_zset(view, token, model, &key, random),
         _ => {
             if view.kind(token) != Some(Kind::List) {
                 view.remove(token);
@@ -115,6 +117,23 @@ fn edit(keyspace: &Keyspace, model: &mut Model, thread: u64, random: &mut Random
             }
         }
     });
+}
+
+/// Few scores in some sets, so that runs of them are long.
+fn edit_zset(view: &mut View<'_>, token: &Key<'_>, model: &mut Model, key: &str, random: &mut Random) {
+    if view.kind(token) != Some(Kind::ZSet) {
+        view.remove(token);
+        model.remove(key);
+    }
+    let entry = model.entry(key.to_owned()).or_insert((Value::ZSet(BTreeMap::new()), Deadline::Never));
+    let Value::ZSet(twin) = &mut entry.0 else { panic!("the other kinds were removed") };
+    let mut set = view.zset_or_new(token).expect("a sorted set");
+    let scores = [1, 100_000][key.len() % 2];
+    for _ in 0..1 + random.below(300) {
+        let (member, score) = (format!("user:{}", random.below(1000)).into_bytes(), random.below(scores));
+        let old = set.update(&member, |_| Some(score as f64));
+        assert_eq!(old, twin.insert(member, score).map(|score| score as f64));
+    }
 }
 
 fn check(keyspace: &Keyspace, now: Millis, model: &Model) {
@@ -136,6 +155,18 @@ fn check(keyspace: &Keyspace, now: Millis, model: &Model) {
                     ControlFlow::Continue(())
                 });
                 assert_eq!(&found, twin, "{key}");
+            }
+            Value::ZSet(twin) => {
+                let set = view.zset(token).expect("a sorted set").expect("it is there");
+                assert_eq!(set.len(), twin.len() as u64, "{key}");
+                for (member, score) in twin {
+                    assert_eq!(set.score(member), Some(*score as f64), "{key}");
+                }
+                let mut seen = BTreeSet::new();
+                set.scan(0, u64::MAX, &mut |entry| {
+                    seen.insert(entry.member.to_vec());
+                });
+                assert!(seen.iter().all(|member| twin.contains_key(member)), "{key}");
             }
             Value::Set(twin) => {
                 let mut found = BTreeSet::new();
