@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{
-    Deadline, End, Expiry, Form, Key, Keyspace, KeyspaceOptions, Kind, Lifetime, MoverStats, Settings,
-    StepLimits, View,
+    Acknowledgment, Deadline, Direction, End, Expiry, Form, Id, Key, Keyspace, KeyspaceOptions, Kind,
+    Lifetime, Member, MoverStats, Pairs, Settings, StepLimits, View,
 };
 
 #[global_allocator]
@@ -255,6 +255,79 @@ fn threads_edit_and_keys_expire_while_everything_moves() {
     models.iter().for_each(|model| check(&keyspace, later, model));
     let live = models.iter().flat_map(|model| model.values()).filter(|v| is_live(&v.0, v.1, later)).count();
     assert_eq!(keyspace.len(0), live as u64, "what is due has gone");
+}
+
+/// An entry's one field.
+struct Numbered(i64);
+
+impl Pairs for Numbered {
+    fn count(&self) -> usize {
+        1
+    }
+    fn name(&self, _index: usize) -> &[u8] {
+        b"number"
+    }
+    fn value(&self, _index: usize) -> base::Item<'_> {
+        base::Item::Int(self.0)
+    }
+    fn text_bytes(&self) -> usize {
+        12
+    }
+}
+
+/// What a stream holds, and how much of it is pending.
+fn numbers(keyspace: &Keyspace, key: &str) -> (Vec<(u64, i64)>, u64) {
+    with(keyspace, NOW, key, |view, key| {
+        let stream = view.stream(key).expect("a stream").expect("it is there");
+        let mut found = Vec::new();
+        stream.visit(Id::MIN, Direction::Up, &mut |row| {
+            row.for_each(&mut |_, value| {
+                let base::Item::Int(n) = value else { panic!("a number was put in") };
+                found.push((row.id.ms, n));
+            });
+            ControlFlow::Continue(())
+        });
+        (found, stream.group(b"g").map_or(0, |group| group.pending_len()))
+    })
+}
+
+#[test]
+fn streams_and_what_is_pending_in_them_survive_moves() {
+    let _alone = alone();
+    let keyspace = Keyspace::new(KeyspaceOptions { shard_bits: 2, databases: 16, seed: Seed::new(1, 2) });
+    let limits = Settings::default().stream;
+    let random_number = |ms: u64| (ms.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as i64;
+    let keys: Vec<String> = (0..200).map(|n| format!("stream:{n}")).collect();
+    let member = |consumer| Member { group: b"g", consumer, now: NOW };
+    // By turns, so that their leaves lie between each other's.
+    for part in 0..20 {
+        for key in &keys {
+            with(&keyspace, NOW, key, |view, key| {
+                let mut stream = view.stream_or_new(key).expect("a stream");
+                let ids = part * 100 + 1..part * 100 + 101;
+                ids.for_each(|ms| stream.add(Id { ms, seq: 0 }, &Numbered(random_number(ms)), &limits));
+            });
+        }
+    }
+    for key in &keys {
+        with(&keyspace, NOW, key, |view, key| {
+            let mut stream = view.stream_or_new(key).expect("a stream");
+            stream.create_group(b"g", Id::MIN, Some(0));
+            let group = stream.group_mut(b"g").expect("just created");
+            let consumer = group.create_consumer(b"c", NOW).expect("the first");
+            stream.deliver(member(consumer), Some(500), Acknowledgment::Awaited, &mut |_| {});
+        });
+    }
+    // Sparse memory, so that there is something to move.
+    for key in keys.iter().enumerate().filter(|(n, _)| n % 4 > 0).map(|(_, key)| key) {
+        with(&keyspace, NOW, key, |view, key| assert!(view.remove(key)));
+    }
+    let stats = round(&keyspace, &mut Stubborn::default());
+    assert!(stats.moves.moved > 50, "{stats:?}");
+    for key in keys.iter().step_by(4) {
+        let (found, pending) = numbers(&keyspace, key);
+        assert!(found.into_iter().eq((1..2001).map(|ms| (ms, random_number(ms)))) && pending == 500);
+    }
 }
 
 #[test]
