@@ -288,18 +288,50 @@ pub(crate) fn write_code(bytes: &mut [u8], at: usize, width: usize, code: u64) {
     bytes[at..at + width].copy_from_slice(&code.to_le_bytes()[..width]);
 }
 
-/// How many of the `count` codes at `bytes[at..]` are below `limit`; they rise. Without branches: each step of a search that
-/// waits for a guess costs more than the loads.
+/// How many of the `count` codes at `bytes[at..]` are below `limit`; they rise.
 #[inline]
 pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, limit: u64) -> usize {
-    let (mut first, mut size) = (0, count);
+    if count == 0 {
+        return 0;
+    }
+    let codes = &bytes[at..at + count * width];
+    match width {
+        1 => below::<1>(codes, limit),
+        2 => below::<2>(codes, limit),
+        3 => below::<3>(codes, limit),
+        4 => below::<4>(codes, limit),
+        5 => below::<5>(codes, limit),
+        6 => below::<6>(codes, limit),
+        7 => below::<7>(codes, limit),
+        8 => below::<8>(codes, limit),
+        // They take no bytes, and are all 0.
+        _ => {
+            if limit > 0 {
+                count
+            } else {
+                0
+            }
+        }
+    }
+}
+
+/// The search in codes of one width, known while compiling: a step is a load and a comparison. Without branches: a step that waits for a
+/// guess costs more than the loads.
+#[inline]
+fn below<const WIDTH: usize>(codes: &[u8], limit: u64) -> usize {
+    let codes = codes.as_chunks::<WIDTH>().0;
+    let is_below = |index: usize| {
+        let mut word = [0; 8];
+        word[..WIDTH].copy_from_slice(&codes[index]);
+        u64::from_le_bytes(word) < limit
+    };
+    let (mut first, mut size) = (0, codes.len());
     while size > 1 {
         let half = size / 2;
-        let is_below = read_code(bytes, at + (first + half - 1) * width, width) < limit;
-        first += if is_below { half } else { 0 };
+        first += if is_below(first + half - 1) { half } else { 0 };
         size -= half;
     }
-    first + usize::from(size == 1 && read_code(bytes, at + first * width, width) < limit)
+    first + usize::from(size == 1 && is_below(first))
 }
 
 #[cfg(test)]

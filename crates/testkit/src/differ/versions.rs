@@ -124,6 +124,51 @@ const CHANGES: &[Change] = &[
         }),
     },
     Change {
+        since: (8, 0),
+        what: "HSCAN takes NOVALUES",
+        kind: Replies(|exchange| {
+            let has_novalues = exchange.request.iter().any(|word| word.eq_ignore_ascii_case(b"novalues"));
+            exchange.name == "hscan" && has_novalues && is_error(exchange.theirs)
+        }),
+    },
+    Change {
+        since: (8, 0),
+        what: "places are shown with the fewest digits that read back the same",
+        kind: Replies(|exchange| {
+            exchange.name.starts_with("geo") && are_same_numbers(exchange.theirs, exchange.ours)
+        }),
+    },
+    Change {
+        since: (7, 2),
+        what: "XCLAIM and XAUTOCLAIM make the consumer also where there is nothing to claim",
+        kind: Requests(|request| {
+            [&b"xclaim"[..], b"xautoclaim"].iter().any(|name| is_command(request, name))
+        }),
+    },
+    Change {
+        since: (7, 2),
+        what: "WAIT refuses a timeout that no clock reaches",
+        kind: Replies(|exchange| exchange.name == "wait" && is_error(exchange.ours)),
+    },
+    Change {
+        since: (7, 2),
+        what: "SINTERSTORE only overwrites its destination",
+        kind: Replies(|exchange| {
+            exchange.name == "command|getkeysandflags"
+                && !is_error(exchange.theirs)
+                && !is_error(exchange.ours)
+        }),
+    },
+    Change {
+        since: (8, 0),
+        what: "XREAD and XREADGROUP name themselves in their errors, and XREAD takes + for the last entry",
+        kind: Replies(|exchange| {
+            matches!(&*exchange.name, "xread" | "xreadgroup")
+                && is_error(exchange.theirs)
+                && (is_error(exchange.ours) || exchange.request.iter().any(|word| word == b"+"))
+        }),
+    },
+    Change {
         since: (7, 2),
         what: "COMMAND GETKEYS looks for the command before it counts its arguments",
         kind: Replies(|exchange| {
