@@ -446,7 +446,8 @@ impl<'v> HashMut<'v> {
             None => pairs::push(draft, name, value, mark.bytes()),
         }
         let is_over = draft.len() > IMAGE_BYTES_MAX;
-        if spot.is_none() {
+        // A field that was there before changes the name too, where the limit has been lowered below what is there.
+        if spot.is_none() || self.limits.entries < IMAGE_LEN_MAX {
             let len = pairs::len(draft);
             if len > self.limits.entries {
                 self.name = HashName::Hashtable;
