@@ -22,7 +22,8 @@
 //! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
 //! `--quick` shortens them: to see that they work, not for figures.
 //!
-//! `--seconds S` and `--rounds N` say how long a run of `load` takes and how many there are; `--rounds` counts for `anysize` too.
+//! `--seconds S` and `--rounds N` say how long a run of `load` takes and how many there are; `--rounds` counts for `anysize` too,
+//! `--seconds` for `hiccups`.
 //!
 //! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced) in place of the installed ones, `--keys N`
 //! scales a case, `--sardine PATH` takes a binary that is there already instead of a release build.
@@ -75,6 +76,8 @@ printed:
   shrink [percent ...]      RSS after most of --gb N of keys were deleted
   eviction [policy ...]     hit ratios at the same number of keys
   stalls                    command times while many keys are loaded and flushed
+  hiccups                   how long the machine takes a processor from an idle loop
+  instructions [test ...]   user instructions a request, by callgrind
 options:
   --peer NAME=COMMAND       compare with this server ({port} is replaced) instead of the installed ones; repeatable
   --sardine PATH            a program that is there already, instead of a release build
@@ -82,7 +85,7 @@ options:
   --threads N               worker threads of Sardine and I/O threads of the peers (1)
   --keys N                  keys or elements, where a benchmark can be scaled; for anysize the largest collection
   --rounds N                how many times load and anysize measure
-  --seconds S               how long one run of load takes
+  --seconds S               how long one run of load takes, or hiccups watches
   --out FOLDER              where figures and page are written
   --quick                   only to see that it works";
 

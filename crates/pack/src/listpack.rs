@@ -41,3 +41,34 @@ fn string_bytes(len: u64) -> u64 {
     };
     body + back
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_as_long_as_a_listpack_makes_them() {
+        let ints = [
+            (0, 2),
+            (127, 2),
+            (128, 3),
+            (-1, 3),
+            (-4096, 3),
+            (4095, 3),
+            (4096, 4),
+            (-4097, 4),
+            (32_768, 5),
+            (1 << 23, 6),
+            (1 << 31, 10),
+            (i64::MIN, 10),
+        ];
+        for (n, bytes) in ints {
+            assert_eq!(entry_bytes(Item::Int(n)), bytes, "{n}");
+        }
+        for (len, bytes) in
+            [(0, 2), (63, 65), (64, 67), (100, 103), (125, 128), (126, 130), (4095, 4099), (4096, 4103)]
+        {
+            assert_eq!(string_bytes(len), bytes, "{len}");
+        }
+    }
+}

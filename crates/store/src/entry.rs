@@ -30,6 +30,7 @@ use crate::zset::SortedSet;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
 use pack::map::Shared;
+use pack::short_int::{int_len, read_int};
 
 /// A string of more bytes lies outside its entry. An entry of this size is still moved by one short `memcpy` when its
 /// neighbours change; beyond it the pointer and the allocator's rounding are small against the value.
@@ -261,8 +262,7 @@ impl<'v> Encoded<'v> {
     }
 
     pub(crate) fn int(n: i64, shape: Shape) -> Encoded<'static> {
-        let bits = 65 - (n ^ (n >> 63)).leading_zeros();
-        Encoded::Int { shape, bytes: n.to_le_bytes(), len: bits.div_ceil(8) as usize }
+        Encoded::Int { shape, bytes: n.to_le_bytes(), len: int_len(n) }
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -290,13 +290,6 @@ impl<'v> Encoded<'v> {
     }
 }
 
-/// The integer that 1 to 8 bytes hold.
-pub(crate) fn int_value(bytes: &[u8]) -> i64 {
-    let unused_bits = 64 - 8 * bytes.len() as u32;
-    let raw = bytes.iter().rev().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
-    (raw << unused_bits) as i64 >> unused_bits
-}
-
 /// The string that an entry holds.
 pub(crate) fn string_value<'e>(
     meta: Meta,
@@ -304,7 +297,7 @@ pub(crate) fn string_value<'e>(
     outside: Option<&'e Large>,
 ) -> Result<Item<'e>, WrongType> {
     match (meta.shape(), outside) {
-        (Shape::Int | Shape::IntText | Shape::IntRaw, _) => Ok(Item::Int(int_value(meta.value(payload)))),
+        (Shape::Int | Shape::IntText | Shape::IntRaw, _) => Ok(Item::Int(read_int(meta.value(payload)))),
         (Shape::Bytes | Shape::BytesRaw, _) => Ok(Item::Bytes(meta.value(payload))),
         (Shape::Long, Some(Large::Str(bytes))) => Ok(Item::Bytes(bytes)),
         _ => Err(WrongType),
@@ -392,7 +385,7 @@ mod tests {
         for (n, len) in cases {
             let encoded = Encoded::int(n, Shape::Int);
             assert_eq!(encoded.inline().len(), len, "{n}");
-            assert_eq!(int_value(encoded.inline()), n);
+            assert_eq!(read_int(encoded.inline()), n);
         }
     }
 

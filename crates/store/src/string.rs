@@ -2,12 +2,13 @@
 //!
 //! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
 //! of the same size is there already, one copy in place.
-use crate::entry::{Encoded, INLINE_BYTES_MAX, Large, Meta, Shape, Stamp, int_value, string_value};
+use crate::entry::{Encoded, INLINE_BYTES_MAX, Large, Meta, Shape, Stamp, string_value};
 use crate::view::{Before, Desk};
 use crate::{Deadline, Key, Kind, View, WrongType};
 use base::text::I64Text;
 use base::{Item, Millis};
 use pack::map::{Entry, Occupied, Shared, Vacant};
+use pack::short_int::read_int;
 
 /// What a write does to the key's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +272,7 @@ fn lengthen(text: &mut Vec<u8>, len: usize) {
 fn int_of(entry: &Occupied<'_, Large>) -> Result<i64, AddError> {
     let meta = Meta(entry.meta());
     match meta.shape() {
-        Shape::Int | Shape::IntText | Shape::IntRaw => Ok(int_value(meta.value(entry.inline()))),
+        Shape::Int | Shape::IntText | Shape::IntRaw => Ok(read_int(meta.value(entry.inline()))),
         shape if shape.kind() == Kind::String => Err(AddError::NotAnInteger),
         _ => Err(AddError::WrongType),
     }

@@ -1,19 +1,19 @@
 //! How long the machine itself takes a processor away: a loop that only reads the clock, and the gaps that it sees. What a server on
 //! the same processor shows beyond this is its own doing; what it shows up to this is the machine's.
 //!
-//! `hiccups` prints the gaps of some seconds (`--keys N` of them). Others run it as a process of its own, pinned to the processor
+//! `hiccups` prints the gaps of some seconds (`--seconds S`). Others run it as a process of its own, pinned to the processor
 //! that they ask about.
 
 use super::Options;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const SECONDS: u64 = 20;
+const SECONDS: f64 = 20.0;
 /// Shorter gaps are what an interrupt takes.
 const NOTED_US_MIN: u128 = 128;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    println!("{}", summary(&watch(Duration::from_secs(options.keys.unwrap_or(SECONDS)))));
+    println!("{}", summary(&watch(Duration::from_secs_f64(options.seconds.unwrap_or(SECONDS)))));
     Ok(())
 }
 
@@ -24,7 +24,7 @@ pub(super) fn of_processor(core: &str, seconds: u64) -> Result<String, String> {
     let output = Command::new("taskset")
         .args(["-c", core])
         .arg(program)
-        .args(["bench", "hiccups", "--keys", &seconds.to_string()])
+        .args(["bench", "hiccups", "--seconds", &seconds.to_string()])
         .output()
         .map_err(failed)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())

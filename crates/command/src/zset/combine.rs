@@ -11,6 +11,12 @@ use base::hash::Map;
 use std::ops::ControlFlow;
 use store::{ZEntry, ZMember, ZSetCopy};
 
+const WEIGHTS: Arg = Arg::int("weight").after("WEIGHTS").optional().many();
+const AGGREGATE: Arg =
+    Arg::one_of("aggregate", &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")])
+        .after("AGGREGATE")
+        .optional();
+
 pub(super) const ZUNION: Command = Command {
     name: "ZUNION",
     arity: Arity::AtLeast(3),
@@ -25,13 +31,8 @@ pub(super) const ZUNION: Command = Command {
         args: &[
             Arg::int("numkeys"),
             Arg::key("key", 0).many(),
-            Arg::int("weight").after("WEIGHTS").optional().many(),
-            Arg::one_of(
-                "aggregate",
-                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
-            )
-            .after("AGGREGATE")
-            .optional(),
+            WEIGHTS,
+            AGGREGATE,
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
         ..Doc::NEW
@@ -55,13 +56,8 @@ pub(super) const ZUNIONSTORE: Command = Command {
             Arg::key("destination", 0),
             Arg::int("numkeys"),
             Arg::key("key", 1).many(),
-            Arg::int("weight").after("WEIGHTS").optional().many(),
-            Arg::one_of(
-                "aggregate",
-                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
-            )
-            .after("AGGREGATE")
-            .optional(),
+            WEIGHTS,
+            AGGREGATE,
         ],
         ..Doc::NEW
     },
@@ -83,13 +79,8 @@ pub(super) const ZINTER: Command = Command {
         args: &[
             Arg::int("numkeys"),
             Arg::key("key", 0).many(),
-            Arg::int("weight").after("WEIGHTS").optional().many(),
-            Arg::one_of(
-                "aggregate",
-                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
-            )
-            .after("AGGREGATE")
-            .optional(),
+            WEIGHTS,
+            AGGREGATE,
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
         ..Doc::NEW
@@ -113,13 +104,8 @@ pub(super) const ZINTERSTORE: Command = Command {
             Arg::key("destination", 0),
             Arg::int("numkeys"),
             Arg::key("key", 1).many(),
-            Arg::int("weight").after("WEIGHTS").optional().many(),
-            Arg::one_of(
-                "aggregate",
-                &[Arg::word("sum", "SUM"), Arg::word("min", "MIN"), Arg::word("max", "MAX")],
-            )
-            .after("AGGREGATE")
-            .optional(),
+            WEIGHTS,
+            AGGREGATE,
         ],
         ..Doc::NEW
     },
