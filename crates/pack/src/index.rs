@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::order::{ByHash, OrderRange};
 use crate::placed::{self, Entry, Grain, Placed};
 use crate::stats::Stats;
-use crate::tree::{Node, Tree};
+use crate::tree::{Node, Path, Tree};
 
 /// An index of more members keeps their places whole.
 pub(crate) const COARSE_MAX: u64 = 8192;
@@ -21,6 +21,15 @@ const BUILT_COUNT: usize = placed::COUNT_MAX * 3 / 4;
 pub(crate) struct Index {
     tree: Tree<ByHash, Block>,
     grain: Grain,
+}
+
+/// Where an entry is, until the next edit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    path: Path,
+    /// What the leaf covers.
+    range: OrderRange,
+    at: usize,
 }
 
 impl Index {
@@ -57,9 +66,10 @@ impl Index {
 
     /// Hands the scores of the members at this place to `is_it`, until it says so.
     #[inline]
-    pub(crate) fn find<R>(&self, place: u32, mut is_it: impl FnMut(f64) -> Option<R>) -> Option<R> {
-        let leaf = Placed::open(self.tree.leaf_at(place)?);
-        leaf.at(place).find_map(|index| is_it(leaf.score(index)))
+    pub(crate) fn find<R>(&self, place: u32, mut is_it: impl FnMut(f64) -> Option<R>) -> Option<(Spot, R)> {
+        let (path, range) = self.tree.seek(place)?;
+        let leaf = Placed::open(self.tree.leaf(&path));
+        leaf.at(place).find_map(|at| Some((Spot { path, range, at }, is_it(leaf.score(at))?)))
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) {
@@ -80,21 +90,27 @@ impl Index {
         Entry { place: entry.place >> shift << shift, ..entry }
     }
 
+    /// Takes out an entry of this place and this score, which is there.
     pub(crate) fn remove(&mut self, entry: Entry) {
-        let (path, range) = self.tree.seek(entry.place).expect("a member that is there has a leaf");
-        let leaf = self.tree.leaf_mut(&path);
-        placed::remove(leaf, entry);
+        let is_it = |score: f64| (score.to_bits() == entry.score.to_bits()).then_some(());
+        let (spot, ()) = self.find(entry.place, is_it).expect("every member has its place in the index");
+        self.remove_at(&spot);
+    }
+
+    pub(crate) fn remove_at(&mut self, spot: &Spot) {
+        let leaf = self.tree.leaf_mut(&spot.path);
+        placed::remove(leaf, spot.at);
         let count = Placed::open(leaf).count();
         if count == 0 {
-            self.tree.remove(&path);
+            self.tree.remove(&spot.path);
         } else if count < placed::COUNT_MAX / 4 {
-            self.join(range);
+            self.join(spot.range);
         }
     }
 
-    pub(crate) fn replace(&mut self, entry: Entry, score: f64) {
-        let (path, range) = self.tree.seek(entry.place).expect("a member that is there has a leaf");
-        placed::replace(self.tree.leaf_mut(&path), range, entry, score);
+    /// Gives an entry another score.
+    pub(crate) fn set_score(&mut self, spot: &Spot, score: f64) {
+        placed::set_score(self.tree.leaf_mut(&spot.path), spot.range, spot.at, score);
     }
 
     fn split(&mut self, place: u32) {

@@ -162,11 +162,6 @@ impl<'a> Placed<'a> {
     fn count_below(&self, code: u64) -> usize {
         count_below(self.bytes, self.shape.place_at(0), self.shape.width, self.count(), code)
     }
-
-    /// The entry at this place with this score, to the bit.
-    fn find(&self, entry: Entry) -> Option<usize> {
-        self.at(entry.place).find(|index| self.score(*index).to_bits() == entry.score.to_bits())
-    }
 }
 
 /// A leaf that covers `range`. The entries' places rise.
@@ -219,11 +214,9 @@ pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
     set_count(bytes, shape.count + 1);
 }
 
-/// Takes out one entry of this place and this score, which is there.
-pub(crate) fn remove(block: &mut Block, entry: Entry) {
-    let leaf = Placed::open(block);
-    let index = leaf.find(entry).expect("every member has its place in the index");
-    let shape = leaf.shape;
+pub(crate) fn remove(block: &mut Block, index: usize) {
+    let shape = Placed::open(block).shape;
+    assert!(index < shape.count, "remove {index} of {}", shape.count);
     let (w, sw, len) = (shape.width, shape.frame.width, block.len());
     let bytes = block.make_mut();
     bytes.copy_within(shape.place_at(index + 1)..shape.score_at(index), shape.place_at(index));
@@ -232,11 +225,11 @@ pub(crate) fn remove(block: &mut Block, entry: Entry) {
     block.truncate(len - w - sw);
 }
 
-/// Gives the entry of this place and score another score.
-pub(crate) fn replace(block: &mut Block, range: OrderRange, entry: Entry, score: f64) {
+/// Gives an entry another score.
+pub(crate) fn set_score(block: &mut Block, range: OrderRange, index: usize, score: f64) {
     let leaf = Placed::open(block);
-    let index = leaf.find(entry).expect("every member has its place in the index");
     let shape = leaf.shape;
+    assert!(index < shape.count, "score {index} of {}", shape.count);
     if let Some(code) = shape.frame.code(score) {
         return write_code(block.make_mut(), shape.score_at(index), shape.frame.width, code);
     }

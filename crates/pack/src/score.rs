@@ -200,10 +200,10 @@ impl Frame {
 
     /// Every score has a level on this scale.
     fn spanning(scale: Scale, scores: &[f64]) -> Frame {
-        let level = |score: &f64| scale.level(*score).expect("the scale was chosen for these scores");
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         for score in scores {
-            (low, high) = (low.min(level(score)), high.max(level(score)));
+            let level = scale.level(*score).expect("the scale was chosen for these scores");
+            (low, high) = (low.min(level), high.max(level));
         }
         if low > high {
             return Frame::EMPTY;

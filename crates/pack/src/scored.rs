@@ -30,6 +30,7 @@ use crate::member::{Bound, Edge, Entry, Member};
 use crate::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
 use crate::short_int::{int_len, read_int};
 use base::Item;
+use base::text::I64Text;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -297,6 +298,46 @@ impl<'a> Scored<'a> {
     fn rest(&self, index: usize) -> Item<'a> {
         self.member(index).rest()
     }
+
+    fn scores(&self, range: Range<usize>) -> Vec<f64> {
+        range.map(|index| self.score(index)).collect()
+    }
+
+    fn part(self, range: Range<usize>) -> Part<'a> {
+        Part { leaf: self, range }
+    }
+
+    /// The codes of lengths of some entries.
+    fn lens(&self, range: &Range<usize>) -> &'a [u8] {
+        &self.bytes[self.shape.len_at(range.start)..self.shape.len_at(range.end)]
+    }
+
+    /// The rests of some entries.
+    fn rests(&self, range: &Range<usize>) -> &'a [u8] {
+        let start = self.shape.rest_at(self.bytes, range.start);
+        &self.bytes[start..start + self.shape.lens.sum(self.lens(range))]
+    }
+
+    /// Where to cut the leaf, which has two entries and more, for two of about the same size.
+    pub(crate) fn middle(&self) -> usize {
+        let overhead = self.shape.frame.width + self.shape.lens.bytes();
+        let size = |index: usize| overhead + self.shape.lens.read(self.bytes, self.shape.len_at(index)).len;
+        let half = (0..self.count()).map(size).sum::<usize>() / 2;
+        let (mut sum, mut cut) = (0, 0);
+        while sum < half {
+            sum += size(cut);
+            cut += 1;
+        }
+        cut.clamp(1, self.count() - 1)
+    }
+
+    /// Whether all of these members have more in common than the leaf's prefix.
+    fn shares_more(&self, range: &Range<usize>) -> bool {
+        let first_byte = |entry: Entry<'_>| entry.member.rest().text(&mut I64Text::new()).first().copied();
+        let mut bytes = self.entries(range.start).take(range.len()).map(first_byte);
+        let first = bytes.next().flatten();
+        first.is_some() && bytes.all(|byte| byte == first)
+    }
 }
 
 /// Up to 8 bytes as one word, to be compared at once.
@@ -305,33 +346,50 @@ fn first_word(bytes: &[u8], at: usize, len: usize) -> u64 {
     read_code(bytes, at, len.min(8))
 }
 
+/// What a leaf cannot say of an entry as it is.
+enum Misfit {
+    Score,
+    Member,
+}
+
 /// Inserts before entry `index`, which must be its place in the order.
 pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) {
-    if !try_insert(buffer, index, score, member) {
-        let leaf = Scored::open(buffer.bytes());
-        let mut entries: Vec<Entry<'_>> = leaf.entries(0).collect();
-        entries.insert(index, Entry { score, member: Member::of(member) });
-        let fresh = build(&entries);
-        buffer.replace(&fresh);
+    let Err(misfit) = try_insert(buffer, index, score, member) else { return };
+    let leaf = Scored::open(buffer.bytes());
+    let fresh = match misfit {
+        Misfit::Score => {
+            let old = leaf.scores(0..leaf.count());
+            let frame = Frame::fit(&[&old[..], &[score]].concat());
+            assemble(&[leaf.part(0..leaf.count())], &old, frame)
+        }
+        Misfit::Member => {
+            let mut entries: Vec<Entry<'_>> = leaf.entries(0).collect();
+            entries.insert(index, Entry { score, member: Member::of(member) });
+            build(&entries)
+        }
+    };
+    buffer.replace(&fresh);
+    if matches!(misfit, Misfit::Score) {
+        insert(buffer, index, score, member);
     }
 }
 
 /// Inserts where the leaf can say the new entry as it is.
 #[inline]
-fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) -> bool {
+fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) -> Result<(), Misfit> {
     let bytes = buffer.bytes();
     let shape = Shape::read(bytes);
     assert!(index <= shape.count && shape.count < 255, "insert {index} of {}", shape.count);
     if shape.count == 0 {
-        return false;
+        return Err(Misfit::Member);
     }
-    let Some(rest) = member.strip_prefix(&bytes[shape.prefix()]) else { return false };
-    let Some(code) = shape.frame.code(score) else { return false };
+    let rest = member.strip_prefix(&bytes[shape.prefix()]).ok_or(Misfit::Member)?;
     let piece = Piece::new(Item::classify(rest));
     let n = piece.extent.len;
     if Width::for_extent(piece.extent) > shape.lens || wants_prefix(bytes, &shape, member) {
-        return false;
+        return Err(Misfit::Member);
     }
+    let code = shape.frame.code(score).ok_or(Misfit::Score)?;
     let (w, lw, old_len) = (shape.frame.width, shape.lens.bytes(), bytes.len());
     let (score_at, len_at, rest_at) =
         (shape.score_at(index), shape.len_at(index), shape.rest_at(bytes, index));
@@ -344,7 +402,7 @@ fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]
     shape.lens.write(bytes, len_at + w, piece.extent);
     bytes[rest_at + w + lw..rest_at + w + lw + n].copy_from_slice(piece.bytes());
     bytes[0] += 1;
-    true
+    Ok(())
 }
 
 /// A leaf without a prefix looks for one whenever it has doubled, if the new member could share one with the first.
@@ -364,7 +422,8 @@ pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
     if a == b {
         return;
     }
-    let (rest_a, rest_b) = (shape.rest_at(bytes, a), shape.rest_at(bytes, b));
+    let rest_a = shape.rest_at(bytes, a);
+    let rest_b = rest_a + shape.lens.sum(&bytes[shape.len_at(a)..shape.len_at(b)]);
     let scores = (b - a) * shape.frame.width;
     let heads = scores + (b - a) * shape.lens.bytes();
     let bytes = buffer.bytes_mut();
@@ -381,10 +440,68 @@ pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
     if let Some(code) = shape.frame.code(score) {
         return write_code(buffer.bytes_mut(), shape.score_at(index), shape.frame.width, code);
     }
-    let mut entries: Vec<Entry<'_>> = Scored::open(buffer.bytes()).entries(0).collect();
-    entries[index].score = score;
-    let fresh = build(&entries);
+    let leaf = Scored::open(buffer.bytes());
+    let mut scores = leaf.scores(0..leaf.count());
+    scores[index] = score;
+    let fresh = assemble(&[leaf.part(0..leaf.count())], &scores, Frame::fit(&scores));
     buffer.replace(&fresh);
+}
+
+/// Entries of a leaf, to become entries of another.
+struct Part<'a> {
+    leaf: Scored<'a>,
+    range: Range<usize>,
+}
+
+/// A leaf of the members of these parts, which are of leaves with the same prefix and the same width of lengths: lengths and rests
+/// are copied as they are.
+fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
+    let like = &parts[0].leaf;
+    let shape = Shape { count: scores.len(), frame, base_width: base_width(&frame), ..like.shape };
+    let rests = parts.iter().map(|part| part.leaf.rests(&part.range).len()).sum::<usize>();
+    let mut leaf = Vec::with_capacity(shape.members_at() + rests);
+    shape.write(&mut leaf);
+    leaf.extend_from_slice(like.prefix());
+    write_scores(&mut leaf, &frame, scores);
+    parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.lens(&part.range)));
+    parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.rests(&part.range)));
+    leaf
+}
+
+fn base_width(frame: &Frame) -> usize {
+    if frame.base() == 0 { 0 } else { int_len(frame.base()) }
+}
+
+/// Appends the codes of scores that the frame was fitted to.
+fn write_scores(leaf: &mut Vec<u8>, frame: &Frame, scores: &[f64]) {
+    let start = leaf.len();
+    leaf.resize(start + scores.len() * frame.width, 0);
+    for (index, score) in scores.iter().enumerate() {
+        let code = frame.code(*score).expect("the frame was fitted to these scores");
+        write_code(leaf, start + index * frame.width, frame.width, code);
+    }
+}
+
+/// Some entries of a leaf as a leaf of a tree.
+pub(crate) fn part_of(leaf: Scored<'_>, range: Range<usize>) -> Block {
+    if leaf.shape.lens != Width::One || leaf.shares_more(&range) {
+        let entries: Vec<Entry<'_>> = leaf.entries(range.start).take(range.len()).collect();
+        return block(&entries);
+    }
+    let scores = leaf.scores(range.clone());
+    Block::fitting(&assemble(&[leaf.part(range)], &scores, Frame::fit(&scores)))
+}
+
+/// The entries of both leaves, in this order, as a leaf of a tree.
+pub(crate) fn joined(left: Scored<'_>, right: Scored<'_>) -> Block {
+    if left.shape.lens != right.shape.lens || left.prefix() != right.prefix() {
+        let entries: Vec<Entry<'_>> = left.entries(0).chain(right.entries(0)).collect();
+        return block(&entries);
+    }
+    let ranges = (0..left.count(), 0..right.count());
+    let scores = [left.scores(ranges.0.clone()), right.scores(ranges.1.clone())].concat();
+    let parts = [left.part(ranges.0), right.part(ranges.1)];
+    Block::fitting(&assemble(&parts, &scores, Frame::fit(&scores)))
 }
 
 /// A leaf of these entries, without room.
@@ -404,16 +521,15 @@ pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
     for rest in &rests {
         lens = lens.max(Width::for_extent(piece(rest).extent));
     }
-    let base_width = if frame.base() == 0 { 0 } else { int_len(frame.base()) };
     assert!(entries.len() <= 255 && bytes_of(prefix.len() as u64) <= 1);
-    let shape = Shape { count: entries.len(), frame, lens, base_width, prefix_len: prefix.len() };
+    let shape =
+        Shape { count: entries.len(), frame, lens, base_width: base_width(&frame), prefix_len: prefix.len() };
     let mut leaf = Vec::with_capacity(shape.members_at() + texts.len());
     shape.write(&mut leaf);
     leaf.extend_from_slice(&prefix);
+    write_scores(&mut leaf, &frame, &scores);
     leaf.resize(shape.members_at(), 0);
-    for (index, (rest, score)) in rests.iter().zip(&scores).enumerate() {
-        let code = frame.code(*score).expect("the frame was fitted to these scores");
-        write_code(&mut leaf, shape.score_at(index), frame.width, code);
+    for (index, rest) in rests.iter().enumerate() {
         let piece = piece(rest);
         lens.write(&mut leaf, shape.len_at(index), piece.extent);
         leaf.extend_from_slice(piece.bytes());

@@ -18,7 +18,7 @@
 //! Cloning costs an increment for each of the trees. On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::arena::Moves;
 use crate::block::{self, Block};
-use crate::index::{COARSE_MAX, Index};
+use crate::index::{COARSE_MAX, Index, Spot};
 use crate::member::Edge;
 use crate::order::{ByScore, ScoreMark};
 use crate::placed::{self, Grain};
@@ -47,6 +47,8 @@ struct Found {
     path: Path,
     at: usize,
     score: f64,
+    /// In the index, where there is one.
+    spot: Option<Spot>,
 }
 
 /// How far the run of a score goes from one of its entries.
@@ -162,7 +164,7 @@ impl Sorted {
         match found {
             None => self.insert(seed, member, place, new),
             Some(found) if found.score.to_bits() == new.to_bits() => {}
-            Some(found) => self.rescore(seed, found, member, place, new),
+            Some(found) => self.rescore(seed, found, member, new),
         }
         old
     }
@@ -170,8 +172,8 @@ impl Sorted {
     /// Removes a member; the score that it had.
     pub fn remove(&mut self, seed: &Seed, member: &[u8]) -> Option<f64> {
         let found = self.find(seed, member)?;
-        if let Some(index) = &mut self.index {
-            index.remove(placed::Entry { place: seed.hash(member).order(), score: found.score });
+        if let (Some(index), Some(spot)) = (&mut self.index, &found.spot) {
+            index.remove_at(spot);
         }
         self.take(&found);
         self.leave_run(seed, member, found.score);
@@ -227,8 +229,7 @@ impl Sorted {
         if here == leaf.count() {
             self.tree.remove(&path);
         } else {
-            scored::remove(self.tree.leaf_mut(&path), at..at + here);
-            self.tree.add_count(&path, -(here as i64));
+            scored::remove(self.tree.leaf_with(&path, -(here as i64)), at..at + here);
         }
         here as u64
     }
@@ -370,13 +371,14 @@ impl Sorted {
         let Some(index) = &self.index else {
             let path = self.tree.first()?;
             let leaf = self.leaf(&path);
-            return leaf.find_member(member).map(|at| Found { path, at, score: leaf.score(at) });
+            return leaf.find_member(member).map(|at| Found { path, at, score: leaf.score(at), spot: None });
         };
-        index.find(place, |score| {
+        let (spot, found) = index.find(place, |score| {
             // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
             let path = self.seek(&Bound { score, edge: Edge::After(member) })?;
-            self.leaf(&path).find(score, member).map(|at| Found { path, at, score })
-        })
+            self.leaf(&path).find(score, member).map(|at| Found { path, at, score, spot: None })
+        })?;
+        Some(Found { spot: Some(spot), ..found })
     }
 
     /// The leaf in which a place lies.
@@ -414,18 +416,17 @@ impl Sorted {
             self.tree.plant(ScoreMark { count: 1, score }, leaf);
             return Reach::Within;
         };
-        let leaf = self.leaf(&path);
+        let block = self.tree.leaf(&path);
+        let leaf = Scored::open(block);
         let at = leaf.position(score, bound.edge);
-        let reach = self.reach(&path, at, score);
-        let is_full = leaf.count() >= COUNT_MAX || self.tree.leaf(&path).len() + member.len() > BYTES_MAX;
+        let reach = self.reach(&path, leaf, at, score);
+        let is_full = leaf.count() >= COUNT_MAX || block.len() + member.len() > BYTES_MAX;
         if is_full && self.begin_leaf(&path, at, member, score) {
             return reach;
         }
-        let leaf = self.tree.leaf_mut(&path);
+        let leaf = self.tree.leaf_with(&path, 1);
         scored::insert(leaf, at, score, member);
-        let is_over = is_over(leaf);
-        self.tree.add_count(&path, 1);
-        if is_over {
+        if is_over(leaf) {
             self.split(path);
         }
         reach
@@ -433,8 +434,7 @@ impl Sorted {
 
     /// Whether the run of a score that comes to a leaf at `at` may go on in the leaves beside it. Runs that do not are short.
     #[inline]
-    fn reach(&self, path: &Path, at: usize, score: f64) -> Reach {
-        let leaf = self.leaf(path);
+    fn reach(&self, path: &Path, leaf: Scored<'_>, at: usize, score: f64) -> Reach {
         let is_at_end = leaf.score(0) == score
             || leaf.score(leaf.count() - 1) == score
             || (at == 0 && self.tree.first() != Some(*path))
@@ -468,31 +468,24 @@ impl Sorted {
     fn split(&mut self, path: Path) {
         let mut path = path;
         let old = self.tree.leaf(&path).clone();
-        let entries: Vec<Entry<'_>> = Scored::open(&old).entries(0).collect();
-        let half = entries.iter().map(|entry| entry.member.len() + 1).sum::<usize>() / 2;
-        let (mut sum, mut cut) = (0, 0);
-        while sum < half {
-            sum += entries[cut].member.len() + 1;
-            cut += 1;
-        }
-        let (left, right) = entries.split_at(cut.clamp(1, entries.len() - 1));
-        let (left_block, right_block) = (scored::block(left), scored::block(right));
+        let leaf = Scored::open(&old);
+        let (cut, count) = (leaf.middle(), leaf.count());
         let score = self.tree.mark(&path).score;
-        *self.tree.leaf_mut(&path) = left_block;
-        self.tree.set_mark(&path, ScoreMark { count: left.len() as u64, score });
-        let mark = ScoreMark { count: right.len() as u64, score: right[0].score };
-        self.tree.insert_after(&mut path, mark, right_block);
+        *self.tree.leaf_mut(&path) = scored::part_of(leaf, 0..cut);
+        self.tree.set_mark(&path, ScoreMark { count: cut as u64, score });
+        let mark = ScoreMark { count: (count - cut) as u64, score: leaf.score(cut) };
+        self.tree.insert_after(&mut path, mark, scored::part_of(leaf, cut..count));
     }
 
-    fn rescore(&mut self, seed: &Seed, found: Found, member: &[u8], place: u32, score: f64) {
-        if let Some(index) = &mut self.index {
-            index.replace(placed::Entry { place, score: found.score }, score);
+    fn rescore(&mut self, seed: &Seed, found: Found, member: &[u8], score: f64) {
+        if let (Some(index), Some(spot)) = (&mut self.index, &found.spot) {
+            index.set_score(spot, score);
         }
         let reach = if self.stays_in_place(&found, member, score) {
             let leaf = self.tree.leaf_mut(&found.path);
             scored::set_score(leaf, found.at, score);
             let is_over = is_over(leaf);
-            let reach = self.reach(&found.path, found.at, score);
+            let reach = self.reach(&found.path, self.leaf(&found.path), found.at, score);
             if is_over {
                 self.split(found.path);
             }
@@ -527,16 +520,12 @@ impl Sorted {
 
     /// Takes an entry out of the tree.
     fn take(&mut self, found: &Found) {
-        let leaf = self.tree.leaf_mut(&found.path);
+        let leaf = self.tree.leaf_with(&found.path, -1);
         scored::remove(leaf, found.at..found.at + 1);
-        let leaf = Scored::open(leaf);
-        if leaf.count() == 0 {
+        let count = Scored::open(leaf).count();
+        if count == 0 {
             self.tree.remove(&found.path);
-            return;
-        }
-        let is_under = leaf.count() < COUNT_MAX / 4;
-        self.tree.add_count(&found.path, -1);
-        if is_under {
+        } else if count < COUNT_MAX / 4 {
             self.join_if_under(found.path);
         }
     }
@@ -563,12 +552,15 @@ impl Sorted {
     /// Joins two neighbours; false if they would make too large a leaf.
     fn join(&mut self, left: Path, right: Path) -> bool {
         let (a, b) = (self.tree.leaf(&left), self.tree.leaf(&right));
-        let count = Scored::open(a).count() + Scored::open(b).count();
-        if count > COUNT_MAX * 3 / 4 || a.len() + b.len() > BYTES_MAX * 3 / 4 {
+        if a.len() + b.len() > BYTES_MAX * 3 / 4 {
             return false;
         }
-        let entries: Vec<Entry<'_>> = Scored::open(a).entries(0).chain(Scored::open(b).entries(0)).collect();
-        let joined = scored::block(&entries);
+        let (a, b) = (Scored::open(a), Scored::open(b));
+        let count = a.count() + b.count();
+        if count > COUNT_MAX * 3 / 4 {
+            return false;
+        }
+        let joined = scored::joined(a, b);
         let score = self.tree.mark(&left).score;
         *self.tree.leaf_mut(&left) = joined;
         self.tree.set_mark(&left, ScoreMark { count: count as u64, score });

@@ -614,8 +614,8 @@ impl<L: Leaf> Tree<ByScore, L> {
         Some(path)
     }
 
-    /// The leaf got so many elements more, or lost some.
-    pub(crate) fn add_count(&mut self, path: &Path, more: i64) {
+    /// The leaf, to be edited, which gets so many elements more, or loses some.
+    pub(crate) fn leaf_with(&mut self, path: &Path, more: i64) -> &mut L {
         assert!(!self.is_empty(), "a path comes from a tree that has leaves");
         self.mark.count = self.mark.count.strict_add_signed(more);
         // SAFETY: with a height of 1 and more the root is there.
@@ -627,6 +627,8 @@ impl<L: Leaf> Tree<ByScore, L> {
             marks[slot].count = marks[slot].count.strict_add_signed(more);
             node = &mut children[slot];
         }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        unsafe { node.leaf_mut() }
     }
 
     /// How many elements stand before the leaf.

@@ -195,7 +195,8 @@ function page() {
     main.append(method);
     for (const section of unique(part.charts.map((chart) => chart.section))) {
       const charts = part.charts.filter((chart) => chart.section === section);
-      const isWide = charts.some((chart) => chart.drawing !== "curves" && chart.bars.length > 40);
+      const hasMany = (chart) => chart.bars.length > 40 || unique(chart.bars.map((bar) => bar.group)).length > 8;
+      const isWide = charts.some((chart) => chart.drawing !== "curves" && hasMany(chart));
       main.append(make("h3", {}, section), make("div", { class: isWide ? "charts wide" : "charts" }, ...charts.map(figure)));
     }
   }

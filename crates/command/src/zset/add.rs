@@ -1,7 +1,7 @@
 //! Adding members and changing scores: ZADD with its conditions, and ZINCRBY, which is one of its forms.
 //!
 //! On the path of every request: nothing is allocated. Scores are read twice, once to refuse a wrong one before anything is changed
-//! and once to add, which is cheaper than keeping them.
+//! and once to add, which is cheaper than keeping them; but the last one is kept, which mostly is the only one.
 use crate::argument::is_word;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::double::parse_f64;
@@ -156,9 +156,9 @@ fn options(call: &Call<'_, '_>) -> (Options, usize) {
 
 /// Adds the pairs from argument `first` on. A score that becomes no number ends the command; what came before it stays.
 fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
-    let mut longest = 0;
+    let (mut longest, mut last_given) = (0, 0.0);
     for at in (first..call.args.len()).step_by(2) {
-        score(call.args.at(at))?;
+        last_given = score(call.args.at(at))?;
         longest = longest.max(call.args.at(at + 1).len());
     }
     let (key, pairs) = (call.key(0), (call.args.len() - first) / 2);
@@ -173,7 +173,7 @@ fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
     set.announce(pairs as u64, longest);
     let (mut changes, mut last) = (Changes::default(), None);
     for at in (first..call.args.len()).step_by(2) {
-        let given = score(call.args.at(at))?;
+        let given = if at + 2 == call.args.len() { last_given } else { score(call.args.at(at))? };
         let mut decision = Decision::Nothing;
         let old = set.update(call.args.at(at + 1), |old| {
             decision = options.decide(old, given);
