@@ -59,6 +59,17 @@ impl Encoding {
             Encoding::Skiplist => Shape::ZSetSkiplist,
         }
     }
+
+    /// The name once this member has come to `len` others.
+    fn with(self, member: &[u8], len: u64, limits: &ZSetLimits) -> Encoding {
+        let is_long = member.len() as u64 > limits.listpack_value_bytes;
+        if is_long || len + 1 > limits.listpack_entries { Encoding::Skiplist } else { self }
+    }
+
+    /// A score as Redis would keep it: a listpack keeps a zero as the integer, which has no sign.
+    fn kept(self, score: f64) -> f64 {
+        if self == Encoding::Listpack { score + 0.0 } else { score }
+    }
 }
 
 /// A sorted set outside its entry.
@@ -406,11 +417,12 @@ impl<'v> ZSetMut<'v> {
         let found = image::find(self.draft(), member);
         let old = found.map(|(_, score)| score);
         let Some(score) = decide(old) else { return old };
-        // A listpack keeps a zero as the integer, which has no sign.
-        let score = if self.encoding == Encoding::Listpack { score + 0.0 } else { score };
         self.changed = true;
         match found {
-            Some((rank, _)) => image::set_score(self.draft(), rank, member, score),
+            Some((rank, _)) => {
+                let score = self.encoding.kept(score);
+                image::set_score(self.draft(), rank, member, score);
+            }
             None => self.insert_in_draft(member, score),
         }
         if self.draft().len() > IMAGE_BYTES_MAX {
@@ -421,9 +433,8 @@ impl<'v> ZSetMut<'v> {
 
     fn insert_in_draft(&mut self, member: &[u8], score: f64) {
         let (limits, len) = (*self.limits, image::len(self.draft()));
-        if len + 1 > limits.listpack_entries || member.len() as u64 > limits.listpack_value_bytes {
-            self.encoding = Encoding::Skiplist;
-        }
+        self.encoding = self.encoding.with(member, len, &limits);
+        let score = self.encoding.kept(score);
         if len < IMAGE_LEN_MAX && member.len() <= IMAGE_BYTES_MAX {
             return image::insert(self.draft(), member, score);
         }
@@ -530,19 +541,15 @@ impl SortedSet {
         member: &[u8],
         decide: impl FnOnce(Option<f64>) -> Option<f64>,
     ) -> Option<f64> {
-        let before = self.set.len();
-        let is_listpack = self.encoding == Encoding::Listpack;
-        // As in a draft: a zero has no sign.
+        let (len, mut encoding) = (self.set.len(), self.encoding);
         let old = self.set.update(seed, member, |old| {
-            decide(old).map(|score| if is_listpack { score + 0.0 } else { score })
-        });
-        let has_come = self.set.len() > before;
-        if has_come && self.encoding == Encoding::Listpack {
-            let is_long = member.len() as u64 > limits.listpack_value_bytes;
-            if is_long || self.set.len() > limits.listpack_entries {
-                self.encoding = Encoding::Skiplist;
+            let score = decide(old)?;
+            if old.is_none() {
+                encoding = encoding.with(member, len, limits);
             }
-        }
+            Some(encoding.kept(score))
+        });
+        self.encoding = encoding;
         old
     }
 }

@@ -282,7 +282,8 @@ fn put(call: &mut Call<'_, '_>, operation: Operation, name: &str) -> Done {
     let entries = combined(operation, &query);
     drop(query);
     let destination = call.key(0);
-    store(call.view, &destination, &entries, call.reply);
+    let longest = entries.iter().map(|(member, _)| member.len()).max().unwrap_or(0);
+    store(call.view, &destination, &entries, longest, call.reply);
     Ok(())
 }
 

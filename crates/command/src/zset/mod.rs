@@ -83,12 +83,14 @@ fn reply_entry(reply: &mut Reply, show: Show, entry: ZEntry<'_>) {
 type Entries = Vec<(Vec<u8>, f64)>;
 
 /// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there are none. Replies their number.
-fn store(view: &mut View<'_>, destination: &Key<'_>, entries: &Entries, reply: &mut Reply) {
+/// `longest` is the length of the longest member that Redis knows of before it puts the first.
+fn store(view: &mut View<'_>, destination: &Key<'_>, entries: &Entries, longest: usize, reply: &mut Reply) {
     let existed = view.remove(destination);
     if entries.is_empty() {
         view.dirty(u64::from(existed));
     } else {
         let mut set = view.zset_or_new(destination).expect("whatever was there was removed");
+        set.announce(entries.len() as u64, longest);
         for (member, score) in entries {
             set.update(member, |_| Some(*score));
         }

@@ -309,7 +309,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
         });
     }
     call.view.ignore_lookups();
-    store(call.view, &destination, &entries, call.reply);
+    store(call.view, &destination, &entries, 0, call.reply);
     Ok(())
 }
 
