@@ -38,7 +38,8 @@ fn name(word: u16) -> Vec<u8> {
 fn apply(edit: &[u8], map: &mut Map<u16, Fields>, twin: &mut Twin) {
     let word = u16::from_le_bytes([edit[2], edit[3]]);
     let text = name(word % 2000);
-    let inline = vec![edit[1]; if edit[1] & 15 == 0 { usize::from(word) % 600 } else { usize::from(edit[1] >> 3) }];
+    let inline =
+        vec![edit[1]; if edit[1] & 15 == 0 { usize::from(word) % 600 } else { usize::from(edit[1] >> 3) }];
     let meta = edit[1] & Fields::META;
     let outside = (edit[0] & 8 != 0).then_some(word);
     let field = Field::new(&text);
@@ -79,6 +80,9 @@ fn compare(map: &Map<u16, Fields>, twin: &Twin) {
     });
     assert!(all == *twin, "the map and its twin differ");
     for text in twin.keys() {
-        assert!(map.find(SEED.hash(text), Field::new(text).name()).is_some(), "what a walk finds a lookup finds");
+        assert!(
+            map.find(SEED.hash(text), Field::new(text).name()).is_some(),
+            "what a walk finds a lookup finds"
+        );
     }
 }

@@ -23,7 +23,11 @@ fuzz_target!(|data: &[u8]| {
     let pieces = parse(stream, usize::from(*piece) + 1, &LIMITS);
     assert_eq!(whole, pieces, "a cut changes the requests");
     let again = whole.0.iter().flat_map(|args| multibulk(args)).collect::<Vec<u8>>();
-    assert_eq!(parse(&again, usize::MAX, &Limits::default()), (whole.0, None), "a request does not survive being written again");
+    assert_eq!(
+        parse(&again, usize::MAX, &Limits::default()),
+        (whole.0, None),
+        "a request does not survive being written again"
+    );
 });
 
 fn parse(stream: &[u8], piece: usize, limits: &Limits) -> (Requests, Option<ProtocolError>) {

@@ -75,8 +75,11 @@ pub fn field_of(meta: u8, key: &[u8]) -> Item<'_> {
     if meta & CODE > LONG { Item::Int(read_int(key)) } else { Item::Bytes(key) }
 }
 
+/// A leaf with more entries than this is split.
+pub const LEAF_LEN_MAX: u64 = 192;
+
 impl Form for Fields {
-    const COUNT_MAX: usize = 192;
+    const COUNT_MAX: usize = LEAF_LEN_MAX as usize;
     const BYTES_MAX: usize = 4096;
     const META: u8 = !(OUTSIDE | CODE);
 

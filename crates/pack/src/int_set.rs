@@ -21,9 +21,6 @@ pub struct IntSet {
     len: u64,
 }
 
-/// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
-const DRAWS_MAX: usize = 1000;
-
 impl IntSet {
     /// An empty set allocates nothing.
     pub const fn new() -> IntSet {
@@ -108,18 +105,8 @@ impl IntSet {
 
     /// A member chosen uniformly.
     pub fn random(&self, random: &mut Random) -> Option<i64> {
-        // Each member of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
-        for _ in 0..DRAWS_MAX {
-            if self.is_empty() {
-                return None;
-            }
-            let Some(leaf) = self.tree.draw(random) else { continue };
-            let (leaf, index) = (leaf.read(), random.below(COUNT_MAX as u64) as usize);
-            if index < leaf.count() {
-                return Some(leaf.get(index));
-            }
-        }
-        self.cursor_from(random.next_u64() as i64).value().or_else(|| self.cursor().value())
+        let (leaf, index) = self.tree.draw_element(random, COUNT_MAX, IntLeaf::count)?;
+        Some(leaf.read().get(index))
     }
 
     pub fn first(&self) -> Option<i64> {

@@ -1,5 +1,5 @@
 //! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Its faces: [`map::Map`], ordered by
-//! hash, [`int_set::IntSet`], ordered by value, [`seq::Seq`], ordered by rank, [`sorted::Sorted`], by score and member, [`log::Log`] and [`records::Records`], ordered by id. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
+//! hash, [`int_set::IntSet`] and [`int_map::IntMap`], ordered by value, [`seq::Seq`], ordered by rank, [`sorted::Sorted`], by score and member, [`log::Log`] and [`records::Records`], ordered by id. Beside them what leaves are allocated from: [`arena`], and [`counted`], which adds it
 //! up. Knows no keys, expiry or commands.
 mod alloc;
 pub mod arena;
@@ -17,6 +17,7 @@ pub mod fields;
 mod form;
 pub mod image;
 mod index;
+pub mod int_map;
 pub mod int_set;
 mod ints;
 mod leaf;
@@ -29,6 +30,7 @@ mod member;
 mod model;
 mod node;
 mod order;
+mod paired;
 pub mod pairs;
 mod placed;
 pub mod records;
@@ -46,4 +48,5 @@ mod strings;
 mod tagged;
 mod tree;
 mod twins;
+mod two_columns;
 mod varint;

@@ -153,6 +153,11 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.len
     }
 
+    /// Whether there is no more than one leaf, which keeps entries in the order in which they came.
+    pub fn is_one_leaf(&self) -> bool {
+        self.tree.height() < 2
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -341,15 +346,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         if self.is_empty() {
             return None;
         }
-        // Each entry of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
-        for _ in 0..DRAWS_MAX {
-            let Some(leaf) = self.tree.draw(random) else { continue };
-            let index = random.below(leaf.count().max(F::COUNT_MAX) as u64) as usize;
-            if index < leaf.count() {
-                return Some(leaf.found(leaf.slot(index)));
-            }
-        }
-        self.first_from(random.next_u64() as u32)
+        let (leaf, index) = self.tree.draw_element(random, F::COUNT_MAX, |leaf| leaf.count())?;
+        Some(leaf.found(leaf.slot(index)))
     }
 
     pub fn stats(&self) -> Stats {
@@ -478,16 +476,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.leaf_mut(&left).join(leaf);
         true
     }
-
-    /// The first entry of the first leaf that has one, from a place on, and round.
-    fn first_from(&self, place: u32) -> Option<Found<'_, V>> {
-        let leaf = self.tree.leaf_at(place).filter(|leaf| leaf.count() > 0)?;
-        Some(leaf.found(leaf.slot(0)))
-    }
 }
-
-/// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
-const DRAWS_MAX: usize = 1000;
 
 impl<V: Clone, F: Form> Clone for Map<V, F> {
     fn clone(&self) -> Map<V, F> {

@@ -106,6 +106,11 @@ pub fn spots(image: &[u8]) -> impl Iterator<Item = Spot> + '_ {
     })
 }
 
+/// Whether some pair has a mark.
+pub fn has_mark(image: &[u8]) -> bool {
+    spots(image).any(|spot| spot.mark < spot.end)
+}
+
 /// All pairs, read.
 pub fn iter(image: &[u8]) -> impl Iterator<Item = Pair<'_>> + '_ {
     spots(image).map(|spot| read(image, spot))

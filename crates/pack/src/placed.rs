@@ -20,6 +20,7 @@ use crate::block::Block;
 use crate::order::OrderRange;
 use crate::score::{Frame, bytes_of, count_below, read_code, write_code};
 use crate::short_int::{int_len, read_int};
+use crate::two_columns;
 use std::ops::Range;
 
 /// A leaf with more entries than this is split.
@@ -203,26 +204,16 @@ pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
         return;
     };
     let index = leaf.count_below(place + 1);
-    let (w, sw, old_len) = (shape.width, shape.frame.width, block.len());
-    let (place_at, score_at) = (shape.place_at(index), shape.score_at(index));
-    block.gap(old_len, 0, w + sw);
-    let bytes = block.make_mut();
-    bytes.copy_within(score_at..old_len, score_at + w + sw);
-    bytes.copy_within(place_at..score_at, place_at + w);
-    write_code(bytes, place_at, w, place);
-    write_code(bytes, score_at + w, sw, score);
-    set_count(bytes, shape.count + 1);
+    let codes = [(shape.width, place), (shape.frame.width, score)];
+    two_columns::insert(block, shape.place_at(0), shape.count, index, codes);
+    set_count(block.make_mut(), shape.count + 1);
 }
 
 pub(crate) fn remove(block: &mut Block, index: usize) {
     let shape = Placed::open(block).shape;
-    assert!(index < shape.count, "remove {index} of {}", shape.count);
-    let (w, sw, len) = (shape.width, shape.frame.width, block.len());
-    let bytes = block.make_mut();
-    bytes.copy_within(shape.place_at(index + 1)..shape.score_at(index), shape.place_at(index));
-    bytes.copy_within(shape.score_at(index + 1)..len, shape.score_at(index) - w);
-    set_count(bytes, shape.count - 1);
-    block.truncate(len - w - sw);
+    let widths = [shape.width, shape.frame.width];
+    two_columns::remove(block, shape.place_at(0), shape.count, index, widths);
+    set_count(block.make_mut(), shape.count - 1);
 }
 
 /// Gives an entry another score.

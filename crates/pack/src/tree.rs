@@ -16,6 +16,9 @@ use std::mem::MaybeUninit;
 /// More levels than memory can fill: a node below the root has 32 children on the average, at the worst.
 pub(crate) const HEIGHT_MAX: usize = 12;
 
+/// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
+const DRAWS_MAX: usize = 1000;
+
 /// The way to a leaf: which child at each level, level 1 being right above the leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
@@ -227,6 +230,30 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         }
         // SAFETY: after height - 1 steps down the node is a leaf.
         Some(unsafe { node.leaf() })
+    }
+
+    /// Draws an element uniformly: a leaf, and which of its elements. `count` tells how many a leaf has, `count_max` how many it mostly may.
+    /// None in a tree without leaves.
+    pub(crate) fn draw_element(
+        &self,
+        random: &mut Random,
+        count_max: usize,
+        count: impl Fn(&L) -> usize,
+    ) -> Option<(&L, usize)> {
+        // Each element of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
+        for _ in 0..DRAWS_MAX {
+            if self.is_empty() {
+                return None;
+            }
+            let Some(leaf) = self.draw(random) else { continue };
+            let count = count(leaf);
+            let index = random.below(count.max(count_max) as u64) as usize;
+            if index < count {
+                return Some((leaf, index));
+            }
+        }
+        let first = self.leaf(&self.first()?);
+        (count(first) > 0).then_some((first, 0))
     }
 
     /// Every node, parents first, left to right.

@@ -94,6 +94,12 @@ impl<'f> Kept<'f> {
         Kept { value, deadline }
     }
 
+    /// An integer without a deadline.
+    #[inline]
+    pub(crate) fn endless(value: i64) -> Kept<'static> {
+        Kept { value: Item::Int(value), deadline: Deadline::Never }
+    }
+
     /// The same without a look at the value.
     pub(crate) fn deadline_of(meta: u8, inline: &[u8]) -> Deadline {
         if meta & TIMED == 0 { Deadline::Never } else { Mark::read(inline).0 }

@@ -1,5 +1,14 @@
-//! A hash outside its entry: a map by the hash of the field (`pack::map`, in the form of `pack::fields`), with what OBJECT ENCODING must
-//! know, and the deadlines of fields.
+//! A hash outside its entry: a map by the hash of the field (`pack::map`, in the form of `pack::fields`), beside it a map of integers
+//! (`pack::int_map`), with what OBJECT ENCODING must know, and the deadlines of fields.
+//!
+//! ```text
+//!   young: the first map, one leaf, fields in the order in which they came
+//!     |    the leaf is full
+//!   grown: new fields that are integers, with integers as values and no deadline, are pairs; they come from the leaf too
+//! ```
+//!
+//! A pair takes two to five bytes where the map's entry takes seven and more. It leaves for the map when it gets a deadline
+//! or another value; nothing but the one leaf ever goes the other way, so that a walk which shows pairs first misses none.
 //!
 //! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of its own, which
 //! works as the keyspace's does (`expire.rs`): ranges of hashes wait in it, leaves have notes. When it next has to
@@ -11,13 +20,16 @@ use crate::field::Kept;
 use crate::hash::HashName;
 use crate::info::{KeyInfo, string_dump_bytes};
 use crate::outside::Outside;
+use crate::place::{Place, cell, walk_cells};
 use crate::wheel::{Item as Waiting, Step, Wheel};
 use crate::{Deadline, Garbage};
 use base::hash::Seed;
 use base::random::Random;
+use base::text::{I64Text, i64_len};
 use base::{Item, Millis};
-use pack::arena::{Moves, relocate_box, relocate_vec};
-use pack::fields::{Field, Fields, field_of};
+use pack::arena::{Moves, footprint_bytes, relocate_box, relocate_vec};
+use pack::fields::{Field, Fields, LEAF_LEN_MAX, field_of};
+use pack::int_map::IntMap;
 use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Sweep, Sweeper};
 
 /// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
@@ -31,6 +43,9 @@ const DROPPED_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct FieldTree {
     map: Map<Vec<u8>, Fields>,
+    /// Integers with integers, without deadlines; never empty.
+    pairs: Option<Box<IntMap>>,
+    is_grown: bool,
     /// The text of all fields and values.
     text_bytes: u64,
     pub(crate) name: HashName,
@@ -64,22 +79,41 @@ pub(crate) struct At<'s> {
 
 impl FieldTree {
     pub(crate) fn new(name: HashName) -> FieldTree {
-        FieldTree { map: Map::new(), text_bytes: 0, name, timed: None }
+        FieldTree { map: Map::new(), pairs: None, is_grown: false, text_bytes: 0, name, timed: None }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> u64 {
-        self.map.len()
+        self.map.len() + self.pairs_len()
     }
 
     /// The text of all fields and values, and so many bytes for each as they have beside it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.text_bytes + 4 * self.map.len()
+        self.text_bytes + 4 * self.len()
     }
 
     /// What is kept for a field, whatever its deadline.
     #[inline]
     pub(crate) fn find(&self, seed: &Seed, field: &[u8]) -> Option<Kept<'_>> {
-        self.map.find(seed.hash(field), Field::new(field).name()).map(|found| Kept::of(&found))
+        let name = Item::classify(field);
+        if let Some(value) = self.pair(name) {
+            return Some(Kept::endless(value));
+        }
+        self.map.find(seed.hash(field), Field::of(name).name()).map(|found| Kept::of(&found))
+    }
+
+    #[inline]
+    fn pairs_len(&self) -> u64 {
+        self.pairs.as_ref().map_or(0, |pairs| pairs.len())
+    }
+
+    /// The value of a field, where that is a pair.
+    #[inline]
+    fn pair(&self, name: Item<'_>) -> Option<i64> {
+        match (name, &self.pairs) {
+            (Item::Int(key), Some(pairs)) => pairs.get(key),
+            _ => None,
+        }
     }
 
     /// Writes a field; whether it is new. One past its deadline counts as gone. What is large and goes is left in `freed`.
@@ -92,7 +126,100 @@ impl FieldTree {
         lifetime: Lifetime,
         freed: &mut Vec<Garbage>,
     ) -> bool {
-        let (name, hash) = (Field::new(field), at.seed.hash(field));
+        match Item::classify(field) {
+            Item::Int(key) => self.put_int(at, (key, field), value, lifetime, freed),
+            name => self.put_in_map(at, (name, field), value, lifetime, freed),
+        }
+    }
+
+    /// The same for a field that is an integer, which may be a pair or become one.
+    fn put_int(
+        &mut self,
+        at: At<'_>,
+        (key, field): (i64, &[u8]),
+        value: Item<'_>,
+        lifetime: Lifetime,
+        freed: &mut Vec<Garbage>,
+    ) -> bool {
+        let name = Item::Int(key);
+        let may_be_pair = matches!(value, Item::Int(_)) && !matches!(lifetime, Lifetime::Until(_));
+        if let Item::Int(number) = value
+            && may_be_pair
+        {
+            if self.pair(name).is_some() {
+                self.put_pair(key, number);
+                return false;
+            }
+            if self.takes_pairs(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
+                self.put_pair(key, number);
+                return true;
+            }
+        }
+        let was_pair = self.take_pair(name);
+        let is_new = self.put_in_map(at, (name, field), value, lifetime, freed);
+        is_new && !was_pair
+    }
+
+    fn has_in_map(&self, seed: &Seed, name: Item<'_>, field: &[u8]) -> bool {
+        self.map.find(seed.hash(field), Field::of(name).name()).is_some()
+    }
+
+    /// Whether a new pair is one: once the map's first leaf is full, which then gives up those that it has.
+    fn takes_pairs(&mut self, seed: &Seed) -> bool {
+        if !self.is_grown && self.map.len() >= LEAF_LEN_MAX {
+            self.is_grown = true;
+            self.gather_pairs(seed);
+        }
+        self.is_grown
+    }
+
+    /// Pairs that came while the hash was young leave the map.
+    #[cold]
+    fn gather_pairs(&mut self, seed: &Seed) {
+        let mut pairs = Vec::new();
+        self.map.for_each(&mut |found| {
+            let (field, kept) = (field_of(found.meta, found.key), Kept::of(&found));
+            if let (Item::Int(key), Item::Int(value), Deadline::Never) = (field, kept.value, kept.deadline) {
+                pairs.push((key, value));
+            }
+        });
+        for (key, value) in pairs {
+            let mut text = I64Text::new();
+            let hash = seed.hash(text.format(key));
+            self.map.remove(seed, hash, Field::of(Item::Int(key)).name());
+            self.pairs.get_or_insert_default().insert(key, value);
+        }
+    }
+
+    fn put_pair(&mut self, key: i64, value: i64) {
+        self.text_bytes += i64_len(value) as u64;
+        match self.pairs.get_or_insert_default().insert(key, value) {
+            Some(old) => self.text_bytes -= i64_len(old) as u64,
+            None => self.text_bytes += i64_len(key) as u64,
+        }
+    }
+
+    /// Removes a pair; whether it was one.
+    fn take_pair(&mut self, name: Item<'_>) -> bool {
+        let (Item::Int(key), Some(pairs)) = (name, &mut self.pairs) else { return false };
+        let Some(value) = pairs.remove(key) else { return false };
+        if pairs.is_empty() {
+            self.pairs = None;
+        }
+        self.text_bytes -= (i64_len(key) + i64_len(value)) as u64;
+        true
+    }
+
+    #[inline]
+    fn put_in_map(
+        &mut self,
+        at: At<'_>,
+        (name, field): (Item<'_>, &[u8]),
+        value: Item<'_>,
+        lifetime: Lifetime,
+        freed: &mut Vec<Garbage>,
+    ) -> bool {
+        let (name, hash) = (Field::of(name), at.seed.hash(field));
         let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
         match self.map.entry(at.seed, hash, name.name()) {
             Entry::Vacant(mut entry) => {
@@ -100,6 +227,7 @@ impl FieldTree {
                 self.text_bytes += (field.len() + value.len()) as u64;
                 chime.change(&mut entry, Deadline::Never, kept.deadline);
                 kept.lay_out(|meta, inline| entry.insert(meta, inline, kept.outside(), &mut chime));
+                self.is_grown |= !self.map.is_one_leaf();
                 true
             }
             Entry::Occupied(mut entry) => {
@@ -123,7 +251,16 @@ impl FieldTree {
 
     /// Gives a field another deadline; its value stays.
     pub(crate) fn set_deadline(&mut self, at: At<'_>, field: &[u8], deadline: Deadline) {
-        let (name, hash) = (Field::new(field), at.seed.hash(field));
+        let name = Item::classify(field);
+        if let Some(value) = self.pair(name) {
+            if let Deadline::At(due) = deadline {
+                self.take_pair(name);
+                let lifetime = Lifetime::Until(due);
+                self.put_in_map(at, (name, field), Item::Int(value), lifetime, &mut Vec::new());
+            }
+            return;
+        }
+        let (name, hash) = (Field::of(name), at.seed.hash(field));
         let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
         let Entry::Occupied(mut entry) = self.map.entry(at.seed, hash, name.name()) else { return };
         let found = entry.found();
@@ -145,7 +282,11 @@ impl FieldTree {
 
     /// Whether the field was there and not past its deadline; it goes either way. What is large is left in `freed`.
     pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
-        let (name, hash) = (Field::new(field), at.seed.hash(field));
+        let name = Item::classify(field);
+        if self.take_pair(name) {
+            return true;
+        }
+        let (name, hash) = (Field::of(name), at.seed.hash(field));
         let Entry::Occupied(entry) = self.map.entry(at.seed, hash, name.name()) else { return false };
         let kept = Kept::of(&entry.found());
         let deadline = kept.deadline;
@@ -155,24 +296,62 @@ impl FieldTree {
         !deadline.is_past(at.now)
     }
 
-    /// Every field with what is kept for it, those past their deadline included, in hash order of leaves.
+    /// Every field with what is kept for it, those past their deadline included: pairs in the order of their integers, then the others in
+    /// hash order of leaves.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
+        if let Some(pairs) = &self.pairs {
+            pairs.for_each(&mut |key, value| visit(Item::Int(key), Kept::endless(value)));
+        }
         self.map.for_each(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)));
     }
 
-    /// Visits the first leaf from a place on; the place after it, None at the end. As [`Map::scan`] says, with what stays
-    /// seen at least once by a walk.
+    /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them, 0 at the end. A field that
+    /// stays is seen at least once by a walk. Pairs come first: those that leave for the map meanwhile are seen there.
     pub(crate) fn scan(
         &self,
         seed: &Seed,
-        from: u32,
+        from: u64,
+        count: u64,
         visit: &mut dyn FnMut(Item<'_>, Kept<'_>),
-    ) -> Option<u32> {
-        self.map.scan(seed, from, &mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
+    ) -> u64 {
+        let mut seen = 0;
+        let (first, mut place) = match Place::of(from) {
+            Place::Text(0) => (Some(i64::MIN), 0),
+            Place::Text(place) => (None, place),
+            Place::Int(first) => (Some(first), 0),
+        };
+        let next = first.zip(self.pairs.as_ref()).and_then(|(first, pairs)| {
+            walk_cells(first, |from| {
+                let next = pairs.scan(from, &mut |key, value| {
+                    seen += 1;
+                    visit(Item::Int(key), Kept::endless(value));
+                });
+                (next, seen >= count)
+            })
+        });
+        if let Some(next) = next {
+            return next;
+        }
+        while let Some(next) = self.map.scan(seed, place, &mut |found| {
+            seen += 1;
+            visit(field_of(found.meta, found.key), Kept::of(&found));
+        }) {
+            place = next;
+            if seen >= count {
+                return u64::from(next);
+            }
+        }
+        0
     }
 
     /// A field chosen uniformly, past its deadline or not.
     pub(crate) fn random(&self, random: &mut Random) -> Option<(Item<'_>, Kept<'_>)> {
+        if let Some(pairs) = &self.pairs
+            && random.below(self.len()) < pairs.len()
+        {
+            let (key, value) = pairs.random(random)?;
+            return Some((Item::Int(key), Kept::endless(value)));
+        }
         let found = self.map.random(random)?;
         Some((field_of(found.meta, found.key), Kept::of(&found)))
     }
@@ -339,7 +518,7 @@ impl Sweeper<Vec<u8>, Fields> for FieldReaper<'_> {
 
 impl Outside for FieldTree {
     fn len(&self) -> u64 {
-        self.map.len()
+        FieldTree::len(self)
     }
 
     fn encoding(&self) -> &'static str {
@@ -350,7 +529,6 @@ impl Outside for FieldTree {
         Some(FieldTree::bytes(self))
     }
 
-    /// A place is one in hash order.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         if from == 0
             && let Some(timed) = self.timed.take()
@@ -363,21 +541,44 @@ impl Outside for FieldTree {
             }
             self.timed = Some(timed);
         }
-        let next = self.map.relocate(from as u32, effort, moves, &mut |_, text, moves| {
-            let has_moved = relocate_vec(text);
-            moves.note(has_moved, text.len());
-        });
-        next.map(u64::from)
+        if from == 0
+            && let Some(pairs) = self.pairs.take()
+        {
+            self.pairs = Some(relocate_box(pairs));
+        }
+        let first = match Place::of(from) {
+            Place::Int(first) => first,
+            Place::Text(place) => {
+                let next = self.map.relocate(place, effort, moves, &mut |_, text, moves| {
+                    let has_moved = relocate_vec(text);
+                    moves.note(has_moved, text.len());
+                });
+                if next.is_some() {
+                    return next.map(u64::from);
+                }
+                let first = self.pairs.as_ref()?.first()?;
+                if moves.effort() >= effort {
+                    return Some(cell(first));
+                }
+                first
+            }
+        };
+        let pairs = self.pairs.as_mut()?;
+        walk_cells(first, |from| (pairs.relocate(from, effort, moves), true))
     }
 
     fn describe(&self, info: &mut KeyInfo) {
         let (mut texts_bytes, mut dump_bytes) = (0, 0);
-        self.map.for_each(&mut |found| {
-            texts_bytes += found.outside.map_or(0, |text| text.capacity() as u64);
-            let (field, value) = (field_of(found.meta, found.key), Kept::of(&found).value);
-            dump_bytes += string_dump_bytes(field) + string_dump_bytes(value);
+        self.map.for_each(&mut |found| texts_bytes += found.outside.map_or(0, |text| text.capacity() as u64));
+        self.for_each(&mut |field, kept| {
+            dump_bytes += string_dump_bytes(field) + string_dump_bytes(kept.value);
         });
-        info.add_fields(self.map.len(), self.map.stats(), dump_bytes);
+        let mut stats = self.map.stats();
+        if let Some(pairs) = &self.pairs {
+            stats.merge(&pairs.stats());
+            info.memory_bytes += footprint_bytes(size_of::<IntMap>()) as u64;
+        }
+        info.add_fields(self.len(), stats, dump_bytes);
         let wheel = self.timed.as_ref().and_then(|timed| timed.wheel.as_ref());
         info.memory_bytes += texts_bytes + wheel.map_or(0, |wheel| wheel.allocated_bytes());
     }

@@ -194,21 +194,11 @@ impl<'v> Hash<'v> {
             self.for_each(visit);
             return 0;
         };
-        let Ok(mut place) = u32::try_from(cursor) else { return 0 };
-        let mut seen = 0;
-        while seen < count {
-            let next = tree.scan(self.seed, place, &mut |field, kept| {
-                seen += 1;
-                if self.is_live(&kept) {
-                    visit(field, kept.value);
-                }
-            });
-            match next {
-                Some(next) => place = next,
-                None => return 0,
+        tree.scan(self.seed, cursor, count, &mut |field, kept| {
+            if self.is_live(&kept) {
+                visit(field, kept.value);
             }
-        }
-        u64::from(place)
+        })
     }
 
     /// A field chosen uniformly, and its value; None where all are past their deadline.
@@ -304,7 +294,8 @@ impl<'v> HashMut<'v> {
         match self.tree() {
             Some(tree) => tree.is_timed(),
             None => {
-                self.name != HashName::Listpack && pairs::iter(self.draft()).any(|pair| pair.mark.is_some())
+                // No field of a hash by the first name ever had a deadline.
+                self.name != HashName::Listpack && pairs::has_mark(self.draft())
             }
         }
     }
@@ -549,9 +540,12 @@ impl<'v> HashMut<'v> {
             Body::Grown(tree) => self.site.put_outside(Shape::HashTree, Large::Hash(*tree)),
             Body::Draft => {
                 let name = self.name;
-                let is_timed = pairs::iter(self.draft()).any(|pair| pair.mark.is_some());
-                let shape =
-                    if name == HashName::ListpackEx || is_timed { Shape::TimedHash } else { Shape::Hash };
+                let is_timed = match name {
+                    HashName::Listpack => false,
+                    HashName::ListpackEx => true,
+                    HashName::Hashtable => pairs::has_mark(self.draft()),
+                };
+                let shape = if is_timed { Shape::TimedHash } else { Shape::Hash };
                 self.site.put_image(shape, |buffers: &mut Buffers| {
                     if name == HashName::Hashtable {
                         pairs::flag(&mut buffers.pairs);

@@ -22,19 +22,28 @@ fn content(hash: &Hash<'_>) -> Twin {
     all
 }
 
-fn text(random: &mut Random, fields: u64) -> Vec<u8> {
-    let n = random.below(fields);
+/// How many fields there are to choose from, and how many of five are integers.
+#[derive(Clone, Copy)]
+struct Taste {
+    fields: u64,
+    ints: u64,
+}
+
+fn text(random: &mut Random, taste: Taste) -> Vec<u8> {
+    let n = random.below(taste.fields);
     match n % 5 {
-        0 => n.to_string().into_bytes(),
+        kind if kind < taste.ints => n.to_string().into_bytes(),
         1 => format!("0{n}").into_bytes(),
         _ => format!("field:{n}").into_bytes(),
     }
 }
 
-fn value(random: &mut Random) -> Vec<u8> {
+fn value(random: &mut Random, taste: Taste) -> Vec<u8> {
     match random.below(40) {
         0 => vec![b'v'; random.below(700) as usize],
-        1..15 => (random.next_u64() as i64 >> random.below(64)).to_string().into_bytes(),
+        kind if kind <= 8 * taste.ints => {
+            (random.next_u64() as i64 >> random.below(64)).to_string().into_bytes()
+        }
         _ => vec![b'w'; random.below(12) as usize],
     }
 }
@@ -45,8 +54,8 @@ fn live(twin: &Twin, now: Millis) -> Twin {
 }
 
 /// One random edit of both.
-fn edit(keyspace: &Keyspace, key: &str, twin: &mut Twin, random: &mut Random, now: Millis, fields: u64) {
-    let (field, new) = (text(random, fields), value(random));
+fn edit(keyspace: &Keyspace, key: &str, twin: &mut Twin, random: &mut Random, now: Millis, taste: Taste) {
+    let (field, new) = (text(random, taste), value(random, taste));
     let is_there = twin.get(&field).is_some_and(|kept| !kept.1.is_past(now));
     let later = Millis(now.0 + 1 + random.below(2000) as i64);
     with(keyspace, now, key, |view, key| match random.below(10) {
@@ -112,14 +121,24 @@ fn check(keyspace: &Keyspace, key: &str, twin: &Twin, now: Millis) {
 
 #[test]
 fn hashes_agree_with_the_twin_whatever_their_size_and_fields_go_on_time() {
-    for (seed, fields) in [(0, 4), (1, 12), (2, 40), (3, 300), (4, 3000)] {
+    for (seed, fields, ints) in [
+        (0, 4, 1),
+        (1, 12, 2),
+        (2, 40, 1),
+        (3, 300, 1),
+        (4, 3000, 1),
+        (5, 1500, 4),
+        (6, 4000, 4),
+        (7, 500, 3),
+    ] {
+        let taste = Taste { fields, ints };
         let mut random = Random::new(seed);
         let keyspace = keyspace(1);
         let (mut twin, mut copy, mut now) = (Twin::new(), Twin::new(), NOW);
         for turn in 0..4000 {
-            edit(&keyspace, "h", &mut twin, &mut random, now, fields);
+            edit(&keyspace, "h", &mut twin, &mut random, now, taste);
             if turn % 3 == 0 {
-                edit(&keyspace, "copy", &mut copy, &mut random, now, fields);
+                edit(&keyspace, "copy", &mut copy, &mut random, now, taste);
             }
             if random.below(20) == 0 {
                 now = Millis(now.0 + random.below(200) as i64);
@@ -228,4 +247,62 @@ fn a_small_hash_keeps_the_order_in_which_fields_came() {
         view.hash(key).unwrap().unwrap().for_each(&mut |field, _| order.push(owned(field)));
     });
     assert_eq!(order, [b"a".to_vec(), b"10".to_vec(), b"b".to_vec(), b"c".to_vec()]);
+}
+
+#[test]
+fn a_walk_shows_every_field_that_stays_whatever_its_value_becomes() {
+    let fields: Vec<Vec<u8>> = (0..1500).map(|n| (n * 7 - 3000).to_string().into_bytes()).collect();
+    for seed in 0..6 {
+        let (keyspace, mut random) = (keyspace(0), Random::new(seed));
+        let write = |field: &[u8], random: &mut Random| {
+            let value = match random.below(3) {
+                0 => b"text".to_vec(),
+                _ => random.below(1000).to_string().into_bytes(),
+            };
+            let later = Lifetime::Until(Millis(NOW.0 + 1_000_000));
+            let lifetime = if random.below(4) == 0 { later } else { Lifetime::Endless };
+            with(&keyspace, NOW, "h", |view, key| {
+                view.hash_or_new(key).unwrap().set(field, &value, lifetime);
+            });
+        };
+        fields.iter().for_each(|field| write(field, &mut random));
+        let (mut seen, mut cursor) = (BTreeSet::new(), 0);
+        loop {
+            cursor = with(&keyspace, NOW, "h", |view, key| {
+                view.hash(key).unwrap().unwrap().scan(cursor, 10, &mut |field, _| {
+                    seen.insert(owned(field));
+                })
+            });
+            if cursor == 0 {
+                break;
+            }
+            (0..20).for_each(|_| write(&fields[random.below(fields.len() as u64) as usize], &mut random));
+        }
+        assert!(fields.iter().all(|field| seen.contains(field)), "seed {seed}: {} seen", seen.len());
+    }
+}
+
+#[test]
+fn integers_with_integers_take_few_bytes_and_are_drawn_as_often_as_texts() {
+    let keyspace = keyspace(0);
+    with(&keyspace, NOW, "h", |view, key| {
+        let mut hash = view.hash_or_new(key).unwrap();
+        for n in 0..4000 {
+            let (int, text) = (n.to_string(), format!("f{n}"));
+            let field = if n < 3000 { &int } else { &text };
+            assert!(hash.set(field.as_bytes(), int.as_bytes(), Lifetime::Endless));
+        }
+    });
+    with(&keyspace, NOW, "h", |view, key| {
+        let info = view.info(key).unwrap();
+        assert_eq!((info.len, info.stats.ints.entries, info.stats.tagged.entries), (4000, 3000, 1000));
+        assert!(info.stats.ints.allocated_bytes < 3000 * 5 / 2, "{:?}", info.stats.ints);
+        let (mut random, mut texts) = (Random::new(3), 0);
+        for _ in 0..20_000 {
+            let (field, value) = view.hash(key).unwrap().unwrap().random(&mut random).unwrap();
+            texts += u32::from(matches!(field, Item::Bytes(_)));
+            assert_eq!(owned(field).strip_prefix(b"f").unwrap_or(&owned(field)), owned(value));
+        }
+        assert!((4600..5400).contains(&texts), "a quarter of 20,000 draws: {texts}");
+    });
 }

@@ -138,9 +138,11 @@ impl KeyInfo {
     pub(crate) fn add_fields(&mut self, len: u64, stats: Stats, dump_bytes: u64) {
         self.len = len;
         self.stats = stats;
-        let leaves = stats.tagged;
-        self.nodes =
-            Nodes { leaves: leaves.nodes, compressed: 0, uncompressed_bytes: leaves.allocated_bytes };
+        self.nodes = Nodes {
+            leaves: stats.tagged.nodes + stats.ints.nodes,
+            compressed: 0,
+            uncompressed_bytes: stats.tagged.allocated_bytes + stats.ints.allocated_bytes,
+        };
         self.memory_bytes += stats.allocated_bytes();
         self.add_outside(0, 0);
         self.serialized_bytes = LIST_DUMP_BYTES + dump_bytes;

@@ -46,6 +46,7 @@ mod listpack;
 mod model;
 mod outside;
 mod overdue;
+mod place;
 #[cfg(test)]
 mod properties;
 mod relocate;

@@ -1,5 +1,5 @@
-//! Where a walk over a set outside its entry stands, in one number that holds on while the set changes: SSCAN's cursor, and the place
-//! of the walk that moves data.
+//! Where a walk over a set or a hash outside its entry stands, in one number that holds on while it changes: the cursor of SSCAN and
+//! HSCAN, and the place of the walk that moves data.
 //!
 //! ```text
 //! 0 .. 2^32            texts: a place in hash order; 0 is the beginning
@@ -16,14 +16,14 @@ const EXCESS_MAX: u64 = 63 - EXACT_BITS as u64;
 
 /// What a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Text(u32),
     /// The least integer of a cell.
     Int(i64),
 }
 
 impl Place {
-    pub(super) fn of(number: u64) -> Place {
+    pub(crate) fn of(number: u64) -> Place {
         match u32::try_from(number) {
             Ok(place) => Place::Text(place),
             Err(_) => Place::Int(first_of(number)),
@@ -32,7 +32,7 @@ impl Place {
 }
 
 /// The cell of an integer.
-pub(super) fn cell(value: i64) -> u64 {
+pub(crate) fn cell(value: i64) -> u64 {
     if value >= 0 { ZERO + rank(value as u64) } else { ZERO - 1 - rank(!value as u64) }
 }
 
@@ -52,6 +52,19 @@ fn first_of(cell: u64) -> i64 {
         (false, false) => (top << excess) as i64,
         (true, false) => !((((top + 1) << excess) - 1) as i64),
     }
+}
+
+/// Goes on from `first` by steps, each of which says where the next begins, None at the end, and whether that was enough. It is enough only
+/// where another cell begins; its number then.
+pub(crate) fn walk_cells(first: i64, mut step: impl FnMut(i64) -> (Option<i64>, bool)) -> Option<u64> {
+    let mut at = first;
+    while let (Some(next), is_enough) = step(at) {
+        at = next;
+        if is_enough && cell(next) > cell(first) {
+            return Some(cell(next));
+        }
+    }
+    None
 }
 
 #[cfg(test)]

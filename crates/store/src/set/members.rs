@@ -1,9 +1,9 @@
 //! A set outside its entry: a tree of integers by value and a tree of texts by hash. What reads as an integer is in the first,
 //! so every member has one place.
-use super::place::{Place, cell};
 use super::{IMAGE_BYTES_MAX, Image, Name};
 use crate::info::KeyInfo;
 use crate::outside::Outside;
+use crate::place::{Place, cell, walk_cells};
 use crate::settings::SetLimits;
 use base::Item;
 use base::hash::Seed;
@@ -126,7 +126,7 @@ impl Members {
         };
     }
 
-    /// Visits some `count` members from a place on ([`super::place`]; 0: the beginning). Where to go on, 0 at the end.
+    /// Visits some `count` members from a place on ([`crate::place`]; 0: the beginning). Where to go on, 0 at the end.
     pub(super) fn scan(&self, seed: &Seed, from: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
         let mut seen = 0;
         let first = match Place::of(from) {
@@ -152,17 +152,15 @@ impl Members {
     }
 
     fn scan_ints(&self, from: i64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
-        let (mut at, mut seen) = (from, 0);
-        while let Some(next) = self.ints.scan(at, &mut |n| {
-            seen += 1;
-            visit(Item::Int(n));
-        }) {
-            at = next;
-            if seen >= count && cell(next) > cell(from) {
-                return cell(next);
-            }
-        }
-        0
+        let mut seen = 0;
+        let next = walk_cells(from, |from| {
+            let next = self.ints.scan(from, &mut |n| {
+                seen += 1;
+                visit(Item::Int(n));
+            });
+            (next, seen >= count)
+        });
+        next.unwrap_or(0)
     }
 
     /// Writes the image of a set that has become small, if it has.
@@ -219,14 +217,7 @@ impl Outside for Members {
                 first
             }
         };
-        let mut at = first;
-        while let Some(next) = self.ints.relocate(at, effort, moves) {
-            at = next;
-            if cell(next) > cell(first) {
-                return Some(cell(next));
-            }
-        }
-        None
+        walk_cells(first, |from| (self.ints.relocate(from, effort, moves), true))
     }
 
     fn describe(&self, info: &mut KeyInfo) {

@@ -24,7 +24,6 @@ mod image;
 mod members;
 mod merge;
 mod name;
-mod place;
 #[cfg(test)]
 mod properties;
 mod read;
