@@ -467,11 +467,18 @@ impl Engine for Epoll {
 }
 
 fn write_queued(conn: &Conn) -> io::Result<usize> {
-    let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-    match conn.queue.slices(&mut pieces) {
-        1 => socket::send(conn.fd.as_raw_fd(), &pieces[0]),
-        count => socket::send_pieces(conn.fd.as_raw_fd(), &pieces[..count]),
+    match conn.queue.only() {
+        Some(piece) => socket::send(conn.fd.as_raw_fd(), piece),
+        None => write_pieces(conn),
     }
+}
+
+/// Apart, because making room for so many pieces costs as much as all else that a reply takes here.
+#[cold]
+fn write_pieces(conn: &Conn) -> io::Result<usize> {
+    let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+    let count = conn.queue.slices(&mut pieces);
+    socket::send_pieces(conn.fd.as_raw_fd(), &pieces[..count])
 }
 
 /// Whether accepting failed for want of descriptors or memory: trying again at once would spin.

@@ -55,6 +55,12 @@ impl SendQueue {
         self.buffers.front().map(|first| &first[self.head_sent..])
     }
 
+    /// The unsent bytes, where they are one piece.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&[u8]> {
+        self.first_piece().filter(|_| self.buffers.len() == 1)
+    }
+
     /// The first unsent bytes, as many pieces as `into` has room for. The number of pieces.
     pub(crate) fn slices<'q>(&'q self, into: &mut [IoSlice<'q>]) -> usize {
         let mut skip = self.head_sent;

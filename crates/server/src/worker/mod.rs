@@ -208,9 +208,10 @@ impl<'s> Worker<'s> {
         self.parse();
         self.prefetch();
         self.executor.begin();
-        for turn in std::mem::take(&mut self.batch.turns) {
-            self.answer(&turn);
-        }
+        // Taken and put back: their room is the next batch's.
+        let turns = std::mem::take(&mut self.batch.turns);
+        turns.iter().for_each(|turn| self.answer(turn));
+        self.batch.turns = turns;
         self.executor.end();
         let buffers = self.batch.room_bytes() + self.reply.out.capacity();
         self.executor.counters().batch_bytes.store(buffers as u64, Relaxed);
