@@ -121,11 +121,11 @@ fn the_example_in_the_opener_is_true() {
 
 #[test]
 fn a_prefix_ends_before_a_number_but_behind_its_zeros() {
-    let prefix = |members: &[&str]| {
+    fn prefix(members: &[&'static str]) -> String {
         let entry = |member: &&'static str| Entry { score: 0.0, member: Member::of(member.as_bytes()) };
-        let members: Vec<&'static str> = members.iter().map(|m| &*m.to_string().leak()).collect();
-        String::from_utf8(common_prefix(&members.iter().map(entry).collect::<Vec<_>>())).unwrap()
-    };
+        let entries: Vec<Entry<'_>> = members.iter().map(entry).collect();
+        String::from_utf8(common_prefix(&entries)).unwrap()
+    }
     assert_eq!(prefix(&["val-1", "val-10", "val-199"]), "val-");
     assert_eq!(prefix(&["field:000123", "field:000199"]), "field:000");
     assert_eq!(prefix(&["field:000123"]), "field:000");
