@@ -57,7 +57,6 @@ impl Server {
         use std::os::unix::process::ExitStatusExt;
         let status = self.child.wait().unwrap();
         self.out.read_to_string(&mut self.log).unwrap();
-        let _ = std::fs::remove_file(&self.socket);
         (status.signal(), std::mem::take(&mut self.log))
     }
 
@@ -73,6 +72,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A server that was killed could not remove it.
+        let _ = std::fs::remove_file(&self.socket);
     }
 }
 
