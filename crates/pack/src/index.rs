@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::order::{ByHash, OrderRange};
 use crate::placed::{self, Entry, Grain, Placed};
 use crate::stats::Stats;
-use crate::tree::{Node, Path, Tree};
+use crate::tree::{Path, Tree};
 
 /// An index of more members keeps their places whole.
 pub(crate) const COARSE_MAX: u64 = 8192;
@@ -179,14 +179,9 @@ impl Index {
     }
 
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
-        self.tree.for_each_node(&mut |node| match node {
-            Node::Inner(inner) => {
-                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
-            }
-            Node::Leaf(leaf) => {
-                let used = crate::block::HEADER_BYTES + leaf.len();
-                stats.placed.add(Placed::open(leaf).count() as u64, used, leaf.allocated_bytes());
-            }
+        self.tree.add_stats(stats, |stats, leaf| {
+            let used = crate::block::HEADER_BYTES + leaf.len();
+            stats.placed.add(Placed::open(leaf).count() as u64, used, leaf.allocated_bytes());
         });
     }
 

@@ -12,7 +12,7 @@ use crate::arena::Moves;
 use crate::elias_fano::{COUNT_MAX, IntLeaf, Sorted, Spot};
 use crate::order::ByValue;
 use crate::stats::Stats;
-use crate::tree::{Node, Path, Tree};
+use crate::tree::{Path, Tree};
 use base::random::Random;
 
 #[derive(Clone)]
@@ -132,29 +132,13 @@ impl IntSet {
     /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from`
     /// on. Stops once `moves` says that `effort` was made, and returns where to go on, None at the end.
     pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
-        let mut path = self.tree.seek(from)?;
-        loop {
-            if let Some(leaf) = self.tree.relocate(&path, moves) {
-                leaf.relocate(moves);
-            }
-            if !self.tree.next(&mut path) {
-                return None;
-            }
-            if moves.effort() >= effort {
-                return Some(self.tree.leaf(&path).read().first());
-            }
-        }
+        self.tree.relocate_from(from, effort, moves, IntLeaf::relocate, |leaf| leaf.read().first())
     }
 
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
-        self.tree.for_each_node(&mut |node| match node {
-            Node::Inner(inner) => {
-                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
-            }
-            Node::Leaf(leaf) => {
-                stats.ints.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
-            }
+        self.tree.add_stats(&mut stats, |stats, leaf| {
+            stats.ints.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
         });
         stats
     }

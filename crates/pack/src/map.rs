@@ -15,7 +15,7 @@ pub use crate::order::OrderRange;
 pub use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::tagged::{Draft, NOTE_NONE, Slot, Tagged, joined_note};
-use crate::tree::{Held, Node, Path, Tree};
+use crate::tree::{Held, Path, Tree};
 use base::hash::{Hash, Seed};
 use base::random::Random;
 
@@ -352,16 +352,11 @@ impl<V: Clone, F: Form> Map<V, F> {
 
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
-        self.tree.for_each_node(&mut |node| match node {
-            Node::Inner(inner) => {
-                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
-            }
-            Node::Leaf(leaf) => {
-                stats.tagged.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
-                let owners = if F::META == 0 { 0 } else { leaf.count() };
-                for _ in leaf.slots().take(owners).filter(|slot| leaf.outside(*slot).is_some()) {
-                    stats.outside.add(1, Shared::<V>::body_bytes(), Shared::<V>::allocated_bytes());
-                }
+        self.tree.add_stats(&mut stats, |stats, leaf| {
+            stats.tagged.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
+            let owners = if F::META == 0 { 0 } else { leaf.count() };
+            for _ in leaf.slots().take(owners).filter(|slot| leaf.outside(*slot).is_some()) {
+                stats.outside.add(1, Shared::<V>::body_bytes(), Shared::<V>::allocated_bytes());
             }
         });
         stats

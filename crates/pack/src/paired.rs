@@ -207,7 +207,6 @@ pub(crate) fn insert(block: &mut Block, index: usize, key: i64, value: i64) {
     };
     let codes = [(shape.keys.width, key_code), (shape.values.width, value_code)];
     two_columns::insert(block, HEAD_BYTES, shape.count, index, codes);
-    set_count(block, shape.count + 1);
 }
 
 /// Gives an element another value.
@@ -227,12 +226,6 @@ pub(crate) fn set_value(block: &mut Block, index: usize, value: i64) {
 pub(crate) fn remove(block: &mut Block, index: usize) {
     let shape = Shape::read(block);
     two_columns::remove(block, HEAD_BYTES, shape.count, index, [shape.keys.width, shape.values.width]);
-    set_count(block, shape.count - 1);
-}
-
-fn set_count(block: &mut Block, count: usize) {
-    let count = u16::try_from(count).expect("a leaf is split long before");
-    block.make_mut()[..2].copy_from_slice(&count.to_le_bytes());
 }
 
 #[cfg(test)]

@@ -206,14 +206,13 @@ pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
     let index = leaf.count_below(place + 1);
     let codes = [(shape.width, place), (shape.frame.width, score)];
     two_columns::insert(block, shape.place_at(0), shape.count, index, codes);
-    set_count(block.make_mut(), shape.count + 1);
 }
 
+/// Takes an entry out.
 pub(crate) fn remove(block: &mut Block, index: usize) {
     let shape = Placed::open(block).shape;
     let widths = [shape.width, shape.frame.width];
     two_columns::remove(block, shape.place_at(0), shape.count, index, widths);
-    set_count(block.make_mut(), shape.count - 1);
 }
 
 /// Gives an entry another score.
@@ -255,9 +254,4 @@ pub(crate) fn joined(left: &Block, right: &Block, range: OrderRange) -> Block {
 
 fn coarsened(place: u32, grain: Grain) -> u32 {
     place >> grain.shift() << grain.shift()
-}
-
-fn set_count(bytes: &mut [u8], count: usize) {
-    let count = u16::try_from(count).expect("fewer members at one place of their hash");
-    bytes[..2].copy_from_slice(&count.to_le_bytes());
 }

@@ -13,7 +13,7 @@ use crate::block::{self, Block};
 use crate::order::{ById, Id};
 use crate::rows::u64_at;
 use crate::stats::Stats;
-use crate::tree::{Node, Path, Tree};
+use crate::tree::{Path, Tree};
 use std::ops::ControlFlow;
 
 const ID_BYTES: usize = 16;
@@ -158,14 +158,9 @@ impl<const N: usize> Records<N> {
     }
 
     pub fn add_stats(&self, stats: &mut Stats) {
-        self.tree.for_each_node(&mut |node| match node {
-            Node::Inner(inner) => {
-                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
-            }
-            Node::Leaf(leaf) => {
-                let used_bytes = block::HEADER_BYTES + leaf.len();
-                stats.records.add(Self::count(leaf) as u64, used_bytes, leaf.allocated_bytes());
-            }
+        self.tree.add_stats(stats, |stats, leaf| {
+            let used_bytes = block::HEADER_BYTES + leaf.len();
+            stats.records.add(Self::count(leaf) as u64, used_bytes, leaf.allocated_bytes());
         });
     }
 

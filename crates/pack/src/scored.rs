@@ -307,6 +307,10 @@ impl<'a> Scored<'a> {
         Part { leaf: self, range }
     }
 
+    fn whole(self) -> Part<'a> {
+        self.part(0..self.count())
+    }
+
     /// The codes of lengths of some entries.
     fn lens(&self, range: &Range<usize>) -> &'a [u8] {
         &self.bytes[self.shape.len_at(range.start)..self.shape.len_at(range.end)]
@@ -360,7 +364,7 @@ pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member
         Misfit::Score => {
             let old = leaf.scores(0..leaf.count());
             let frame = Frame::fit(&[&old[..], &[score]].concat());
-            assemble(&[leaf.part(0..leaf.count())], &old, frame)
+            assemble(&[leaf.whole()], &old, frame)
         }
         Misfit::Member => {
             let mut entries: Vec<Entry<'_>> = leaf.entries(0).collect();
@@ -443,7 +447,7 @@ pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
     let leaf = Scored::open(buffer.bytes());
     let mut scores = leaf.scores(0..leaf.count());
     scores[index] = score;
-    let fresh = assemble(&[leaf.part(0..leaf.count())], &scores, Frame::fit(&scores));
+    let fresh = assemble(&[leaf.whole()], &scores, Frame::fit(&scores));
     buffer.replace(&fresh);
 }
 
@@ -498,10 +502,8 @@ pub(crate) fn joined(left: Scored<'_>, right: Scored<'_>) -> Block {
         let entries: Vec<Entry<'_>> = left.entries(0).chain(right.entries(0)).collect();
         return block(&entries);
     }
-    let ranges = (0..left.count(), 0..right.count());
-    let scores = [left.scores(ranges.0.clone()), right.scores(ranges.1.clone())].concat();
-    let parts = [left.part(ranges.0), right.part(ranges.1)];
-    Block::fitting(&assemble(&parts, &scores, Frame::fit(&scores)))
+    let scores = [left.scores(0..left.count()), right.scores(0..right.count())].concat();
+    Block::fitting(&assemble(&[left.whole(), right.whole()], &scores, Frame::fit(&scores)))
 }
 
 /// A leaf of these entries, without room.

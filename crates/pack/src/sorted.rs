@@ -24,7 +24,7 @@ use crate::order::{ByScore, ScoreMark};
 use crate::placed::{self, Grain};
 use crate::scored::{self, BYTES_MAX, COUNT_MAX, Scored};
 use crate::stats::Stats;
-use crate::tree::{Node, Path, Tree};
+use crate::tree::{Path, Tree};
 use crate::twins::{self, LONG_MAX, Twins};
 use base::hash::Seed;
 use std::ops::ControlFlow;
@@ -617,14 +617,9 @@ impl Sorted {
 
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
-        self.tree.for_each_node(&mut |node| match node {
-            Node::Inner(inner) => {
-                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
-            }
-            Node::Leaf(leaf) => {
-                let (count, used) = (Scored::open(leaf).count(), block::HEADER_BYTES + leaf.len());
-                stats.scored.add(count as u64, used, leaf.allocated_bytes());
-            }
+        self.tree.add_stats(&mut stats, |stats, leaf| {
+            let (count, used) = (Scored::open(leaf).count(), block::HEADER_BYTES + leaf.len());
+            stats.scored.add(count as u64, used, leaf.allocated_bytes());
         });
         if let Some(index) = &self.index {
             index.add_stats(&mut stats);

@@ -10,6 +10,7 @@
 use crate::arena::Moves;
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
 use crate::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
+use crate::stats::Stats;
 use base::random::Random;
 use std::mem::MaybeUninit;
 
@@ -269,6 +270,16 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             if let Node::Leaf(leaf) = node {
                 visit(leaf);
             }
+        });
+    }
+
+    /// Adds all nodes to `stats`, a leaf as `add_leaf` does it.
+    pub(crate) fn add_stats(&self, stats: &mut Stats, add_leaf: impl Fn(&mut Stats, &L)) {
+        self.for_each_node(&mut |node| match node {
+            Node::Inner(inner) => {
+                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
+            }
+            Node::Leaf(leaf) => add_leaf(stats, leaf),
         });
     }
 
@@ -591,6 +602,32 @@ impl<L: Leaf> Tree<ByValue, L> {
         }
         // SAFETY: after height - 1 steps down the node is a leaf.
         Some(unsafe { node.leaf() })
+    }
+}
+
+impl<L: Leaf> Tree<ByValue, L> {
+    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort` was made. Where to go on, as
+    /// `first` tells of a leaf, None at the end.
+    pub(crate) fn relocate_from(
+        &mut self,
+        from: i64,
+        effort: u64,
+        moves: &mut Moves,
+        relocate: impl Fn(&mut L, &mut Moves),
+        first: impl Fn(&L) -> i64,
+    ) -> Option<i64> {
+        let mut path = self.seek(from)?;
+        loop {
+            if let Some(leaf) = self.relocate(&path, moves) {
+                relocate(leaf, moves);
+            }
+            if !self.next(&mut path) {
+                return None;
+            }
+            if moves.effort() >= effort {
+                return Some(first(self.leaf(&path)));
+            }
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 //! element ([`crate::placed`], [`crate::paired`]).
 //!
 //! ```text
-//! | header | first column: count codes | second column: count codes |
+//! | header, which begins with the count as a u16 | first column: count codes | second column: count codes |
 //! ```
 //!
-//! An edit moves what lies behind it, by the bytes of one element at most. The header, and the count in it, are the caller's.
+//! An edit moves what lies behind it, by the bytes of one element at most. But for the count the header is the caller's.
 use crate::block::Block;
 use crate::score::write_code;
 
@@ -22,6 +22,7 @@ pub(crate) fn insert(block: &mut Block, start: usize, count: usize, index: usize
     bytes.copy_within(first_at..second_at, first_at + first_width);
     write_code(bytes, first_at, first_width, first);
     write_code(bytes, second_at + first_width, second_width, second);
+    set_count(bytes, count + 1);
 }
 
 /// Takes element `index` of `count` out.
@@ -34,5 +35,11 @@ pub(crate) fn remove(block: &mut Block, start: usize, count: usize, index: usize
     let bytes = block.make_mut();
     bytes.copy_within(first_at + first_width..second_at, first_at);
     bytes.copy_within(second_at + second_width..len, second_at - first_width);
+    set_count(bytes, count - 1);
     block.truncate(len - first_width - second_width);
+}
+
+fn set_count(bytes: &mut [u8], count: usize) {
+    let count = u16::try_from(count).expect("a leaf holds fewer elements");
+    bytes[..2].copy_from_slice(&count.to_le_bytes());
 }

@@ -142,10 +142,7 @@ impl FieldTree {
         freed: &mut Vec<Garbage>,
     ) -> bool {
         let name = Item::Int(key);
-        let may_be_pair = matches!(value, Item::Int(_)) && !matches!(lifetime, Lifetime::Until(_));
-        if let Item::Int(number) = value
-            && may_be_pair
-        {
+        if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
             if self.pair(name).is_some() {
                 self.put_pair(key, number);
                 return false;

@@ -82,6 +82,7 @@ impl<'s> Batch<'s> {
         self.scratch.capacity()
             + self.spans.capacity() * size_of::<Span>()
             + self.requests.capacity() * size_of::<Parsed<'_>>()
+            + self.turns.capacity() * size_of::<Turn>()
     }
 
     pub(super) fn clear(&mut self) {
