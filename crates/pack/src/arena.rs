@@ -33,6 +33,8 @@
 //! blocks themselves must move: `evacuation.rs` chooses extents and closes them, `closing.rs` says what that means for their
 //! blocks, `directory.rs` knows how full each is.
 //!
+//! The other way round, extents that are full become huge pages (`huge.rs`).
+//!
 //! Buffers are served as leaves are: a general allocator kept 10 to 30 MB of them after clients had loaded lists by
 //! long pipelines, a third of the lists' own bytes.
 
@@ -41,11 +43,13 @@ mod closing;
 mod directory;
 mod evacuation;
 mod extent;
+mod huge;
 mod stripe;
 
 pub use evacuation::{
     Evacuation, Moves, Progress, Stubborn, beside, is_evacuating, relocate_box, relocate_vec,
 };
+pub use huge::{huge_bytes, is_unite_due, unite};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

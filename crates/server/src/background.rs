@@ -1,6 +1,6 @@
 //! The thread that frees: large values that left the keyspace come here, so that no worker pays for their size. It also
-//! gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB, and moves data together
-//! (`defrag.rs`) when nothing waits to be freed.
+//! gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB, puts full extents into huge
+//! pages, and moves data together (`defrag.rs`) when nothing waits to be freed.
 use crate::config::Defrag as Settings;
 use crate::defrag::{self, Defrag, Next};
 use crate::shared::Shared;
@@ -24,6 +24,7 @@ enum Job {
     /// With about so many bytes in it.
     Free(Garbage, i64),
     Purge,
+    Unite,
     Defrag,
     End,
 }
@@ -36,12 +37,16 @@ struct Counts {
     waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
     is_purging: AtomicBool,
+    /// Full extents are becoming huge pages, or are about to.
+    is_uniting: AtomicBool,
     /// Data is being moved, or is about to be.
     is_defragging: AtomicBool,
 }
 
 /// Free blocks of each stripe of the arena whose pages are given back at a time.
 const PURGED_BLOCKS: usize = 64;
+/// Huge pages made at a time: ten times a second at most, so 80 MB.
+const UNITED_PAGES: usize = 4;
 
 impl Background {
     /// Starts the thread.
@@ -91,6 +96,13 @@ impl Background {
         }
     }
 
+    /// Puts full extents into huge pages, if there are any.
+    pub(crate) fn unite(&self) {
+        if pack::arena::is_unite_due() && !self.counts.is_uniting.swap(true, Relaxed) {
+            drop(self.queue.send(Job::Unite));
+        }
+    }
+
     /// Moves data together, if too much is lost between it.
     pub(crate) fn defrag(&self, settings: &Settings) {
         if settings.is_on
@@ -136,6 +148,10 @@ fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
             Job::Purge => {
                 pack::arena::purge(PURGED_BLOCKS);
                 counts.is_purging.store(false, Relaxed);
+            }
+            Job::Unite => {
+                pack::arena::unite(UNITED_PAGES);
+                counts.is_uniting.store(false, Relaxed);
             }
             Job::Defrag => {
                 next = shared.upgrade().map_or(Next::Asked, |shared| defrag.turn(&shared));

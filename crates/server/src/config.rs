@@ -111,6 +111,7 @@ pub struct Config {
     pub latency_percentiles: Vec<f64>,
     /// `activedefrag` and `active-defrag-*`
     pub defrag: Defrag,
+    pub huge_pages: bool,
     pub store: store::Settings,
     /// `rename-command`, in order.
     pub renamed_commands: Vec<Rename>,
@@ -220,6 +221,7 @@ impl Default for Config {
             latency_monitor_ms: 0,
             command_log: LogRules::default(),
             latency_percentiles: vec![50.0, 99.0, 99.9],
+            huge_pages: true,
             defrag: Defrag::default(),
             store: store::Settings::default(),
             renamed_commands: Vec::new(),

@@ -170,13 +170,14 @@ fn malloc_stats(call: &mut ServerCall<'_>) -> Done {
     let arena = figures.arena;
     let mut text = format!(
         "Allocator: {}\nIn use: {} bytes, of which {} in the arena\nResident: {} bytes, of which {} in the arena\n\
-         Arena: {} bytes mapped\n\n",
+         Arena: {} bytes mapped, {} in huge pages\n\n",
         config.allocator,
         figures.used,
         arena.used_bytes,
         figures.resident,
         arena.resident_bytes,
-        arena.mapped_bytes
+        arena.mapped_bytes,
+        arena::huge_bytes()
     );
     text += "stripe       mapped     resident         used    free blocks         free   given back      largest\n";
     for (number, stripe) in arena::stripes().enumerate().filter(|(_, stripe)| stripe.usage.mapped_bytes > 0) {

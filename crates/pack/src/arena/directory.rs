@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! word    bit 31 mapped | bit 30 closed: nothing is allocated in it | bit 29 a walk over its blocks goes on
-//!         bits 24..28 the stripe it belongs to (16: none of the arena's, in tests) | bits 0..18 bytes in use / 16
+//!         bits 24..28 the stripe it belongs to (16: none of the arena's, in tests)
+//!         bits 19, 20 the first and the second half are united (`huge.rs`) | bits 0..18 bytes in use / 16
 //! tables  one pointer for each 32 GB of addresses to a page run of 8,192 words: 4 bytes for 4 MB of data
 //! ```
 //!
@@ -25,6 +26,7 @@ const CLOSED: u32 = 1 << 30;
 const WALKED: u32 = 1 << 29;
 const STRIPE_SHIFT: u32 = 24;
 const STRIPE_MASK: u32 = 31;
+const UNITED: u32 = 1 << 19;
 const GRAIN: usize = 16;
 const USED_MASK: u32 = (1 << 19) - 1;
 const _: () = assert!(EXTENT / GRAIN <= USED_MASK as usize);
@@ -137,6 +139,15 @@ impl Word {
 
     pub(super) fn set_walked(&self, is_walked: bool) {
         self.set(WALKED, is_walked);
+    }
+
+    /// Whether the extent's first (0) or second half (1) lies in one huge page.
+    pub(super) fn is_united(&self, half: usize) -> bool {
+        self.load() & UNITED << half != 0
+    }
+
+    pub(super) fn set_united(&self, half: usize, is_united: bool) {
+        self.set(UNITED << half, is_united);
     }
 
     /// The extent is about to be unmapped.

@@ -16,6 +16,7 @@
 use super::bins::Bins;
 use super::directory::{self, Word};
 use super::extent::{self, EXTENT};
+use super::huge::{self, HALF};
 use super::{StripeStats, Usage};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -322,12 +323,26 @@ impl Stripe {
             }
             for block in &blocks[..found] {
                 inner.take(*block, (**block).size());
+                part(*block);
             }
         }
         if found < count {
             inner.freed_bytes = 0;
         }
         (blocks, found)
+    }
+}
+
+/// Notes that pages of `block` go back: a huge page that it lies in is one no more.
+///
+/// # Safety
+/// `block` is whole, and its stripe's lock is held.
+unsafe fn part(block: *mut Free) {
+    // SAFETY: the caller's promise.
+    let last = unsafe { block.addr() + (*block).size() - 1 };
+    let word = directory::of(block.addr());
+    for half in block.addr() % EXTENT / HALF..=last % EXTENT / HALF {
+        word.set_united(half, false);
     }
 }
 
@@ -381,6 +396,7 @@ impl Inner {
             (*block).head = WHOLE as u64 | BEFORE_IN_USE | PURGED;
             (*end_of(block)).head = IN_USE;
             self.offer(block, directory::of(base.addr()));
+            huge::note_growth();
             Some(block)
         }
     }

@@ -1,5 +1,6 @@
 //! What the system knows about this process: resident memory, processor time, its own name.
 use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 
 /// Resident bytes of this process.
 pub(crate) fn resident_bytes() -> u64 {
@@ -27,6 +28,13 @@ pub(super) fn name() -> String {
     )
 }
 
+/// Processor time of this process, in the kernel and outside it.
+pub(crate) fn processor_us() -> u64 {
+    let micros = |time: TimeVal| time.num_microseconds().max(0) as u64;
+    getrusage(UsageWho::RUSAGE_SELF)
+        .map_or(0, |usage| micros(usage.system_time()) + micros(usage.user_time()))
+}
+
 /// Seconds in the kernel and outside it, as INFO prints them.
 pub(super) struct CpuTime {
     pub(super) system: String,
@@ -35,7 +43,7 @@ pub(super) struct CpuTime {
 
 pub(super) fn cpu_time(who: UsageWho) -> CpuTime {
     let usage: Option<Usage> = getrusage(who).ok();
-    let text = |time: nix::sys::time::TimeVal| format!("{}.{:06}", time.tv_sec(), time.tv_usec());
+    let text = |time: TimeVal| format!("{}.{:06}", time.tv_sec(), time.tv_usec());
     CpuTime {
         system: usage.map_or_else(String::new, |u| text(u.system_time())),
         user: usage.map_or_else(String::new, |u| text(u.user_time())),

@@ -6,6 +6,7 @@
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
+use super::calm::Calm;
 use super::peaks::Peaks;
 use super::table::Flow;
 use crate::dispatch::Look;
@@ -30,6 +31,7 @@ pub(super) struct Cron {
     idle_cursor: usize,
     rates: Rates,
     peaks: Peaks,
+    calm: Calm,
 }
 
 impl Worker<'_> {
@@ -63,6 +65,10 @@ impl Worker<'_> {
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
             self.shared.background.purge();
+            let is_calm = self.cron.calm.look(elapsed_ms, self.shared.posts.len());
+            if is_calm && self.executor.config().huge_pages {
+                self.shared.background.unite();
+            }
             self.shared.background.defrag(&self.executor.config().defrag);
             self.batch.give_room_back();
             self.reply.out = Vec::new();

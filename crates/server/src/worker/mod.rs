@@ -11,6 +11,7 @@
 mod accept;
 mod batch;
 mod block;
+mod calm;
 mod cron;
 mod flow;
 mod park;

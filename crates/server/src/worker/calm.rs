@@ -1,0 +1,38 @@
+//! Whether the processors have time to spare, which the first worker asks ten times a second: for work that is welcome but not
+//! urgent. Where they have none it would take a worker's processor for some milliseconds, and clients would see it.
+use crate::info::processor_us;
+
+/// The server has been busy when it took more than this part of its workers' processors.
+const BUSY_PERCENT: u64 = 40;
+
+#[derive(Default)]
+pub(super) struct Calm {
+    /// Processor time at the last look.
+    used_us: u64,
+}
+
+impl Calm {
+    /// Whether the server was calm in the milliseconds since the last look.
+    pub(super) fn look(&mut self, elapsed_ms: i64, workers: usize) -> bool {
+        let used_us = processor_us();
+        let spent_us = used_us - std::mem::replace(&mut self.used_us, used_us);
+        is_calm(spent_us, elapsed_ms, workers)
+    }
+}
+
+fn is_calm(spent_us: u64, elapsed_ms: i64, workers: usize) -> bool {
+    let processors_us = elapsed_ms.max(0) as u64 * 1000 * workers as u64;
+    spent_us < processors_us / 100 * BUSY_PERCENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_calm_below_two_fifths_of_the_workers_processors() {
+        assert!(is_calm(39_000, 100, 1) && !is_calm(41_000, 100, 1));
+        assert!(is_calm(79_000, 100, 2) && !is_calm(81_000, 100, 2));
+        assert!(!is_calm(0, 0, 2), "nothing is known of no time");
+    }
+}
