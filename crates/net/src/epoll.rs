@@ -424,15 +424,17 @@ impl Engine for Epoll {
         }
     }
 
-    fn send(&mut self, id: ConnId, data: &mut Vec<u8>) {
+    fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) else {
-            return data.clear();
+            data.clear();
+            return 0;
         };
         conn.queue.push(data, &mut self.pool);
         if !conn.is_unsent && !conn.queue.is_empty() {
             conn.is_unsent = true;
             self.unsent.push(id);
         }
+        conn.queue.bytes()
     }
 
     fn unsent_bytes(&self, id: ConnId) -> usize {

@@ -92,8 +92,8 @@ pub trait Engine: Send {
     /// `Readable` again at the next poll if so.
     fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received;
     /// Queues all of `data` and leaves it empty (perhaps another, recycled buffer). The next `poll` sends it, so that
-    /// all replies of a batch leave together and several to one connection in one call.
-    fn send(&mut self, id: ConnId, data: &mut Vec<u8>);
+    /// all replies of a batch leave together and several to one connection in one call. Returns what `unsent_bytes` then says.
+    fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
     /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
     /// No `Readable` for this connection until `resume`: the client does not read what we send.

@@ -2,7 +2,8 @@
 //!
 //! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer is taken
 //! over, never copied, unless it is small and others wait before it: many small replies to a client that does not
-//! read are gathered in few buffers. `Pool` keeps emptied buffers for the next sender.
+//! read are gathered in few buffers. The first lies in the queue itself: nearly always it is the only one, and then no memory
+//! but the connection's own is touched. `Pool` keeps emptied buffers for the next sender.
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -17,7 +18,9 @@ const POOL_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
 pub(crate) struct SendQueue {
-    buffers: VecDeque<Vec<u8>>,
+    /// Empty only where all are.
+    first: Vec<u8>,
+    more: VecDeque<Vec<u8>>,
     /// Bytes of the first buffer that have left.
     head_sent: usize,
     bytes: usize,
@@ -40,50 +43,48 @@ impl SendQueue {
             return;
         }
         self.bytes += len;
-        if len > COPY_BYTES_MAX || self.buffers.is_empty() {
-            self.buffers.push_back(std::mem::replace(data, pool.take()));
-            return;
-        }
-        match self.buffers.back_mut() {
-            Some(last) if last.capacity() - last.len() >= len => last.append(data),
-            _ => self.buffers.push_back(gathering(data)),
+        if self.first.is_empty() {
+            self.first = std::mem::replace(data, pool.take());
+        } else if len > COPY_BYTES_MAX {
+            self.more.push_back(std::mem::replace(data, pool.take()));
+        } else {
+            match self.more.back_mut().unwrap_or(&mut self.first) {
+                last if last.capacity() - last.len() >= len => last.append(data),
+                _ => self.more.push_back(gathering(data)),
+            }
         }
     }
 
     /// The unsent bytes of the first buffer.
     pub(crate) fn first_piece(&self) -> Option<&[u8]> {
-        self.buffers.front().map(|first| &first[self.head_sent..])
+        (!self.is_empty()).then(|| &self.first[self.head_sent..])
     }
 
     /// The unsent bytes, where they are one piece.
     #[inline]
     pub(crate) fn only(&self) -> Option<&[u8]> {
-        self.first_piece().filter(|_| self.buffers.len() == 1)
+        self.more.is_empty().then(|| &self.first[self.head_sent..])
     }
 
     /// The first unsent bytes, as many pieces as `into` has room for. The number of pieces.
     pub(crate) fn slices<'q>(&'q self, into: &mut [IoSlice<'q>]) -> usize {
-        let mut skip = self.head_sent;
-        let mut count = 0;
-        for (slot, buffer) in into.iter_mut().zip(&self.buffers) {
-            *slot = IoSlice::new(&buffer[skip..]);
-            skip = 0;
-            count += 1;
-        }
-        count
+        let pieces = self.first_piece().into_iter().chain(self.more.iter().map(Vec::as_slice));
+        into.iter_mut().zip(pieces).map(|(slot, piece)| *slot = IoSlice::new(piece)).count()
     }
 
     /// `sent` more bytes have left.
     pub(crate) fn advance(&mut self, sent: usize, pool: &mut Pool) {
         assert!(sent <= self.bytes, "more bytes left than were queued");
+        if sent == self.bytes && self.more.is_empty() {
+            (self.bytes, self.head_sent) = (0, 0);
+            return pool.put(std::mem::take(&mut self.first));
+        }
         self.bytes -= sent;
         self.head_sent += sent;
-        while let Some(first) = self.buffers.front()
-            && self.head_sent >= first.len()
-        {
-            self.head_sent -= first.len();
-            let emptied = self.buffers.pop_front().unwrap_or_default();
-            pool.put(emptied);
+        while self.head_sent >= self.first.len() && !self.first.is_empty() {
+            self.head_sent -= self.first.len();
+            let next = self.more.pop_front().unwrap_or_default();
+            pool.put(std::mem::replace(&mut self.first, next));
         }
     }
 }
@@ -164,7 +165,7 @@ mod tests {
         for _ in 0..1000 {
             queue.push(&mut Vec::from(*b"+OK\r\n"), &mut pool);
         }
-        assert_eq!((queue.bytes(), queue.buffers.len()), (5000, 2));
+        assert_eq!((queue.bytes(), 1 + queue.more.len()), (5000, 2));
     }
 
     #[test]

@@ -50,3 +50,5 @@ mod tree;
 mod twins;
 mod two_columns;
 mod varint;
+
+pub use simd::prefetch_value;

@@ -34,6 +34,15 @@ pub(crate) fn prefetch(address: *const u8) {
     let _ = address;
 }
 
+/// Asks for all cache lines of a value that will soon be looked at.
+#[inline(always)]
+pub fn prefetch_value<T>(value: &T) {
+    let first = (&raw const *value).cast::<u8>();
+    for offset in (0..size_of::<T>()).step_by(64) {
+        prefetch(first.wrapping_add(offset));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 use sse2 as native;
 

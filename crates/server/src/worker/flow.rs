@@ -36,14 +36,15 @@ impl Worker<'_> {
     /// Sends what has been replied, and looks at what the client has left unread.
     pub(super) fn send(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        if !self.reply.out.is_empty() {
-            count_sent(&connection.session.card, self.executor.counters(), self.reply.out.len());
-            self.engine.send(id, &mut self.reply.out);
-            if self.reply.out.capacity() > REPLY_BYTES_KEPT {
-                self.reply.out = Vec::new();
-            }
+        if self.reply.out.is_empty() {
+            return self.note_sent(id, self.engine.unsent_bytes(id));
         }
-        self.note_sent(id);
+        count_sent(&connection.session.card, self.executor.counters(), self.reply.out.len());
+        let unsent_bytes = self.engine.send(id, &mut self.reply.out);
+        if self.reply.out.capacity() > REPLY_BYTES_KEPT {
+            self.reply.out = Vec::new();
+        }
+        self.note_sent(id, unsent_bytes);
     }
 
     /// Sends lines to the clients that watch (MONITOR).
@@ -53,19 +54,19 @@ impl Worker<'_> {
             let Some(connection) = self.table.at(id) else { continue };
             if connection.flow != Flow::Closing {
                 count_sent(&connection.session.card, self.executor.counters(), lines.len());
-                self.engine.send(id, &mut lines.to_vec());
-                self.note_sent(id);
+                let unsent_bytes = self.engine.send(id, &mut lines.to_vec());
+                self.note_sent(id, unsent_bytes);
             }
         }
     }
 
-    fn note_sent(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        // The next poll hands it to the kernel; what is left then tells who does not read.
+    /// The next poll hands it to the kernel; what is left then tells who does not read.
+    fn note_sent(&mut self, id: ConnId, unsent_bytes: usize) {
         let limit = self.executor.config().client_output_buffer.normal;
-        let unsent_bytes = self.engine.unsent_bytes(id);
         if unsent_bytes >= worth_a_look(limit) {
-            connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
+            if let Some(connection) = self.table.at(id) {
+                connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
+            }
             self.sent.push(id);
         }
     }

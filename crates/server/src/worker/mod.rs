@@ -141,6 +141,11 @@ impl<'s> Worker<'s> {
             self.take_up(id);
         }
         self.serve();
+        for event in &*events {
+            if let Event::Readable(id) = event {
+                self.table.prefetch(*id);
+            }
+        }
         for event in events.drain(..) {
             match event {
                 Event::Readable(id) => self.receive(id),
@@ -184,6 +189,8 @@ impl<'s> Worker<'s> {
             Flow::Parked => return self.receive_parked(id),
             Flow::Paused | Flow::Closing => return,
         }
+        // There while the kernel is at work.
+        pack::prefetch_value(&connection.session.card.id);
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => count_received(connection, self.executor.counters(), count),
             Err(_) => self.close(id, CloseWhen::Now),
@@ -291,9 +298,9 @@ impl<'s> Worker<'s> {
             }
             if reply.out.len() >= SEND_BYTES {
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
-                engine.send(turn.id, &mut reply.out);
+                let unsent_bytes = engine.send(turn.id, &mut reply.out);
                 executor.lap();
-                let is_slow = engine.unsent_bytes(turn.id) > connection.allowance_bytes;
+                let is_slow = unsent_bytes > connection.allowance_bytes;
                 if is_slow && !matches!(turn.rest, Rest::Wrong(_)) {
                     return index + 1;
                 }

@@ -3,7 +3,9 @@ use crate::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
 
-/// What the worker keeps of a connection between two batches. One that is idle holds no buffer.
+/// What the worker keeps of a connection between two batches. One that is idle holds no buffer. Aligned, so that it lies on as few
+/// cache lines as it can.
+#[repr(align(64))]
 pub(super) struct Connection {
     pub(super) id: ConnId,
     pub(super) session: Session,
@@ -61,6 +63,13 @@ impl Table {
     pub(super) fn at(&mut self, id: ConnId) -> Option<&mut Connection> {
         let connection = self.slots.get_mut(id.index as usize)?.as_deref_mut()?;
         (connection.id == id).then_some(connection)
+    }
+
+    /// Asks for the memory of a connection that is about to be served.
+    pub(super) fn prefetch(&self, id: ConnId) {
+        if let Some(Some(connection)) = self.slots.get(id.index as usize) {
+            pack::prefetch_value(&**connection);
+        }
     }
 
     pub(super) fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
