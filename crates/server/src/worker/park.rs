@@ -79,15 +79,18 @@ impl Worker<'_> {
     }
 
     pub(super) fn unpark_one(&mut self, id: ConnId) {
+        let now = self.executor.now();
         if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
-            go_on(connection);
+            go_on(connection, now);
             self.again.push(id);
             self.engine.resume(id);
         }
     }
 }
 
-fn go_on(connection: &mut Connection) {
+/// From now on it may be idle, and was not before.
+fn go_on(connection: &mut Connection, now: Millis) {
     connection.flow = Flow::Open;
+    connection.session.card.last_active_ms.store(now.0, Relaxed);
     connection.session.card.is_parked.store(false, Relaxed);
 }

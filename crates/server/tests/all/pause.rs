@@ -200,6 +200,19 @@ fn waiting_is_not_idling() {
 }
 
 #[test]
+fn one_that_has_waited_longer_than_it_may_idle_goes_on() {
+    let (server, time) = start_at_noon(Config { timeout_s: 10, worker_threads: 1, ..config() });
+    let [mut a, mut b, _] = clients(&server);
+    a.check("CLIENT PAUSE 15000 WRITE", "+OK\r\n");
+    b.send(b"SET k v\r\n");
+    a.wait_for_info("blocked_clients", "1");
+    time.advance(Duration::from_secs(8));
+    a.check("PING", "+PONG\r\n");
+    time.advance(Duration::from_secs(8));
+    b.expect("+OK\r\n");
+}
+
+#[test]
 fn one_that_is_held_back_is_not_unblocked() {
     let server = start(config());
     let [mut a, mut b, _] = clients(&server);
