@@ -27,7 +27,7 @@
 
 use super::directory::{self, Word};
 use super::extent::{self, EXTENT, PAGE};
-use super::{STRIPE, STRIPES};
+use super::{STRIPE, STRIPES, Stripe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// What one huge page covers.
@@ -110,9 +110,10 @@ fn candidates() -> Vec<(usize, &'static Word)> {
 fn unite_half(base: usize, half: usize, word: &Word) -> bool {
     match collapse(base + half * HALF) {
         Outcome::United => {
-            // Words change under their stripe's lock. Meanwhile the extent may have gone, which does no harm to anybody.
-            let _guard = STRIPE[word.stripe()].lock();
-            if word.is_mapped() {
+            // Words change under their stripe's lock. Meanwhile the extent may have gone, and another's may be in its place.
+            let number = word.stripe();
+            let guard = STRIPE.get(number).map(Stripe::lock);
+            if guard.is_some() && word.is_mapped() && word.stripe() == number {
                 word.set_united(half, true);
             }
             true

@@ -15,7 +15,7 @@ impl Calm {
     /// Whether the server was calm in the milliseconds since the last look.
     pub(super) fn look(&mut self, elapsed_ms: i64, workers: usize) -> bool {
         let used_us = processor_us();
-        let spent_us = used_us - std::mem::replace(&mut self.used_us, used_us);
+        let spent_us = used_us.saturating_sub(std::mem::replace(&mut self.used_us, used_us));
         is_calm(spent_us, elapsed_ms, workers)
     }
 }
