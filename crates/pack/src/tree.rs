@@ -603,9 +603,7 @@ impl<L: Leaf> Tree<ByValue, L> {
         // SAFETY: after height - 1 steps down the node is a leaf.
         Some(unsafe { node.leaf() })
     }
-}
 
-impl<L: Leaf> Tree<ByValue, L> {
     /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort` was made. Where to go on, as
     /// `first` tells of a leaf, None at the end.
     pub(crate) fn relocate_from(

@@ -91,26 +91,30 @@ impl Background {
 
     /// Gives free pages back, if there are any.
     pub(crate) fn purge(&self) {
-        if pack::arena::is_purge_due() && !self.counts.is_purging.swap(true, Relaxed) {
-            drop(self.queue.send(Job::Purge));
+        if pack::arena::is_purge_due() {
+            self.ask_once(&self.counts.is_purging, Job::Purge);
         }
     }
 
     /// Puts full extents into huge pages, if there are any.
     pub(crate) fn unite(&self) {
-        if pack::arena::is_unite_due() && !self.counts.is_uniting.swap(true, Relaxed) {
-            drop(self.queue.send(Job::Unite));
+        if pack::arena::is_unite_due() {
+            self.ask_once(&self.counts.is_uniting, Job::Unite);
         }
     }
 
     /// Moves data together, if too much is lost between it.
     pub(crate) fn defrag(&self, settings: &Settings) {
-        if settings.is_on
-            && !self.counts.is_defragging.load(Relaxed)
-            && defrag::is_due(settings)
-            && !self.counts.is_defragging.swap(true, Relaxed)
-        {
-            drop(self.queue.send(Job::Defrag));
+        let is_defragging = &self.counts.is_defragging;
+        if settings.is_on && !is_defragging.load(Relaxed) && defrag::is_due(settings) {
+            self.ask_once(is_defragging, Job::Defrag);
+        }
+    }
+
+    /// Asks for a job unless it is asked for, or going on, already.
+    fn ask_once(&self, is_asked: &AtomicBool, job: Job) {
+        if !is_asked.swap(true, Relaxed) {
+            drop(self.queue.send(job));
         }
     }
 
