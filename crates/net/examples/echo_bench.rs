@@ -2,11 +2,10 @@
 //! and its processor time per request can be held against a server's (`speed.py --tests ping_inline`).
 //!
 //! `echo_bench PORT [auto|epoll|uring]`
-use net::{CloseWhen, Engine, EngineKind, Event, Listener, Received, SocketOptions};
+use net::{CloseWhen, Engine, EngineKind, Event, Listener, Received, SocketOptions, Wait};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -26,7 +25,7 @@ fn main() -> io::Result<()> {
 fn serve(engine: &mut dyn Engine) -> io::Result<()> {
     let (mut events, mut request, mut reply) = (Vec::new(), Vec::new(), Vec::new());
     loop {
-        engine.poll(Some(Duration::from_millis(100)), &mut events)?;
+        engine.poll(Wait::Forever, &mut events)?;
         for event in events.drain(..) {
             match event {
                 Event::Accepted(accepted) => {

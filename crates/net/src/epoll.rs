@@ -21,21 +21,21 @@
 //! A connection is *open*; then *flushing*, when closed with something queued (nothing is read any more); then
 //! *dying*, when closed or failed: it is on `dying`, and the next `poll` takes it out of the table, closes its socket
 //! and reports `Gone`. Only then can its slot be used again, so no event still in the kernel can be mistaken.
+use crate::alarm::Alarm;
 use crate::listener::Listener;
 use crate::queue::{Pool, SendQueue};
+use crate::rest::Rest;
 use crate::table::{Life, Table};
-use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Wait, Waker, socket};
+use base::Millis;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Events taken from the kernel at once; what does not fit comes with the next poll.
 const EVENTS_MAX: usize = 512;
 /// Connections accepted from one listener in one poll, so that a storm of connects does not starve requests.
 const ACCEPTS_MAX: usize = 256;
-/// How long accepting rests when the process or the system is out of descriptors or memory.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// Pieces handed to the kernel in one call.
 const PIECES_MAX: usize = 64;
 /// Calls that one connection's queue may take in one poll.
@@ -67,10 +67,11 @@ struct Conn {
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: Waker,
+    alarm: Alarm,
     table: Table<Conn>,
     listeners: Vec<Arc<Listener>>,
-    /// Accepting rests until then; the listeners are not watched meanwhile.
-    rests_until: Option<Instant>,
+    /// The listeners are not watched meanwhile.
+    rest: Rest,
     again: Vec<ConnId>,
     unsent: Vec<ConnId>,
     dying: Vec<ConnId>,
@@ -80,17 +81,19 @@ pub(crate) struct Epoll {
 
 /// What an event's 64 bits name. A connection's generation is never 0.
 const WAKER_TOKEN: u64 = 0;
+const ALARM_TOKEN: u64 = 1;
 
 fn token_of(id: ConnId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
 }
 
 fn token_of_listener(index: usize) -> u64 {
-    1 + index as u64
+    2 + index as u64
 }
 
 enum Named {
     Waker,
+    Alarm,
     Listener(usize),
     Conn(ConnId),
 }
@@ -98,7 +101,8 @@ enum Named {
 fn named_by(token: u64) -> Named {
     match ((token >> 32) as u32, token as u32) {
         (0, 0) => Named::Waker,
-        (0, n) => Named::Listener(n as usize - 1),
+        (0, 1) => Named::Alarm,
+        (0, n) => Named::Listener(n as usize - 2),
         (generation, index) => Named::Conn(ConnId { index, generation }),
     }
 }
@@ -116,9 +120,10 @@ impl Epoll {
         let engine = Epoll {
             epoll,
             waker,
+            alarm: Alarm::new()?,
             table: Table::new(),
             listeners: Vec::new(),
-            rests_until: None,
+            rest: Rest::default(),
             again: Vec::new(),
             unsent: Vec::new(),
             dying: Vec::new(),
@@ -127,6 +132,7 @@ impl Epoll {
         };
         let edges = (libc::EPOLLIN | libc::EPOLLET) as u32;
         engine.control(libc::EPOLL_CTL_ADD, engine.waker.fd(), edges, WAKER_TOKEN)?;
+        engine.control(libc::EPOLL_CTL_ADD, engine.alarm.fd(), edges, ALARM_TOKEN)?;
         Ok(engine)
     }
 
@@ -151,16 +157,12 @@ impl Epoll {
         }
     }
 
-    /// Watches the listeners again once their rest is over; how long it still lasts.
-    fn end_rest(&mut self) -> io::Result<Option<Duration>> {
-        let Some(until) = self.rests_until else { return Ok(None) };
-        let left = until.saturating_duration_since(now());
-        if left.is_zero() {
-            self.rests_until = None;
+    /// Watches the listeners again once their rest is over; until when it still lasts.
+    fn end_rest(&mut self) -> io::Result<Option<Millis>> {
+        if self.rest.has_ended() {
             (0..self.listeners.len()).try_for_each(|index| self.watch(index))?;
-            return Ok(None);
         }
-        Ok(Some(left))
+        Ok(self.rest.until())
     }
 
     fn accept_from(&mut self, index: usize, events: &mut Vec<Event>) {
@@ -169,9 +171,9 @@ impl Epoll {
             match listener.accept() {
                 Ok(accepted) => events.push(Event::Accepted(accepted)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(e) if is_exhausted(&e) => {
+                Err(e) if Rest::is_needed(&e) => {
                     self.unwatch_all();
-                    self.rests_until = Some(now() + ACCEPT_REST);
+                    self.rest.begin();
                     return;
                 }
                 // This connection failed before it was accepted; the next may be well.
@@ -195,7 +197,15 @@ impl Epoll {
         }
     }
 
-    fn wait(&mut self, timeout_ms: i32) -> io::Result<usize> {
+    fn wait(&mut self, wait: Wait) -> io::Result<usize> {
+        let timeout_ms = match wait {
+            Wait::Not => 0,
+            Wait::Forever => -1,
+            Wait::Until(due) => {
+                self.alarm.ring_by(due)?;
+                -1
+            }
+        };
         let (fd, room) = (self.epoll.as_raw_fd(), EVENTS_MAX as i32);
         // SAFETY: `events` has room for EVENTS_MAX events, all of which may be written.
         let n = unsafe { libc::epoll_wait(fd, self.events.as_mut_ptr(), room, timeout_ms) };
@@ -324,16 +334,16 @@ impl Engine for Epoll {
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         self.listeners.push(listener);
-        match self.rests_until {
-            Some(_) => Ok(()),
-            None => self.watch(self.listeners.len() - 1),
+        match self.rest.is_on() {
+            true => Ok(()),
+            false => self.watch(self.listeners.len() - 1),
         }
     }
 
     fn stop_listening(&mut self) {
         self.unwatch_all();
         self.listeners.clear();
-        self.rests_until = None;
+        self.rest = Rest::default();
     }
 
     fn is_listening(&self) -> bool {
@@ -370,14 +380,14 @@ impl Engine for Epoll {
         Ok(id)
     }
 
-    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+    fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()> {
         let rest = self.end_rest()?;
         let before = events.len();
         self.table.reuse();
         self.flush_unsent(events);
         self.report_kept(events);
-        let timeout_ms = if events.len() == before { shorter_ms(timeout, rest) } else { 0 };
-        let count = self.wait(timeout_ms)?;
+        let wait = if events.len() == before { wait.or_until(rest) } else { Wait::Not };
+        let count = self.wait(wait)?;
         for at in 0..count {
             let libc::epoll_event { events: edges, u64: token } = self.events[at];
             match named_by(token) {
@@ -387,6 +397,7 @@ impl Engine for Epoll {
                     self.waker.silence();
                     events.push(Event::Woken);
                 }
+                Named::Alarm => self.alarm.silence(),
             }
         }
         Ok(())
@@ -481,20 +492,4 @@ fn write_pieces(conn: &Conn) -> io::Result<usize> {
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
     let count = conn.queue.slices(&mut pieces);
     socket::send_pieces(conn.fd.as_raw_fd(), &pieces[..count])
-}
-
-/// Whether accepting failed for want of descriptors or memory: trying again at once would spin.
-pub(crate) fn is_exhausted(e: &io::Error) -> bool {
-    matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
-}
-
-#[allow(clippy::disallowed_methods, reason = "only called when accepting rests; net may read the clock")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-/// The shorter of two waits in whole milliseconds, rounded up so that a wait never ends early; -1 is for ever.
-fn shorter_ms(a: Option<Duration>, b: Option<Duration>) -> i32 {
-    let Some(wait) = [a, b].into_iter().flatten().min() else { return -1 };
-    i32::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }

@@ -1,10 +1,12 @@
 //! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring). Knows nothing of what the bytes
 //! mean. One engine belongs to one thread.
+mod alarm;
 mod epoll;
 mod listener;
 mod meter;
 mod program;
 mod queue;
+mod rest;
 mod socket;
 mod table;
 #[cfg(test)]
@@ -12,11 +14,12 @@ mod tests;
 mod uring;
 mod waker;
 
+use base::Millis;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use listener::Listener;
 pub use meter::{Meter, Scale, Tick};
@@ -74,6 +77,44 @@ pub enum Received {
     Failed(io::Error),
 }
 
+/// How long a poll may wait for news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Not,
+    /// By the system's clock.
+    Until(Millis),
+    Forever,
+}
+
+impl Wait {
+    /// From now on.
+    pub fn at_most(time: Duration) -> Wait {
+        if time.is_zero() {
+            return Wait::Not;
+        }
+        let time_ms = time.as_nanos().div_ceil(1_000_000);
+        i64::try_from(time_ms).ok().and_then(|ms| now().checked_add(ms)).map_or(Wait::Forever, Wait::Until)
+    }
+
+    /// Not longer than until `due`, if that is given.
+    fn or_until(self, due: Option<Millis>) -> Wait {
+        match (self, due) {
+            (Wait::Until(own), Some(due)) => Wait::Until(own.min(due)),
+            (Wait::Forever, Some(due)) => Wait::Until(due),
+            (wait, _) => wait,
+        }
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "net may read the clock: here only when accepting rests, and io_uring's waits"
+)]
+fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(since.as_millis() as i64)
+}
+
 /// What a worker drives.
 pub trait Engine: Send {
     /// Accepts from this listener (shared with other engines) from the next poll on.
@@ -86,8 +127,8 @@ pub trait Engine: Send {
     fn waker(&self) -> Waker;
     /// Takes over a socket.
     fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId>;
-    /// Submits what is queued, waits at most `timeout` (None: until something happens), appends what happened.
-    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()>;
+    /// Submits what is queued, waits for something to happen, appends what happened. It may come back early, with nothing.
+    fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()>;
     /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the engine raises
     /// `Readable` again at the next poll if so.
     fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received;

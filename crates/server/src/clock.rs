@@ -4,6 +4,7 @@
 //! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers that sleep
 //! under a simulated clock are woken whenever it moves.
 use base::Millis;
+use net::Wait;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -50,12 +51,11 @@ impl Clock {
     }
 
     /// How long to sleep until `due`: under a simulated clock until it moves.
-    pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Option<Duration> {
-        let due = due?;
-        match (due.0 <= now.0, &self.0) {
-            (true, _) => Some(Duration::ZERO),
-            (false, Some(_)) => None,
-            (false, None) => Some(Duration::from_millis(due.0.saturating_sub(now.0) as u64)),
+    pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Wait {
+        match (due, &self.0) {
+            (Some(due), _) if due <= now => Wait::Not,
+            (Some(due), None) => Wait::Until(due),
+            _ => Wait::Forever,
         }
     }
 
@@ -114,14 +114,14 @@ mod tests {
         assert_eq!(clock.now(), Millis(1000));
         time.advance(Duration::from_millis(5));
         assert_eq!(clock.now(), Millis(1005));
-        assert_eq!(clock.sleep_until(clock.now(), Some(Millis(1006))), None);
-        assert_eq!(clock.sleep_until(clock.now(), Some(Millis(1005))), Some(Duration::ZERO));
+        assert_eq!(clock.sleep_until(clock.now(), Some(Millis(1006))), Wait::Forever);
+        assert_eq!(clock.sleep_until(clock.now(), Some(Millis(1005))), Wait::Not);
     }
 
     #[test]
     fn a_real_clock_sleeps_until_what_is_due() {
         let clock = Clock::real();
-        assert_eq!(clock.sleep_until(Millis(10), Some(Millis(12))), Some(Duration::from_millis(2)));
-        assert_eq!(clock.sleep_until(Millis(10), None), None);
+        assert_eq!(clock.sleep_until(Millis(10), Some(Millis(12))), Wait::Until(Millis(12)));
+        assert_eq!(clock.sleep_until(Millis(10), None), Wait::Forever);
     }
 }

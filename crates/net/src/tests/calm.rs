@@ -1,6 +1,6 @@
 //! Peers that behave: echoes of any split, large transfers, many connections, half-closed sockets, pauses.
 use super::{LIMIT, Rig, on_every_engine, pattern};
-use crate::{CloseWhen, Event, Listener, Received, SocketOptions};
+use crate::{CloseWhen, Event, Listener, Received, SocketOptions, Wait};
 use base::random::Random;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -324,7 +324,7 @@ fn a_passed_connection_is_served_by_another_engine(mut rig: Rig) {
     let mut bytes = Vec::new();
     while bytes.len() < 10 {
         let mut events = Vec::new();
-        other.poll(Some(LIMIT), &mut events).unwrap();
+        other.poll(Wait::at_most(LIMIT), &mut events).unwrap();
         assert!(matches!(events[..], [Event::Readable(told)] if told == id));
         assert!(matches!(other.receive(id, &mut bytes, 100), Received::Bytes(_)));
     }

@@ -6,7 +6,8 @@ mod calm;
 mod face;
 
 use crate::{
-    Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, SocketOptions, open,
+    Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, SocketOptions, Wait,
+    open,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
@@ -77,7 +78,7 @@ impl Rig {
     /// One poll, its events sorted into the rig's fields; nothing is received. The number of events.
     pub(crate) fn poll(&mut self, timeout: Duration) -> usize {
         let mut events = Vec::new();
-        self.engine.poll(Some(timeout), &mut events).unwrap();
+        self.engine.poll(Wait::at_most(timeout), &mut events).unwrap();
         let count = events.len();
         for event in events {
             match event {

@@ -6,16 +6,14 @@
 use super::Uring;
 use super::token::Token;
 use crate::Event;
-use crate::epoll::{is_exhausted, now};
 use crate::listener::Listener;
+use crate::rest::Rest;
+use base::Millis;
 use io_uring::{cqueue, opcode, types};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// How long accepting rests when the process or the system is out of descriptors or memory.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// A listener and whether the kernel is accepting from it.
 pub(super) struct Accepting {
     pub(super) listener: Arc<Listener>,
@@ -24,14 +22,11 @@ pub(super) struct Accepting {
 }
 
 impl Uring {
-    /// Arms what listens and is not armed, unless accepting rests; how long the rest still lasts.
-    pub(super) fn arm_listeners(&mut self) -> Option<Duration> {
-        if let Some(until) = self.rests_until {
-            let left = until.saturating_duration_since(now());
-            if !left.is_zero() {
-                return Some(left);
-            }
-            self.rests_until = None;
+    /// Arms what listens and is not armed, unless accepting rests; until when the rest still lasts.
+    pub(super) fn arm_listeners(&mut self) -> Option<Millis> {
+        let rest = self.rest.until();
+        if rest.is_some() {
+            return rest;
         }
         for index in 0..self.accepting.len() {
             self.arm_listener(index);
@@ -59,9 +54,7 @@ impl Uring {
                 // One that is gone already is dropped.
                 events.extend(accepting.listener.described(fd).ok().map(Event::Accepted));
             }
-            error if is_exhausted(&io::Error::from_raw_os_error(-error)) => {
-                self.rests_until = Some(now() + ACCEPT_REST);
-            }
+            error if Rest::is_needed(&io::Error::from_raw_os_error(-error)) => self.rest.begin(),
             // It concerned one connection, or the end of the accepting.
             _ => {}
         }
@@ -85,6 +78,6 @@ impl Uring {
                 false => self.accepting[index] = None,
             }
         }
-        self.rests_until = None;
+        self.rest = Rest::default();
     }
 }

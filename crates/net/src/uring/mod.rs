@@ -25,9 +25,13 @@ mod token;
 
 use crate::listener::Listener;
 use crate::queue::Pool;
+use crate::rest::Rest;
 use crate::table::{Life, Table};
-use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Waker, socket};
+use crate::{
+    Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Wait, Waker, now, socket,
+};
 use accept::Accepting;
+use base::Millis;
 use buffers::{BUFFER_BYTES, Buffers, GROUP};
 use conn::Conn;
 use io_uring::{cqueue, opcode, types};
@@ -35,7 +39,7 @@ use ring::Ring;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use token::Token;
 
 /// The most that one send names; its length has 32 bits.
@@ -56,7 +60,7 @@ pub(crate) struct Uring {
     is_waker_armed: bool,
     /// By the index in the token; ended ones leave a gap.
     accepting: Vec<Option<Accepting>>,
-    rests_until: Option<Instant>,
+    rest: Rest,
     /// Those to tell `Readable` of at the next poll.
     again: Vec<ConnId>,
     /// Those told `Readable` by the last poll, or with a chain since.
@@ -86,7 +90,7 @@ impl Uring {
             waker: Waker::new()?,
             is_waker_armed: false,
             accepting: Vec::new(),
-            rests_until: None,
+            rest: Rest::default(),
             again: Vec::new(),
             held: Vec::new(),
             unsent: Vec::new(),
@@ -480,7 +484,7 @@ impl Engine for Uring {
         Ok(id)
     }
 
-    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+    fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()> {
         let before = events.len();
         self.table.reuse();
         self.empty_buffers();
@@ -489,14 +493,15 @@ impl Engine for Uring {
         self.arm_idle();
         self.send_unsent();
         self.report_kept(events);
-        let (want, timeout) = match events.len() == before {
-            true => {
-                let quick = (self.quick_sends > 0).then_some(QUICK_WAIT);
-                (self.wanted_completions(), [timeout, rest, quick].into_iter().flatten().min())
+        let wait = if events.len() == before { wait.or_until(rest) } else { Wait::Not };
+        let quick = (self.quick_sends > 0).then_some(QUICK_WAIT);
+        let (want, timeout) = match wait {
+            Wait::Not => (0, None),
+            Wait::Until(due) => {
+                (self.wanted_completions(), Some(left(due).min(quick.unwrap_or(Duration::MAX))))
             }
-            false => (0, None),
+            Wait::Forever => (self.wanted_completions(), quick),
         };
-        let want = if timeout == Some(Duration::ZERO) { 0 } else { want };
         self.ring.enter(want, timeout)?;
         self.take_completions(events);
         Ok(())
@@ -585,4 +590,8 @@ impl Drop for Uring {
             self.buffers.give_up();
         }
     }
+}
+
+fn left(due: Millis) -> Duration {
+    Duration::from_millis(due.since(now()).max(0) as u64)
 }

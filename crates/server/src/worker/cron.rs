@@ -50,10 +50,14 @@ impl Worker<'_> {
 
     pub(super) fn run_cron(&mut self) {
         let now = self.executor.now();
-        if !self.ticks() || now.0 - self.cron.last_tick_ms < TICK_MS {
+        // A clock that was put back makes one, lest there is none until it has caught up.
+        if !self.ticks() || (0..TICK_MS).contains(&now.since(Millis(self.cron.last_tick_ms))) {
             return;
         }
-        let elapsed_ms = now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0);
+        let elapsed_ms = match now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0) {
+            elapsed_ms @ 1.. => elapsed_ms,
+            _ => TICK_MS,
+        };
         if self.shared.is_cron_paused.load(Relaxed) {
             return;
         }

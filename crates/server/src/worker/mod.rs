@@ -29,7 +29,7 @@ use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
-use net::{CloseWhen, ConnId, Engine, Event, Tick};
+use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use resp::{Limits, Parser, Reply};
 use std::collections::BTreeMap;
@@ -104,9 +104,10 @@ impl<'s> Worker<'s> {
     /// Serves until the server stops.
     pub(crate) fn run(mut self) {
         let mut events = Vec::new();
+        self.executor.set_now(self.clock.now());
         while !self.shared.is_stopping() {
-            let timeout = self.sleep();
-            if let Err(error) = self.engine.poll(timeout, &mut events) {
+            let wait = self.wait();
+            if let Err(error) = self.engine.poll(wait, &mut events) {
                 self.shared.fail(&format!("worker {} cannot wait for events: {error}", self.index));
                 return;
             }
@@ -127,11 +128,12 @@ impl<'s> Worker<'s> {
         counters.timed_waits.store(self.waits.count(), Relaxed);
     }
 
-    fn sleep(&self) -> Option<Duration> {
+    /// Seen from the time at which the turn began: what has become due since wakes at once.
+    fn wait(&self) -> Wait {
         if !self.again.is_empty() || self.is_relieving {
-            return Some(Duration::ZERO);
+            return Wait::Not;
         }
-        self.clock.sleep_until(self.clock.now(), self.next_due())
+        self.clock.sleep_until(self.executor.now(), self.next_due())
     }
 
     fn handle(&mut self, events: &mut Vec<Event>) {
@@ -347,7 +349,7 @@ impl<'s> Worker<'s> {
         let watch = Stopwatch::start();
         let is_busy = |this: &Self| !this.table.is_empty() || this.engine.is_listening();
         while is_busy(&self) && watch.elapsed_ns() < WIND_UP.as_nanos() as u64 {
-            if self.engine.poll(Some(WIND_UP / 20), &mut events).is_err() {
+            if self.engine.poll(Wait::at_most(WIND_UP / 20), &mut events).is_err() {
                 return;
             }
             for event in events.drain(..) {
