@@ -14,7 +14,7 @@
 //! Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the leaves.
 use crate::arena::Moves;
 use crate::order::Order;
-use crate::{alloc, arena};
+use crate::{alloc, arena, simd};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -175,6 +175,12 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     pub(crate) fn children(&self) -> &[Child<O, L>] {
         // SAFETY: the first `count` children are initialised.
         unsafe { std::slice::from_raw_parts(self.children_start(), self.count()) }
+    }
+
+    /// Asks for the cache line where a child lies, if there is such a child.
+    #[inline(always)]
+    pub(crate) fn prefetch_child(&self, slot: usize) {
+        simd::prefetch(self.children_start().wrapping_add(slot).cast());
     }
 
     /// Whether nobody else holds this node.

@@ -497,30 +497,39 @@ fn child_at(marks: &[u64], rest: &mut u64) -> usize {
 
 impl OrderRange {
     /// The child that covers `place`, and what it covers.
-    fn child(self, marks: &[u32], place: u32) -> (usize, OrderRange) {
-        let slot = self.child_at(marks, place);
+    fn child<L: Leaf>(self, inner: &Inner<ByHash, L>, place: u32) -> (usize, OrderRange) {
+        let marks = inner.marks();
+        let guess = self.guess(marks.len(), place);
+        // It comes while the marks do.
+        inner.prefetch_child(guess);
+        let slot = child_of_place(marks, place, guess);
         let first = if slot == 0 { self.first } else { marks[slot] };
         let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
         (slot, OrderRange { first, last })
     }
 
-    /// The last child whose mark is at most `place`, or the first. Hashes are uniform, so a guess is a slot or two off; a
-    /// window around it is counted without branches, and the rare miss starts anew from all marks.
+    /// About which of so many children it is: hashes are uniform.
     #[inline(always)]
-    fn child_at(self, marks: &[u32], place: u32) -> usize {
+    fn guess(self, children: usize, place: u32) -> usize {
         let span = u64::from(self.last - self.first) + 1;
-        let guess = (u64::from(place - self.first) * marks.len() as u64 / span) as usize;
-        let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
-        if let Some(window) = marks[from..].first_chunk::<WINDOW>() {
-            let under = window.iter().map(|mark| u32::from(*mark <= place)).sum::<u32>() as usize;
-            // The first child's own mark says nothing: it counts as under every place.
-            let under = under + usize::from(from == 0 && window[0] > place);
-            if under > 0 && (under < WINDOW || from + WINDOW == marks.len()) {
-                return from + under - 1;
-            }
-        }
-        marks[1..].partition_point(|mark| *mark <= place)
+        (u64::from(place - self.first) * children as u64 / span) as usize
     }
+}
+
+/// The last child whose mark is at most `place`, or the first. The guess is a slot or two off; a window around it is
+/// counted without branches, and the rare miss starts anew from all marks.
+#[inline(always)]
+fn child_of_place(marks: &[u32], place: u32, guess: usize) -> usize {
+    let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
+    if let Some(window) = marks[from..].first_chunk::<WINDOW>() {
+        let under = window.iter().map(|mark| u32::from(*mark <= place)).sum::<u32>() as usize;
+        // The first child's own mark says nothing: it counts as under every place.
+        let under = under + usize::from(from == 0 && window[0] > place);
+        if under > 0 && (under < WINDOW || from + WINDOW == marks.len()) {
+            return from + under - 1;
+        }
+    }
+    marks[1..].partition_point(|mark| *mark <= place)
 }
 
 /// Marks that are compared at once.
@@ -534,7 +543,7 @@ impl<L: Leaf> Tree<ByHash, L> {
         for level in (1..self.height()).rev() {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
-            let (slot, inside) = bounds.child(inner.marks(), place);
+            let (slot, inside) = bounds.child(inner, place);
             (path.slots[level], bounds) = (slot as u8, inside);
             node = &inner.children()[slot];
         }
@@ -550,7 +559,7 @@ impl<L: Leaf> Tree<ByHash, L> {
         for _ in 1..height {
             // SAFETY: only level 0 holds leaves; the child lives as long as the tree, which is borrowed.
             let inner = unsafe { (*node).inner() };
-            let (slot, inside) = bounds.child(inner.marks(), place);
+            let (slot, inside) = bounds.child(inner, place);
             is_sole &= inner.is_sole();
             (node, bounds) = (inner.child_place(slot), inside);
         }
@@ -570,7 +579,7 @@ impl<L: Leaf> Tree<ByHash, L> {
         for _ in 1..self.height() {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
-            let (slot, inside) = bounds.child(inner.marks(), place);
+            let (slot, inside) = bounds.child(inner, place);
             (node, bounds) = (&inner.children()[slot], inside);
         }
         // SAFETY: after height - 1 steps down the node is a leaf.

@@ -228,6 +228,12 @@ impl Keyspace {
         self.prefetch_hashed(db, self.hash(key));
     }
 
+    /// Asks for the shard that keys of this hash lie in, before all other steps.
+    #[inline]
+    pub fn prefetch_shard(&self, hash: Hash) {
+        pack::prefetch_value(&self.cells[hash.shard(self.shard_bits)]);
+    }
+
     #[inline]
     pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
         if let Some(shard) = self.try_shard(hash.shard(self.shard_bits))

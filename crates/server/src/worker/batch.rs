@@ -163,6 +163,9 @@ impl<'s> Batch<'s> {
                     let row = shared.registry.find(args.at(0));
                     let key = row.and_then(|row| row.only_key(&args));
                     let hash = key.map(|key| shared.keyspace.hash(key));
+                    if let Some(hash) = hash {
+                        shared.keyspace.prefetch_shard(hash);
+                    }
                     let (db, spans) = (connection.session.db, first_span..self.spans.len());
                     let is_asked_for =
                         self.requests.last().is_some_and(|last| (last.db, last.hash) == (db, hash));
