@@ -39,9 +39,14 @@ impl Alarm {
 
     /// It will ring at `due`, or earlier.
     pub(crate) fn ring_by(&mut self, due: Millis) -> io::Result<()> {
-        if self.set_for.is_some_and(|set_for| set_for <= due) {
-            return Ok(());
+        match self.set_for {
+            Some(set_for) if set_for <= due => Ok(()),
+            _ => self.set(due),
         }
+    }
+
+    #[cold]
+    fn set(&mut self, due: Millis) -> io::Result<()> {
         let timer =
             libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: point(due) };
         let flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;

@@ -28,6 +28,7 @@ use crate::rest::Rest;
 use crate::table::{Life, Table};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Wait, Waker, socket};
 use base::Millis;
+use std::hint::cold_path;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -158,6 +159,7 @@ impl Epoll {
     }
 
     /// Watches the listeners again once their rest is over; until when it still lasts.
+    #[cold]
     fn end_rest(&mut self) -> io::Result<Option<Millis>> {
         if self.rest.has_ended() {
             (0..self.listeners.len()).try_for_each(|index| self.watch(index))?;
@@ -165,6 +167,7 @@ impl Epoll {
         Ok(self.rest.until())
     }
 
+    #[inline(never)]
     fn accept_from(&mut self, index: usize, events: &mut Vec<Event>) {
         let Some(listener) = self.listeners.get(index) else { return };
         for _ in 0..ACCEPTS_MAX {
@@ -183,6 +186,7 @@ impl Epoll {
     }
 
     /// Reports the dead, and those of whom no edge will tell.
+    #[inline(never)]
     fn report_kept(&mut self, events: &mut Vec<Event>) {
         for id in self.dying.drain(..) {
             self.table.remove(id);
@@ -214,6 +218,7 @@ impl Epoll {
             unsafe { self.events.set_len(n) };
             return Ok(n);
         }
+        cold_path();
         match io::Error::last_os_error() {
             e if e.kind() == io::ErrorKind::Interrupted => Ok(0),
             e => Err(e),
@@ -223,6 +228,7 @@ impl Epoll {
     fn on_edge(&mut self, id: ConnId, edges: u32, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         if edges & libc::EPOLLOUT as u32 != 0 && conn.is_blocked {
+            cold_path();
             self.flush(id, events);
         }
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -230,6 +236,7 @@ impl Epoll {
         match conn.life {
             // The peer is not there any more, and nobody would find out by reading: TCP goes on to tell the end.
             Life::Open if (conn.is_paused || conn.has_ended) && edges & libc::EPOLLERR as u32 != 0 => {
+                cold_path();
                 self.kill(id)
             }
             Life::Open if edges & (HANGUP | libc::EPOLLIN as u32) != 0 => {
@@ -239,8 +246,11 @@ impl Epoll {
                 }
             }
             // The peer can take no more of what is queued.
-            Life::Flushing if edges & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0 => self.kill(id),
-            _ => {}
+            Life::Flushing if edges & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0 => {
+                cold_path();
+                self.kill(id)
+            }
+            _ => cold_path(),
         }
     }
 
@@ -263,14 +273,20 @@ impl Epoll {
         for _ in 0..FLUSH_CALLS_MAX {
             match write_queued(conn) {
                 Ok(sent) => conn.queue.advance(sent, &mut self.pool),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return self.kill(id),
+                Err(e) => {
+                    cold_path();
+                    match e.kind() {
+                        io::ErrorKind::WouldBlock => break,
+                        io::ErrorKind::Interrupted => continue,
+                        _ => return self.kill(id),
+                    }
+                }
             }
             if conn.queue.is_empty() {
                 return self.on_emptied(id, events);
             }
         }
+        cold_path();
         // Either the kernel takes no more, or it would but others wait too: asking anew raises an edge then.
         conn.is_blocked = true;
         self.ask_edges(id, WRITE_EDGES);
@@ -279,9 +295,11 @@ impl Epoll {
     fn on_emptied(&mut self, id: ConnId, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         if conn.life == Life::Flushing {
+            cold_path();
             return self.finish(id);
         }
         if conn.is_blocked {
+            cold_path();
             conn.is_blocked = false;
             self.ask_edges(id, READ_EDGES);
             events.push(Event::Drained(id));
@@ -381,11 +399,13 @@ impl Engine for Epoll {
     }
 
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()> {
-        let rest = self.end_rest()?;
+        let rest = if self.rest.is_on() { self.end_rest()? } else { None };
         let before = events.len();
         self.table.reuse();
         self.flush_unsent(events);
-        self.report_kept(events);
+        if !(self.dying.is_empty() && self.again.is_empty()) {
+            self.report_kept(events);
+        }
         let wait = if events.len() == before { wait.or_until(rest) } else { Wait::Not };
         let count = self.wait(wait)?;
         for at in 0..count {
@@ -411,6 +431,7 @@ impl Engine for Epoll {
         loop {
             match socket::receive(conn.fd.as_raw_fd(), into, limit) {
                 Ok(0) => {
+                    cold_path();
                     conn.is_unread = false;
                     conn.has_ended = true;
                     return Received::End;
@@ -418,18 +439,24 @@ impl Engine for Epoll {
                 Ok(n) => {
                     conn.is_unread = n == limit || conn.is_hung_up;
                     if conn.is_unread {
+                        cold_path();
                         self.remember(id);
                     }
                     return Received::Bytes(n);
                 }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    conn.is_unread = false;
-                    return Received::Empty;
-                }
                 Err(e) => {
-                    self.kill(id);
-                    return Received::Failed(e);
+                    cold_path();
+                    match e.kind() {
+                        io::ErrorKind::Interrupted => {}
+                        io::ErrorKind::WouldBlock => {
+                            conn.is_unread = false;
+                            return Received::Empty;
+                        }
+                        _ => {
+                            self.kill(id);
+                            return Received::Failed(e);
+                        }
+                    }
                 }
             }
         }

@@ -45,7 +45,16 @@ impl SendQueue {
         self.bytes += len;
         if self.first.is_empty() {
             self.first = std::mem::replace(data, pool.take());
-        } else if len > COPY_BYTES_MAX {
+        } else {
+            self.push_behind(data, pool);
+        }
+    }
+
+    /// For the second part of a reply and those that follow it.
+    #[inline(never)]
+    fn push_behind(&mut self, data: &mut Vec<u8>, pool: &mut Pool) {
+        let len = data.len();
+        if len > COPY_BYTES_MAX {
             self.more.push_back(std::mem::replace(data, pool.take()));
         } else {
             match self.more.back_mut().unwrap_or(&mut self.first) {
@@ -79,6 +88,11 @@ impl SendQueue {
             (self.bytes, self.head_sent) = (0, 0);
             return pool.put(std::mem::take(&mut self.first));
         }
+        self.advance_in_part(sent, pool);
+    }
+
+    #[inline(never)]
+    fn advance_in_part(&mut self, sent: usize, pool: &mut Pool) {
         self.bytes -= sent;
         self.head_sent += sent;
         while self.head_sent >= self.first.len() && !self.first.is_empty() {

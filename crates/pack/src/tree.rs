@@ -529,6 +529,12 @@ fn child_of_place(marks: &[u32], place: u32, guess: usize) -> usize {
             return from + under - 1;
         }
     }
+    child_of_any(marks, place)
+}
+
+/// For few marks, and where the guess misses.
+#[inline(never)]
+fn child_of_any(marks: &[u32], place: u32) -> usize {
     marks[1..].partition_point(|mark| *mark <= place)
 }
 

@@ -14,6 +14,7 @@
 //! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a request that
 //! came in several pieces, a list of the arguments it has so far.
 use crate::{ProtocolError, Span, split_line};
+use std::hint::cold_path;
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +108,7 @@ impl Parser {
         }
         let request = &buffer[*at..];
         if !self.pieces.is_empty() {
+            cold_path();
             return self.resume(request, at, spans, limits);
         }
         let first = spans.len();
@@ -115,6 +117,7 @@ impl Parser {
         if let Ok(Parsed::Request) = parsed {
             *at += std::mem::take(&mut self.read);
         } else {
+            cold_path();
             self.pieces.extend(spans.drain(first..).map(|s| Span { start: s.start - *at, len: s.len }));
         }
         parsed
@@ -157,10 +160,13 @@ impl Parser {
                 let bytes = &request[read..];
                 let (len, header) = match plain_bulk_header(bytes, limits) {
                     Some(header) => header,
-                    None => match bulk_header(bytes, limits)? {
-                        Some(header) => header,
-                        None => break,
-                    },
+                    None => {
+                        cold_path();
+                        match bulk_header(bytes, limits)? {
+                            Some(header) => header,
+                            None => break,
+                        }
+                    }
                 };
                 read += header;
                 pending = Some(len);
@@ -168,6 +174,7 @@ impl Parser {
             let len = pending.unwrap_or_default();
             let end = read.saturating_add(len).saturating_add(2);
             if end > request.len() {
+                cold_path();
                 wanted = end - request.len();
                 break;
             }
@@ -201,12 +208,16 @@ impl Parser {
     ) -> Result<Start, ProtocolError> {
         let (count, len) = match plain_multibulk_header(request, limits) {
             Some(header) => header,
-            None => match multibulk_header(request, limits)? {
-                Some(header) => header,
-                None => return Ok(Start::Incomplete),
-            },
+            None => {
+                cold_path();
+                match multibulk_header(request, limits)? {
+                    Some(header) => header,
+                    None => return Ok(Start::Incomplete),
+                }
+            }
         };
         if count == 0 {
+            cold_path();
             *at += len;
             return Ok(Start::Empty);
         }
@@ -216,6 +227,7 @@ impl Parser {
     }
 }
 
+#[inline(never)]
 fn start_inline(
     rest: &mut [u8],
     at: &mut usize,

@@ -23,6 +23,7 @@ use base::random::Random;
 use command::{Access, Call, DataRun, Done, Flags, Scope, WholeCall};
 use net::{Meter, Scale, Tick};
 use resp::{Args, Reply};
+use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
 use store::{Garbage, View};
@@ -207,6 +208,7 @@ impl<'s> Executor<'s> {
         let start = reply.out.len();
         let ran = self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
+            cold_path();
             reply.out.truncate(start);
             if let Some(waiting) = &mut session.waiting {
                 waiting.is_mute = true;
@@ -233,6 +235,7 @@ impl<'s> Executor<'s> {
         let row = match admit(session, &request) {
             Ok(row) => row,
             Err(refusal) => {
+                cold_path();
                 self.refuse(&refusal, &request.args, reply);
                 return None;
             }
@@ -243,6 +246,7 @@ impl<'s> Executor<'s> {
         }
         session.card.last_row.store(row.number as u32, Relaxed);
         if let Err(error) = self.run(session, row, request, reply) {
+            cold_path();
             self.counters.commands[row.number].failed.add(1);
             self.counters.count_error(error.text());
             reply.error(error.text());
@@ -265,6 +269,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Whether there is memory for what these arguments may add, after keys were evicted if need be.
+    #[inline(never)]
     fn has_room_for(&mut self, args: &Args<'_>) -> bool {
         let coming_bytes = args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
         !self.ceiling.is_due(coming_bytes) || self.evict(coming_bytes) != Room::None
@@ -358,6 +363,7 @@ impl<'s> Executor<'s> {
         done
     }
 
+    #[inline(never)]
     fn run_on_keys(
         &mut self,
         db: u16,
@@ -393,10 +399,12 @@ impl<'s> Executor<'s> {
         let mut garbage = view.take_garbage();
         drop(view);
         if !garbage.is_empty() {
+            cold_path();
             self.shared.background.free(&mut garbage);
         }
     }
 
+    #[inline(never)]
     fn run_on_all(
         &mut self,
         db: u16,
@@ -418,6 +426,7 @@ impl<'s> Executor<'s> {
         done
     }
 
+    #[inline(never)]
     fn run_on_server(
         &mut self,
         session: &mut Session,
@@ -437,6 +446,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs `work` while no other worker executes anything.
+    #[cold]
     fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.end();
         let all = self.shared.gates.enter_alone();

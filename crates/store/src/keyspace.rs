@@ -246,7 +246,7 @@ impl Keyspace {
     /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its leaf has come.
     #[inline]
     pub fn prefetch_entry_hashed(&self, db: u16, hash: Hash) {
-        if let Ok(shard) = self.cells[hash.shard(self.shard_bits)].0.try_lock()
+        if let Some(shard) = self.try_shard(hash.shard(self.shard_bits))
             && let Some(db) = shard.db(db)
         {
             db.map.prefetch_entry(hash);

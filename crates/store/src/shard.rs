@@ -15,6 +15,7 @@ use base::random::Random;
 use pack::arena::is_evacuating;
 use pack::map::{Found, Map, Shared};
 use pack::seq::image::Draft;
+use std::hint::cold_path;
 
 /// In this order: what every request touches lies beside the mutex.
 #[repr(C)]
@@ -185,6 +186,7 @@ impl Shard {
         let found = match db {
             0 => &mut self.first,
             n => {
+                cold_path();
                 let index = usize::from(n) - 1;
                 if self.others.len() <= index {
                     self.others.resize_with(index + 1, Db::new);

@@ -10,6 +10,7 @@ use crate::shared::Shared;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
 use resp::{Args, Limits, ProtocolError, Span};
+use std::hint::cold_path;
 use std::ops::Range;
 use store::Keyspace;
 
@@ -106,12 +107,16 @@ impl<'s> Batch<'s> {
     ) -> std::io::Result<usize> {
         let is_large = connection.wanted_bytes + connection.kept.len() > LARGE_BYTES;
         let (received, source) = if is_large {
+            cold_path();
             let room = connection.kept.capacity() - connection.kept.len();
             let limit = room.clamp(RECEIVE_BYTES, RECEIVE_BYTES_MAX);
             (engine.receive(connection.id, &mut connection.kept, limit), Source::Kept)
         } else {
             let start = self.scratch.len();
-            self.scratch.append(&mut connection.kept);
+            if !connection.kept.is_empty() {
+                cold_path();
+                self.scratch.append(&mut connection.kept);
+            }
             let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
             (received, Source::Scratch(start..self.scratch.len()))
         };
@@ -119,10 +124,14 @@ impl<'s> Batch<'s> {
             Received::Bytes(count) => count,
             Received::Empty => 0,
             Received::End => {
+                cold_path();
                 connection.has_ended = true;
                 0
             }
-            Received::Failed(error) => return Err(error),
+            Received::Failed(error) => {
+                cold_path();
+                return Err(error);
+            }
         };
         self.add_turn(connection, source);
         Ok(count)
@@ -172,9 +181,13 @@ impl<'s> Batch<'s> {
                     self.requests.push(Parsed { row, hash, db, is_asked_for, spans });
                 }
                 Ok(resp::Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
-                Err(error) => break Rest::Wrong(error),
+                Err(error) => {
+                    cold_path();
+                    break Rest::Wrong(error);
+                }
             }
             if !limits.is_authenticated {
+                cold_path();
                 break Rest::Unparsed;
             }
         };
@@ -214,12 +227,18 @@ impl<'s> Batch<'s> {
     /// Gives back to the connection what follows its whole requests.
     pub(super) fn keep_rest(&self, turn: &Turn, connection: &mut Connection) {
         match &turn.source {
+            Source::Scratch(range) if range.start + turn.parsed == range.end => {}
             Source::Scratch(range) => {
+                cold_path();
                 connection.kept.extend_from_slice(&self.scratch[range.start + turn.parsed..range.end]);
             }
-            Source::Kept => drop(connection.kept.drain(..turn.parsed)),
+            Source::Kept => {
+                cold_path();
+                connection.kept.drain(..turn.parsed);
+            }
         }
-        if connection.kept.is_empty() {
+        if connection.kept.is_empty() && connection.kept.capacity() > 0 {
+            cold_path();
             connection.kept = Vec::new();
         }
     }

@@ -17,6 +17,7 @@ use crate::counters::Counters;
 use crate::session::Card;
 use base::Millis;
 use net::{CloseWhen, ConnId};
+use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What may wait unsent for a client at first.
@@ -37,11 +38,13 @@ impl Worker<'_> {
     pub(super) fn send(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         if self.reply.out.is_empty() {
+            cold_path();
             return self.note_sent(id, self.engine.unsent_bytes(id));
         }
         count_sent(&connection.session.card, self.executor.counters(), self.reply.out.len());
         let unsent_bytes = self.engine.send(id, &mut self.reply.out);
         if self.reply.out.capacity() > REPLY_BYTES_KEPT {
+            cold_path();
             self.reply.out = Vec::new();
         }
         self.note_sent(id, unsent_bytes);
@@ -64,6 +67,7 @@ impl Worker<'_> {
     fn note_sent(&mut self, id: ConnId, unsent_bytes: usize) {
         let limit = self.executor.config().client_output_buffer.normal;
         if unsent_bytes >= worth_a_look(limit) {
+            cold_path();
             if let Some(connection) = self.table.at(id) {
                 connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
             }

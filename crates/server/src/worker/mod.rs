@@ -33,6 +33,7 @@ use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use resp::{Limits, Parser, Reply};
 use std::collections::BTreeMap;
+use std::hint::cold_path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 use store::Garbage;
@@ -195,9 +196,13 @@ impl<'s> Worker<'s> {
         pack::prefetch_value(&connection.session.card.id);
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => count_received(connection, self.executor.counters(), count),
-            Err(_) => self.close(id, CloseWhen::Now),
+            Err(_) => {
+                cold_path();
+                self.close(id, CloseWhen::Now);
+            }
         }
         if self.batch.is_full() {
+            cold_path();
             self.serve();
         }
     }
@@ -240,10 +245,11 @@ impl<'s> Worker<'s> {
     /// Asks for the memory that the first keys of the batch lie in; `execute` goes on, so far ahead. One request alone would
     /// wait for it just the same.
     fn prefetch(&self) {
-        if self.batch.requests.len() > 1 {
+        let count = self.batch.requests.len();
+        if count > 1 {
             let keyspace = &self.shared.keyspace;
-            (0..LEAF_AHEAD).for_each(|index| self.batch.prefetch_leaf(index, keyspace));
-            (0..ENTRY_AHEAD).for_each(|index| self.batch.prefetch_entry(index, keyspace));
+            (0..count.min(LEAF_AHEAD)).for_each(|index| self.batch.prefetch_leaf(index, keyspace));
+            (0..count.min(ENTRY_AHEAD)).for_each(|index| self.batch.prefetch_entry(index, keyspace));
         }
     }
 
@@ -252,6 +258,7 @@ impl<'s> Worker<'s> {
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.is_in_batch = false;
         if connection.session.card.is_killed.load(Acquire) || connection.flow == Flow::Closing {
+            cold_path();
             return;
         }
         self.executor.counters().serving.store(connection.session.card.id, Relaxed);
@@ -261,6 +268,7 @@ impl<'s> Worker<'s> {
         connection.protocol = self.reply.protocol;
         let is_cut = executed < turn.requests.len() || connection.flow == Flow::Parked;
         if is_cut {
+            cold_path();
             self.batch.keep_requests(turn, connection, executed);
             connection.parser = Parser::new();
         } else {
@@ -293,12 +301,17 @@ impl<'s> Worker<'s> {
             match connection.session.after {
                 After::Next => {}
                 After::Wait => {
+                    cold_path();
                     connection.flow = Flow::Parked;
                     return index + 1;
                 }
-                After::Close => return index + 1,
+                After::Close => {
+                    cold_path();
+                    return index + 1;
+                }
             }
             if reply.out.len() >= SEND_BYTES {
+                cold_path();
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
                 let unsent_bytes = engine.send(turn.id, &mut reply.out);
                 executor.lap();
@@ -317,14 +330,22 @@ impl<'s> Worker<'s> {
         let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.kept.is_empty());
         let is_over = connection.has_ended && !has_more;
         if connection.session.after == After::Close || is_over {
+            cold_path();
             return self.close(turn.id, CloseWhen::Flushed);
         }
         if connection.kept.len() as u64 > self.executor.config().client_query_buffer_bytes_max {
+            cold_path();
             return self.close_for_its_query_buffer(turn.id);
         }
         match connection.flow {
-            Flow::Open if has_more => self.again.push(turn.id),
-            Flow::Parked => self.park(turn.id),
+            Flow::Open if has_more => {
+                cold_path();
+                self.again.push(turn.id);
+            }
+            Flow::Parked => {
+                cold_path();
+                self.park(turn.id);
+            }
             // One that is paused goes on when it has read its replies.
             _ => {}
         }
@@ -367,6 +388,7 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
         Rest::Unfinished { wanted_bytes } => batch::reserve(connection, *wanted_bytes),
         Rest::Unparsed => connection.wanted_bytes = 0,
         Rest::Wrong(error) if connection.session.after != After::Close => {
+            cold_path();
             reply.protocol_error(*error);
             connection.session.after = After::Close;
         }
