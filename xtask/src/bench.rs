@@ -11,6 +11,7 @@
 //! | `matrix [build ...]` | ways to build Sardine, compared; `--full` for every combination |
 //! | `page` | the page anew, from what is stored |
 //! | `speed [test ...]` | throughput and server CPU per request by redis-benchmark, interleaved, as text |
+//! | `turns [test ...]` | server CPU per request, the servers taking turns of some 50 ms: to a hundredth |
 //! | `depth` | LINDEX, LPOP and RPOP against the length of the list |
 //! | `expiry` | how late keys vanish when a million of them expire |
 //! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
@@ -34,6 +35,7 @@ mod bytes;
 mod cases;
 mod chart;
 mod client;
+mod crowd;
 mod curves;
 mod depth;
 mod eviction;
@@ -52,6 +54,7 @@ mod shrink;
 mod speed;
 mod stalls;
 mod store;
+mod turns;
 mod variants;
 
 use crate::shell::target;
@@ -71,6 +74,7 @@ parts of the page (all of them without a NAME), stored in target/bench:
   page                      the page anew, from what is stored
 printed:
   speed [test ...]          throughput and CPU a request, servers taking turns
+  turns [test ...]          CPU a request to a hundredth, turns of some 50 ms
   depth                     LINDEX, LPOP and RPOP against the length of the list
   expiry                    how late keys vanish when a million of them expire
   shrink [percent ...]      RSS after most of --gb N of keys were deleted
@@ -84,7 +88,7 @@ options:
   --sardine-args 'ARGS'     more arguments for it
   --threads N               worker threads of Sardine and I/O threads of the peers (1)
   --keys N                  keys or elements, where a benchmark can be scaled; for anysize the largest collection
-  --rounds N                how many times load and anysize measure
+  --rounds N                how many times load, anysize and turns measure
   --seconds S               how long one run of load takes, or hiccups watches
   --out FOLDER              where figures and page are written
   --quick                   only to see that it works";
@@ -145,6 +149,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "" | "anysize" | "load" | "bytes" | "curves" | "matrix" => Ok(()),
         "page" => store::write_page(&options.out),
         "speed" => speed::run(&options),
+        "turns" => turns::run(&options),
         "depth" => depth::run(&options),
         "expiry" => expiry::run(&options),
         "shrink" => shrink::run(&options),

@@ -156,13 +156,8 @@ impl Server {
         let others = format!("1-{}", cores.saturating_sub(1));
         let worker = self.threads().into_iter().find(|(_, name)| name.starts_with("sardine-0"));
         let worker = worker.map_or(self.process.id(), |(thread, _)| thread);
-        let pin = |cores: &str, all: &str, id: u32| {
-            let status =
-                Command::new("taskset").args([all, cores, &id.to_string()]).stdout(Stdio::null()).status();
-            status.is_ok_and(|s| s.success()).then_some(()).ok_or("bench: taskset failed".to_string())
-        };
         pin(&others, "-acp", self.process.id())?;
-        pin(&others, "-acp", std::process::id())?;
+        pin_this(&others)?;
         pin(core, "-cp", worker).map(|()| worker)
     }
 
@@ -187,6 +182,16 @@ impl Server {
         let first = |text: String| text.split(' ').next().and_then(|n| n.parse::<f64>().ok());
         tasks.map_or(0.0, |all| all.flatten().filter_map(stat).filter_map(first).sum::<f64>() / 1e3)
     }
+}
+
+/// Keeps this process to these processors.
+pub(crate) fn pin_this(cores: &str) -> Result<(), String> {
+    pin(cores, "-acp", std::process::id())
+}
+
+fn pin(cores: &str, what: &str, id: u32) -> Result<(), String> {
+    let status = Command::new("taskset").args([what, cores, &id.to_string()]).stdout(Stdio::null()).status();
+    status.is_ok_and(|s| s.success()).then_some(()).ok_or("bench: taskset failed".to_string())
 }
 
 /// The 14th and 15th field of `/proc/PID/stat`. The name before them may hold anything, but ends with the last parenthesis.

@@ -52,7 +52,7 @@ fn compare(servers: &[Server], test: &str, depth: u32, options: &Options) -> Res
     Ok(())
 }
 
-fn prepare(server: &Server, test: &str) -> Result<(), String> {
+pub(super) fn prepare(server: &Server, test: &str) -> Result<(), String> {
     let mut client = server.client()?;
     match test {
         "get" => fill(server, "set", 300_000),

@@ -1,0 +1,144 @@
+//! Processor time a request, the servers taking turns of some 50 ms: what `speed` measures in seconds, finer.
+//!
+//! On a shared machine the same server takes 9 us for a request now and 14 a moment later. Runs of seconds, of which
+//! `speed` takes the medians, so differ by a tenth. Here the clients stay connected, every round gives each server a turn, and
+//! what counts is the median of the ratios within rounds, with the interval in which 90% of such medians lie: about a hundredth
+//! with the usual 200 rounds.
+use super::Options;
+use super::crowd::{CLIENTS, Crowd, Turn};
+use super::server::Server;
+use super::speed;
+use base::random::Random;
+
+const TESTS: [&str; 4] = ["set", "get", "lpush", "rpop"];
+const DEPTHS: [usize; 3] = [1, 16, 100];
+const ROUNDS: usize = 200;
+/// In a turn, at depth 1: fewer would mostly be its start and its end, in caches that another server has left.
+const REQUESTS: usize = 4_000;
+const DEPTH_MAX: usize = 16;
+/// The list that RPOP empties is filled once in so many rounds.
+const REFILL_ROUNDS: usize = 20;
+const KEYSPACE: u64 = 1_000_000;
+const VALUE: [u8; 64] = [b'x'; 64];
+const RESAMPLES: usize = 400;
+
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let servers: Result<Vec<Server>, String> =
+        options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
+    let servers = servers?;
+    super::server::pin_this("1")?;
+    let all: Vec<String> = TESTS.map(String::from).to_vec();
+    for test in if options.names.is_empty() { &all } else { &options.names } {
+        for depth in DEPTHS {
+            compare(&servers, test, depth, options.rounds.unwrap_or(ROUNDS))?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(servers: &[Server], test: &str, depth: usize, rounds: usize) -> Result<(), String> {
+    servers.iter().try_for_each(|server| speed::prepare(server, test))?;
+    let crowds: Result<Vec<Crowd>, String> =
+        servers.iter().map(|server| Crowd::connect(server.port)).collect();
+    let mut crowds = crowds?;
+    let mut random = Random::new(1);
+    let requests = REQUESTS * depth.min(DEPTH_MAX);
+    let mut times_us = vec![Vec::new(); servers.len()];
+    for round in 0..=rounds {
+        for at in 0..servers.len() {
+            // Who is first changes.
+            let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
+            if test == "rpop" && round % REFILL_ROUNDS == 0 {
+                let requests = requests * REFILL_ROUNDS + CLIENTS * depth;
+                turn(&mut crowds[at], "lpush", (requests, 100), &mut random)?;
+            }
+            let before = servers[at].cpu_us();
+            let sent = turn(&mut crowds[at], test, (requests, depth), &mut random)?;
+            let time_us = (servers[at].cpu_us() - before) / sent as f64;
+            // The first round is for the caches.
+            if round > 0 {
+                times_us[at].push(time_us);
+            }
+        }
+    }
+    println!("{test:6} P={depth:<4} {}", cells(servers, &times_us, &mut random).join(" | "));
+    Ok(())
+}
+
+fn turn(
+    crowd: &mut Crowd,
+    test: &str,
+    (requests, depth): (usize, usize),
+    random: &mut Random,
+) -> Result<usize, String> {
+    let mut write = |out: &mut Vec<u8>| write_request(out, test, random);
+    crowd.take_turn(&mut Turn { requests, depth, write: &mut write })
+}
+
+/// What redis-benchmark sends in the test of this name.
+fn write_request(out: &mut Vec<u8>, test: &str, random: &mut Random) {
+    let key = format!("key:{:012}", random.below(KEYSPACE));
+    let key = key.as_bytes();
+    let words: &[&[u8]] = match test {
+        "set" => &[b"SET", key, &VALUE],
+        "get" => &[b"GET", key],
+        "incr" => &[b"INCR", b"counter"],
+        "lpush" => &[b"LPUSH", b"mylist", &VALUE],
+        _ => &[b"RPOP", b"mylist"],
+    };
+    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// One for each server; the last is the peer that ratios refer to.
+fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
+    let base = &times_us[times_us.len() - 1];
+    let cell = |(server, times): (&Server, &Vec<f64>)| {
+        let ratios: Vec<f64> = times.iter().zip(base).map(|(own, peer)| own / peer).collect();
+        let (low, high) = interval(&ratios, random);
+        let (time_us, ratio) = (median(times.clone()), median(ratios));
+        format!("{} {time_us:6.2}us (cpu x{ratio:.3}, {low:.3} to {high:.3})", server.name)
+    };
+    servers.iter().zip(times_us).map(cell).collect()
+}
+
+/// Where 90% of the medians of samples of the same size lie.
+fn interval(values: &[f64], random: &mut Random) -> (f64, f64) {
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| median(values.iter().map(|_| values[random.below(values.len() as u64) as usize]).collect()))
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    (medians[RESAMPLES / 20], medians[RESAMPLES - 1 - RESAMPLES / 20])
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_those_of_redis_benchmark() {
+        let (mut out, mut random) = (Vec::new(), Random::new(1));
+        write_request(&mut out, "rpop", &mut random);
+        assert_eq!(out, b"*2\r\n$4\r\nRPOP\r\n$6\r\nmylist\r\n");
+        out.clear();
+        write_request(&mut out, "get", &mut random);
+        assert!(out.starts_with(b"*2\r\n$3\r\nGET\r\n$16\r\nkey:0"));
+    }
+
+    #[test]
+    fn the_interval_holds_the_median_and_is_narrow_where_values_are_alike() {
+        let values: Vec<f64> = (0..100).map(|n| 0.9 + f64::from(n % 10) / 1000.0).collect();
+        let (low, high) = interval(&values, &mut Random::new(3));
+        let median = median(values);
+        assert!(low <= median && median <= high && high - low < 0.006, "{low} {median} {high}");
+    }
+}
