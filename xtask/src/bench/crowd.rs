@@ -7,11 +7,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 
 pub(crate) const CLIENTS: usize = 50;
+const READ_BYTES: usize = 16 << 10;
 
 pub(crate) struct Crowd {
     poll: Poll,
     events: Events,
     members: Vec<Member>,
+    /// What was read last.
+    buffer: Vec<u8>,
 }
 
 struct Member {
@@ -46,7 +49,8 @@ impl Crowd {
         };
         let members: std::io::Result<Vec<Member>> = (0..CLIENTS).map(member).collect();
         let poll = Poll::new().map_err(|e| failed(&e))?;
-        Ok(Crowd { poll, events: Events::with_capacity(CLIENTS), members: members.map_err(|e| failed(&e))? })
+        let (events, members) = (Events::with_capacity(CLIENTS), members.map_err(|e| failed(&e))?);
+        Ok(Crowd { poll, events, members, buffer: vec![0; READ_BYTES] })
     }
 
     /// Sends so many requests, and comes back when all are answered; how many they were, in whole pipelines.
@@ -69,7 +73,7 @@ impl Crowd {
             for (index, is_writable) in ready {
                 if is_writable {
                     self.send(index, turn)?;
-                } else if self.members[index].is_answered()? {
+                } else if self.members[index].is_answered(&mut self.buffer)? {
                     self.poll.registry().deregister(&mut self.members[index].stream)?;
                     busy -= 1;
                     if sent < turn.requests {
@@ -107,10 +111,9 @@ impl Crowd {
 
 impl Member {
     /// Reads what has come; whether nothing more is to come.
-    fn is_answered(&mut self) -> std::io::Result<bool> {
-        let mut buffer = [0; 16 << 10];
+    fn is_answered(&mut self, buffer: &mut [u8]) -> std::io::Result<bool> {
         loop {
-            let count = match self.stream.read(&mut buffer) {
+            let count = match self.stream.read(buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => count,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),

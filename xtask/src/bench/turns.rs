@@ -19,6 +19,7 @@ const DEPTH_MAX: usize = 16;
 /// The list that RPOP empties is filled once in so many rounds.
 const REFILL_ROUNDS: usize = 20;
 const KEYSPACE: u64 = 1_000_000;
+const KEY: &[u8] = b"key:000000000000";
 const VALUE: [u8; 64] = [b'x'; 64];
 const RESAMPLES: usize = 400;
 
@@ -71,26 +72,42 @@ fn turn(
     (requests, depth): (usize, usize),
     random: &mut Random,
 ) -> Result<usize, String> {
-    let mut write = |out: &mut Vec<u8>| write_request(out, test, random);
+    let request = request(test);
+    let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY);
+    let mut write = |out: &mut Vec<u8>| {
+        out.extend_from_slice(&request);
+        if let Some(key_at) = key_at {
+            let end = out.len() - request.len() + key_at + KEY.len();
+            draw_key(&mut out[..end], random);
+        }
+    };
     crowd.take_turn(&mut Turn { requests, depth, write: &mut write })
 }
 
-/// What redis-benchmark sends in the test of this name.
-fn write_request(out: &mut Vec<u8>, test: &str, random: &mut Random) {
-    let key = format!("key:{:012}", random.below(KEYSPACE));
-    let key = key.as_bytes();
+/// What redis-benchmark sends in the test of this name, with a key still to be drawn.
+fn request(test: &str) -> Vec<u8> {
     let words: &[&[u8]] = match test {
-        "set" => &[b"SET", key, &VALUE],
-        "get" => &[b"GET", key],
+        "set" => &[b"SET", KEY, &VALUE],
+        "get" => &[b"GET", KEY],
         "incr" => &[b"INCR", b"counter"],
         "lpush" => &[b"LPUSH", b"mylist", &VALUE],
         _ => &[b"RPOP", b"mylist"],
     };
-    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    let mut out = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
         out.extend_from_slice(word);
         out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+/// Writes a number over the digits at the end.
+fn draw_key(key: &mut [u8], random: &mut Random) {
+    let mut number = random.below(KEYSPACE);
+    for digit in key.iter_mut().rev().take_while(|byte| byte.is_ascii_digit()) {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -126,12 +143,11 @@ mod tests {
 
     #[test]
     fn requests_are_those_of_redis_benchmark() {
-        let (mut out, mut random) = (Vec::new(), Random::new(1));
-        write_request(&mut out, "rpop", &mut random);
-        assert_eq!(out, b"*2\r\n$4\r\nRPOP\r\n$6\r\nmylist\r\n");
-        out.clear();
-        write_request(&mut out, "get", &mut random);
-        assert!(out.starts_with(b"*2\r\n$3\r\nGET\r\n$16\r\nkey:0"));
+        assert_eq!(request("rpop"), b"*2\r\n$4\r\nRPOP\r\n$6\r\nmylist\r\n");
+        assert_eq!(request("get"), b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n");
+        let mut key = KEY.to_vec();
+        draw_key(&mut key, &mut Random::new(1));
+        assert!(key.starts_with(b"key:000000") && key != KEY, "{key:?}");
     }
 
     #[test]
