@@ -299,7 +299,7 @@ fn compare(
     Ok(rounds_us.iter_mut().map(|us| median(us)).collect())
 }
 
-fn median(values: &mut [f64]) -> f64 {
+pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

@@ -12,6 +12,17 @@ pub(crate) enum Answer {
     Many(Vec<Answer>),
 }
 
+/// A request as clients send it.
+pub(crate) fn append_request(out: &mut Vec<u8>, args: &[&[u8]]) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "*{}\r\n", args.len());
+    for arg in args {
+        let _ = write!(out, "${}\r\n", arg.len());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 pub(crate) struct Client {
     reader: BufReader<TcpStream>,
     /// Requests not yet sent.
@@ -83,13 +94,7 @@ impl Client {
 
     fn queue(&mut self, args: &[&[u8]]) {
         self.pending += 1;
-        // Writing to a Vec cannot fail.
-        let _ = write!(self.out, "*{}\r\n", args.len());
-        for arg in args {
-            let _ = write!(self.out, "${}\r\n", arg.len());
-            self.out.extend_from_slice(arg);
-            self.out.extend_from_slice(b"\r\n");
-        }
+        append_request(&mut self.out, args);
     }
 
     fn send(&mut self) -> Result<(), String> {

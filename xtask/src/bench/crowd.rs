@@ -137,11 +137,10 @@ fn whole_replies(bytes: &[u8]) -> std::io::Result<(usize, usize)> {
         let text = String::from_utf8_lossy(&bytes[at + 1..at + line]);
         let body = match bytes[at] {
             b'+' | b':' => 0,
-            b'$' => text.trim_end().parse::<isize>().map_or(0, |len| (len + 2).max(1) as usize),
+            // A missing value has a length of -1 and no body.
+            b'$' => text.trim_end().parse::<usize>().map_or(0, |len| len + 2),
             _ => return Err(std::io::Error::other(format!("{}{text}", char::from(bytes[at])))),
         };
-        // A missing value has a length of -1 and no body.
-        let body = if body == 1 { 0 } else { body };
         if at + line + 1 + body > bytes.len() {
             break;
         }

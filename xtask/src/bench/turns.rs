@@ -5,6 +5,8 @@
 //! what counts is the median of the ratios within rounds, with the interval in which 90% of such medians lie: about a hundredth
 //! with the usual 200 rounds.
 use super::Options;
+use super::anysize::median;
+use super::client::append_request;
 use super::crowd::{CLIENTS, Crowd, Turn};
 use super::server::Server;
 use super::speed;
@@ -93,12 +95,8 @@ fn request(test: &str) -> Vec<u8> {
         "lpush" => &[b"LPUSH", b"mylist", &VALUE],
         _ => &[b"RPOP", b"mylist"],
     };
-    let mut out = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
-    }
+    let mut out = Vec::new();
+    append_request(&mut out, words);
     out
 }
 
@@ -115,9 +113,9 @@ fn draw_key(key: &mut [u8], random: &mut Random) {
 fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
     let base = &times_us[times_us.len() - 1];
     let cell = |(server, times): (&Server, &Vec<f64>)| {
-        let ratios: Vec<f64> = times.iter().zip(base).map(|(own, peer)| own / peer).collect();
+        let mut ratios: Vec<f64> = times.iter().zip(base).map(|(own, peer)| own / peer).collect();
         let (low, high) = interval(&ratios, random);
-        let (time_us, ratio) = (median(times.clone()), median(ratios));
+        let (time_us, ratio) = (median(&mut times.clone()), median(&mut ratios));
         format!("{} {time_us:6.2}us (cpu x{ratio:.3}, {low:.3} to {high:.3})", server.name)
     };
     servers.iter().zip(times_us).map(cell).collect()
@@ -126,15 +124,13 @@ fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<
 /// Where 90% of the medians of samples of the same size lie.
 fn interval(values: &[f64], random: &mut Random) -> (f64, f64) {
     let mut medians: Vec<f64> = (0..RESAMPLES)
-        .map(|_| median(values.iter().map(|_| values[random.below(values.len() as u64) as usize]).collect()))
+        .map(|_| {
+            let drawn = values.iter().map(|_| values[random.below(values.len() as u64) as usize]);
+            median(&mut drawn.collect::<Vec<f64>>())
+        })
         .collect();
     medians.sort_by(f64::total_cmp);
     (medians[RESAMPLES / 20], medians[RESAMPLES - 1 - RESAMPLES / 20])
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 #[cfg(test)]
@@ -152,9 +148,9 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_median_and_is_narrow_where_values_are_alike() {
-        let values: Vec<f64> = (0..100).map(|n| 0.9 + f64::from(n % 10) / 1000.0).collect();
+        let mut values: Vec<f64> = (0..100).map(|n| 0.9 + f64::from(n % 10) / 1000.0).collect();
         let (low, high) = interval(&values, &mut Random::new(3));
-        let median = median(values);
+        let median = median(&mut values);
         assert!(low <= median && median <= high && high - low < 0.006, "{low} {median} {high}");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 on_every_engine! {
     a_poll_without_news_ends_by_its_timeout
+    a_shorter_wait_ends_though_a_longer_was_asked_for_before
     wakes_from_other_threads_are_told
     many_wakes_before_a_poll_are_told_once
     a_dead_id_answers_nothing_and_disturbs_no_one
@@ -20,6 +21,17 @@ fn a_poll_without_news_ends_by_its_timeout(mut rig: Rig) {
         rig.engine.poll(Wait::at_most(timeout), &mut events).unwrap();
         assert!(events.is_empty());
     }
+}
+
+fn a_shorter_wait_ends_though_a_longer_was_asked_for_before(mut rig: Rig) {
+    let start = crate::now();
+    for _ in 0..3 {
+        rig.engine.waker().wake();
+        rig.poll(2 * LIMIT);
+        rig.poll(Duration::from_millis(2));
+    }
+    assert_eq!(rig.woken, 3);
+    assert!(crate::now().since(start) < LIMIT.as_millis() as i64, "the alarm was left as it was");
 }
 
 fn wakes_from_other_threads_are_told(mut rig: Rig) {

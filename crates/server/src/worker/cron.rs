@@ -50,14 +50,8 @@ impl Worker<'_> {
 
     pub(super) fn run_cron(&mut self) {
         let now = self.executor.now();
-        // A clock that was put back makes one, lest there is none until it has caught up.
-        if !self.ticks() || (0..TICK_MS).contains(&now.since(Millis(self.cron.last_tick_ms))) {
-            return;
-        }
-        let elapsed_ms = match now.0 - std::mem::replace(&mut self.cron.last_tick_ms, now.0) {
-            elapsed_ms @ 1.. => elapsed_ms,
-            _ => TICK_MS,
-        };
+        let Some(elapsed_ms) = tick(self.cron.last_tick_ms, now.0).filter(|_| self.ticks()) else { return };
+        self.cron.last_tick_ms = now.0;
         if self.shared.is_cron_paused.load(Relaxed) {
             return;
         }
@@ -123,6 +117,16 @@ impl Worker<'_> {
     }
 }
 
+/// How long it is since the last tick, if there is to be another. A clock that was put back makes one, lest there is none
+/// until it has caught up.
+fn tick(last_ms: i64, now_ms: i64) -> Option<i64> {
+    match now_ms.saturating_sub(last_ms) {
+        0..TICK_MS => None,
+        elapsed_ms @ TICK_MS.. => Some(elapsed_ms),
+        _ => Some(TICK_MS),
+    }
+}
+
 /// The figures of the last samples.
 #[derive(Default)]
 struct Rates {
@@ -175,5 +179,18 @@ impl Rates {
         let turns = mean(|t| t.turns);
         shared.stats.turns_per_second.store(turns, Relaxed);
         shared.stats.turn_us.store(mean(|t| t.turn_ns) / turns.max(1) / 1000, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_comes_when_its_time_has_passed_or_the_clock_was_put_back() {
+        assert_eq!(tick(1_000, 1_099), None);
+        assert_eq!(tick(1_000, 1_100), Some(100));
+        assert_eq!(tick(0, 1_100), Some(1_100));
+        assert_eq!(tick(1_000, 900), Some(TICK_MS));
     }
 }
