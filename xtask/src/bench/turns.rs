@@ -26,6 +26,7 @@ const VALUE: [u8; 64] = [b'x'; 64];
 const RESAMPLES: usize = 400;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
+    options.names.iter().try_for_each(|test| request(test).map(drop))?;
     let servers: Result<Vec<Server>, String> =
         options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
     let servers = servers?;
@@ -74,7 +75,7 @@ fn turn(
     (requests, depth): (usize, usize),
     random: &mut Random,
 ) -> Result<usize, String> {
-    let request = request(test);
+    let request = request(test)?;
     let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY);
     let mut write = |out: &mut Vec<u8>| {
         out.extend_from_slice(&request);
@@ -87,17 +88,18 @@ fn turn(
 }
 
 /// What redis-benchmark sends in the test of this name, with a key still to be drawn.
-fn request(test: &str) -> Vec<u8> {
+fn request(test: &str) -> Result<Vec<u8>, String> {
     let words: &[&[u8]] = match test {
         "set" => &[b"SET", KEY, &VALUE],
         "get" => &[b"GET", KEY],
         "incr" => &[b"INCR", b"counter"],
         "lpush" => &[b"LPUSH", b"mylist", &VALUE],
-        _ => &[b"RPOP", b"mylist"],
+        "rpop" => &[b"RPOP", b"mylist"],
+        other => return Err(format!("bench: turns has no test called '{other}'")),
     };
     let mut out = Vec::new();
     append_request(&mut out, words);
-    out
+    Ok(out)
 }
 
 /// Writes a number over the digits at the end.
@@ -139,8 +141,9 @@ mod tests {
 
     #[test]
     fn requests_are_those_of_redis_benchmark() {
-        assert_eq!(request("rpop"), b"*2\r\n$4\r\nRPOP\r\n$6\r\nmylist\r\n");
-        assert_eq!(request("get"), b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n");
+        assert_eq!(request("rpop").unwrap(), b"*2\r\n$4\r\nRPOP\r\n$6\r\nmylist\r\n");
+        assert_eq!(request("get").unwrap(), b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n");
+        assert!(request("lrange_100").is_err());
         let mut key = KEY.to_vec();
         draw_key(&mut key, &mut Random::new(1));
         assert!(key.starts_with(b"key:000000") && key != KEY, "{key:?}");
