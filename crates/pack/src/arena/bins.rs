@@ -4,13 +4,14 @@
 //! In a bin, blocks whose pages were given back stand behind all others. So memory that is there is used first, and whoever looks for
 //! pages to give back sees only blocks that have some: after 60% of 5 GB went there were 70,000 that had none.
 
+use super::extent::EXTENT;
 use super::stripe::Free;
 
 /// Sizes below this have a bin of their own.
 const EXACT_MAX: usize = 4 << 10;
 const EXACT: usize = EXACT_MAX / 16;
-/// Doublings from 4 KB to the extent's 4 MB, 32 bins each.
-const COUNT: usize = EXACT + 10 * 32 + 1;
+/// Doublings from 4 KB to the extent's size, 32 bins each.
+const COUNT: usize = EXACT + (EXTENT / EXACT_MAX).ilog2() as usize * 32 + 1;
 const WORDS: usize = COUNT.div_ceil(64);
 /// How many blocks of a bin with several sizes are looked at before the next bin is taken.
 const TRIES: usize = 8;
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn bins_rise_with_sizes_and_all_sizes_have_one() {
         let mut last = 0;
-        for size in (32..=4 << 20).step_by(16) {
+        for size in (32..=EXTENT).step_by(16) {
             let bin = bin_of(size);
             assert!(
                 bin == last || bin == last + 1 || size == 32,

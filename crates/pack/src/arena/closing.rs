@@ -10,10 +10,11 @@
 //! ```
 //!
 //! Both walk over the blocks in order of address, some at a time under the stripe's lock: an extent of 128-byte blocks
-//! has 30,000. Between two steps blocks come and go. Only a merge could swallow the block at which the walk stands, and
-//! then the walk goes back to the start of the merged one; an extent that is walked over or closed says so in its word, so
-//! that nobody else pays for this.
+//! has 30,000. Between two steps blocks come and go. When the block at which the walk stands becomes part of another,
+//! by a merge or because the one before it grows, the walk goes back to the start of that one; an extent that is walked over or
+//! closed says so in its word, for those who free in it.
 
+use super::checks;
 use super::directory::{self, Word};
 use super::extent::EXTENT;
 use super::stripe::{FIRST, Free, Inner, Stripe, WHOLE, end_of};
@@ -57,12 +58,14 @@ impl Stripe {
     /// Goes over some more blocks.
     pub(super) fn walk(&self, blocks: usize) -> Walk {
         let mut inner = self.lock();
-        for _ in 0..blocks {
-            if inner.step() == Walk::Done {
-                return Walk::Done;
-            }
+        let base = inner.cursor.map_addr(|address| address & !(EXTENT - 1)).cast::<u8>();
+        if base.is_null() {
+            return Walk::Done;
         }
-        Walk::GoesOn
+        inner.verify(base);
+        let walk = (0..blocks).map(|_| inner.step()).find(|walk| *walk == Walk::Done);
+        inner.verify(base);
+        walk.unwrap_or(Walk::GoesOn)
     }
 
     /// Under the lock: the word says whether the extent is mapped, and whose it is.
@@ -109,6 +112,14 @@ impl Inner {
         Walk::GoesOn
     }
 
+    /// In a build with checks.
+    fn verify(&self, base: *mut u8) {
+        if checks::ARE_ON {
+            // SAFETY: an extent that is walked over stays mapped while the lock is held.
+            unsafe { checks::verify_extent(base, self.cursor) };
+        }
+    }
+
     fn end_walk(&mut self, word: &Word) {
         word.set_walked(false);
         self.cursor = ptr::null_mut();
@@ -123,18 +134,14 @@ impl Inner {
         // SAFETY: the caller's promise.
         unsafe {
             let size = (*block).size();
-            let is_swallowed = (block.addr()..block.addr() + size).contains(&self.cursor.addr());
             if size == WHOLE {
                 // Nothing is left to be moved: open again, for a purge to find.
-                if is_swallowed || self.cursor.addr() == block.addr() + size {
+                if self.cursor == block || self.cursor == end_of(block) {
                     self.end_walk(word);
                 }
                 word.set_closed(false);
                 self.empty_count += 1;
                 return self.bins.insert(block);
-            }
-            if is_swallowed {
-                self.cursor = block;
             }
             if word.is_closed() {
                 (*block).set_loose();
@@ -185,6 +192,37 @@ mod tests {
         stripe.check();
         assert_eq!(stripe.usage().mapped_bytes, EXTENT);
         assert_eq!(stripe.usage().resident_bytes, EXTENT - WHOLE);
+    }
+
+    #[test]
+    fn a_block_that_grows_over_the_one_at_which_a_walk_stands_takes_the_walk_back_to_its_start() {
+        for is_reopened in [false, true] {
+            let stripe = Stripe::private();
+            let blocks: Vec<*mut u8> = (0..8).map(|_| stripe.alloc(1_000)).collect();
+            let base = extent_of(blocks[0]);
+            assert!(stripe.begin_close(base));
+            if is_reopened {
+                while stripe.walk(100) == Walk::GoesOn {}
+                assert!(stripe.begin_reopen(base));
+            }
+            free(stripe, blocks[3]);
+            // Three blocks were looked at: the walk stands on the free one.
+            assert_eq!(stripe.walk(3), Walk::GoesOn);
+            // SAFETY: the block is live; it is as long as is written once it has grown.
+            unsafe {
+                assert!(stripe.resize(blocks[2], 1_900));
+                blocks[2].write_bytes(0x41, 1_900);
+            }
+            stripe.check();
+            while stripe.walk(1) == Walk::GoesOn {
+                stripe.check();
+            }
+            // SAFETY: as above.
+            let bytes = unsafe { std::slice::from_raw_parts(blocks[2], 1_900) };
+            assert!(bytes.iter().all(|byte| *byte == 0x41), "the walk wrote into a client's bytes");
+            [0, 1, 2, 4, 5, 6, 7].into_iter().for_each(|at| free(stripe, blocks[at]));
+            stripe.check();
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! word    bit 31 mapped | bit 30 closed: nothing is allocated in it | bit 29 a walk over its blocks goes on
 //!         bits 24..28 the stripe it belongs to (16: none of the arena's, in tests)
 //!         bits 19, 20 the first and the second half are united (`huge.rs`) | bits 0..18 bytes in use / 16
-//! tables  one pointer for each 32 GB of addresses to a page run of 8,192 words: 4 bytes for 4 MB of data
+//! tables  one pointer for each 32 GB of addresses to a page run of words, one an extent: 4 bytes for 4 MB of data
 //! ```
 //!
 //! Words change under the lock of their extent's stripe only. They are atomics so that others may read them without:
@@ -16,7 +16,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 const EXTENT_BITS: u32 = EXTENT.trailing_zeros();
-const TABLE_BITS: u32 = 13;
+/// A table is for 32 GB.
+const TABLE_BITS: u32 = 35 - EXTENT_BITS;
 const WORDS: usize = 1 << TABLE_BITS;
 /// Addresses of user space have 47 bits, 48 on some processors.
 const TABLES: usize = 1 << (48 - EXTENT_BITS - TABLE_BITS);

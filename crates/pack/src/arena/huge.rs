@@ -25,15 +25,18 @@
 //! `cargo xtask bench speed` with a peer `off=sardine --port {port} --worker-threads 1 --huge-pages no` shows what it is worth. Where
 //! the kernel knows no such call or forbids huge pages nothing is tried again.
 
+use super::checks;
 use super::directory::{self, Word};
 use super::extent::{self, EXTENT, PAGE};
 use super::{STRIPE, STRIPES, Stripe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What one huge page covers.
-pub(super) const HALF: usize = 2 << 20;
+/// What one huge page covers: 2 MB. Where extents are tiny no page is that small: all is done but the kernel's part.
+pub(super) const HALF: usize = EXTENT / 2;
+/// What the processor's huge pages are.
+const HUGE: usize = 2 << 20;
 const PAGES: usize = HALF / PAGE;
-const _: () = assert!(EXTENT == 2 * HALF);
+const _: () = assert!(HALF == HUGE || checks::ARE_ON);
 
 /// An extent with less in use has holes that are worth giving back.
 const FULL_BYTES: usize = EXTENT / 8 * 7;
@@ -126,7 +129,7 @@ fn unite_half(base: usize, half: usize, word: &Word) -> bool {
     }
 }
 
-/// Puts 2 MB of whole pages into one huge page, if none of them is missing: the kernel would fill the gaps.
+/// Puts half an extent of whole pages into one huge page, if none of them is missing: the kernel would fill the gaps.
 fn collapse(address: usize) -> Outcome {
     let start = address as *mut libc::c_void;
     let mut residence = [0_u8; PAGES];
@@ -135,6 +138,9 @@ fn collapse(address: usize) -> Outcome {
     let known = unsafe { libc::mincore(start, HALF, residence.as_mut_ptr()) };
     if known != 0 || residence.iter().any(|page| page & 1 == 0) {
         return Outcome::NotYet;
+    }
+    if HALF < HUGE {
+        return Outcome::United;
     }
     warm();
     let extent = (address & !(EXTENT - 1)) as *mut libc::c_void;

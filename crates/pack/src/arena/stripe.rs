@@ -14,6 +14,7 @@
 //! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
 
 use super::bins::Bins;
+use super::checks;
 use super::directory::{self, Word};
 use super::extent::{self, EXTENT};
 use super::huge::{self, HALF};
@@ -61,6 +62,11 @@ impl Free {
 
     pub(super) fn is_in_use(&self) -> bool {
         self.head & IN_USE != 0
+    }
+
+    /// The block before it is in use.
+    pub(super) fn is_behind_used(&self) -> bool {
+        self.head & BEFORE_IN_USE != 0
     }
 
     /// Its pages were given back.
@@ -211,19 +217,20 @@ impl Stripe {
     /// `payload` came from `alloc` of this stripe and is live; it is not used again.
     pub(super) unsafe fn free(&self, payload: *mut u8) {
         // SAFETY: the caller's promise: its head lies before it.
-        unsafe { self.put_back(payload.sub(HEAD).cast::<Free>()) };
+        unsafe { self.put_back(payload.sub(HEAD).cast::<Free>(), Pages::Kept) };
     }
 
     /// # Safety
     /// `block` is in use, and from now on is not.
-    unsafe fn put_back(&self, block: *mut Free) {
+    unsafe fn put_back(&self, block: *mut Free, pages: Pages) {
         let mut inner = self.lock();
         // SAFETY: the caller's promise.
         unsafe {
             let word = directory::of(block.addr());
             inner.discount(block, word);
-            if (*block).head & PURGED == 0 {
-                inner.freed_bytes += (*block).size();
+            match pages {
+                Pages::Kept => inner.freed_bytes += (*block).size(),
+                Pages::GivenBack => (*block).head |= PURGED,
             }
             inner.release(block, word);
         }
@@ -247,6 +254,8 @@ impl Stripe {
             inner.discount(block, word);
             if wanted > have {
                 inner.withdraw(after);
+                checks::check_poison(after);
+                inner.leave(after, block);
                 set_size(block, have + (*after).size());
                 (*end_of(block)).head |= BEFORE_IN_USE;
             }
@@ -295,12 +304,11 @@ impl Stripe {
                 break;
             }
             for block in &blocks[..count] {
-                // SAFETY: taken, a block is ours; its head stays, links and foot are written when it is put back.
+                // SAFETY: taken, a block is ours but for its head, which changes under the lock when neighbours come and go, so
+                // its end was looked up there. Links and foot are written when it is put back.
                 unsafe {
-                    let first = block.byte_add(size_of::<Free>()).cast();
-                    extent::discard(first, end_of(*block).byte_sub(8).cast());
-                    (**block).head |= PURGED;
-                    self.put_back(*block);
+                    extent::discard(block.first, block.end);
+                    self.put_back(block.block, Pages::GivenBack);
                 }
             }
             done += count;
@@ -309,21 +317,24 @@ impl Stripe {
     }
 
     /// Takes large free blocks that have pages, at most `count` of them.
-    fn take_dirty(&self, count: usize) -> ([*mut Free; PURGE_BATCH], usize) {
+    fn take_dirty(&self, count: usize) -> ([Dirty; PURGE_BATCH], usize) {
         let mut inner = self.lock();
-        let (mut blocks, mut found) = ([ptr::null_mut(); PURGE_BATCH], 0);
+        let (mut blocks, mut found) = ([const { Dirty::NONE }; PURGE_BATCH], 0);
         if inner.freed_bytes < PURGE_MIN {
             return (blocks, 0);
         }
         // SAFETY: blocks in the bins are free and whole; no two of them touch, so that taking one leaves the others.
         unsafe {
             for block in inner.bins.with_pages(PURGE_MIN).take(count) {
-                blocks[found] = block;
+                blocks[found].block = block;
                 found += 1;
             }
-            for block in &blocks[..found] {
-                inner.take(*block, (**block).size());
-                part(*block);
+            for dirty in &mut blocks[..found] {
+                let block = dirty.block;
+                inner.take(block, (*block).size());
+                part(block);
+                dirty.first = block.byte_add(size_of::<Free>()).cast();
+                dirty.end = end_of(block).byte_sub(8).cast();
             }
         }
         if found < count {
@@ -331,6 +342,24 @@ impl Stripe {
         }
         (blocks, found)
     }
+}
+
+/// What a block that is put back still has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    Kept,
+    GivenBack,
+}
+
+/// A block that was taken to give its pages back: those between two addresses.
+struct Dirty {
+    block: *mut Free,
+    first: *mut u8,
+    end: *mut u8,
+}
+
+impl Dirty {
+    const NONE: Dirty = Dirty { block: ptr::null_mut(), first: ptr::null_mut(), end: ptr::null_mut() };
 }
 
 /// Notes that pages of `block` go back: a huge page that it lies in is one no more.
@@ -421,6 +450,7 @@ impl Inner {
                 self.offer(rest, word);
             }
             self.count(block, word);
+            checks::check_poison(block);
             block.byte_add(HEAD).cast()
         }
     }
@@ -466,22 +496,37 @@ impl Inner {
             let after = end_of(block);
             let mut size = (*block).size();
             let mut purged = (*block).head & PURGED;
+            if purged == 0 {
+                checks::poison(block);
+            }
             if (*after).head & IN_USE == 0 {
                 self.withdraw(after);
                 size += (*after).size();
+                checks::poison_border(after);
+                self.leave(after, block);
                 purged = 0;
             }
             if (*block).head & BEFORE_IN_USE == 0 {
                 let before_bytes = *block.byte_sub(8).cast::<u64>() as usize;
+                let border = block;
                 block = block.byte_sub(before_bytes);
                 debug_assert!((*block).size() == before_bytes && (*block).head & IN_USE == 0);
                 self.withdraw(block);
                 size += before_bytes;
+                checks::poison_border(border);
+                self.leave(border, block);
                 purged = 0;
             }
             // No two free blocks touch, so the one before this is in use.
             (*block).head = size as u64 | BEFORE_IN_USE | purged;
             self.offer(block, word);
+        }
+    }
+
+    /// A block is part of another from now on: a walk that stands on it goes back to the other's start.
+    fn leave(&mut self, block: *mut Free, into: *mut Free) {
+        if self.cursor == block {
+            self.cursor = into;
         }
     }
 
@@ -606,7 +651,7 @@ impl Stripe {
         while !header.is_null() {
             // SAFETY: headers are linked while their extents are mapped.
             unsafe {
-                used += check_extent(header.cast());
+                used += checks::verify_extent(header.cast(), inner.cursor);
                 header = (*header).next;
             }
             extents += 1;
@@ -627,32 +672,4 @@ impl Inner {
             assert!(!unsafe { (*block).is_loose() });
         }
     }
-}
-
-/// # Safety
-/// `base` is a mapped extent whose stripe is locked.
-#[cfg(test)]
-unsafe fn check_extent(base: *mut u8) -> usize {
-    let (mut used, mut before_in_use) = (0, true);
-    let word = directory::of(base.addr());
-    // SAFETY: blocks touch each other from FIRST to the end mark.
-    unsafe {
-        let mut block = base.add(FIRST).cast::<Free>();
-        while (*block).size() > 0 {
-            let in_use = (*block).head & IN_USE != 0;
-            assert_eq!((*block).head & BEFORE_IN_USE != 0, before_in_use);
-            assert!(in_use || before_in_use, "two free blocks touch");
-            if in_use {
-                used += (*block).size();
-            } else {
-                assert_eq!(*end_of(block).byte_sub(8).cast::<u64>() as usize, (*block).size());
-                assert!(word.is_special() || !(*block).is_loose(), "a free block nobody finds");
-            }
-            before_in_use = in_use;
-            block = end_of(block);
-        }
-        assert_eq!(block.addr() - base.addr(), EXTENT - 8);
-    }
-    assert_eq!(used, word.used_bytes());
-    used
 }
