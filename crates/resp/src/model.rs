@@ -61,10 +61,16 @@ fn parse_multibulk(stream: &mut &[u8], limits: &Limits) -> Result<Option<Vec<Vec
 
 /// The next line with its CR and the byte behind it.
 fn take_line<'a>(stream: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = stream.iter().position(|b| *b == b'\r')? + 2;
+    let end = line_end(stream, b'\r')? + 2;
     let line = stream.get(..end)?;
     *stream = &stream[end..];
     Some(line)
+}
+
+/// Where the line ends; nowhere behind a NUL.
+fn line_end(stream: &[u8], end: u8) -> Option<usize> {
+    let before_nul = stream.split(|b| *b == 0).next()?;
+    before_nul.iter().position(|b| *b == end)
 }
 
 /// The number on a line, which still has its end.
@@ -74,7 +80,7 @@ fn number(line: &[u8]) -> Option<i64> {
 }
 
 fn parse_inline(stream: &mut &[u8]) -> Result<Option<Vec<Vec<u8>>>, ProtocolError> {
-    let Some(end) = stream.iter().position(|b| *b == b'\n') else { return Ok(None) };
+    let Some(end) = line_end(stream, b'\n') else { return Ok(None) };
     let line = stream[..end].strip_suffix(b"\r").unwrap_or(&stream[..end]);
     *stream = &stream[end + 1..];
     split(line).map(Some).ok_or(ProtocolError::UnbalancedQuotes)

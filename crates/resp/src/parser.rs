@@ -9,7 +9,8 @@
 //! before an argument's header; before an argument's bytes. All it keeps is relative to the start of the unfinished request, so
 //! the owner of the buffer may move the bytes as long as it passes the new start.
 //!
-//! Like Redis it trusts the byte behind a CR and the two behind an argument to be the line's end, without a look.
+//! Like Redis it trusts the byte behind a CR and the two behind an argument to be the line's end, without a look; and like
+//! Redis it finds no end of a line behind a NUL, so that such a line waits until it is too long.
 //!
 //! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a request that
 //! came in several pieces, a list of the arguments it has so far.
@@ -31,6 +32,9 @@ pub struct Limits {
 /// Enough for AUTH and HELLO, too little to fill the memory with.
 const UNAUTHENTICATED_ARGS_MAX: u64 = 10;
 const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
+
+/// A whole line may be longer than the limit by what Redis reads at a time: it looks at the length only where a read ends.
+const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
 /// Room for spans is made for so many at once at most, whatever the header promises.
 const RESERVE_MAX: usize = 1024;
@@ -234,10 +238,14 @@ fn start_inline(
     spans: &mut Vec<Span>,
     limits: &Limits,
 ) -> Result<Start, ProtocolError> {
-    let Some(end) = memchr::memchr(b'\n', rest) else {
+    let is_line_end = |at: &usize| rest[*at] == b'\n';
+    let Some(end) = memchr::memchr2(b'\n', 0, rest).filter(is_line_end) else {
         let is_too_long = rest.len() > limits.inline_len_bytes_max;
         return if is_too_long { Err(ProtocolError::TooBigInline) } else { Ok(Start::Incomplete) };
     };
+    if end >= limits.inline_len_bytes_max + INLINE_GRACE_BYTES {
+        return Err(ProtocolError::TooBigInline);
+    }
     let line = match &mut rest[..end] {
         [line @ .., b'\r'] => line,
         line => line,
@@ -319,7 +327,7 @@ fn plain_header(bytes: &[u8]) -> Option<(usize, usize)> {
 /// The line up to its CR, once the byte behind that is there too. The outer `None`: no line's end in more bytes than are
 /// allowed.
 fn header_line<'a>(bytes: &'a [u8], limits: &Limits) -> Option<Option<&'a [u8]>> {
-    match memchr::memchr(b'\r', bytes) {
+    match memchr::memchr2(b'\r', 0, bytes).filter(|at| bytes[*at] == b'\r') {
         Some(end) if end + 2 <= bytes.len() => Some(Some(&bytes[..end])),
         Some(_) => Some(None),
         None => (bytes.len() <= limits.inline_len_bytes_max).then_some(None),
@@ -413,7 +421,8 @@ mod tests {
         check_error(&[b"*".to_vec(), vec![b'1'; 65_536]].concat(), &limits, Some(TooBigMultibulkCount));
         check_error(&[b"*1\r\n$".to_vec(), vec![b'1'; 65_535]].concat(), &limits, None);
         check_error(&[b"*1\r\n$".to_vec(), vec![b'1'; 65_536]].concat(), &limits, Some(TooBigBulkCount));
-        check_error(&[vec![b'a'; 70_000], b"\r\n".to_vec()].concat(), &limits, None);
+        check_error(&[vec![b'a'; 81_919], b"\n".to_vec()].concat(), &limits, None);
+        check_error(&[vec![b'a'; 81_920], b"\n".to_vec()].concat(), &limits, Some(TooBigInline));
     }
 
     #[test]

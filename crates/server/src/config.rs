@@ -212,7 +212,7 @@ impl Default for Config {
             lazyfree_expire: false,
             lazyfree_eviction: false,
             lazyfree_server_del: false,
-            enable_debug_command: Allow::Local,
+            enable_debug_command: Allow::No,
             enable_module_command: Allow::No,
             enable_protected_configs: Allow::No,
             file: None,

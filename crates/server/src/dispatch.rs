@@ -16,7 +16,7 @@ use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
 use crate::session::{After, Session};
 use crate::shared::Shared;
-use crate::{histogram, latency};
+use crate::{attack, histogram, latency};
 use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
@@ -236,7 +236,11 @@ impl<'s> Executor<'s> {
             Ok(row) => row,
             Err(refusal) => {
                 cold_path();
-                self.refuse(&refusal, &request.args, reply);
+                if attack::is_one(request.args.at(0)) && matches!(refusal, Refusal::UnknownCommand) {
+                    attack::end(self.shared, session);
+                } else {
+                    self.refuse(&refusal, &request.args, reply);
+                }
                 return None;
             }
         };

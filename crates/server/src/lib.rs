@@ -2,6 +2,7 @@
 //!
 //! `start` binds and starts the workers; a `worker` reads, parses and answers; `dispatch` finds the command's row in the
 //! `registry` and runs it under the right locks. Every other module is one mechanism with its own commands.
+mod attack;
 mod background;
 mod blocking;
 mod call;

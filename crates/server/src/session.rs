@@ -90,7 +90,7 @@ pub(crate) struct Face {
     pub(crate) is_touchless: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum After {
     /// The next request runs.
     Next,
@@ -98,6 +98,8 @@ pub(crate) enum After {
     Wait,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
     Close,
+    /// It is no client (`attack.rs`): close at once.
+    Abort,
 }
 
 /// The worker's own part. The protocol is the reply's: HELLO changes it there and the worker keeps it.

@@ -18,7 +18,7 @@ use crate::registry::Registry;
 use crate::replication::ReplicationId;
 use crate::session::Card;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::Keyspace;
 
@@ -131,6 +131,8 @@ pub(crate) struct Stats {
     pub(crate) logins_denied: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) query_limit_disconnections: AtomicU64,
+    /// When the log last heard of an attack (`attack.rs`), in seconds.
+    pub(crate) attack_logged_s: AtomicI64,
     /// Closed by `maxmemory-clients`.
     pub(crate) clients_evicted: AtomicU64,
     /// Filled in by the first worker ten times a second.

@@ -3,7 +3,7 @@
 use crate::resp_client::{Address, RespClient};
 use crate::socket_peer::SocketPeer;
 use base::Millis;
-use server::{Clock, Config, Log, Running, SimulatedTime};
+use server::{Allow, Clock, Config, Log, Running, SimulatedTime};
 use std::io;
 
 /// Some day in 2026: deadlines that transcripts name as Unix times lie before and behind it.
@@ -15,9 +15,16 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// The defaults but for the address: the way to begin a configuration for [`InProcess::start`].
+    /// The defaults but for the address and DEBUG, which tests may use: the way to begin a configuration for
+    /// [`InProcess::start`].
     pub fn config() -> Config {
-        Config { bind: vec!["127.0.0.1".into()], port: 0, picks_port: true, ..Config::default() }
+        Config {
+            bind: vec!["127.0.0.1".into()],
+            port: 0,
+            picks_port: true,
+            enable_debug_command: Allow::Local,
+            ..Config::default()
+        }
     }
 
     pub fn start(config: Config) -> InProcess {

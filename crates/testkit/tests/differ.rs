@@ -1,7 +1,7 @@
 //! A short run of the differential runner: random streams of requests to real redis-servers, whichever are there, and to
 //! a server in this process. `cargo xtask differ` runs it for longer.
 use server::{Clock, Config, Log, Running};
-use testkit::differ::Differ;
+use testkit::differ::{Differ, raw};
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
 
@@ -27,6 +27,46 @@ fn random_streams_are_answered_as_the_unpacked_redis_server_answers_them() {
     if let Some(redis) = RedisServer::start_program(&[UNPACKED]).unwrap() {
         compare(&redis);
     }
+}
+
+/// Streams of bytes that need not be requests.
+const RAW_STREAM_COUNT: u64 = 500;
+
+#[test]
+fn random_bytes_are_answered_and_refused_as_redis_does() {
+    // Older ones read longer lines.
+    let Some(redis) = RedisServer::start_program(&[UNPACKED]).unwrap() else { return };
+    let config = Config { worker_threads: 1, ..InProcess::config() };
+    let sardine = server::start(config, Clock::real(), Log::silent()).expect("loopback has a free port");
+    let (ours, theirs) = (sardine.addresses[0].into(), redis.address());
+    let mut controls = [&ours, &theirs].map(|address| raw::Control::connect(address).unwrap());
+    let (mut closed_count, mut long_count) = (0, 0);
+    for seed in FIRST_SEED..FIRST_SEED + RAW_STREAM_COUNT {
+        let pieces = raw::stream(seed);
+        let got = raw::play(&ours, &mut controls[0], &pieces).unwrap();
+        let expected = raw::play(&theirs, &mut controls[1], &pieces).unwrap();
+        assert!(
+            got == expected,
+            "seed {seed}: {:?}\n{}\nand not {}\nclosed: {}, {}",
+            pieces.iter().map(|piece| shown(piece)).collect::<Vec<_>>(),
+            shown(&got.replies),
+            shown(&expected.replies),
+            got.is_closed,
+            expected.is_closed
+        );
+        closed_count += u64::from(got.is_closed);
+        long_count += u64::from(got.replies.len() > 20);
+    }
+    assert!(
+        closed_count > RAW_STREAM_COUNT / 10 && closed_count < RAW_STREAM_COUNT * 3 / 4,
+        "{closed_count}"
+    );
+    assert!(long_count > RAW_STREAM_COUNT / 2, "{long_count}");
+}
+
+/// Enough of it to tell.
+fn shown(bytes: &[u8]) -> String {
+    bytes[..bytes.len().min(600)].escape_ascii().to_string()
 }
 
 fn compare(redis: &RedisServer) {

@@ -23,7 +23,6 @@ fn every_setting_of_redis_is_there_with_its_default() {
         // Those that differ are in docs/differences.md.
         let expected = match name {
             "save" => "",
-            "enable-debug-command" => "local",
             "activedefrag" => "yes",
             "active-defrag-ignore-bytes" => "10485760",
             _ => value,

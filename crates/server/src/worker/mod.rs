@@ -309,6 +309,11 @@ impl<'s> Worker<'s> {
                     cold_path();
                     return index + 1;
                 }
+                After::Abort => {
+                    cold_path();
+                    reply.out.clear();
+                    return index + 1;
+                }
             }
             if reply.out.len() >= SEND_BYTES {
                 cold_path();
@@ -329,9 +334,10 @@ impl<'s> Worker<'s> {
         let Some(connection) = self.table.at(turn.id) else { return };
         let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.kept.is_empty());
         let is_over = connection.has_ended && !has_more;
-        if connection.session.after == After::Close || is_over {
+        if connection.session.after >= After::Close || is_over {
             cold_path();
-            return self.close(turn.id, CloseWhen::Flushed);
+            let is_attack = connection.session.after == After::Abort;
+            return self.close(turn.id, if is_attack { CloseWhen::Now } else { CloseWhen::Flushed });
         }
         if connection.kept.len() as u64 > self.executor.config().client_query_buffer_bytes_max {
             cold_path();
@@ -387,7 +393,7 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     match &turn.rest {
         Rest::Unfinished { wanted_bytes } => batch::reserve(connection, *wanted_bytes),
         Rest::Unparsed => connection.wanted_bytes = 0,
-        Rest::Wrong(error) if connection.session.after != After::Close => {
+        Rest::Wrong(error) if connection.session.after < After::Close => {
             cold_path();
             reply.protocol_error(*error);
             connection.session.after = After::Close;

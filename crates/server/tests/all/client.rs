@@ -1,7 +1,7 @@
 //! A client that reads and writes bytes, and a server for it.
 use base::Millis;
 use net::EngineKind;
-use server::{Clock, Config, Log, Running, SimulatedTime};
+use server::{Allow, Clock, Config, Log, Running, SimulatedTime};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -24,6 +24,7 @@ pub(crate) fn config() -> Config {
         picks_port: true,
         worker_threads: 2,
         io_engine: EngineKind::Epoll,
+        enable_debug_command: Allow::Local,
         ..Config::default()
     }
 }

@@ -1,5 +1,6 @@
 //! The server from outside, over real sockets on loopback: what clients do to it, and what it does for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod attack;
 mod client;
 mod client_kill;
 mod client_memory;

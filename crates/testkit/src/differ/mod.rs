@@ -14,6 +14,7 @@ mod exceptions;
 mod excluded;
 mod focus;
 mod play;
+pub mod raw;
 mod request;
 mod shrink;
 mod stream;

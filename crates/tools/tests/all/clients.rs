@@ -44,7 +44,7 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = Command::new(env!("CARGO_BIN_EXE_sardine"))
             .args(["--bind", "127.0.0.1", "--save", "", "--worker-threads", "3", "--port", &port.to_string()])
-            .arg("--unixsocket")
+            .args(["--enable-debug-command", "local", "--unixsocket"])
             .arg(folder.path().join("socket"))
             .stdout(Stdio::null())
             .spawn()

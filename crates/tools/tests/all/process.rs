@@ -21,13 +21,22 @@ impl Server {
     /// Starts it and reads its log until it is ready.
     fn start_with(name: &str, options: &[&str]) -> Server {
         let socket = std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()));
-        let mut child = sardine(&["--port", "0", "--worker-threads", "1", "--save", ""])
-            .arg("--unixsocket")
-            .arg(&socket)
-            .args(options)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = sardine(&[
+            "--port",
+            "0",
+            "--worker-threads",
+            "1",
+            "--save",
+            "",
+            "--enable-debug-command",
+            "local",
+        ])
+        .arg("--unixsocket")
+        .arg(&socket)
+        .args(options)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut server = Server { child, out, socket, log: String::new() };
         while !server.log.contains("Ready to accept connections unix") {
