@@ -38,6 +38,16 @@ impl F64Text {
 
     /// The text of `n`: "inf", "-inf", "nan", or a number that reads back as `n`.
     pub fn format(&mut self, n: f64) -> &[u8] {
+        if n != 0.0 && n.trunc() == n && n.abs() <= INTEGER_MAX {
+            self.len = 0;
+            self.put(crate::text::I64Text::new().format(n as i64));
+            return &self.bytes[..self.len];
+        }
+        self.format_digits(n)
+    }
+
+    /// The same without the rule for whole numbers, so that `1e+15` is that: what DEBUG DIGEST sums up.
+    pub fn format_digits(&mut self, n: f64) -> &[u8] {
         self.len = 0;
         if n.is_nan() {
             self.put(b"nan");
@@ -45,8 +55,6 @@ impl F64Text {
             self.put(if n > 0.0 { b"inf" } else { b"-inf" });
         } else if n == 0.0 {
             self.put(if n.is_sign_negative() { b"-0" } else { b"0" });
-        } else if n.trunc() == n && n.abs() <= INTEGER_MAX {
-            self.put(crate::text::I64Text::new().format(n as i64));
         } else {
             self.put_digits(n);
         }
@@ -108,7 +116,7 @@ impl F64Text {
 const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
 
 /// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest. Redis shows scores so in
-/// ZSCAN, and sums them up so in DEBUG DIGEST.
+/// ZSCAN.
 pub fn text_of_17_digits(n: f64) -> String {
     if n == 0.0 || !n.is_finite() {
         let mut text = F64Text::new();
@@ -308,6 +316,26 @@ mod tests {
         check(f64::NAN, "nan");
         check(0.0, "0");
         check(-0.0, "-0");
+    }
+
+    /// As Redis 8.0.2 has them in DEBUG DIGEST-VALUE.
+    #[test]
+    fn digits_alone_are_scientific_where_a_whole_number_ends_in_many_zeros() {
+        for (n, text) in [
+            (3.0, "3"),
+            (100_000.0, "100000"),
+            (1e7, "10000000"),
+            (1e8, "1e+8"),
+            (1e15, "1e+15"),
+            (1e16, "1e+16"),
+            (123_456_789_012_345_678.0, "123456789012345680"),
+            (0.1, "0.1"),
+            (-1e300, "-1e+300"),
+            (-0.0, "-0"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(F64Text::new().format_digits(n)), text);
+        }
     }
 
     /// As Redis 8.0.2 shows them in ZSCAN of a skiplist.

@@ -14,7 +14,7 @@
 //! ```
 use crate::call::ServerCall;
 use base::Millis;
-use base::double::text_of_17_digits;
+use base::double::F64Text;
 use base::sha1::sha1;
 use command::Done;
 use std::ops::ControlFlow;
@@ -81,13 +81,13 @@ impl Digest {
         });
     }
 
-    /// A member and its score in 17 digits are one element; the elements have no order.
+    /// A member and its score are one element; the elements have no order.
     fn add_zset(&mut self, view: &mut View<'_>, key: &Key<'_>) {
         let Ok(Some(set)) = view.zset(key) else { return };
         set.visit(0, End::Tail, &mut |entry| {
             let mut one = Digest::default();
             one.mix(&entry.member.to_vec());
-            one.mix(text_of_17_digits(entry.score).as_bytes());
+            one.mix(F64Text::new().format_digits(entry.score));
             self.xor(&one.0);
             ControlFlow::Continue(())
         });
