@@ -10,6 +10,7 @@ mod flags;
 mod keyspec;
 mod lifetime;
 mod long_double;
+mod secret;
 mod table;
 #[cfg(test)]
 mod table_test;
@@ -29,7 +30,10 @@ pub use call::{Call, WholeCall};
 pub use error::Error;
 pub use flags::{Acl, Flags, Group};
 pub use keyspec::{Access, Begin, Find, KeySpec};
-pub use table::{Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, checked};
+pub use secret::{has_secrets, secrets};
+pub use table::{
+    Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, Secret, checked,
+};
 
 /// The tables of all data families; the server adds its own.
 pub const FAMILIES: &[&[&Command<DataRun>]] = &[

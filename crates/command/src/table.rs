@@ -162,6 +162,17 @@ pub struct Arg {
     pub key_spec: Option<u8>,
     /// Of a one-of or a block.
     pub args: &'static [Arg],
+    pub secret: Secret,
+}
+
+/// Whether nobody but its sender may read a value (see [`crate::secrets`]).
+#[derive(Clone, Copy)]
+pub enum Secret {
+    Never,
+    Always,
+    /// It depends on the value before it, which names something: whether what goes by that name is secret, None where
+    /// nothing does.
+    ByName(fn(&[u8]) -> Option<bool>),
 }
 
 impl Arg {
@@ -178,6 +189,7 @@ impl Arg {
             display: None,
             key_spec: None,
             args: &[],
+            secret: Secret::Never,
         }
     }
     /// A pattern that leads to keys of spec number `spec`.
@@ -240,6 +252,14 @@ impl Arg {
     }
     pub const fn deprecated(mut self, version: &'static str) -> Arg {
         self.deprecated_since = Some(version);
+        self
+    }
+    pub const fn secret(mut self) -> Arg {
+        self.secret = Secret::Always;
+        self
+    }
+    pub const fn secret_by_name(mut self, is_secret: fn(&[u8]) -> Option<bool>) -> Arg {
+        self.secret = Secret::ByName(is_secret);
         self
     }
     pub const fn shown_as(mut self, text: &'static str) -> Arg {

@@ -167,7 +167,7 @@ impl Entry {
             id: 0,
             time_s,
             figure: i64::try_from(figure).unwrap_or(i64::MAX),
-            args: shortened(args, &redact::secrets(&row.full_name, args)),
+            args: shortened(redact::public(row, args), args.len()),
             client: client::address(card),
             client_name: card.face().name.clone(),
         }
@@ -175,14 +175,11 @@ impl Entry {
 }
 
 /// The arguments as they are shown; the last place may be taken by a count of what is left out.
-fn shortened(args: &Args<'_>, secrets: &[usize]) -> Vec<Vec<u8>> {
-    let shown = if args.len() > ARGS_MAX { ARGS_MAX - 1 } else { args.len() };
-    let is_secret = |index: &usize| secrets.contains(index);
-    let mut texts: Vec<Vec<u8>> = (args.iter_from(0).take(shown).enumerate())
-        .map(|(index, arg)| if is_secret(&index) { redact::MARK.to_vec() } else { shortened_one(arg) })
-        .collect();
-    if shown < args.len() {
-        texts.push(format!("... ({} more arguments)", args.len() - shown).into_bytes());
+fn shortened<'a>(args: impl Iterator<Item = &'a [u8]>, count: usize) -> Vec<Vec<u8>> {
+    let shown = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
+    let mut texts: Vec<Vec<u8>> = args.take(shown).map(shortened_one).collect();
+    if shown < count {
+        texts.push(format!("... ({} more arguments)", count - shown).into_bytes());
     }
     texts
 }
@@ -349,30 +346,18 @@ fn help(call: &mut ServerCall<'_>) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use resp::Span;
-
-    fn with_args<R>(words: &[&[u8]], act: impl FnOnce(Args<'_>) -> R) -> R {
-        let bytes = words.concat();
-        let mut start = 0;
-        let span = |word: &&[u8]| {
-            start += word.len();
-            Span { start: start - word.len(), len: word.len() }
-        };
-        let spans: Vec<Span> = words.iter().map(span).collect();
-        act(Args::new(&bytes, &spans))
-    }
 
     #[test]
     fn long_requests_are_shown_by_their_beginning() {
         let words = vec![&b"x"[..]; 40];
-        let shown = with_args(&words, |args| shortened(&args, &[]));
+        let shown = shortened(words.iter().copied(), 40);
         assert_eq!(shown.len(), 32);
         assert_eq!(shown[31], b"... (9 more arguments)");
-        assert_eq!(with_args(&words[..32], |args| shortened(&args, &[])).len(), 32);
+        assert_eq!(shortened(words[..32].iter().copied(), 32).len(), 32);
         let long = [b'y'; 130];
-        let shown = with_args(&[b"SET", &long[..128], &long], |args| shortened(&args, &[1]));
-        assert_eq!(shown[1], b"(redacted)");
-        assert_eq!(shown[2], [&long[..128], b"... (2 more bytes)"].concat());
+        let shown = shortened([&long[..128], &long].into_iter(), 2);
+        assert_eq!(shown[0], &long[..128]);
+        assert_eq!(shown[1], [&long[..128], b"... (2 more bytes)"].concat());
     }
 
     #[test]

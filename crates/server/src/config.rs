@@ -27,7 +27,7 @@ pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub use source::Source;
 pub(crate) use source::reason;
 pub(crate) use split::quoted;
-pub(crate) use table::{is_secret, percentiles};
+pub(crate) use table::percentiles;
 
 use crate::commandlog::LogRules;
 use crate::process::{Facility, OomScore, Supervised};
@@ -256,11 +256,8 @@ impl Config {
 
     /// What differs from its default, a line each, without what is secret: for crash reports.
     pub(crate) fn told_in_reports(&self) -> String {
-        const SECRETS: &[&str] =
-            &["masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"];
         let defaults = Config::default();
-        let differs =
-            |s: &&setting::Setting| !SECRETS.contains(&s.name) && s.render(self) != s.render(&defaults);
+        let differs = |s: &&setting::Setting| !s.is_secret && s.render(self) != s.render(&defaults);
         let line =
             |s: &setting::Setting| format!("{} {}\n", s.name, String::from_utf8_lossy(&s.render(self)));
         setting::all().filter(differs).map(line).collect()

@@ -68,7 +68,9 @@ const HELLO: ServerCommand = ServerCommand {
 
 const HELLO_ARGS: &[Arg] = &[
     Arg::int("protover"),
-    Arg::block("auth", &[Arg::str("username"), Arg::str("password")]).after("AUTH").optional(),
+    Arg::block("auth", &[Arg::str("username").secret(), Arg::str("password").secret()])
+        .after("AUTH")
+        .optional(),
     Arg::str("clientname").after("SETNAME").optional(),
 ];
 
@@ -80,7 +82,7 @@ const AUTH: ServerCommand = ServerCommand {
     doc: Doc {
         summary: "Says who the client is.",
         complexity: "O(N) where N is the number of passwords defined for the user",
-        args: &[Arg::str("username").since("6.0.0").optional(), Arg::str("password")],
+        args: &[Arg::str("username").since("6.0.0").optional().secret(), Arg::str("password").secret()],
         history: &[("6.0.0", "Takes a user name.")],
         ..SINCE_FIRST
     },

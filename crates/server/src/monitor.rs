@@ -95,11 +95,9 @@ impl Feed {
         let client = source(&session.card);
         // A vector takes whatever is written.
         let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} {client}]", session.db);
-        let secrets = redact::secrets(&row.full_name, args);
-        for (index, arg) in args.iter_from(0).enumerate() {
-            let shown = if secrets.contains(&index) { redact::MARK } else { arg };
+        for arg in redact::public(row, args) {
             self.0.push(b' ');
-            self.0.extend_from_slice(&quoted(shown));
+            self.0.extend_from_slice(&quoted(arg));
         }
         self.0.extend_from_slice(b"\r\n");
     }

@@ -57,6 +57,8 @@ pub(crate) struct Row {
     pub(crate) keys: &'static [KeySpec],
     pub(crate) shape: KeyShape,
     pub(crate) doc: &'static Doc,
+    /// Whether its grammar marks secrets.
+    has_secrets: bool,
     pub(crate) run: Run,
     pub(crate) subcommands: Vec<Row>,
     /// Dense over rows and subcommands, for statistics.
@@ -76,6 +78,7 @@ impl Row {
             keys: command.keys,
             shape: shape(command.keys, command.flags, command.arity),
             doc: &command.doc,
+            has_secrets: command::has_secrets(command.doc.args),
             run: command.run.into(),
             subcommands: command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect(),
             number: 0,
@@ -85,6 +88,15 @@ impl Row {
     /// The subcommand of this name, in any case.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Row> {
         self.subcommands.iter().find(|s| s.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The places of the arguments that nobody but the client may read, ascending.
+    pub(crate) fn secrets(&self, args: &Args<'_>) -> Vec<usize> {
+        if !self.has_secrets {
+            return Vec::new();
+        }
+        let first = 1 + usize::from(self.full_name.contains('|'));
+        command::secrets(self.doc.args, args, first)
     }
 
     /// The key, if the command has exactly one and `args` is long enough.

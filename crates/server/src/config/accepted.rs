@@ -51,6 +51,7 @@ const fn row(name: &'static str, change: Change, shape: Shape, default: &'static
         kind: Kind::Accepted { shape, default, promise: None },
         doc: "",
         default_doc: None,
+        is_secret: false,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
 use super::setting::{Change, Setting, find, listed};
-use super::{Allow, Config};
+use super::{Allow, Config, setting};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::process::adjust_oom_score;
 use crate::shared::Shared;
@@ -53,7 +53,11 @@ const SET: ServerCommand = ServerCommand {
         since: "2.0.0",
         summary: "Changes settings while the server runs, all of them or none.",
         complexity: "O(N) when N is the number of configuration parameters provided",
-        args: &[Arg::block("data", &[Arg::str("parameter"), Arg::str("value")]).many()],
+        args: &[Arg::block(
+            "data",
+            &[Arg::str("parameter"), Arg::str("value").secret_by_name(setting::is_secret)],
+        )
+        .many()],
         history: &[("7.0.0", "Takes several settings.")],
         tips: ON_ALL_NODES,
         ..Doc::NEW

@@ -22,6 +22,8 @@ pub(crate) struct Setting {
     pub(super) doc: &'static str,
     /// Shown in the reference instead of the default where that depends on the machine.
     pub(super) default_doc: Option<&'static str>,
+    /// No log, report or MONITOR shows its value.
+    pub(super) is_secret: bool,
 }
 
 /// When a setting may change.
@@ -102,7 +104,17 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Setting> {
     all().find(|s| s.names().any(|n| n.as_bytes().eq_ignore_ascii_case(name)))
 }
 
+/// Whether the value of the setting of this name is a secret; None for a name that is none.
+pub(super) fn is_secret(name: &[u8]) -> Option<bool> {
+    find(name).map(|setting| setting.is_secret)
+}
+
 impl Setting {
+    /// The same, with a value that nobody else may read.
+    pub(super) const fn secret(self) -> Setting {
+        Setting { is_secret: true, ..self }
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         [Some(self.name), self.alias].into_iter().flatten()
     }

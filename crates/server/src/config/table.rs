@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// A row without an alias.
 const fn row(name: &'static str, change: Change, kind: Kind, doc: &'static str) -> Setting {
-    Setting { name, alias: None, change, kind, doc, default_doc: None }
+    Setting { name, alias: None, change, kind, doc, default_doc: None, is_secret: false }
 }
 
 /// The kinds that read and write one field as it is.
@@ -195,6 +195,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Text { get: |c| bytes_of(&c.dir), set: set_dir },
         doc: "The working directory, for files with relative names.",
         default_doc: Some("where the server was started"),
+        is_secret: false,
     },
     row(
         "enable-debug-command",
@@ -363,6 +364,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "How large a leaf of a list may grow: a positive number counts elements, -1 to -5 are 4, 8, 16, 32 and \
               64 KB.",
         default_doc: None,
+        is_secret: false,
     },
     row("logfile", AtStart, field!(path logfile), "Where the log goes; empty is standard output."),
     row(
@@ -461,7 +463,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         Anytime,
         Kind::Text { get: |c| c.requirepass.clone(), set: set_password },
         "The password that AUTH asks for; empty is none.",
-    ),
+    )
+    .secret(),
     row(
         "set-max-intset-entries",
         Anytime,
@@ -498,6 +501,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: field!(int - 1, i64::MAX, command_log.slow.from as i64),
         doc: "Keep calls that took at least so many microseconds, for SLOWLOG; 0 keeps all, -1 none.",
         default_doc: None,
+        is_secret: false,
     },
     Setting {
         name: "slowlog-max-len",
@@ -506,6 +510,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: field!(int 0, i64::MAX, command_log.slow.entries_max as i64),
         doc: "How many slow calls SLOWLOG keeps.",
         default_doc: None,
+        is_secret: false,
     },
     row(
         "stream-node-max-bytes",
@@ -583,6 +588,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: field!(int 1, 256, worker_threads as usize),
         doc: "Threads that serve clients.",
         default_doc: Some("the number of cores"),
+        is_secret: false,
     },
     Setting {
         alias: Some("zset-max-ziplist-entries"),
@@ -692,11 +698,4 @@ fn set_shards(config: &mut Config, n: i64) -> Outcome {
 /// Of what it is the power.
 fn power_of_two(n: i64) -> Result<u32, String> {
     if n.count_ones() == 1 { Ok(n.trailing_zeros()) } else { Err("argument must be a power of two".into()) }
-}
-
-/// Whether the value of a setting is a secret, whoever shows requests.
-pub(crate) fn is_secret(name: &[u8]) -> bool {
-    const SECRETS: [&str; 5] =
-        ["masterauth", "masteruser", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"];
-    SECRETS.iter().any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
 }

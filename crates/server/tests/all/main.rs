@@ -14,6 +14,7 @@ mod lookups;
 mod monitor;
 mod pause;
 mod requests;
+mod secrets;
 mod slowlog;
 mod time;
 mod wait;

@@ -73,8 +73,8 @@ fn dir_name(text: &str) -> Result<(), &'static str> {
 const NO_REPLICATION: &str = "there is no replication yet";
 
 const REPLICATION: &[Setting] = &[
-    row("masterauth", Anytime, Text, ""),
-    row("masteruser", Anytime, Text, ""),
+    row("masterauth", Anytime, Text, "").secret(),
+    row("masteruser", Anytime, Text, "").secret(),
     row("min-replicas-max-lag", Anytime, SMALL_COUNT, "10").or("min-slaves-max-lag"),
     row("min-replicas-to-write", Anytime, SMALL_COUNT, "0")
         .or("min-slaves-to-write")
@@ -152,11 +152,11 @@ const TLS: &[Setting] = &[
     row("tls-ciphersuites", Anytime, Text, ""),
     row("tls-client-cert-file", Anytime, Text, ""),
     row("tls-client-key-file", Anytime, Text, ""),
-    row("tls-client-key-file-pass", Anytime, Text, ""),
+    row("tls-client-key-file-pass", Anytime, Text, "").secret(),
     row("tls-cluster", Anytime, Bool, "no"),
     row("tls-dh-params-file", Anytime, Text, ""),
     row("tls-key-file", Anytime, Text, ""),
-    row("tls-key-file-pass", Anytime, Text, ""),
+    row("tls-key-file-pass", Anytime, Text, "").secret(),
     row("tls-port", Anytime, PORT, "0").only("0", "there is no TLS yet"),
     row("tls-prefer-server-ciphers", Anytime, Bool, "no"),
     row("tls-protocols", Anytime, Text, ""),
