@@ -29,6 +29,16 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
         self.leaf.uses()
     }
 
+    /// The tag of entry `index`, which keys of one hash share.
+    pub fn tag(&self, index: usize) -> u8 {
+        self.leaf.tag(index)
+    }
+
+    /// The meta of entry `index`, without a look at the rest of it.
+    pub fn meta(&self, index: usize) -> u8 {
+        self.leaf.meta(self.leaf.slot(index))
+    }
+
     /// Entry `index`, in the order in which they came.
     pub fn at(&self, index: usize) -> Found<'m, V> {
         self.leaf.found(self.leaf.slot(index))

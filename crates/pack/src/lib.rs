@@ -12,6 +12,7 @@ mod columns;
 pub mod compressed;
 pub mod counted;
 mod crowd;
+mod cull;
 mod elias_fano;
 pub mod fields;
 mod form;

@@ -9,6 +9,7 @@
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::arena::Moves;
 pub use crate::crowd::Crowd;
+pub use crate::cull::Cull;
 pub use crate::form::{Form, Keys, Members, Name};
 use crate::order::ByHash;
 pub use crate::order::OrderRange;
@@ -260,7 +261,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         let Entry::Occupied(entry) = self.entry(seed, hash, name) else { return None };
         let (path, slot, place) = (entry.path, entry.slot, entry.range.first);
         let removed = self.take(&path, slot);
-        self.tree.leaf_mut(&path).fit();
+        self.tree.leaf_mut(&path).fit(0);
         self.join_if_under(place);
         Some(removed)
     }
@@ -269,6 +270,37 @@ impl<V: Clone, F: Form> Map<V, F> {
     pub fn crowd(&self, place: u32) -> Option<Crowd<'_, V, F>> {
         let (path, range) = self.tree.seek(place)?;
         Some(Crowd::new(self.tree.leaf(&path), range))
+    }
+
+    /// The leaf that covers `place`, for entries to be taken from it.
+    pub fn cull(&mut self, place: u32) -> Option<Cull<'_, V, F>> {
+        let (path, range) = self.tree.seek(place)?;
+        Some(Cull::new(self, path, range))
+    }
+
+    pub(crate) fn leaf(&self, path: &Path) -> &Tagged<V, F> {
+        self.tree.leaf(path)
+    }
+
+    /// For [`Cull::remove`].
+    pub(crate) fn cull_entry(&mut self, path: &Path, index: usize) -> (Option<Shared<V>>, usize) {
+        let leaf = self.tree.leaf_mut(path);
+        let slot = leaf.slot(index);
+        let bytes = leaf.entry_bytes(slot);
+        let outside = leaf.take_out(slot);
+        self.len -= 1;
+        (outside, bytes)
+    }
+
+    /// For [`Cull::finish`].
+    pub(crate) fn end_cull(&mut self, path: &Path, range: OrderRange, kept_bytes: usize) {
+        let leaf = self.tree.leaf(path);
+        if leaf.room_bytes() > kept_bytes {
+            self.tree.leaf_mut(path).fit(kept_bytes);
+        }
+        if self.tree.leaf(path).is_under() {
+            self.join_if_under(range.first);
+        }
     }
 
     /// Visits every entry of the first leaf that covers places at or after `from`, but those before `from`. Returns
@@ -388,7 +420,7 @@ impl<V: Clone, F: Form> Map<V, F> {
             let key = leaf.parts(slot).name.bytes.to_vec();
             let removed = self.take(path, slot);
             if verdict == Sweep::Evict {
-                self.tree.leaf_mut(path).fit();
+                self.tree.leaf_mut(path).fit(0);
             }
             sweeper.removed(&key, removed);
         }

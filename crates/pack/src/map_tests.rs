@@ -73,6 +73,34 @@ fn put(map: &mut Map<Counted>, key: &[u8], inline: &[u8], outside: Option<Shared
     }
 }
 
+/// Takes some entries out of a leaf of both.
+fn cull(map: &mut Map<Counted>, model: &mut Entries, random: &mut Random) {
+    let Some(mut cull) = map.cull(random.next_u64() as u32) else { return };
+    let count = cull.crowd().len();
+    let goes = random.below(4).min(count as u64);
+    for gone in 0..goes {
+        let count = count as u64 - gone;
+        let index = random.below(count) as usize;
+        let found = cull.at(index);
+        assert_eq!(SEED.hash(found.key).tag(), cull.crowd().tag(index));
+        assert_eq!(found.meta, cull.crowd().meta(index));
+        let (key, meta, inline) = (found.key.to_vec(), found.meta, found.inline.to_vec());
+        let room = cull.room_bytes();
+        let (outside, bytes) = cull.remove(index);
+        assert!(bytes > key.len() + inline.len() && cull.room_bytes() >= room + key.len() + inline.len());
+        let removed = (meta, inline, outside.map(|counted| counted.0));
+        assert_eq!(Some(removed), model.remove(&key));
+    }
+    let kept = random.below(600) as usize;
+    let range = cull.crowd().place().range;
+    cull.finish(kept);
+    let Some(after) = map.cull(range.first).filter(|after| after.crowd().place().range == range) else {
+        return;
+    };
+    // A growth step may stay too.
+    assert!(goes == 0 || after.room_bytes() <= kept + 300, "{} bytes stay of {kept}", after.room_bytes());
+}
+
 /// One random edit of both.
 fn step(
     map: &mut Map<Counted>,
@@ -153,6 +181,9 @@ fn random_edits_agree_with_the_twin_and_clones_stay() {
         let mut held: Vec<(Map<Counted>, Content)> = Vec::new();
         for turn in 0..24_000 {
             step(&mut map, &mut model, &mut random, &live, (turn / 6000) % 2 == 0);
+            if turn % 20 == 0 {
+                cull(&mut map, &mut model, &mut random);
+            }
             assert_eq!(map.len(), model.len() as u64);
             if turn % 400 == 0 {
                 check(&map);
@@ -482,7 +513,18 @@ fn every_entry_keeps_its_byte_of_uses_through_all_edits_and_clones_keep_theirs()
         for step in 0..6000 {
             let key = format!("k{}", random.below(700)).into_bytes();
             let hash = SEED.hash(&key);
-            match random.below(8) {
+            match random.below(9) {
+                8 => {
+                    let Some(mut cull) = map.cull(hash.order()) else { continue };
+                    let count = cull.crowd().len();
+                    if count > 1 {
+                        let index = random.below(count as u64) as usize;
+                        let (key, byte) = (cull.at(index).key.to_vec(), cull.crowd().uses()[index]);
+                        assert_eq!(twin.remove(&key), Some(byte));
+                        cull.remove(index);
+                        cull.finish(longest as usize);
+                    }
+                }
                 0..3 => put_used(&mut map, &mut twin, &key, random.below(longest) as usize, step as u8),
                 3..5 => {
                     assert_eq!(map.remove(&SEED, hash, &key).is_some(), twin.remove(&key).is_some());

@@ -219,6 +219,15 @@ impl<V, F: Form> Tagged<V, F> {
         parts.pointer.map(|bytes| unsafe { Shared::peek(bytes) })
     }
 
+    /// Bytes of the content that hold nothing.
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.block.len() - self.wanted_bytes()
+    }
+
+    pub(crate) fn tag(&self, index: usize) -> u8 {
+        self.block[Kind::of(&self.block).tag_at(index)]
+    }
+
     /// Bytes that the entry takes in the leaf.
     pub(crate) fn entry_bytes(&self, slot: Slot) -> usize {
         let kind = Kind::of(&self.block);
@@ -233,6 +242,12 @@ impl<V, F: Form> Tagged<V, F> {
     /// Whether nobody else holds the leaf.
     pub(crate) fn is_sole(&self) -> bool {
         self.block.is_sole()
+    }
+
+    /// The content without room.
+    fn wanted_bytes(&self) -> usize {
+        let kind = Kind::of(&self.block);
+        kind.front_bytes() + kind.sum_before(&self.block, kind.count)
     }
 
     #[inline(always)]
@@ -333,16 +348,19 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Shared<V>> {
+        let old = self.take_out(slot);
+        self.shrink();
+        old
+    }
+
+    /// Removes an entry and keeps its bytes as room.
+    pub(crate) fn take_out(&mut self, slot: Slot) -> Option<Shared<V>> {
         self.unshare();
-        let old = self.parts(slot).pointer;
+        let old = pointer_of::<F>(self.entry(slot));
         self.resize(slot, 0);
         let leaf = self.block.make_mut();
         let kind = Kind::of(leaf);
-        for index in slot.index..kind.count - 1 {
-            let (tag, len) = (leaf[kind.tag_at(index + 1)], kind.len(leaf, index + 1));
-            kind.set_lane(leaf, index, tag, len);
-        }
-        kind.set_lane(leaf, kind.count - 1, 0, 0);
+        kind.close_lane(leaf, slot.index);
         let fewer = Kind { count: kind.count - 1, ..kind };
         if kind.has_uses {
             let uses = kind.uses();
@@ -350,7 +368,6 @@ impl<V: Clone, F: Form> Tagged<V, F> {
             leaf.copy_within(uses.start..uses.end - 1, fewer.uses().start);
         }
         fewer.store(leaf);
-        self.shrink();
         // SAFETY: the entry owned the reference, and is gone.
         old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
     }
@@ -602,18 +619,12 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         }
     }
 
-    /// Gives back what room there is, an eighth or not: for whoever removes in order to free memory.
-    pub(crate) fn fit(&mut self) {
-        let wanted = self.wanted_bytes();
+    /// Gives back what room there is beyond `kept_bytes`, an eighth or not: for whoever removes in order to free memory.
+    pub(crate) fn fit(&mut self, kept_bytes: usize) {
+        let wanted = self.wanted_bytes() + kept_bytes;
         if self.block.is_sole() && self.block.is_larger_than_for_entries(wanted) {
             self.respread(wanted);
         }
-    }
-
-    /// The content without room.
-    fn wanted_bytes(&self) -> usize {
-        let kind = Kind::of(&self.block);
-        kind.front_bytes() + kind.sum_before(&self.block, kind.count)
     }
 
     /// Rewrites all lengths so wide that they can say `len`.

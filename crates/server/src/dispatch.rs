@@ -244,7 +244,8 @@ impl<'s> Executor<'s> {
                 return None;
             }
         };
-        if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) && !self.has_room_for(&request.args) {
+        if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) && !self.has_room_for(session.db, &request)
+        {
             self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
             return None;
         }
@@ -272,11 +273,14 @@ impl<'s> Executor<'s> {
         self.shared.command_log.note(&self.config.command_log, row, &call, &session.card, time_s);
     }
 
-    /// Whether there is memory for what these arguments may add, after keys were evicted if need be.
+    /// Whether there is memory for what this request may add, after keys were evicted if need be.
     #[inline(never)]
-    fn has_room_for(&mut self, args: &Args<'_>) -> bool {
-        let coming_bytes = args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
-        !self.ceiling.is_due(coming_bytes) || self.evict(coming_bytes) != Room::None
+    fn has_room_for(&mut self, db: u16, request: &Request<'_, '_>) -> bool {
+        let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
+        let beside = request.hash.map(|hash| (db, hash));
+        !self.ceiling.is_due(coming_bytes)
+            || self.ceiling.make_room_beside(self.now, coming_bytes, beside)
+            || self.evict(coming_bytes) != Room::None
     }
 
     fn evict(&mut self, coming_bytes: u64) -> Room {

@@ -15,6 +15,11 @@
 //! command. So each worker notes how much it may allocate before it must count again: its part of half of what is left.
 //! Until then a command pays for one load, and without `maxmemory` for one test.
 //!
+//! Most evictions happen before that. A little under the limit begins a zone in which every command that writes a key first spares
+//! some of the keys beside it ([`Keyspace::evict_beside`](store::Keyspace::evict_beside)), the more readily the nearer the limit is. So a full
+//! cache stands somewhere in the zone, where as much goes as comes, and what follows is for what the zone cannot hold up: values that grow
+//! in one place, commands of many keys, policies that look for deadlines.
+//!
 //! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed is none of
 //! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
 //! command evicts.
@@ -23,9 +28,10 @@ use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::shared::Shared;
 use base::Millis;
+use base::hash::Hash;
 use pack::counted;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use store::{Catch, Eviction, Garbage, Hunter, Weight};
+use store::{Beside, Catch, Eviction, Garbage, Hunter, Weight};
 
 /// What all workers know of the ceiling.
 #[derive(Default)]
@@ -52,6 +58,11 @@ impl Pressure {
     pub(crate) fn reset(&self) {
         self.over_since_us.store(0, Relaxed);
         self.over_total_us.store(0, Relaxed);
+    }
+
+    /// Whether memory was over the limit when that was last looked at.
+    fn is_noted(&self) -> bool {
+        self.over_since_us.load(Relaxed) != 0
     }
 
     fn note(&self, is_over: bool, now_us: i64) {
@@ -96,6 +107,8 @@ pub(crate) struct Ceiling<'s> {
     patience_ns: u64,
     /// When to count again, as this thread's counter will say it.
     look_at: i64,
+    /// Where the zone begins in which keys go beside those that are written; the limit where the policy has no such thing.
+    zone_start: u64,
 }
 
 /// A worker goes no further than this without counting, however much is left.
@@ -103,6 +116,11 @@ const STRIDE_BYTES_MAX: u64 = 1 << 20;
 /// The part of the limit that each worker evicts in advance, between these bounds.
 const ADVANCE_PART: u64 = 4096;
 const ADVANCE_BYTES: std::ops::RangeInclusive<u64> = 256..=(16 << 10);
+/// The zone's part of the limit, between these bounds. It is wider than what buffers add between two looks at them.
+const ZONE_PART: u64 = 512;
+const ZONE_BYTES: std::ops::RangeInclusive<u64> = 1024..=(1 << 20);
+/// What an entry takes beside the text of its key and value, about.
+const ENTRY_BYTES: usize = 8;
 /// Claimed at a time.
 const CLAIM_BYTES: i64 = 64 << 10;
 /// So many keys are evicted between two looks at the clock.
@@ -120,6 +138,7 @@ impl<'s> Ceiling<'s> {
             eviction: Eviction::default(),
             patience_ns: 0,
             look_at: i64::MIN,
+            zone_start: 0,
         };
         ceiling.obey(config);
         ceiling
@@ -131,6 +150,9 @@ impl<'s> Ceiling<'s> {
         self.eviction = config.store.eviction;
         self.patience_ns = patience_ns(config.maxmemory_tenacity);
         self.look_at = i64::MIN;
+        let zone = (self.limit_bytes / ZONE_PART).clamp(*ZONE_BYTES.start(), *ZONE_BYTES.end());
+        let zone = if self.eviction.policy.evicts_beside() { zone.max(2 * self.advance()) } else { 0 };
+        self.zone_start = self.limit_bytes.saturating_sub(zone);
     }
 
     #[inline]
@@ -142,6 +164,36 @@ impl<'s> Ceiling<'s> {
     #[inline]
     pub(crate) fn is_due(&self, coming_bytes: u64) -> bool {
         counted::thread_bytes().saturating_add_unsigned(coming_bytes) >= self.look_at
+    }
+
+    /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of which `beside` is
+    /// the database and the hash. False if that is not enough: then [`Ceiling::make_room`] follows. The caller is
+    /// inside its worker's gate and holds no shard.
+    pub(crate) fn make_room_beside(
+        &mut self,
+        now: Millis,
+        coming_bytes: u64,
+        beside: Option<(u16, Hash)>,
+    ) -> bool {
+        let counts = counted_bytes(self.shared) + coming_bytes;
+        if counts > self.limit_bytes || self.shared.pressure.is_noted() {
+            return false;
+        }
+        let excess_bytes = counts.saturating_sub(self.zone_start);
+        if let Some((db, hash)) = beside
+            && excess_bytes > 0
+            && !self.shared.keyspace.expiry_rests(now)
+        {
+            let zone = self.limit_bytes - self.zone_start;
+            let urgency = (excess_bytes * u64::from(Beside::URGENT) / zone).max(1) as u32;
+            let coming_bytes = coming_bytes as usize + ENTRY_BYTES;
+            let beside = Beside { db, hash, coming_bytes, excess_bytes, urgency };
+            let keyspace = &self.shared.keyspace;
+            keyspace.evict_beside(&mut self.hunter, now, &self.eviction, &beside, &mut self.garbage);
+            self.shared.background.free(&mut self.garbage);
+        }
+        self.look_away(counts);
+        true
     }
 
     /// Makes room for `coming_bytes` if there is none. The caller is inside its worker's gate and holds no shard.
@@ -176,10 +228,10 @@ impl<'s> Ceiling<'s> {
 
     /// Until it pays to count again.
     fn look_away(&mut self, counts: u64) {
-        let left = self.limit_bytes.checked_sub(counts);
+        let left = self.zone_start.checked_sub(counts);
         let stride = |left: u64| (left / (2 * self.workers())).min(STRIDE_BYTES_MAX);
         let look_at = |left| counted::thread_bytes().saturating_add_unsigned(stride(left));
-        // Over the limit every command looks, whatever this thread frees meanwhile.
+        // In the zone and over the limit every command looks, whatever this thread frees meanwhile.
         self.look_at = left.map_or(i64::MIN, look_at);
     }
 
@@ -187,9 +239,14 @@ impl<'s> Ceiling<'s> {
         self.shared.posts.len().max(1) as u64
     }
 
+    /// How much is evicted in advance where memory is over the limit.
+    fn advance(&self) -> u64 {
+        let each = (self.limit_bytes / ADVANCE_PART).clamp(*ADVANCE_BYTES.start(), *ADVANCE_BYTES.end());
+        each * self.workers()
+    }
+
     fn evict(&mut self, now: Millis, coming_bytes: u64) -> Room {
-        let advance = (self.limit_bytes / ADVANCE_PART).clamp(*ADVANCE_BYTES.start(), *ADVANCE_BYTES.end());
-        let target = self.limit_bytes.saturating_sub(advance * self.workers());
+        let target = self.limit_bytes.saturating_sub(self.advance());
         let watch = Stopwatch::start();
         self.expire(now);
         // One key at least, whatever others have claimed: whether there is any is what the command must know.

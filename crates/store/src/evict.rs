@@ -8,6 +8,7 @@
 //! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary removal leaves in
 //! its leaf would mean evicting several per cent of all keys before anything is free.
 use crate::entry::{Large, Meta};
+use crate::evict_beside::Seen;
 use crate::expire::NO_DEADLINE;
 use crate::keyspace::NEVER_DUE;
 use crate::shard::{Db, Shard, discard};
@@ -65,7 +66,7 @@ impl Policy {
     }
 
     /// Whether only keys with a deadline may go.
-    fn is_volatile(self) -> bool {
+    pub(crate) fn is_volatile(self) -> bool {
         use Policy::{VolatileLfu, VolatileLru, VolatileRandom, VolatileTtl};
         matches!(self, VolatileLru | VolatileLfu | VolatileRandom | VolatileTtl)
     }
@@ -95,6 +96,7 @@ pub struct Hunter {
     random: Random,
     best: Candidate,
     seen: usize,
+    pub(crate) seen_beside: Seen,
 }
 
 #[derive(Default)]
@@ -114,7 +116,12 @@ const SCORE_OVERDUE: u64 = u64::MAX;
 
 impl Hunter {
     pub fn new(seed: u64) -> Hunter {
-        Hunter { random: Random::new(seed), best: Candidate::default(), seen: 0 }
+        Hunter { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
+    }
+
+    /// One of so many.
+    pub(crate) fn draw(&mut self, count: usize) -> usize {
+        self.random.below(count as u64) as usize
     }
 
     /// Looks over one leaf of a database.
@@ -173,18 +180,31 @@ struct Sample<'s> {
     is_due: bool,
 }
 
-fn deadline(found: &Found<'_, Large>) -> Deadline {
+pub(crate) fn deadline(found: &Found<'_, Large>) -> Deadline {
     Meta(found.meta).deadline(found.inline)
 }
 
 /// What one search goes by.
-struct Chase<'k> {
+pub(crate) struct Chase<'k> {
     now: Millis,
-    eviction: Eviction,
+    pub(crate) eviction: Eviction,
     uses: &'k Uses,
 }
 
-impl Chase<'_> {
+impl<'k> Chase<'k> {
+    pub(crate) fn new(now: Millis, eviction: &Eviction, uses: &'k Uses) -> Chase<'k> {
+        Chase { now, eviction: *eviction, uses }
+    }
+
+    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Chase::score`] it means the same a moment later.
+    #[inline]
+    pub(crate) fn rank(&self, byte: u8) -> i64 {
+        match self.eviction.policy.tracking() {
+            Tracking::Frequency => i64::from(byte),
+            _ => self.uses.began_us(byte),
+        }
+    }
+
     fn candidates_wanted(&self) -> usize {
         match self.eviction.policy {
             Policy::AllkeysRandom | Policy::VolatileRandom => 1,
@@ -245,7 +265,7 @@ impl Keyspace {
         eviction: &Eviction,
         garbage: &mut Vec<Garbage>,
     ) -> Catch {
-        let chase = Chase { now, eviction: *eviction, uses: &self.uses };
+        let chase = Chase::new(now, eviction, &self.uses);
         match eviction.policy {
             Policy::NoEviction => Catch::Nothing,
             Policy::VolatileTtl => self.evict_soonest(now, garbage),

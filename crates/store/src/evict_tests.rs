@@ -17,7 +17,7 @@ fn evict(keyspace: &Keyspace, hunter: &mut Hunter, policy: Policy) -> Catch {
     keyspace.evict(hunter, NOW, &eviction, &mut Vec::new())
 }
 
-fn names(keyspace: &Keyspace) -> BTreeSet<String> {
+pub(crate) fn names(keyspace: &Keyspace) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     keyspace.for_each(0, NOW, &mut |key, _| {
         names.insert(String::from_utf8_lossy(key).into_owned());

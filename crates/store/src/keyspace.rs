@@ -163,6 +163,10 @@ impl Keyspace {
         self.cells[index].0.lock().expect("a panic under a shard's lock stops the process")
     }
 
+    pub(crate) fn shard_of(&self, hash: Hash) -> MutexGuard<'_, Shard> {
+        self.shard(hash.shard(self.shard_bits))
+    }
+
     /// None where another thread holds it.
     #[inline]
     pub(crate) fn try_shard(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {

@@ -16,7 +16,7 @@
 //! | `set/` | sets: images, two trees, names, merging |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 //! | `expire.rs`, `wheel.rs` | deadlines, and what falls due when |
-//! | `evict.rs` | which key goes when memory is short |
+//! | `evict.rs`, `evict_beside.rs` | which key goes when memory is short |
 //! | `uses.rs`, `calendar.rs`, `hand.rs` | when or how often a key was used, in a byte |
 //! | `relocate.rs` | moving data out of sparse memory |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
@@ -25,6 +25,9 @@ mod calendar;
 mod copy_tests;
 mod entry;
 mod evict;
+mod evict_beside;
+#[cfg(test)]
+mod evict_beside_tests;
 #[cfg(test)]
 mod evict_tests;
 mod expire;
@@ -70,6 +73,7 @@ mod whole;
 mod zset;
 
 pub use evict::{Catch, Eviction, Hunter, Policy};
+pub use evict_beside::Beside;
 pub use fields::Lifetime;
 pub use hash::{Hash, HashMut};
 pub use info::{Brief, KeyInfo};

@@ -84,6 +84,12 @@ impl Uses {
         (micros(now) - self.began_us[usize::from(code)].load(Relaxed)).max(0)
     }
 
+    /// When this code began.
+    #[inline]
+    pub(crate) fn began_us(&self, code: u8) -> i64 {
+        self.began_us[usize::from(code)].load(Relaxed)
+    }
+
     /// What a use does, if it does anything.
     #[inline]
     pub(crate) fn touch(&self, eviction: &Eviction) -> Touch {

@@ -84,6 +84,34 @@ impl Kind {
         leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
     }
 
+    /// Closes the gap that entry `index` leaves in the columns of tags and lengths.
+    pub(super) fn close_lane(self, leaf: &mut [u8], index: usize) {
+        if self.width == 1 {
+            for column in [0, LANES] {
+                self.close_column(leaf, column, index);
+            }
+            return;
+        }
+        for at in index..self.count - 1 {
+            let (tag, len) = (leaf[self.tag_at(at + 1)], self.len(leaf, at + 1));
+            self.set_lane(leaf, at, tag, len);
+        }
+        self.set_lane(leaf, self.count - 1, 0, 0);
+    }
+
+    /// The same in one column of bytes, which begins so far behind each group: a group at a time, each taking the first
+    /// byte of the next as its last. What lies behind the last entry is zeros.
+    fn close_column(self, leaf: &mut [u8], column: usize, index: usize) {
+        let at = |group: usize| self.group_at(group) + column;
+        for group in index / LANES..self.groups() {
+            let next = if group + 1 < self.groups() { leaf[at(group + 1)] } else { 0 };
+            let bytes = &mut leaf[at(group)..at(group) + LANES];
+            let from = if group == index / LANES { index % LANES } else { 0 };
+            bytes.copy_within(from + 1.., from);
+            bytes[LANES - 1] = next;
+        }
+    }
+
     pub(super) fn len_max(self) -> usize {
         (1 << (8 * self.width)) - 1
     }
