@@ -54,6 +54,8 @@ struct Conn {
     /// Something waits, or may, that no edge will tell of again.
     is_unread: bool,
     is_hung_up: bool,
+    /// Nothing sent will arrive: the peer has reset the connection.
+    is_failed: bool,
     /// `receive` has told the end.
     has_ended: bool,
     /// On the `again` list.
@@ -233,6 +235,7 @@ impl Epoll {
         }
         let Some(conn) = self.table.get_mut(id) else { return };
         conn.is_hung_up |= edges & HANGUP != 0;
+        conn.is_failed |= edges & libc::EPOLLERR as u32 != 0;
         match conn.life {
             // The peer is not there any more, and nobody would find out by reading: TCP goes on to tell the end.
             Life::Open if (conn.is_paused || conn.has_ended) && edges & libc::EPOLLERR as u32 != 0 => {
@@ -385,6 +388,7 @@ impl Engine for Epoll {
             is_paused: false,
             is_unread: false,
             is_hung_up: false,
+            is_failed: false,
             has_ended: false,
             is_again: false,
             is_unsent: false,
@@ -480,8 +484,11 @@ impl Engine for Epoll {
     }
 
     fn pause(&mut self, id: ConnId) {
-        if let Some(conn) = self.open_conn(id) {
-            conn.is_paused = true;
+        let Some(conn) = self.open_conn(id) else { return };
+        conn.is_paused = true;
+        if conn.is_failed {
+            // Nobody would find out by reading.
+            self.kill(id);
         }
     }
 

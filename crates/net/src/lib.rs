@@ -137,7 +137,8 @@ pub trait Engine: Send {
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
     /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
-    /// No `Readable` for this connection until `resume`: the client does not read what we send.
+    /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it has sent waits to
+    /// be worked off. If the peer resets meanwhile, or has, `Gone` tells of it.
     fn pause(&mut self, id: ConnId);
     fn resume(&mut self, id: ConnId);
     /// Closes: after what is queued has left, or at once. `Gone` follows.

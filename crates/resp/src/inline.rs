@@ -26,6 +26,24 @@ pub fn split_line(line: &mut [u8], spans: &mut Vec<Span>) -> Result<(), Protocol
     }
 }
 
+/// The same for a line without quotes, which starts at `origin` of what the spans count from.
+pub(crate) fn split_plain(line: &[u8], origin: usize, spans: &mut Vec<Span>) {
+    let mut read = 0;
+    loop {
+        read += line[read..].iter().take_while(|b| is_space(**b)).count();
+        if read == line.len() {
+            return;
+        }
+        let len = line[read..].iter().take_while(|b| !ends_word(**b)).count();
+        spans.push(Span { start: origin + read, len });
+        read += len;
+    }
+}
+
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
 /// C's `isspace` in the plain locale.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
@@ -43,7 +61,7 @@ impl Word<'_> {
     fn decode(&mut self) -> Result<(), ProtocolError> {
         while let Some(byte) = self.take() {
             match byte {
-                b' ' | b'\n' | b'\r' | b'\t' => return Ok(()),
+                blank if ends_word(blank) => return Ok(()),
                 b'"' => return self.decode_double_quoted(),
                 b'\'' => return self.decode_single_quoted(),
                 _ => self.put(byte),

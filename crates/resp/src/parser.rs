@@ -14,6 +14,7 @@
 //!
 //! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a request that
 //! came in several pieces, a list of the arguments it has so far.
+use crate::inline::split_plain;
 use crate::{ProtocolError, Span, split_line};
 use std::hint::cold_path;
 
@@ -77,6 +78,8 @@ pub struct Parser {
 enum Start {
     Multibulk,
     Inline,
+    /// An inline request with quotes, which is still to be decoded.
+    Quoted,
     Empty,
     Incomplete,
 }
@@ -103,17 +106,37 @@ impl Parser {
         spans: &mut Vec<Span>,
         limits: &Limits,
     ) -> Result<Parsed, ProtocolError> {
+        match self.parse_plain(buffer, at, spans, limits)? {
+            Some(parsed) => Ok(parsed),
+            None => self.parse_quoted(buffer, at, spans),
+        }
+    }
+
+    /// The same, but leaves the buffer as it is, so that what is parsed may be parsed again: None, and nothing is taken, where
+    /// the next request is one for [`Parser::parse_quoted`].
+    #[inline]
+    pub fn parse_plain(
+        &mut self,
+        buffer: &[u8],
+        at: &mut usize,
+        spans: &mut Vec<Span>,
+        limits: &Limits,
+    ) -> Result<Option<Parsed>, ProtocolError> {
         while self.args_left == 0 {
             match self.start(buffer, at, spans, limits)? {
                 Start::Multibulk | Start::Empty => {}
-                Start::Inline => return Ok(Parsed::Request),
-                Start::Incomplete => return Ok(Parsed::Incomplete { wanted: 0 }),
+                Start::Inline => return Ok(Some(Parsed::Request)),
+                Start::Quoted => {
+                    cold_path();
+                    return Ok(None);
+                }
+                Start::Incomplete => return Ok(Some(Parsed::Incomplete { wanted: 0 })),
             }
         }
         let request = &buffer[*at..];
         if !self.pieces.is_empty() {
             cold_path();
-            return self.resume(request, at, spans, limits);
+            return self.resume(request, at, spans, limits).map(Some);
         }
         let first = spans.len();
         spans.reserve(self.args_left.min(RESERVE_MAX));
@@ -124,7 +147,31 @@ impl Parser {
             cold_path();
             self.pieces.extend(spans.drain(first..).map(|s| Span { start: s.start - *at, len: s.len }));
         }
-        parsed
+        parsed.map(Some)
+    }
+
+    /// The inline request with quotes that [`Parser::parse_plain`] has stopped at; its line is there. Decoded where it lies:
+    /// the bytes of its line mean something else afterwards.
+    #[cold]
+    pub fn parse_quoted(
+        &mut self,
+        buffer: &mut [u8],
+        at: &mut usize,
+        spans: &mut Vec<Span>,
+    ) -> Result<Parsed, ProtocolError> {
+        let rest = &mut buffer[*at..];
+        let end = memchr::memchr(b'\n', rest).expect("parse_plain has found the line's end");
+        let first = spans.len();
+        let len = without_cr(&rest[..end]).len();
+        split_line(&mut rest[..len], spans).inspect_err(|_| spans.truncate(first))?;
+        spans[first..].iter_mut().for_each(|span| span.start += *at);
+        *at += end + 1;
+        Ok(Parsed::Request)
+    }
+
+    /// What it keeps of an unfinished request.
+    pub fn room_bytes(&self) -> usize {
+        self.pieces.capacity() * size_of::<Span>()
     }
 
     /// Goes on with a request of which some arguments are read.
@@ -190,9 +237,10 @@ impl Parser {
     }
 
     /// Reads the first line of a request, and all of an inline one.
+    #[inline]
     fn start(
         &mut self,
-        buffer: &mut [u8],
+        buffer: &[u8],
         at: &mut usize,
         spans: &mut Vec<Span>,
         limits: &Limits,
@@ -200,10 +248,11 @@ impl Parser {
         match buffer.get(*at) {
             None => Ok(Start::Incomplete),
             Some(b'*') => self.start_multibulk(&buffer[*at..], at, limits),
-            Some(_) => start_inline(&mut buffer[*at..], at, spans, limits),
+            Some(_) => start_inline(&buffer[*at..], at, spans, limits),
         }
     }
 
+    #[inline(always)]
     fn start_multibulk(
         &mut self,
         request: &[u8],
@@ -233,7 +282,7 @@ impl Parser {
 
 #[inline(never)]
 fn start_inline(
-    rest: &mut [u8],
+    rest: &[u8],
     at: &mut usize,
     spans: &mut Vec<Span>,
     limits: &Limits,
@@ -246,15 +295,18 @@ fn start_inline(
     if end >= limits.inline_len_bytes_max + INLINE_GRACE_BYTES {
         return Err(ProtocolError::TooBigInline);
     }
-    let line = match &mut rest[..end] {
-        [line @ .., b'\r'] => line,
-        line => line,
-    };
+    let line = without_cr(&rest[..end]);
+    if memchr::memchr2(b'"', b'\'', line).is_some() {
+        return Ok(Start::Quoted);
+    }
     let first = spans.len();
-    split_line(line, spans).inspect_err(|_| spans.truncate(first))?;
-    spans[first..].iter_mut().for_each(|span| span.start += *at);
+    split_plain(line, *at, spans);
     *at += end + 1;
     Ok(if spans.len() == first { Start::Empty } else { Start::Inline })
+}
+
+fn without_cr(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// [`multibulk_header`] for the headers that need no second look.

@@ -166,6 +166,10 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 
 fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.is_authenticated = !call.shared.config().needs_password();
+    if !call.session.is_authenticated {
+        // What follows is parsed under the limits of those who have not said the password.
+        call.session.after = After::Yield;
+    }
     call.session.reply_mode = ReplyMode::On;
     call.session.leaves_trace = true;
     call.shared.monitors.remove(&call.session.card);

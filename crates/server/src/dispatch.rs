@@ -38,6 +38,13 @@ pub(crate) struct Request<'s, 'a> {
     pub(crate) args: Args<'a>,
 }
 
+/// A connection that has sent many requests lets others have their turn when its own have run for so long.
+const TURN_NS: u64 = 1_000_000;
+/// That is looked at after a call that took so long, besides between parts of a batch.
+const LOOK_NS: u64 = 50_000;
+/// What a client that has not said the password may keep the server waiting with.
+const UNAUTHENTICATED_BUFFER_BYTES_MAX: u64 = 1 << 20;
+
 /// When to count what memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
@@ -59,8 +66,13 @@ pub(crate) struct Executor<'s> {
     feed: Feed,
     /// Whether keys that the connection which is served looks at count as used.
     leaves_trace: bool,
-    /// What the connection that is served has sent for this batch.
+    /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
+    turn_start: Tick,
+    /// So many ticks later it has had its turn.
+    turn_ticks: u64,
+    /// A call of so many ticks is reason to look whether it has.
+    look_ticks: u64,
     /// A call of its that takes so many ticks is looked at again.
     ticks_max: u64,
     meter: Meter,
@@ -93,6 +105,9 @@ impl<'s> Executor<'s> {
             feed: Feed::default(),
             leaves_trace: true,
             request_bytes: 0,
+            turn_start: meter.read(),
+            turn_ticks: meter.ticks(TURN_NS),
+            look_ticks: meter.ticks(LOOK_NS),
             ticks_max: 0,
             meter,
             tracked: tracked(&config, &meter),
@@ -185,6 +200,19 @@ impl<'s> Executor<'s> {
         self.request_bytes = request_bytes;
         self.bound();
         self.mark = self.meter.read();
+        self.turn_start = self.mark;
+    }
+
+    /// Whether the connection that is served has to let others have their turn.
+    #[inline]
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.mark.since(self.turn_start) >= self.turn_ticks
+    }
+
+    /// How much may be kept of a client's unfinished request.
+    pub(crate) fn query_buffer_bytes_max(&self, session: &Session) -> u64 {
+        let limit = self.config.client_query_buffer_bytes_max;
+        if session.is_authenticated { limit } else { limit.min(UNAUTHENTICATED_BUFFER_BYTES_MAX) }
     }
 
     /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need not be, if
@@ -193,7 +221,7 @@ impl<'s> Executor<'s> {
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
         let shows_all = may_be_large || self.shared.monitors.is_any();
-        self.ticks_max = if shows_all { 0 } else { self.bounds.ticks };
+        self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
     }
 
     /// How many ticks it is since the last call of this or of `start_turn`.
@@ -220,7 +248,7 @@ impl<'s> Executor<'s> {
             self.counters.commands[row.number].count(ticks, self.tracked);
             let reply_bytes = reply.out.len() - start;
             if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
-                self.report(session, row, ticks, (request.args, reply_bytes));
+                self.look(session, row, ticks, (request.args, reply_bytes));
             }
         }
     }
@@ -259,8 +287,19 @@ impl<'s> Executor<'s> {
         Some(row)
     }
 
-    /// Shows a call that may be remarkable to the logs.
+    /// After a call that took long or may be remarkable.
     #[cold]
+    fn look(&mut self, session: &mut Session, row: &Row, ticks: u64, call: (Args<'_>, usize)) {
+        if self.is_turn_over() && session.after == After::Next {
+            session.after = After::Yield;
+        }
+        let shows_all = self.ticks_max == 0;
+        if shows_all || ticks >= self.bounds.ticks || call.1 >= self.bounds.reply_bytes {
+            self.report(session, row, ticks, call);
+        }
+    }
+
+    /// Shows a call that may be remarkable to the logs.
     fn report(&mut self, session: &Session, row: &Row, ticks: u64, (args, reply_bytes): (Args<'_>, usize)) {
         let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
         let time_us = self.shared.clock.now_us();

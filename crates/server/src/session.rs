@@ -1,6 +1,7 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
 use crate::blocking::Waiting;
 use crate::counters::{Count, Counters};
+use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,8 +31,19 @@ pub(crate) struct Card {
     pub(crate) fd: i32,
     pub(crate) worker: usize,
     pub(crate) created_ms: i64,
+    /// Of `query_buffer_bytes`: what has arrived and has not run, and what is known of a request that is not whole.
+    pub(crate) query_len_bytes: AtomicU64,
+    pub(crate) query_parsed_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) face: Mutex<Face>,
+}
+
+/// What a connection keeps of requests that have not run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QueryBuffer {
+    pub(crate) len_bytes: usize,
+    pub(crate) room_bytes: usize,
+    pub(crate) parsed_bytes: usize,
 }
 
 const _: () = assert!(std::mem::offset_of!(Card, peer) == CACHE_LINE);
@@ -47,9 +59,16 @@ impl Card {
         }
     }
 
-    /// So much is kept of unfinished requests. `counters` are those of its worker, which calls this.
-    pub(crate) fn note_query_buffer(&self, bytes: usize, counters: &Counters) {
-        note_buffer(&self.query_buffer_bytes, bytes as u64, &counters.client_bytes, &counters.input_peak);
+    /// So much is kept of requests that have not run. `counters` are those of its worker, which calls this.
+    pub(crate) fn note_query_buffer(&self, query: QueryBuffer, counters: &Counters) {
+        let bytes = (query.room_bytes + query.parsed_bytes) as u64;
+        let before = self.query_buffer_bytes.load(Relaxed);
+        if bytes != 0 || before != 0 {
+            cold_path();
+            note_buffer(&self.query_buffer_bytes, bytes, &counters.client_bytes, &counters.input_peak);
+            self.query_len_bytes.store(query.len_bytes as u64, Relaxed);
+            self.query_parsed_bytes.store(query.parsed_bytes as u64, Relaxed);
+        }
     }
 
     /// So much waits for the client to read it.
@@ -94,6 +113,8 @@ pub(crate) struct Face {
 pub(crate) enum After {
     /// The next request runs.
     Next,
+    /// It runs at the connection's next turn: others come first, or it has to be parsed anew.
+    Yield,
     /// None runs until this command is answered (`blocking.rs`).
     Wait,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.

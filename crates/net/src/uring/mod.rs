@@ -554,6 +554,10 @@ impl Engine for Uring {
     fn pause(&mut self, id: ConnId) {
         if let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) {
             conn.is_paused = true;
+            if conn.error.is_some() {
+                // Nobody would find out by reading.
+                self.kill(id);
+            }
         }
     }
 

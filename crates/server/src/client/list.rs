@@ -130,7 +130,9 @@ pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut 
     let (addr, laddr) = addresses(card);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     let face = card.face().clone();
-    let (query, output) = (card.query_buffer_bytes.load(Relaxed), card.output_buffer_bytes.load(Relaxed));
+    let (query, parsed) = (card.query_len_bytes.load(Relaxed), card.query_parsed_bytes.load(Relaxed));
+    let query_free = card.query_buffer_bytes.load(Relaxed).saturating_sub(query + parsed);
+    let output = card.output_buffer_bytes.load(Relaxed);
     let events = if output > 0 { "rw" } else { "r" };
     let command = match card.last_row.load(Relaxed) {
         Card::NO_COMMAND => "NULL",
@@ -149,8 +151,8 @@ pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut 
     );
     let _ = write!(
         line,
-        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 \
-         oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name={} \
+        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free={query_free} argv-mem={parsed} multi-mem=0 rbs=0 \
+         rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name={} \
          lib-ver={} io-thread={}",
         u8::from(output > 0),
         bytes_of(card),

@@ -1,10 +1,11 @@
 //! Who is let in, and which worker serves them; how a connection begins and ends.
 use super::Worker;
 use super::flow::ALLOWANCE_BYTES;
+use super::kept::Kept;
 use super::table::{Connection, Flow};
 use crate::client::ReplyMode;
 use crate::config::Config;
-use crate::session::{After, Card, Face, Session};
+use crate::session::{After, Card, Face, QueryBuffer, Session};
 use crate::shared::{Letter, Shared};
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
@@ -91,6 +92,8 @@ impl Worker<'_> {
             bytes_in: 0.into(),
             bytes_out: 0.into(),
             query_buffer_bytes: 0.into(),
+            query_len_bytes: 0.into(),
+            query_parsed_bytes: 0.into(),
             output_buffer_bytes: 0.into(),
             last_row: Card::NO_COMMAND.into(),
             is_killed: false.into(),
@@ -110,20 +113,23 @@ impl Worker<'_> {
     pub(super) fn close(&mut self, id: ConnId, when: CloseWhen) {
         if let Some(connection) = self.table.at(id) {
             connection.flow = Flow::Closing;
-            connection.kept = Vec::new();
+            connection.kept.clear();
+            connection.parser = Parser::new();
+            connection.session.card.note_query_buffer(QueryBuffer::default(), self.executor.counters());
             self.engine.close(id, when);
         }
     }
 
     /// The engine has let go of a connection.
     pub(super) fn forget(&mut self, id: ConnId) {
+        self.run_last_requests(id);
         let Some(connection) = self.table.remove(id) else { return };
         if let Some(waiting) = &connection.session.waiting {
             self.waits.remove(id, waiting);
         }
         let card = &connection.session.card;
         let client = card.id;
-        card.note_query_buffer(0, self.executor.counters());
+        card.note_query_buffer(QueryBuffer::default(), self.executor.counters());
         card.note_output_buffer(0, self.executor.counters());
         self.ids.remove(&client);
         self.shared.monitors.remove(card);
@@ -150,8 +156,7 @@ fn connection(id: ConnId, session: Session) -> Connection {
         session,
         protocol: Protocol::Resp2,
         parser: Parser::new(),
-        kept: Vec::new(),
-        wanted_bytes: 0,
+        kept: Kept::default(),
         flow: Flow::Open,
         is_in_batch: false,
         is_watched: false,

@@ -2,26 +2,26 @@
 //! vector here keeps its room from batch to batch.
 //!
 //! Bytes go into one scratch buffer, connection behind connection, so that an idle connection needs no buffer of its own.
-//! What is left of an unfinished request returns to its connection; a request that waits for a large argument is received
-//! there in place.
+//! What has not run when the batch ends returns to its connection (`kept`), and runs from there; a request that waits for
+//! a large argument is received there in place.
+//!
+//! A turn parses some requests, runs them, and goes on with the next ones of its connection while its time lasts: what was
+//! parsed and could not run is parsed again, so it must be little.
+use super::kept::Kept;
 use super::table::Connection;
 use crate::registry::Row;
 use crate::shared::Shared;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
-use resp::{Args, Limits, ProtocolError, Span};
+use resp::{Args, Limits, Parser, ProtocolError, Span};
 use std::hint::cold_path;
 use std::ops::Range;
 use store::Keyspace;
 
 /// Asked of the engine at a time.
 const RECEIVE_BYTES: usize = 64 << 10;
-/// Of a large argument; so that no client keeps its worker for long.
-const RECEIVE_BYTES_MAX: usize = 1 << 20;
-/// A request that needs more is received where it stays.
-const LARGE_BYTES: usize = 32 << 10;
-/// Reserved at once for a large argument; beyond this room doubles as the bytes come, since anybody can announce 512 MB.
-const RESERVE_BYTES_MAX: usize = 64 << 20;
+/// Requests of one connection that are parsed at a time: many enough that the next ones' keys are in time asked for.
+const REQUESTS_MAX: usize = 128;
 /// A batch this large is executed before more is received: about a core's second-level cache.
 const BATCH_BYTES: usize = 128 << 10;
 
@@ -43,18 +43,50 @@ pub(super) struct Parsed<'s> {
     is_asked_for: bool,
     /// The database selected when it was parsed, which is where to prefetch.
     db: u16,
-    spans: Range<usize>,
+    /// Where its spans end; they begin where those of the request before it end.
+    pub(super) spans_end: usize,
+    /// Where its bytes end.
+    end: usize,
 }
 
 /// One connection's part of a batch.
 pub(super) struct Turn {
     pub(super) id: ConnId,
     pub(super) source: Source,
+    /// Those that are parsed and have not run.
     pub(super) requests: Range<usize>,
+    /// Where the spans of the first of them begin.
+    pub(super) first_span: usize,
+    /// How many have run.
+    pub(super) executed: usize,
+    /// Where the bytes of those that have run end.
+    done: usize,
     /// Where parsing ended: behind the last whole request and the empty lines that follow it.
-    pub(super) parsed: usize,
+    parsed: usize,
     /// What follows the requests.
     pub(super) rest: Rest,
+    /// The first request of those parsed last was decoded where it lies.
+    is_decoded: bool,
+}
+
+impl Turn {
+    pub(super) fn of_kept(id: ConnId) -> Turn {
+        Turn::new(id, Source::Kept)
+    }
+
+    fn new(id: ConnId, source: Source) -> Turn {
+        Turn {
+            id,
+            source,
+            requests: 0..0,
+            first_span: 0,
+            executed: 0,
+            done: 0,
+            parsed: 0,
+            rest: Rest::Unfinished { wanted_bytes: 0 },
+            is_decoded: false,
+        }
+    }
 }
 
 /// Where a turn's bytes lie.
@@ -67,7 +99,7 @@ pub(super) enum Source {
 pub(super) enum Rest {
     /// Nothing, or the beginning of a request, of which so many bytes are known to be missing.
     Unfinished { wanted_bytes: usize },
-    /// More requests, to be parsed after these have run.
+    /// Perhaps more requests, to be parsed after these have run.
     Unparsed,
     /// What no client may send.
     Wrong(ProtocolError),
@@ -105,20 +137,13 @@ impl<'s> Batch<'s> {
         engine: &mut dyn Engine,
         connection: &mut Connection,
     ) -> std::io::Result<usize> {
-        let is_large = connection.wanted_bytes + connection.kept.len() > LARGE_BYTES;
-        let (received, source) = if is_large {
-            cold_path();
-            let room = connection.kept.capacity() - connection.kept.len();
-            let limit = room.clamp(RECEIVE_BYTES, RECEIVE_BYTES_MAX);
-            (engine.receive(connection.id, &mut connection.kept, limit), Source::Kept)
-        } else {
+        let (received, source) = if connection.kept.is_empty() {
             let start = self.scratch.len();
-            if !connection.kept.is_empty() {
-                cold_path();
-                self.scratch.append(&mut connection.kept);
-            }
             let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
             (received, Source::Scratch(start..self.scratch.len()))
+        } else {
+            cold_path();
+            self.receive_more(engine, connection)
         };
         let count = match received {
             Received::Bytes(count) => count,
@@ -133,66 +158,107 @@ impl<'s> Batch<'s> {
                 return Err(error);
             }
         };
-        self.add_turn(connection, source);
+        connection.is_in_batch = true;
+        self.turns.push(Turn::new(connection.id, source));
         Ok(count)
+    }
+
+    /// Behind an unfinished request.
+    #[inline(never)]
+    fn receive_more(&mut self, engine: &mut dyn Engine, connection: &mut Connection) -> (Received, Source) {
+        let kept = &mut connection.kept;
+        let (received, limit, source) = if kept.stays() {
+            let (bytes, limit) = kept.make_room();
+            (engine.receive(connection.id, bytes, limit), limit, Source::Kept)
+        } else {
+            let start = self.scratch.len();
+            kept.move_to(&mut self.scratch);
+            let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
+            (received, RECEIVE_BYTES, Source::Scratch(start..self.scratch.len()))
+        };
+        kept.note_received(limit, if let Received::Bytes(count) = received { count } else { 0 });
+        (received, source)
     }
 
     /// Takes up what a connection has kept without receiving more.
     pub(super) fn resume(&mut self, connection: &mut Connection) {
-        self.add_turn(connection, Source::Kept);
-    }
-
-    fn add_turn(&mut self, connection: &mut Connection, source: Source) {
         connection.is_in_batch = true;
-        let rest = Rest::Unfinished { wanted_bytes: 0 };
-        self.turns.push(Turn { id: connection.id, source, requests: 0..0, parsed: 0, rest });
+        self.turns.push(Turn::new(connection.id, Source::Kept));
     }
 
-    /// Parses the requests of turn `index` and looks their rows up. Only one before authentication, since it may change
-    /// what the client may send after it.
+    /// Parses some requests of a turn and looks their rows up. Only one before authentication, since it may change
+    /// what the client may send after it. One that is decoded where it lies is the first: no other has to wait behind
+    /// requests that may not get to run.
     pub(super) fn parse(
         &mut self,
-        index: usize,
+        turn: &mut Turn,
         connection: &mut Connection,
         shared: &'s Shared,
         limits: &Limits,
     ) {
-        let turn = &mut self.turns[index];
         let bytes = match &turn.source {
             Source::Scratch(range) => &mut self.scratch[range.clone()],
-            Source::Kept => &mut connection.kept[..],
+            Source::Kept => connection.kept.rest_mut(),
         };
         let first = self.requests.len();
-        let mut at = 0;
+        let last = first + if limits.is_authenticated { REQUESTS_MAX } else { 1 };
+        turn.first_span = self.spans.len();
+        turn.is_decoded = false;
+        let mut at = turn.parsed;
         turn.rest = loop {
             let first_span = self.spans.len();
-            match connection.parser.parse(bytes, &mut at, &mut self.spans, limits) {
-                Ok(resp::Parsed::Request) => {
-                    let args = Args::new(bytes, &self.spans[first_span..]);
-                    let row = shared.registry.find(args.at(0));
-                    let key = row.and_then(|row| row.only_key(&args));
-                    let hash = key.map(|key| shared.keyspace.hash(key));
-                    if let Some(hash) = hash {
-                        shared.keyspace.prefetch_shard(hash);
-                    }
-                    let (db, spans) = (connection.session.db, first_span..self.spans.len());
-                    let is_asked_for =
-                        self.requests.last().is_some_and(|last| (last.db, last.hash) == (db, hash));
-                    self.requests.push(Parsed { row, hash, db, is_asked_for, spans });
+            match connection.parser.parse_plain(bytes, &mut at, &mut self.spans, limits) {
+                Ok(Some(resp::Parsed::Request)) => {}
+                Ok(Some(resp::Parsed::Incomplete { wanted })) => {
+                    break Rest::Unfinished { wanted_bytes: wanted };
                 }
-                Ok(resp::Parsed::Incomplete { wanted }) => break Rest::Unfinished { wanted_bytes: wanted },
+                Ok(None) if self.requests.len() > first => {
+                    cold_path();
+                    break Rest::Unparsed;
+                }
+                Ok(None) => {
+                    cold_path();
+                    if let Err(error) = connection.parser.parse_quoted(bytes, &mut at, &mut self.spans) {
+                        break Rest::Wrong(error);
+                    }
+                    turn.is_decoded = true;
+                }
                 Err(error) => {
                     cold_path();
                     break Rest::Wrong(error);
                 }
             }
-            if !limits.is_authenticated {
+            let args = Args::new(bytes, &self.spans[first_span..]);
+            let row = shared.registry.find(args.at(0));
+            let key = row.and_then(|row| row.only_key(&args));
+            let hash = key.map(|key| shared.keyspace.hash(key));
+            if let Some(hash) = hash {
+                shared.keyspace.prefetch_shard(hash);
+            }
+            let (db, spans_end) = (connection.session.db, self.spans.len());
+            let is_asked_for = self.requests.last().is_some_and(|last| (last.db, last.hash) == (db, hash));
+            self.requests.push(Parsed { row, hash, db, is_asked_for, spans_end, end: at });
+            if self.requests.len() == last {
                 cold_path();
                 break Rest::Unparsed;
             }
         };
         turn.parsed = at;
         turn.requests = first..self.requests.len();
+    }
+
+    /// So many of the turn's requests have run.
+    pub(super) fn advance(&self, turn: &mut Turn, executed: usize) {
+        turn.executed += executed;
+        turn.requests.start += executed;
+        if turn.requests.is_empty() {
+            turn.done = turn.parsed;
+        } else if let Some(before) = executed.checked_sub(1) {
+            cold_path();
+            let last = &self.requests[turn.requests.start - executed + before];
+            (turn.done, turn.first_span) = (last.end, last.spans_end);
+            turn.is_decoded = false;
+        }
     }
 
     /// Asks for the leaf that the key of a request lies in, if there is such a request.
@@ -211,49 +277,50 @@ impl<'s> Batch<'s> {
         }
     }
 
-    /// The arguments of a request.
-    pub(super) fn args<'a>(&'a self, request: &Parsed<'s>, bytes: &'a [u8]) -> Args<'a> {
-        Args::new(bytes, &self.spans[request.spans.clone()])
+    /// The arguments that lie in these spans.
+    pub(super) fn args<'a>(&'a self, spans: Range<usize>, bytes: &'a [u8]) -> Args<'a> {
+        Args::new(bytes, &self.spans[spans])
     }
 
     /// The bytes of a turn, of whose connection `kept` is.
-    pub(super) fn bytes<'a>(&'a self, turn: &Turn, kept: &'a [u8]) -> &'a [u8] {
+    pub(super) fn bytes<'a>(&'a self, turn: &Turn, kept: &'a Kept) -> &'a [u8] {
         match &turn.source {
             Source::Scratch(range) => &self.scratch[range.clone()],
-            Source::Kept => kept,
+            Source::Kept => kept.rest(),
         }
     }
 
-    /// Gives back to the connection what follows its whole requests.
+    /// Gives back to the connection what has not run.
     pub(super) fn keep_rest(&self, turn: &Turn, connection: &mut Connection) {
         match &turn.source {
-            Source::Scratch(range) if range.start + turn.parsed == range.end => {}
+            Source::Scratch(range) if range.start + turn.done == range.end => {}
             Source::Scratch(range) => {
                 cold_path();
-                connection.kept.extend_from_slice(&self.scratch[range.start + turn.parsed..range.end]);
+                connection.kept.keep(&self.scratch[range.start + turn.done..range.end]);
+                if range.len() >= RECEIVE_BYTES {
+                    connection.kept.note_received(RECEIVE_BYTES, RECEIVE_BYTES);
+                }
             }
             Source::Kept => {
                 cold_path();
-                connection.kept.drain(..turn.parsed);
+                connection.kept.advance(turn.done);
             }
-        }
-        if connection.kept.is_empty() && connection.kept.capacity() > 0 {
-            cold_path();
-            connection.kept = Vec::new();
         }
     }
 
-    /// Gives back the requests that were not executed, of which there are `executed` before, and what follows them. They
-    /// are written anew, because parsing has decoded the inline ones where they lay.
+    /// The same where parsed requests have not run. If the first of them was decoded, it is written anew.
     #[cold]
-    pub(super) fn keep_requests(&self, turn: &Turn, connection: &mut Connection, executed: usize) {
-        let bytes = self.bytes(turn, &connection.kept);
-        let mut kept = Vec::with_capacity(bytes.len());
-        for request in &self.requests[turn.requests.clone()][executed..] {
-            write_request(&mut kept, &self.args(request, bytes));
+    pub(super) fn keep_requests(&self, turn: &Turn, connection: &mut Connection) {
+        connection.parser = Parser::new();
+        if !turn.is_decoded || turn.requests.is_empty() {
+            return self.keep_rest(turn, connection);
         }
-        kept.extend_from_slice(&bytes[turn.parsed..]);
-        connection.kept = kept;
+        let bytes = self.bytes(turn, &connection.kept);
+        let first = &self.requests[turn.requests.start];
+        let mut kept = Vec::new();
+        write_request(&mut kept, &self.args(turn.first_span..first.spans_end, bytes));
+        kept.extend_from_slice(&bytes[first.end..]);
+        connection.kept.replace(kept);
     }
 }
 
@@ -263,15 +330,5 @@ fn write_request(out: &mut Vec<u8>, args: &Args<'_>) {
         out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
         out.extend_from_slice(arg);
         out.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Notes how much is missing, and makes room for a large argument once.
-pub(super) fn reserve(connection: &mut Connection, wanted_bytes: usize) {
-    connection.wanted_bytes = wanted_bytes;
-    let kept = &mut connection.kept;
-    let has_room = kept.capacity() - kept.len() >= wanted_bytes.min(RECEIVE_BYTES);
-    if wanted_bytes + kept.len() > LARGE_BYTES && !has_room {
-        kept.reserve_exact(wanted_bytes.min(RESERVE_BYTES_MAX));
     }
 }

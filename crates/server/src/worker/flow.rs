@@ -87,15 +87,13 @@ impl Worker<'_> {
         let unsent_bytes = self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
         connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
-        if connection.flow == Flow::Closing {
-            return;
-        }
         let limit = self.executor.config().client_output_buffer.normal;
         let verdict = judge(connection, unsent_bytes, limit, self.executor.now());
         if verdict == Verdict::Close {
             return self.close_for_its_output(id, unsent_bytes);
         }
-        let is_paused = connection.flow == Flow::Open && unsent_bytes > connection.allowance_bytes;
+        let is_served = matches!(connection.flow, Flow::Open | Flow::Busy);
+        let is_paused = is_served && unsent_bytes > connection.allowance_bytes;
         if is_paused {
             connection.flow = Flow::Paused;
             connection.unsent_before_bytes = unsent_bytes;
@@ -119,9 +117,8 @@ impl Worker<'_> {
 
     pub(super) fn unpause(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        connection.flow = Flow::Open;
+        connection.flow = Flow::Busy;
         self.again.push(id);
-        self.engine.resume(id);
     }
 
     /// Looks again at those who were paused or over their soft limit.

@@ -14,6 +14,8 @@ mod block;
 mod calm;
 mod cron;
 mod flow;
+mod kept;
+mod last;
 mod park;
 mod peaks;
 mod table;
@@ -23,7 +25,7 @@ use crate::clock::{Clock, Stopwatch};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::dispatch::{Executor, Look, Request};
-use crate::session::After;
+use crate::session::{After, QueryBuffer};
 use crate::shared::{Letter, Shared};
 use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
@@ -31,7 +33,7 @@ use block::Waits;
 use cron::Cron;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
-use resp::{Limits, Parser, Reply};
+use resp::{Limits, Reply};
 use std::collections::BTreeMap;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -190,12 +192,21 @@ impl<'s> Worker<'s> {
         match connection.flow {
             Flow::Open => {}
             Flow::Parked => return self.receive_parked(id),
+            // It is read from again when what has arrived before has run.
+            Flow::Busy => return self.engine.pause(id),
             Flow::Paused | Flow::Closing => return,
         }
         // There while the kernel is at work.
         pack::prefetch_value(&connection.session.card.id);
         match self.batch.receive(&mut *self.engine, connection) {
-            Ok(count) => count_received(connection, self.executor.counters(), count),
+            Ok(count) => {
+                count_received(connection, self.executor.counters(), count);
+                // What is about to run may look at how much memory counts, and buffers do not.
+                if !connection.kept.is_empty() {
+                    cold_path();
+                    note_kept(connection, self.executor.counters());
+                }
+            }
             Err(_) => {
                 cold_path();
                 self.close(id, CloseWhen::Now);
@@ -210,7 +221,7 @@ impl<'s> Worker<'s> {
     /// Goes on with what a connection has kept.
     fn take_up(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        if connection.flow == Flow::Open && !connection.is_in_batch {
+        if connection.flow == Flow::Busy && !connection.is_in_batch {
             self.batch.resume(connection);
         }
     }
@@ -220,12 +231,12 @@ impl<'s> Worker<'s> {
         if self.batch.turns.is_empty() {
             return;
         }
-        self.parse();
-        self.prefetch();
-        self.executor.begin();
         // Taken and put back: their room is the next batch's.
-        let turns = std::mem::take(&mut self.batch.turns);
-        turns.iter().for_each(|turn| self.answer(turn));
+        let mut turns = std::mem::take(&mut self.batch.turns);
+        turns.iter_mut().for_each(|turn| self.parse(turn));
+        self.prefetch(0);
+        self.executor.begin();
+        turns.iter_mut().for_each(|turn| self.answer(turn));
         self.batch.turns = turns;
         self.executor.end();
         let buffers = self.batch.room_bytes() + self.reply.out.capacity();
@@ -233,28 +244,25 @@ impl<'s> Worker<'s> {
         self.batch.clear();
     }
 
-    fn parse(&mut self) {
-        for index in 0..self.batch.turns.len() {
-            let id = self.batch.turns[index].id;
-            let Some(connection) = self.table.at(id) else { continue };
-            let limits = limits(self.executor.config(), connection);
-            self.batch.parse(index, connection, self.shared, &limits);
-        }
+    fn parse(&mut self, turn: &mut Turn) {
+        let Some(connection) = self.table.at(turn.id) else { return };
+        let limits = limits(self.executor.config(), connection);
+        self.batch.parse(turn, connection, self.shared, &limits);
     }
 
-    /// Asks for the memory that the first keys of the batch lie in; `execute` goes on, so far ahead. One request alone would
-    /// wait for it just the same.
-    fn prefetch(&self) {
-        let count = self.batch.requests.len();
+    /// Asks for the memory that the keys of the first requests from `first` on lie in; `execute` goes on, so far ahead. One
+    /// request alone would wait for it just the same.
+    fn prefetch(&self, first: usize) {
+        let count = self.batch.requests.len() - first;
         if count > 1 {
             let keyspace = &self.shared.keyspace;
-            (0..count.min(LEAF_AHEAD)).for_each(|index| self.batch.prefetch_leaf(index, keyspace));
-            (0..count.min(ENTRY_AHEAD)).for_each(|index| self.batch.prefetch_entry(index, keyspace));
+            (first..first + count.min(LEAF_AHEAD)).for_each(|n| self.batch.prefetch_leaf(n, keyspace));
+            (first..first + count.min(ENTRY_AHEAD)).for_each(|n| self.batch.prefetch_entry(n, keyspace));
         }
     }
 
     /// Executes one connection's requests and sends the replies.
-    fn answer(&mut self, turn: &Turn) {
+    fn answer(&mut self, turn: &mut Turn) {
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.is_in_batch = false;
         if connection.session.card.is_killed.load(Acquire) || connection.flow == Flow::Closing {
@@ -263,36 +271,59 @@ impl<'s> Worker<'s> {
         }
         self.executor.counters().serving.store(connection.session.card.id, Relaxed);
         self.reply.protocol = connection.protocol;
-        let executed = self.execute(turn);
+        self.executor.start_turn(&connection.session, self.batch.bytes(turn, &connection.kept).len());
+        self.execute(turn);
+        while matches!(turn.rest, Rest::Unparsed) && self.may_go_on(turn) {
+            cold_path();
+            self.parse(turn);
+            self.prefetch(turn.requests.start);
+            self.execute(turn);
+        }
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.protocol = self.reply.protocol;
-        let is_cut = executed < turn.requests.len() || connection.flow == Flow::Parked;
+        let is_cut = !turn.requests.is_empty() || connection.flow == Flow::Parked;
         if is_cut {
             cold_path();
-            self.batch.keep_requests(turn, connection, executed);
-            connection.parser = Parser::new();
+            self.batch.keep_requests(turn, connection);
         } else {
             self.batch.keep_rest(turn, connection);
             finish(connection, turn, &mut self.reply);
         }
-        note(connection, executed as u64, self.executor.now(), self.executor.counters());
+        note(connection, turn.executed as u64, self.executor.now(), self.executor.counters());
         self.send(turn.id);
         self.settle(turn, is_cut);
     }
 
-    /// Executes until the end of the turn, or until the connection is to be closed, its client to be waited for, or a
-    /// request has to wait; how many requests.
-    fn execute(&mut self, turn: &Turn) -> usize {
+    /// Whether all that was parsed has run, and there is time for more.
+    fn may_go_on(&mut self, turn: &Turn) -> bool {
+        let is_over = !turn.requests.is_empty() || self.executor.is_turn_over();
+        !is_over
+            && self
+                .table
+                .at(turn.id)
+                .is_some_and(|c| c.session.after == After::Next && c.flow != Flow::Parked)
+    }
+
+    /// Executes what is parsed, or until the connection is to be closed, its client to be waited for, or a request has to
+    /// wait, or others are to have their turn.
+    fn execute(&mut self, turn: &mut Turn) {
+        let executed = self.execute_some(turn);
+        self.batch.advance(turn, executed);
+    }
+
+    /// How many have run.
+    fn execute_some(&mut self, turn: &Turn) -> usize {
         let Worker { table, batch, executor, reply, engine, shared, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
-        executor.start_turn(&connection.session, bytes.len());
+        let mut first_span = turn.first_span;
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
             batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);
             batch.prefetch_entry(number + ENTRY_AHEAD, &shared.keyspace);
-            let Parsed { row, hash, .. } = *request;
-            let request = Request { row, hash, args: batch.args(request, bytes) };
+            let Parsed { row, hash, spans_end, .. } = *request;
+            let request = Request { row, hash, args: batch.args(first_span..spans_end, bytes) };
+            first_span = spans_end;
             if executor.must_wait(&connection.session, &request) {
                 connection.flow = Flow::Parked;
                 return index;
@@ -300,6 +331,11 @@ impl<'s> Worker<'s> {
             executor.execute(&mut connection.session, request, reply);
             match connection.session.after {
                 After::Next => {}
+                After::Yield => {
+                    cold_path();
+                    connection.session.after = After::Next;
+                    return index + 1;
+                }
                 After::Wait => {
                     cold_path();
                     connection.flow = Flow::Parked;
@@ -320,8 +356,7 @@ impl<'s> Worker<'s> {
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
                 let unsent_bytes = engine.send(turn.id, &mut reply.out);
                 executor.lap();
-                let is_slow = unsent_bytes > connection.allowance_bytes;
-                if is_slow && !matches!(turn.rest, Rest::Wrong(_)) {
+                if unsent_bytes > connection.allowance_bytes {
                     return index + 1;
                 }
             }
@@ -339,14 +374,23 @@ impl<'s> Worker<'s> {
             let is_attack = connection.session.after == After::Abort;
             return self.close(turn.id, if is_attack { CloseWhen::Now } else { CloseWhen::Flushed });
         }
-        if connection.kept.len() as u64 > self.executor.config().client_query_buffer_bytes_max {
+        if !connection.kept.is_empty() {
             cold_path();
-            return self.close_for_its_query_buffer(turn.id);
+            if connection.kept.len() as u64 > self.executor.query_buffer_bytes_max(&connection.session) {
+                return self.close_for_its_query_buffer(turn.id);
+            }
         }
         match connection.flow {
             Flow::Open if has_more => {
                 cold_path();
+                connection.flow = Flow::Busy;
                 self.again.push(turn.id);
+            }
+            Flow::Busy if has_more => self.again.push(turn.id),
+            Flow::Busy => {
+                cold_path();
+                connection.flow = Flow::Open;
+                self.engine.resume(turn.id);
             }
             Flow::Parked => {
                 cold_path();
@@ -388,11 +432,16 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// All whole requests have run: what follows them.
+/// All that was parsed has run: what follows.
 fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     match &turn.rest {
-        Rest::Unfinished { wanted_bytes } => batch::reserve(connection, *wanted_bytes),
-        Rest::Unparsed => connection.wanted_bytes = 0,
+        Rest::Unfinished { wanted_bytes } => {
+            if !connection.kept.is_empty() {
+                cold_path();
+                connection.kept.await_more(*wanted_bytes);
+            }
+        }
+        Rest::Unparsed => {}
         Rest::Wrong(error) if connection.session.after < After::Close => {
             cold_path();
             reply.protocol_error(*error);
@@ -414,7 +463,18 @@ fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters
     let card = &connection.session.card;
     card.commands.store(card.commands.load(Relaxed) + executed, Relaxed);
     card.last_active_ms.store(now.0, Relaxed);
-    card.note_query_buffer(connection.kept.len(), counters);
+    note_kept(connection, counters);
+}
+
+fn note_kept(connection: &Connection, counters: &Counters) {
+    let mut query = QueryBuffer::default();
+    if !connection.kept.is_empty() {
+        cold_path();
+        query.len_bytes = connection.kept.len();
+        query.room_bytes = connection.kept.room_bytes();
+        query.parsed_bytes = connection.parser.room_bytes();
+    }
+    connection.session.card.note_query_buffer(query, counters);
 }
 
 fn limits(config: &Config, connection: &Connection) -> Limits {

@@ -2,23 +2,21 @@
 //! (`blocking.rs`).
 //!
 //! ```text
-//! Open --- a request that has to wait ---> Parked --- the pause or the command is over ---> Open
+//! Open --- a request that has to wait ---> Parked --- the pause or the command is over ---> Busy
 //!                                            \--- the peer leaves, or is killed -----> Closing
 //! ```
 //!
-//! What the client has sent and still sends is kept, from the request that waits on; when it is Open again all of that is
+//! What the client has sent and still sends is kept, from the request that waits on; when it is served again all of that is
 //! parsed anew, and may be parked anew. A client that leaves meanwhile is forgotten with what it asked for, as in the
 //! peer. One that sends a lot is read from no further, and its leaving is seen only afterwards.
 use super::table::{Connection, Flow};
-use super::{Worker, count_received};
+use super::{Worker, count_received, note_kept};
 use base::Millis;
 use net::{CloseWhen, ConnId, Received};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// What is kept of a parked client before it is read from no further.
 const KEPT_BYTES_MAX: usize = 64 << 10;
-/// Asked of the engine at a time.
-const RECEIVE_BYTES: usize = 16 << 10;
 
 #[derive(Default)]
 pub(super) struct Parked {
@@ -48,10 +46,11 @@ impl Worker<'_> {
     /// Keeps what a parked client sends, and notices that it leaves.
     pub(super) fn receive_parked(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        match self.engine.receive(id, &mut connection.kept, RECEIVE_BYTES) {
+        let (bytes, limit) = connection.kept.make_room();
+        match self.engine.receive(id, bytes, limit) {
             Received::Bytes(count) => {
                 count_received(connection, self.executor.counters(), count);
-                connection.session.card.note_query_buffer(connection.kept.len(), self.executor.counters());
+                note_kept(connection, self.executor.counters());
                 if connection.kept.len() > KEPT_BYTES_MAX {
                     self.engine.pause(id);
                 }
@@ -83,14 +82,13 @@ impl Worker<'_> {
         if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
             go_on(connection, now);
             self.again.push(id);
-            self.engine.resume(id);
         }
     }
 }
 
 /// From now on it may be idle, and was not before.
 fn go_on(connection: &mut Connection, now: Millis) {
-    connection.flow = Flow::Open;
+    connection.flow = Flow::Busy;
     connection.session.card.last_active_ms.store(now.0, Relaxed);
     connection.session.card.is_parked.store(false, Relaxed);
 }

@@ -1,4 +1,5 @@
 //! One worker's connections, by the index that its engine gave them.
+use super::kept::Kept;
 use crate::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
@@ -11,11 +12,8 @@ pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) protocol: Protocol,
     pub(super) parser: Parser,
-    /// What has arrived and is not yet executed: the beginning of a request, or whole ones while the client is paused or
-    /// parked.
-    pub(super) kept: Vec<u8>,
-    /// Bytes that are known to be missing of the request in `kept`.
-    pub(super) wanted_bytes: usize,
+    /// What has arrived and has not run.
+    pub(super) kept: Kept,
     pub(super) flow: Flow,
     /// It has a turn in the batch that is being put together.
     pub(super) is_in_batch: bool,
@@ -35,6 +33,8 @@ pub(super) struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Open,
+    /// Whole requests wait in what is kept of it: they run at its next turn, and nothing more is read before that.
+    Busy,
     /// It does not read its replies: nothing more is read from it, and nothing executed.
     Paused,
     /// Its next request has to wait: what it sends is kept, nothing executed; see `park`.

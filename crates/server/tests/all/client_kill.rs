@@ -106,7 +106,7 @@ fn list_shows_what_a_client_is_and_does() {
     assert!(memory.parse::<u64>().unwrap() > 300, "{memory}");
     let expected = format!(
         "id={id_b} addr={addr} laddr={laddr} fd={fd} name=me age=7 idle=0 flags=eT db=5 sub=0 psub=0 ssub=0 multi=-1 \
-         watch=0 qbuf=24 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={memory} events=r \
+         watch=0 qbuf=24 qbuf-free=0 argv-mem=64 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={memory} events=r \
          cmd=select user=default redir=-1 resp=2 lib-name=lib lib-ver=1.2 io-thread={worker}\n"
     );
     assert_eq!(line, expected);

@@ -81,11 +81,22 @@ fn the_largest_buffers_of_the_last_seconds_are_told() {
     let buffered = |a: &mut Client| a.info("mem_clients_normal").parse::<usize>().unwrap();
     while buffered(&mut a) < 100_000 {}
     time.advance(Duration::from_millis(100));
-    a.wait_for_info("client_recent_max_input_buffer", &(100_000 + header).to_string());
+    let peak = wait_for_peak(&mut a);
+    assert!((100_000 + header..200_000).contains(&peak), "{peak}");
     drop(b);
     a.wait_for_info("connected_clients", "1");
     time.advance(Duration::from_secs(7));
-    a.wait_for_info("client_recent_max_input_buffer", &(100_000 + header).to_string());
+    a.wait_for_info("client_recent_max_input_buffer", &peak.to_string());
     time.advance(Duration::from_secs(2));
     a.wait_for_info("client_recent_max_input_buffer", "0");
+}
+
+/// The largest query buffer, its room included, once it is told.
+fn wait_for_peak(client: &mut Client) -> usize {
+    loop {
+        let peak = client.info("client_recent_max_input_buffer").parse().unwrap();
+        if peak > 0 {
+            return peak;
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod configuration;
 mod connections;
 mod crowd;
 mod info;
+mod input;
 mod latency;
 mod limits;
 mod lookups;

@@ -1,0 +1,202 @@
+//! What comes in from a connection: how much of it runs at a time, and what becomes of it when the client leaves.
+use crate::client::{Client, bulk, config, engines, request, start, start_at_noon};
+use server::{Config, OutputLimit, OutputLimits, Running};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// One worker, which all clients share.
+fn alone() -> Config {
+    Config { worker_threads: 1, ..config() }
+}
+
+/// The calls of a command so far.
+fn calls(client: &mut Client, command: &str) -> u64 {
+    let info = client.info(&format!("cmdstat_{command}"));
+    info.trim_start_matches("calls=").split(',').next().unwrap().parse().unwrap()
+}
+
+/// A client whose socket, closed, resets the connection, because it has not read what has arrived there.
+fn reckless(server: &Running) -> TcpStream {
+    let mut stream = TcpStream::connect(server.addresses[0]).unwrap();
+    stream.write_all(b"PING\r\n").unwrap();
+    stream.peek(&mut [0]).unwrap();
+    stream
+}
+
+#[test]
+fn a_long_pipeline_lets_others_have_their_turn() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let [mut busy, mut many, mut other] = [(); 3].map(|()| Client::connect(&server));
+        other.check("PING", "+PONG\r\n");
+        // While the worker sleeps both arrive, and it finds them together.
+        busy.send(&request(&["DEBUG", "SLEEP", "0.3"]));
+        many.send(&request(&["DEBUG", "SLEEP", "0.01"]).repeat(100));
+        assert!(calls(&mut other, "debug") < 50, "the other client had to wait for the whole pipeline");
+        (0..100).for_each(|_| many.expect("+OK\r\n"));
+    }
+}
+
+#[test]
+fn inline_requests_with_quotes_run_once_and_in_order_however_often_they_are_interrupted() {
+    let server = start(alone());
+    let mut client = Client::connect(&server);
+    let mut expected = String::new();
+    for n in 0..50 {
+        client.send(format!("APPEND k \"{n}\\x2c\"\r\nDEBUG SLEEP 0.002\r\nECHO 'a \"{n}\"'\r\n").as_bytes());
+        let text: String = (0..=n).map(|i| format!("{i},")).collect();
+        expected += &format!(":{}\r\n+OK\r\n{}", text.len(), bulk(&format!("a \"{n}\"")));
+    }
+    client.expect(&expected);
+}
+
+#[test]
+fn what_a_dead_client_has_sent_is_not_run_for_nobody() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let [mut busy, mut other] = [(); 2].map(|()| Client::connect(&server));
+        other.check("SET k v", "+OK\r\n");
+        let mut dead = reckless(&server);
+        busy.send(&request(&["DEBUG", "SLEEP", "0.3"]));
+        // Each takes a turn of its own, and there are more of them than anybody would wait for.
+        let slow = [request(&["DEBUG", "SLEEP", "0.002"]), request(&["GET", "k"])].concat().repeat(1000);
+        dead.write_all(&slow).unwrap();
+        drop(dead);
+        other.wait_for_info("connected_clients", "2");
+        assert!(calls(&mut other, "get") < 900, "the rest of the pipeline ran");
+    }
+}
+
+#[test]
+fn writes_that_have_arrived_with_slow_requests_are_not_lost_with_their_client() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let [mut busy, mut other] = [(); 2].map(|()| Client::connect(&server));
+        other.check("PING", "+PONG\r\n");
+        let mut dead = reckless(&server);
+        busy.send(&request(&["DEBUG", "SLEEP", "0.2"]));
+        let all = [
+            request(&["DEBUG", "SLEEP", "0.05"]),
+            request(&["GET", "k"]),
+            request(&["SELECT", "3"]),
+            request(&["SET", "k", "v"]),
+        ];
+        dead.write_all(&all.concat()).unwrap();
+        drop(dead);
+        other.wait_for_info("connected_clients", "2");
+        other.check("SELECT 3", "+OK\r\n");
+        other.check("GET k", "$1\r\nv\r\n");
+    }
+}
+
+#[test]
+fn a_pipeline_of_a_client_that_has_ended_its_side_runs_to_its_end() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let mut client = Client::connect(&server);
+        client.send(&[request(&["DEBUG", "SLEEP", "0.002"]), request(&["INCR", "n"])].concat().repeat(100));
+        client.finish();
+        let expected: String = (1..=100).map(|n| format!("+OK\r\n:{n}\r\n")).collect();
+        assert_eq!(client.rest(), expected);
+    }
+}
+
+#[test]
+fn the_hard_output_limit_holds_for_clients_that_are_about_to_be_closed() {
+    for (io_engine, end) in engines()
+        .into_iter()
+        .flat_map(|engine| [&b"*1\r\nfoo\r\n"[..], b"QUIT\r\n", b"POST\r\n"].map(|end| (engine, end)))
+    {
+        let normal = OutputLimit { hard_bytes: 20 << 20, soft_bytes: 0, soft_s: 0 };
+        let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+        let (server, time) = start_at_noon(Config { client_output_buffer, io_engine, ..alone() });
+        let mut other = Client::connect(&server);
+        other.check("SETRANGE mb 1048575 x", ":1048576\r\n");
+        let mut greedy = Client::connect(&server);
+        greedy.send(&[request(&["GET", "mb"]).repeat(400), end.to_vec()].concat());
+        let mut largest = 0;
+        while other.info("connected_clients") != "1" {
+            largest = largest.max(other.info("mem_clients_normal").parse().unwrap());
+            time.advance(Duration::from_millis(100));
+        }
+        assert!(largest < 40 << 20, "{largest} bytes of replies waited");
+        assert_eq!(other.info("client_output_buffer_limit_disconnections"), "1");
+    }
+}
+
+#[test]
+fn the_soft_output_limit_holds_for_a_client_that_has_quit() {
+    for io_engine in engines() {
+        let normal = OutputLimit { hard_bytes: 0, soft_bytes: 1 << 20, soft_s: 5 };
+        let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+        let (server, time) = start_at_noon(Config { client_output_buffer, io_engine, ..alone() });
+        let mut other = Client::connect(&server);
+        other.check("SETRANGE mb 1048575 x", ":1048576\r\n");
+        let mut greedy = Client::connect(&server);
+        greedy.send(&[request(&["GET", "mb"]).repeat(30), request(&["QUIT"])].concat());
+        while !other.ask("INFO commandstats").contains("cmdstat_quit:calls=1,") {
+            time.advance(Duration::from_millis(100));
+        }
+        assert_eq!(other.info("connected_clients"), "2");
+        time.advance(Duration::from_secs(6));
+        other.wait_for_info("connected_clients", "1");
+        assert_eq!(other.info("client_output_buffer_limit_disconnections"), "1");
+    }
+}
+
+#[test]
+fn memory_follows_what_has_arrived_and_not_what_was_announced() {
+    let server = start(alone());
+    let mut other = Client::connect(&server);
+    let before: u64 = other.info("mem_clients_normal").parse().unwrap();
+    let mut liars: Vec<Client> = (0..5).map(|_| Client::connect(&server)).collect();
+    for liar in &mut liars {
+        liar.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$500000000\r\nabcde");
+    }
+    while other.ask("CLIENT LIST").matches(" qbuf=37 ").count() < 5 {}
+    liars.iter_mut().for_each(|liar| liar.send(&[b'x'; 3000]));
+    while other.ask("CLIENT LIST").matches(" qbuf=3037 ").count() < 5 {}
+    let after: u64 = other.info("mem_clients_normal").parse().unwrap();
+    assert!(after - before < 5 * 32_000, "{} bytes for 15 KB", after - before);
+    let list = other.ask("CLIENT LIST");
+    let sum: u64 = ["qbuf", "qbuf-free", "argv-mem"].iter().map(|name| sum_of(&list, name)).sum();
+    assert!(sum > 5 * 3037 && sum <= after, "{list}");
+}
+
+/// The sum of a field of CLIENT LIST.
+fn sum_of(list: &str, name: &str) -> u64 {
+    let fields = list.split([' ', '\n']).filter_map(|field| field.split_once('='));
+    fields.filter(|(key, _)| *key == name).map(|(_, value)| value.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn a_client_without_the_password_gets_on_request_by_request_and_no_further_than_it_may() {
+    let server = start(Config { requirepass: b"secret".to_vec(), ..alone() });
+    let mut stranger = Client::connect(&server);
+    // Far more than is received at a time, and each has its answer.
+    let count = 20_000;
+    let (sent, received) = (b"PING\r\n".repeat(count), "-NOAUTH Authentication required.\r\n".repeat(count));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(received == stranger_reads(&mut stranger, &sent, received.len())));
+        let mut other = Client::connect(&server);
+        other.check("AUTH secret", "+OK\r\n");
+        let kept = other.ask("CLIENT LIST").lines().map(|line| sum_of(line, "qbuf")).max().unwrap();
+        assert!(kept <= 1 << 20, "{kept}");
+    });
+}
+
+fn stranger_reads(client: &mut Client, sent: &[u8], len: usize) -> String {
+    client.send(sent);
+    String::from_utf8(client.read(len)).unwrap()
+}
+
+#[test]
+fn what_follows_reset_is_parsed_as_from_one_who_has_not_said_the_password() {
+    let server = start(Config { requirepass: b"secret".to_vec(), ..alone() });
+    let mut client = Client::connect(&server);
+    client.check("AUTH secret", "+OK\r\n");
+    let large = request(&["ECHO", &"x".repeat(20_000)]);
+    client.send(&[request(&["RESET"]), large].concat());
+    assert_eq!(client.rest(), "+RESET\r\n-ERR Protocol error: unauthenticated bulk length\r\n");
+}
