@@ -3,19 +3,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Sorted. A path without wildcards is answered whether there is such a file or not, one with them may match nothing.
-pub(super) fn matching(pattern: &[u8]) -> Vec<PathBuf> {
+/// Sorted; None where they, or the folders on the way to them, are more than `count_max`. A path without wildcards is
+/// answered whether there is such a file or not, one with them may match nothing.
+pub(super) fn matching(pattern: &[u8], count_max: usize) -> Option<Vec<PathBuf>> {
     let path = Path::new(OsStr::from_bytes(pattern));
     if !has_wildcard(pattern) {
-        return vec![path.to_path_buf()];
+        return Some(vec![path.to_path_buf()]);
     }
     let mut found = vec![PathBuf::new()];
     for part in path.components() {
-        found = found.iter().flat_map(|folder| below(folder, part)).collect();
+        let all = found.iter().flat_map(|folder| below(folder, part));
+        found = all.take(count_max + 1).collect();
+        if found.len() > count_max {
+            return None;
+        }
     }
     found.retain(|file| file.exists());
     found.sort();
-    found
+    Some(found)
 }
 
 fn has_wildcard(text: &[u8]) -> bool {
@@ -53,18 +58,20 @@ mod tests {
         }
         let found = |pattern: &str| -> Vec<String> {
             let whole = root.join(pattern);
-            let files = matching(whole.as_os_str().as_bytes());
+            let files = matching(whole.as_os_str().as_bytes(), 3).unwrap();
             files.iter().map(|f| f.strip_prefix(&root).unwrap().display().to_string()).collect()
         };
         let answers =
             [found("*/x.conf"), found("b/*.conf"), found("b/.h*"), found("[ab]/?.conf"), found("*/no")];
         let literal = found("b/nothing");
+        let too_many = matching(root.join("*/*").as_os_str().as_bytes(), 3);
         std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(answers[0], ["a/x.conf", "b/x.conf"]);
         assert_eq!(answers[1], ["b/x.conf", "b/y.conf"]);
         assert_eq!(answers[2], ["b/.hidden.conf"]);
         assert_eq!(answers[3], ["a/x.conf", "b/x.conf", "b/y.conf"]);
         assert!(answers[4].is_empty());
+        assert_eq!(too_many, None);
         assert_eq!(literal, ["b/nothing"]);
     }
 }

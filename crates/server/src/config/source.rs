@@ -4,12 +4,15 @@
 //! the line as Redis would.
 use super::{Config, ConfigError, directive, paths, setting, split};
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Files that include one another in a circle end here.
+/// Files that include one another in a circle end here, and those that include others twice and twice again.
 const INCLUDE_DEPTH_MAX: usize = 32;
+const FILES_MAX: usize = 10_000;
+/// Of all files together.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// What the command line names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,11 +52,11 @@ impl Source {
     /// The default configuration with all of this over it. `stdin` is read if the command line says so.
     pub fn load(&self, stdin: &mut dyn io::Read) -> Result<Config, ConfigError> {
         let mut text = Vec::new();
-        let mut config = Config::default();
+        let mut reading = Reading { config: Config::default(), files: 0, bytes: 0 };
         if let Some(file) = &self.file {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-            text = read(&file)?;
-            config.file = Some(file);
+            text = reading.read(&file)?;
+            reading.config.file = Some(file);
         }
         if self.reads_stdin {
             stdin.read_to_end(&mut text).map_err(|e| {
@@ -64,9 +67,16 @@ impl Source {
             text.push(b'\n');
             text.extend_from_slice(&self.options);
         }
-        apply(&mut config, &text, 0)?;
-        Ok(config)
+        reading.apply(&text, 0)?;
+        Ok(reading.config)
     }
+}
+
+/// A configuration that is being read, and what was read for it.
+struct Reading {
+    config: Config,
+    files: usize,
+    bytes: u64,
 }
 
 /// `--name a b --other c` as two lines, values quoted.
@@ -108,31 +118,10 @@ fn finish(lines: &mut Vec<u8>, name: Option<&[u8]>, values: usize) {
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
-    std::fs::read(file).map_err(|e| {
-        ConfigError(format!("Fatal error, can't open config file '{}': {}", file.display(), reason(&e)))
-    })
-}
-
 /// The system's words without Rust's "(os error 2)".
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
-}
-
-fn apply(config: &mut Config, text: &[u8], depth: usize) -> Result<(), ConfigError> {
-    for (index, line) in text.split(|b| *b == b'\n').enumerate() {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            continue;
-        }
-        match apply_line(config, line, depth) {
-            Ok(()) => {}
-            Err(Fault::InFile(error)) => return Err(error),
-            Err(Fault::Here(why)) => return Err(fatal(index + 1, line, &why)),
-        }
-    }
-    Ok(())
 }
 
 /// What is wrong with a line.
@@ -142,43 +131,81 @@ enum Fault {
     InFile(ConfigError),
 }
 
-fn apply_line(config: &mut Config, line: &[u8], depth: usize) -> Result<(), Fault> {
-    let words =
-        split::words(line).ok_or_else(|| Fault::Here("Unbalanced quotes in configuration line".into()))?;
-    let Some((name, values)) = words.split_first() else { return Ok(()) };
-    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-    if let ([file], true) = (&values[..], name.eq_ignore_ascii_case(b"include")) {
-        return include(config, file, depth);
+impl Reading {
+    fn apply(&mut self, text: &[u8], depth: usize) -> Result<(), ConfigError> {
+        for (index, line) in text.split(|b| *b == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            match self.apply_line(line, depth) {
+                Ok(()) => {}
+                Err(Fault::InFile(error)) => return Err(error),
+                Err(Fault::Here(why)) => return Err(fatal(index + 1, line, &why)),
+            }
+        }
+        Ok(())
     }
-    if let Some(done) = directive::apply(config, name, &values) {
-        return done.map_err(Fault::Here);
+
+    fn apply_line(&mut self, line: &[u8], depth: usize) -> Result<(), Fault> {
+        let words = split::words(line)
+            .ok_or_else(|| Fault::Here("Unbalanced quotes in configuration line".into()))?;
+        let Some((name, values)) = words.split_first() else { return Ok(()) };
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        if let ([file], true) = (&values[..], name.eq_ignore_ascii_case(b"include")) {
+            return self.include(file, depth);
+        }
+        let config = &mut self.config;
+        if let Some(done) = directive::apply(config, name, &values) {
+            return done.map_err(Fault::Here);
+        }
+        let Some(setting) = setting::find(name) else {
+            return Err(Fault::Here("Bad directive or wrong number of arguments".into()));
+        };
+        let before = config.dir.clone();
+        setting.set_from_words(config, &values).map_err(Fault::Here)?;
+        // At once, as in Redis: relative names behind it in the file mean files in there.
+        match config.dir == before {
+            true => Ok(()),
+            false => std::env::set_current_dir(&config.dir).map_err(|e| Fault::Here(reason(&e))),
+        }
     }
-    let Some(setting) = setting::find(name) else {
-        return Err(Fault::Here("Bad directive or wrong number of arguments".into()));
-    };
-    let before = config.dir.clone();
-    setting.set_from_words(config, &values).map_err(Fault::Here)?;
-    // At once, as in Redis: relative names behind it in the file mean files in there.
-    match config.dir == before {
-        true => Ok(()),
-        false => std::env::set_current_dir(&config.dir).map_err(|e| Fault::Here(reason(&e))),
+
+    fn include(&mut self, pattern: &[u8], depth: usize) -> Result<(), Fault> {
+        if depth == INCLUDE_DEPTH_MAX {
+            return Err(Fault::Here("Files include one another too deeply".into()));
+        }
+        let too_many = || Fault::Here(format!("More than {FILES_MAX} files are included"));
+        for file in paths::matching(pattern, FILES_MAX).ok_or_else(too_many)? {
+            if self.files == FILES_MAX {
+                return Err(too_many());
+            }
+            let text = self.read(&file).map_err(Fault::InFile)?;
+            self.apply(&text, depth + 1).map_err(Fault::InFile)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, file: &Path) -> Result<Vec<u8>, ConfigError> {
+        let cannot = |why: String| {
+            ConfigError(format!("Fatal error, can't open config file '{}': {why}", file.display()))
+        };
+        let mut text = Vec::new();
+        let room = BYTES_MAX - self.bytes;
+        let opened = std::fs::File::open(file).map_err(|e| cannot(reason(&e)))?;
+        opened.take(room + 1).read_to_end(&mut text).map_err(|e| cannot(reason(&e)))?;
+        if text.len() as u64 > room {
+            return Err(cannot(format!("more than {} MB of configuration", BYTES_MAX >> 20)));
+        }
+        self.files += 1;
+        self.bytes += text.len() as u64;
+        Ok(text)
     }
 }
 
 fn fatal(line_number: usize, line: &[u8], why: &str) -> ConfigError {
     let line = String::from_utf8_lossy(line);
     ConfigError::fatal(&format!("Reading the configuration file, at line {line_number}\n>>> '{line}'\n{why}"))
-}
-
-fn include(config: &mut Config, pattern: &[u8], depth: usize) -> Result<(), Fault> {
-    if depth == INCLUDE_DEPTH_MAX {
-        return Err(Fault::Here("Files include one another too deeply".into()));
-    }
-    for file in paths::matching(pattern) {
-        let text = read(&file).map_err(Fault::InFile)?;
-        apply(config, &text, depth + 1).map_err(Fault::InFile)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -271,6 +298,30 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!((config.port, config.hz, config.timeout_s), (2, 20, 10));
         assert!(circle.contains("too deeply"), "{circle}");
+    }
+
+    #[test]
+    fn files_that_include_others_twice_and_twice_again_end_soon() {
+        let folder = std::env::temp_dir().join(format!("sardine-broad-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let itself = format!("include {}/twice.inc\n", folder.display());
+        std::fs::write(folder.join("leaf.inc"), "hz 20\n").unwrap();
+        let leaf = format!("include {}/leaf.inc\n", folder.display());
+        for depth in 0..30 {
+            let next = format!("include {}/{}.inc\n", folder.display(), depth + 1);
+            std::fs::write(folder.join(format!("{depth}.inc")), next.repeat(2)).unwrap();
+        }
+        std::fs::write(folder.join("30.inc"), &leaf).unwrap();
+        std::fs::write(folder.join("twice.inc"), itself.repeat(2)).unwrap();
+        let broad = load_text(&format!("include {}/0.inc", folder.display())).unwrap_err();
+        let few = load_text(&leaf.repeat(9_000)).unwrap();
+        let many = load_text(&leaf.repeat(10_001)).unwrap_err();
+        let endless = load_text("include /dev/zero").unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(broad.ends_with("More than 10000 files are included"), "{broad}");
+        assert!(many.ends_with("More than 10000 files are included"), "{many}");
+        assert_eq!(few.hz, 20);
+        assert!(endless.ends_with("more than 64 MB of configuration"), "{endless}");
     }
 
     #[test]
