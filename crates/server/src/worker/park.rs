@@ -20,9 +20,8 @@ const KEPT_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Parked {
-    ids: Vec<ConnId>,
-    /// The pause under which they were parked; see `Pause::word`.
-    word: u64,
+    /// With the pause under which each was parked; see `Pause::word`.
+    ids: Vec<(ConnId, u64)>,
 }
 
 impl Worker<'_> {
@@ -39,8 +38,7 @@ impl Worker<'_> {
             connection.session.card.is_waiting.store(true, Release);
             return;
         }
-        self.parked.ids.push(id);
-        self.parked.word = self.shared.pause.word();
+        self.parked.ids.push((id, self.shared.pause.word()));
     }
 
     /// Keeps what a parked client sends, and notices that it leaves.
@@ -65,14 +63,16 @@ impl Worker<'_> {
         if self.parked.ids.is_empty() { None } else { self.shared.pause.end().or(Some(self.executor.now())) }
     }
 
-    /// Lets all parked clients try again if the pause is over, or is not the one under which they were parked.
+    /// Lets parked clients try again: all if the pause is over, otherwise those that another has parked.
     pub(super) fn unpark(&mut self) {
-        let pause = &self.shared.pause;
-        let is_over = pause.end().is_none_or(|end| end <= self.executor.now());
-        if self.parked.ids.is_empty() || !(is_over || pause.word() != self.parked.word) {
+        if self.parked.ids.is_empty() {
             return;
         }
-        for id in std::mem::take(&mut self.parked.ids) {
+        let pause = &self.shared.pause;
+        let (word, is_over) = (pause.word(), pause.end().is_none_or(|end| end <= self.executor.now()));
+        let goes_on = |parked: &mut (ConnId, u64)| is_over || parked.1 != word;
+        let going: Vec<(ConnId, u64)> = self.parked.ids.extract_if(.., goes_on).collect();
+        for (id, _) in going {
             self.unpark_one(id);
         }
     }

@@ -237,3 +237,26 @@ fn one_that_monitors_is_not_held_back() {
     time.advance(Duration::from_secs(1));
     a.expect("+PONG\r\n");
 }
+
+/// Of clients on one worker: each waits for the pause that has stopped it, and not for one that began since and does not
+/// concern it.
+#[test]
+fn one_that_a_pause_has_stopped_goes_on_when_that_pause_ends_whatever_pause_begins_then() {
+    for _ in 0..10 {
+        let server = start(Config { worker_threads: 1, ..config() });
+        let [mut a, mut b, mut c] = clients(&server);
+        let [mut watcher, mut other, _] = clients(&server);
+        // Who watches is never held back, and so may end a pause of everything.
+        watcher.check("MONITOR", "+OK\r\n");
+        other.check("MONITOR", "+OK\r\n");
+        a.check(&format!("CLIENT PAUSE {FOREVER_MS} ALL"), "+OK\r\n");
+        b.send(b"GET k\r\n");
+        while !other.ask("INFO clients").contains("blocked_clients:1") {}
+        // While this keeps the worker busy, what makes the next batch arrives.
+        watcher.send(b"DEBUG SLEEP 0.02\r\n");
+        watcher.send(b"CLIENT UNPAUSE\r\n");
+        watcher.send(format!("CLIENT PAUSE {FOREVER_MS} WRITE\r\n").as_bytes());
+        c.send(b"SET k v\r\n");
+        b.expect("$-1\r\n");
+    }
+}
