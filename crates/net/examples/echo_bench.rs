@@ -2,7 +2,7 @@
 //! and its processor time per request can be held against a server's (`speed.py --tests ping_inline`).
 //!
 //! `echo_bench PORT [auto|epoll|uring]`
-use net::{CloseWhen, Engine, EngineKind, Event, Listener, Received, SocketOptions, Wait};
+use net::{CloseWhen, Engine, EngineKind, Event, Listener, Received, Wait};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn serve(engine: &mut dyn Engine) -> io::Result<()> {
         for event in events.drain(..) {
             match event {
                 Event::Accepted(accepted) => {
-                    engine.adopt(accepted, SocketOptions { keepalive_s: 300 })?;
+                    engine.adopt(accepted)?;
                 }
                 Event::Readable(id) => {
                     request.clear();
@@ -40,6 +40,7 @@ fn serve(engine: &mut dyn Engine) -> io::Result<()> {
                     }
                     engine.send(id, &mut reply);
                 }
+                Event::Refused(error) => return Err(error),
                 Event::Drained(_) | Event::Gone(_) | Event::Woken => {}
             }
         }

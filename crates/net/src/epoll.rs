@@ -26,7 +26,7 @@ use crate::listener::Listener;
 use crate::queue::{Pool, SendQueue};
 use crate::rest::Rest;
 use crate::table::{Life, Table};
-use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Wait, Waker, socket};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, socket};
 use base::Millis;
 use std::hint::cold_path;
 use std::io::{self, IoSlice};
@@ -160,27 +160,35 @@ impl Epoll {
         }
     }
 
-    /// Watches the listeners again once their rest is over; until when it still lasts.
+    /// Watches the listeners again once their rest is over; until when it still lasts. One that cannot be watched makes
+    /// all of them rest again.
     #[cold]
-    fn end_rest(&mut self) -> io::Result<Option<Millis>> {
-        if self.rest.has_ended() {
-            (0..self.listeners.len()).try_for_each(|index| self.watch(index))?;
+    fn end_rest(&mut self, events: &mut Vec<Event>) -> Option<Millis> {
+        if self.rest.has_ended()
+            && let Err(error) = (0..self.listeners.len()).try_for_each(|index| self.watch(index))
+        {
+            self.begin_rest(error, events);
         }
-        Ok(self.rest.until())
+        self.rest.until()
+    }
+
+    #[cold]
+    fn begin_rest(&mut self, error: io::Error, events: &mut Vec<Event>) {
+        self.unwatch_all();
+        self.rest.begin();
+        events.push(Event::Refused(error));
     }
 
     #[inline(never)]
     fn accept_from(&mut self, index: usize, events: &mut Vec<Event>) {
         let Some(listener) = self.listeners.get(index) else { return };
-        for _ in 0..ACCEPTS_MAX {
+        for number in 0..ACCEPTS_MAX {
             match listener.accept() {
                 Ok(accepted) => events.push(Event::Accepted(accepted)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(e) if Rest::is_needed(&e) => {
-                    self.unwatch_all();
-                    self.rest.begin();
-                    return;
-                }
+                // Some of those who were accepted may be turned away, which makes room: the next poll sees.
+                Err(e) if Rest::is_needed(&e) && number > 0 => return,
+                Err(e) if Rest::is_needed(&e) => return self.begin_rest(e, events),
                 // This connection failed before it was accepted; the next may be well.
                 Err(_) => {}
             }
@@ -375,11 +383,8 @@ impl Engine for Epoll {
         self.waker.clone()
     }
 
-    fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId> {
+    fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId> {
         let is_tcp = matches!(accepted.peer, Peer::Tcp { .. });
-        if is_tcp {
-            socket::set_up(&accepted.fd, options)?;
-        }
         let fd = accepted.fd.as_raw_fd();
         let id = self.table.insert(Conn {
             fd: accepted.fd,
@@ -403,8 +408,8 @@ impl Engine for Epoll {
     }
 
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()> {
-        let rest = if self.rest.is_on() { self.end_rest()? } else { None };
         let before = events.len();
+        let rest = if self.rest.is_on() { self.end_rest(events) } else { None };
         self.table.reuse();
         self.flush_unsent(events);
         if !(self.dying.is_empty() && self.again.is_empty()) {

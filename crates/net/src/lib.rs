@@ -46,16 +46,28 @@ pub struct Accepted {
     pub peer: Peer,
 }
 
+impl Accepted {
+    /// Gives the socket its options; whoever serves it can do without those that the system refuses.
+    pub fn set_up(&self, options: SocketOptions) -> io::Result<()> {
+        match self.peer {
+            Peer::Tcp { .. } => socket::set_up(&self.fd, options),
+            Peer::Unix { .. } => Ok(()),
+        }
+    }
+}
+
 /// How accepted sockets are set up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SocketOptions {
-    /// `tcp-keepalive` in seconds, 0 = off. TCP_NODELAY is always set.
+    /// `tcp-keepalive` in seconds, 0 = off; more than the kernel knows is the most that it knows. TCP_NODELAY is always set.
     pub keepalive_s: u32,
 }
 
 pub enum Event {
     /// Nobody serves it yet: pass it to `Engine::adopt` of some worker, or drop it to close.
     Accepted(Accepted),
+    /// Somebody waits to be accepted, for whom the system has no descriptor or memory: it is tried again after a while.
+    Refused(io::Error),
     /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or `pause` and `resume`.
     Readable(ConnId),
     /// All that was queued by `send` has left, after it could not leave at once.
@@ -115,6 +127,9 @@ fn now() -> Millis {
     Millis(since.as_millis() as i64)
 }
 
+/// The most descriptors that an engine has open by itself: epoll takes one, its waker and its alarm one each.
+pub const DESCRIPTORS_MAX: usize = 3;
+
 /// What a worker drives.
 pub trait Engine: Send {
     /// Accepts from this listener (shared with other engines) from the next poll on.
@@ -126,7 +141,7 @@ pub trait Engine: Send {
     fn is_listening(&self) -> bool;
     fn waker(&self) -> Waker;
     /// Takes over a socket.
-    fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId>;
+    fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId>;
     /// Submits what is queued, waits for something to happen, appends what happened. It may come back early, with nothing.
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()>;
     /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the engine raises

@@ -53,20 +53,23 @@ fn checked(n: isize) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-/// No delay and keepalive, where it is TCP. Keepalive as Redis sets it: first probe after the given seconds of
-/// silence, then three probes a third of that apart.
+/// The kernel refuses more.
+const KEEPALIVE_S_MAX: u32 = 32_767;
+
+/// No delay and keepalive, of TCP. Keepalive as Redis sets it: first probe after the given seconds of silence, then three
+/// probes a third of that apart.
 pub(crate) fn set_up(fd: &impl AsFd, options: SocketOptions) -> io::Result<()> {
     let socket = SockRef::from(fd);
-    socket.set_tcp_nodelay(true)?;
+    let delay = socket.set_tcp_nodelay(true);
     if options.keepalive_s != 0 {
-        let idle_s = u64::from(options.keepalive_s);
+        let idle_s = u64::from(options.keepalive_s.min(KEEPALIVE_S_MAX));
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(idle_s))
             .with_interval(Duration::from_secs((idle_s / 3).max(1)))
             .with_retries(3);
         socket.set_tcp_keepalive(&keepalive)?;
     }
-    Ok(())
+    delay
 }
 
 #[cfg(test)]
@@ -91,6 +94,15 @@ mod tests {
         assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(300));
         assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(100));
         assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+    }
+
+    #[test]
+    fn keepalive_is_never_longer_than_the_kernel_knows() {
+        for keepalive_s in [32_767, 32_768, u32::MAX] {
+            let (_client, server) = pair();
+            set_up(&server, SocketOptions { keepalive_s }).unwrap();
+            assert_eq!(SockRef::from(&server).tcp_keepalive_time().unwrap(), Duration::from_secs(32_767));
+        }
     }
 
     #[test]

@@ -8,13 +8,15 @@
 //! With `syslog-enabled` every line goes to the system's log too.
 //!
 //! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is opened anew for
-//! each line, as Redis does, so that log rotation needs no signal.
+//! each line, as Redis does, so that log rotation needs no signal. The descriptor of the last line is kept: where the file cannot
+//! be opened, above all for want of descriptors, the line goes there.
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError, LogLevel};
 use crate::process::Syslog;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Where messages go. Levels below the one set are dropped.
@@ -29,8 +31,55 @@ pub struct Log {
 
 enum Output {
     Stdout,
-    File(PathBuf),
+    File(LogFile),
     Nowhere,
+}
+
+struct LogFile {
+    /// Absolute.
+    path: PathBuf,
+    last: File,
+}
+
+impl LogFile {
+    fn open(path: &Path) -> std::io::Result<LogFile> {
+        let path = std::path::absolute(path)?;
+        Ok(LogFile { last: open_file(&path)?, path })
+    }
+
+    fn write(&mut self, line: &[u8]) -> std::io::Result<()> {
+        if let Ok(file) = open_file(&self.path) {
+            self.last = file;
+        }
+        self.last.write_all(line)
+    }
+}
+
+/// Something that is logged once a minute at most.
+#[derive(Default)]
+pub(crate) struct Seldom {
+    /// In milliseconds.
+    next: AtomicI64,
+    /// Since the last line.
+    left_out: AtomicU64,
+}
+
+const SELDOM_MS: i64 = 60_000;
+
+impl Seldom {
+    /// How often it was left out, if it is time for a line. A clock that was put back makes one too.
+    fn due(&self, now_ms: i64) -> Option<u64> {
+        let next = self.next.load(Relaxed);
+        let is_due = !(1..=SELDOM_MS).contains(&next.saturating_sub(now_ms));
+        // Several threads may have it at once: one of them says it.
+        let is_mine =
+            is_due && self.next.compare_exchange(next, now_ms + SELDOM_MS, Relaxed, Relaxed).is_ok();
+        if is_mine {
+            return Some(self.left_out.swap(0, Relaxed));
+        }
+        self.left_out.fetch_add(1, Relaxed);
+        None
+    }
 }
 
 impl Log {
@@ -38,7 +87,7 @@ impl Log {
     pub fn open(config: &Config, clock: Clock) -> Result<Log, ConfigError> {
         let output = match &config.logfile {
             None => Output::Stdout,
-            Some(path) => Output::File(tried(path).map_err(|error| {
+            Some(path) => Output::File(LogFile::open(path).map_err(|error| {
                 ConfigError::fatal(&format!("Can't open the log file: {}", crate::config::reason(&error)))
             })?),
         };
@@ -91,17 +140,26 @@ impl Log {
         self.write(LogLevel::Warning, message);
     }
 
+    /// A warning of what may come again and again.
+    pub(crate) fn warning_seldom(&self, seldom: &Seldom, message: &str) {
+        match seldom.due(self.clock.now().0) {
+            Some(0) => self.warning(message),
+            Some(times) => self.warning(&format!("{message} ({times} times more since it was last said)")),
+            None => {}
+        }
+    }
+
     fn write(&self, level: LogLevel, message: &str) {
         if (level as u8) < self.level.load(Relaxed) {
             return;
         }
         let role = if self.is_running.load(Relaxed) { 'M' } else { 'C' };
         let line = line(level, role, &self.time("%d %b %Y %H:%M:%S.%3f"), message);
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be written has nowhere to complain.
-        let _ = match &*output {
+        let _ = match &mut *output {
             Output::Stdout => std::io::stdout().lock().write_all(line.as_bytes()),
-            Output::File(path) => open_file(path).and_then(|mut file| file.write_all(line.as_bytes())),
+            Output::File(file) => file.write(line.as_bytes()),
             Output::Nowhere => Ok(()),
         };
         drop(output);
@@ -114,9 +172,9 @@ impl Log {
     /// Text as it is, whatever the level; whether it was written. For a server that crashes: it waits for nobody, and
     /// a log that this thread was just writing to is passed by.
     pub(crate) fn emergency(&self, text: &str) -> bool {
-        let output = self.output.try_lock();
-        match output.as_deref() {
-            Ok(Output::File(path)) => open_file(path).and_then(|mut f| f.write_all(text.as_bytes())).is_ok(),
+        let mut output = self.output.try_lock();
+        match output.as_deref_mut() {
+            Ok(Output::File(file)) => file.write(text.as_bytes()).is_ok(),
             Ok(Output::Stdout) => std::io::stdout().write_all(text.as_bytes()).is_ok(),
             Ok(Output::Nowhere) | Err(_) => std::io::stderr().write_all(text.as_bytes()).is_ok(),
         }
@@ -129,15 +187,8 @@ impl Log {
     }
 }
 
-/// The file's whole name, if it can be written.
-fn tried(path: &Path) -> std::io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    open_file(&path)?;
-    Ok(path)
-}
-
-fn open_file(path: &std::path::Path) -> std::io::Result<std::fs::File> {
-    std::fs::OpenOptions::new().append(true).create(true).open(path)
+fn open_file(path: &Path) -> std::io::Result<File> {
+    File::options().append(true).create(true).open(path)
 }
 
 fn line(level: LogLevel, role: char, time: &str, message: &str) -> String {
@@ -171,6 +222,45 @@ mod tests {
         let pid = std::process::id();
         let line = format!("<132>Nov  9 14:33:43 redis[{pid}]: one");
         assert_eq!(String::from_utf8_lossy(&bytes[..len]), line);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_any_more_is_written_to_by_the_descriptor_that_is_kept() {
+        let folder = std::env::temp_dir().join(format!("sardine-log-kept-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("in")).unwrap();
+        let config = Config { logfile: Some(folder.join("in/log")), ..Config::default() };
+        let log = Log::open(&config, Clock::simulated(Millis(0)).0).unwrap();
+        log.notice("one");
+        // As without descriptors: the path leads nowhere, the file is still there.
+        std::fs::hard_link(folder.join("in/log"), folder.join("same")).unwrap();
+        std::fs::remove_dir_all(folder.join("in")).unwrap();
+        log.notice("two");
+        // Rotated: the line goes to a new file.
+        std::fs::create_dir(folder.join("in")).unwrap();
+        log.notice("three");
+        std::fs::remove_dir_all(folder.join("in")).unwrap();
+        log.notice("four");
+        let text = std::fs::read_to_string(folder.join("same")).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let said: Vec<&str> = text.lines().filter_map(|line| line.rsplit(' ').next()).collect();
+        assert_eq!(said, ["one", "two"]);
+    }
+
+    #[test]
+    fn what_comes_again_and_again_is_said_once_a_minute() {
+        let path = std::env::temp_dir().join(format!("sardine-log-seldom-{}", std::process::id()));
+        let config = Config { logfile: Some(path.clone()), ..Config::default() };
+        let (clock, time) = Clock::simulated(Millis(1_795_271_623_416));
+        let log = Log::open(&config, clock).unwrap();
+        let seldom = Seldom::default();
+        for _ in 0..200 {
+            log.warning_seldom(&seldom, "no room");
+            time.advance(std::time::Duration::from_secs(1));
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(text.trim_end().ends_with("# no room (59 times more since it was last said)"), "{text}");
     }
 
     #[test]

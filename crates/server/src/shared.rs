@@ -10,7 +10,7 @@ use crate::evict::Pressure;
 use crate::gate::Gates;
 use crate::latency::Monitor;
 use crate::listening::Listening;
-use crate::log::Log;
+use crate::log::{Log, Seldom};
 use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::promise::Promise;
@@ -40,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) monitors: Monitors,
     pub(crate) background: Background,
     pub(crate) stats: Stats,
+    pub(crate) complaints: Complaints,
     /// How short memory is.
     pub(crate) pressure: Pressure,
     pub(crate) defrag: DefragStats,
@@ -120,6 +121,14 @@ impl Post {
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
+}
+
+/// What may happen with every new client, and is logged once a minute.
+#[derive(Default)]
+pub(crate) struct Complaints {
+    pub(crate) accepting: Seldom,
+    pub(crate) options: Seldom,
+    pub(crate) adopting: Seldom,
 }
 
 /// Counters that no worker owns; those of a worker's hot path are its own ([`AllCounters`]).

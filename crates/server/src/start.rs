@@ -199,6 +199,7 @@ fn share(
         next_client_id: 1.into(),
         clients: Default::default(),
         stats: Stats::default(),
+        complaints: Default::default(),
         pressure: Pressure::default(),
         defrag: DefragStats::default(),
         promise: Promise::new(),

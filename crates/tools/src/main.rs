@@ -106,7 +106,10 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     introduce(&config, &log);
     let is_background = config.daemonize && supervisor == Supervisor::Nobody;
     let pid_file = config.pidfile.clone();
-    server::make_room(&mut config, &log);
+    if let Err(error) = server::make_room(&mut config, &log) {
+        log.warning(&error.0);
+        return ExitCode::FAILURE;
+    }
     server::map_code();
     // Why it does not start is in the log.
     let Ok(running) = server::start(config, Clock::real(), log) else { return ExitCode::FAILURE };

@@ -1,6 +1,6 @@
 //! Peers that misbehave, and closes at every moment.
 use super::{Rig, on_every_engine, pattern};
-use crate::{CloseWhen, ConnId, SocketOptions};
+use crate::{CloseWhen, ConnId};
 use base::random::Random;
 use socket2::SockRef;
 use std::collections::BTreeSet;
@@ -173,7 +173,7 @@ fn out_of_descriptors_accepting_rests_and_goes_on(mut rig: Rig) {
         client.write_all(b"hello").unwrap();
     }
     while let Some(accepted) = rig.accepted.pop_front() {
-        rig.engine.adopt(accepted, SocketOptions::default()).unwrap();
+        rig.engine.adopt(accepted).unwrap();
     }
     rig.until("every request", |rig| rig.inbox.values().filter(|inbox| inbox.bytes == b"hello").count() == 3);
 }

@@ -1,6 +1,6 @@
 //! Peers that behave: echoes of any split, large transfers, many connections, half-closed sockets, pauses.
 use super::{LIMIT, Rig, on_every_engine, pattern};
-use crate::{CloseWhen, Event, Listener, Received, SocketOptions, Wait};
+use crate::{CloseWhen, Event, Listener, Received, Wait};
 use base::random::Random;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -226,7 +226,7 @@ fn an_end_right_behind_the_bytes_is_told(mut rig: Rig) {
         drop(client);
         rig.until("the connection", |rig| !rig.accepted.is_empty());
         let accepted = rig.accepted.pop_front().unwrap();
-        let id = rig.engine.adopt(accepted, SocketOptions::default()).unwrap();
+        let id = rig.engine.adopt(accepted).unwrap();
         rig.until("the end", |rig| rig.has_ended(id));
         assert_eq!(rig.received(id), b"bye");
         rig.close(id, CloseWhen::Now);
@@ -301,7 +301,7 @@ fn a_unix_socket_serves_like_tcp(mut rig: Rig) {
     rig.until("the connection", |rig| !rig.accepted.is_empty());
     let accepted = rig.accepted.pop_front().unwrap();
     assert_eq!(accepted.peer, crate::Peer::Unix { path });
-    let id = rig.engine.adopt(accepted, SocketOptions { keepalive_s: 60 }).unwrap();
+    let id = rig.engine.adopt(accepted).unwrap();
     client.write_all(b"ping").unwrap();
     rig.until_received(id, b"ping");
     let reply = pattern(4 << 20);
@@ -319,7 +319,7 @@ fn a_passed_connection_is_served_by_another_engine(mut rig: Rig) {
     let mut other = crate::open(crate::EngineKind::Epoll).unwrap().engine;
     let mut client = TcpStream::connect(rig.address).unwrap();
     rig.until("the connection", |rig| !rig.accepted.is_empty());
-    let id = other.adopt(rig.accepted.pop_front().unwrap(), SocketOptions::default()).unwrap();
+    let id = other.adopt(rig.accepted.pop_front().unwrap()).unwrap();
     client.write_all(b"over there").unwrap();
     let mut bytes = Vec::new();
     while bytes.len() < 10 {

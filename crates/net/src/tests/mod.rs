@@ -5,10 +5,7 @@ mod abuse;
 mod calm;
 mod face;
 
-use crate::{
-    Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, SocketOptions, Wait,
-    open,
-};
+use crate::{Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, Wait, open};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -83,6 +80,7 @@ impl Rig {
         for event in events {
             match event {
                 Event::Accepted(accepted) => self.accepted.push_back(accepted),
+                Event::Refused(error) => panic!("{error}"),
                 Event::Readable(id) => self.readable.push(id),
                 Event::Drained(id) => self.drained.push(id),
                 Event::Gone(id) => self.gone.push(id),
@@ -130,7 +128,7 @@ impl Rig {
         client.set_write_timeout(Some(LIMIT)).unwrap();
         self.until("the connection", |rig| !rig.accepted.is_empty());
         let accepted = self.accepted.pop_front().unwrap();
-        let id = self.engine.adopt(accepted, SocketOptions { keepalive_s: 300 }).unwrap();
+        let id = self.engine.adopt(accepted).unwrap();
         (client, id)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A listener is *armed* while the kernel accepts from it. The operation ends by an error, and is armed anew by the
 //! next poll, but after a rest when descriptors have run out; or it is *ending*, cancelled by `stop_listening`, and
-//! its place in the list stays empty afterwards so that no late completion finds another listener there.
+//! its place in the list is free for another listener once its last completion has come. The kernel takes entries in
+//! order, so a cancellation that comes too late finds nothing, and not what has been armed behind it.
 use super::Uring;
 use super::token::Token;
 use crate::Event;
@@ -18,10 +19,21 @@ use std::sync::Arc;
 pub(super) struct Accepting {
     pub(super) listener: Arc<Listener>,
     pub(super) is_armed: bool,
+    /// Somebody was accepted since it was armed.
+    pub(super) has_accepted: bool,
     pub(super) is_ending: bool,
 }
 
 impl Uring {
+    /// Accepts from it from the next poll on, in the first place that is free.
+    pub(super) fn add_listener(&mut self, listener: Arc<Listener>) {
+        let new = Some(Accepting { listener, is_armed: false, has_accepted: false, is_ending: false });
+        match self.accepting.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = new,
+            None => self.accepting.push(new),
+        }
+    }
+
     /// Arms what listens and is not armed, unless accepting rests; until when the rest still lasts.
     pub(super) fn arm_listeners(&mut self) -> Option<Millis> {
         let rest = self.rest.until();
@@ -39,6 +51,7 @@ impl Uring {
             return;
         };
         accepting.is_armed = true;
+        accepting.has_accepted = false;
         let fd = types::Fd(accepting.listener.fd());
         let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
         // SAFETY: the entry points to nothing.
@@ -53,8 +66,14 @@ impl Uring {
                 let fd = unsafe { OwnedFd::from_raw_fd(fd) };
                 // One that is gone already is dropped.
                 events.extend(accepting.listener.described(fd).ok().map(Event::Accepted));
+                accepting.has_accepted = true;
             }
-            error if Rest::is_needed(&io::Error::from_raw_os_error(-error)) => self.rest.begin(),
+            // Some of those who were accepted may be turned away, which makes room: it is armed anew at once.
+            error if is_shortage(error) && accepting.has_accepted => {}
+            error if is_shortage(error) => {
+                self.rest.begin();
+                events.push(Event::Refused(io::Error::from_raw_os_error(-error)));
+            }
             // It concerned one connection, or the end of the accepting.
             _ => {}
         }
@@ -79,5 +98,35 @@ impl Uring {
             }
         }
         self.rest = Rest::default();
+    }
+}
+
+fn is_shortage(result: i32) -> bool {
+    Rest::is_needed(&io::Error::from_raw_os_error(-result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Wait};
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn the_places_of_listeners_are_used_again() {
+        // Not every kernel allows io_uring.
+        let Ok(mut engine) = Uring::new() else { return };
+        for round in 0..50 {
+            let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into(), 16).unwrap();
+            engine.listen(Arc::new(listener)).unwrap();
+            // Now and then one goes before the kernel has heard of it.
+            if round % 3 > 0 {
+                engine.poll(Wait::Not, &mut Vec::new()).unwrap();
+            }
+            engine.stop_listening();
+            for _ in 0..round % 5 {
+                engine.poll(Wait::Not, &mut Vec::new()).unwrap();
+            }
+        }
+        assert!(engine.accepting.len() <= 4, "{}", engine.accepting.len());
     }
 }

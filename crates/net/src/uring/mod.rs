@@ -27,9 +27,7 @@ use crate::listener::Listener;
 use crate::queue::Pool;
 use crate::rest::Rest;
 use crate::table::{Life, Table};
-use crate::{
-    Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, SocketOptions, Wait, Waker, now, socket,
-};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, now, socket};
 use accept::Accepting;
 use base::Millis;
 use buffers::{BUFFER_BYTES, Buffers, GROUP};
@@ -58,7 +56,7 @@ pub(crate) struct Uring {
     table: Table<Conn>,
     waker: Waker,
     is_waker_armed: bool,
-    /// By the index in the token; ended ones leave a gap.
+    /// By the index in the token; ended ones leave a gap, which the next one takes.
     accepting: Vec<Option<Accepting>>,
     rest: Rest,
     /// Those to tell `Readable` of at the next poll.
@@ -458,7 +456,7 @@ impl Uring {
 impl Engine for Uring {
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()> {
         listener.set_nonblocking(false)?;
-        self.accepting.push(Some(Accepting { listener, is_armed: false, is_ending: false }));
+        self.add_listener(listener);
         Ok(())
     }
 
@@ -474,11 +472,8 @@ impl Engine for Uring {
         self.waker.clone()
     }
 
-    fn adopt(&mut self, accepted: Accepted, options: SocketOptions) -> io::Result<ConnId> {
+    fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId> {
         let is_tcp = matches!(accepted.peer, Peer::Tcp { .. });
-        if is_tcp {
-            socket::set_up(&accepted.fd, options)?;
-        }
         let id = self.table.insert(Conn::new(accepted.fd, is_tcp));
         self.arm(id);
         Ok(id)

@@ -171,7 +171,7 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
 /// What the system must be told; if it refuses, nothing has changed.
 fn put_in_force(shared: &Shared, present: &Config, next: &Config) -> Result<(), Error> {
     if next.maxclients > present.maxclients {
-        open_files::room_for(next.maxclients).map_err(too_many_clients)?;
+        open_files::room_for(next).map_err(too_many_clients)?;
     }
     let go_to = |dir| std::env::set_current_dir(dir).map_err(|e| failed("dir", &super::reason(&e)));
     if next.dir != present.dir {

@@ -39,6 +39,14 @@ impl Worker<'_> {
         }
     }
 
+    /// The system has no descriptor or memory for a client that waits to be let in.
+    #[cold]
+    pub(super) fn note_refused(&self, error: &std::io::Error) {
+        let why = crate::config::reason(error);
+        let text = format!("Accepting client connection: accept: {why}");
+        self.shared.log.warning_seldom(&self.shared.complaints.accepting, &text);
+    }
+
     /// Lets a client in, or tells it why not, and gives it to the worker with the fewest.
     pub(super) fn accept(&mut self, accepted: Accepted) {
         let shared = self.shared;
@@ -68,10 +76,21 @@ impl Worker<'_> {
         let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
         let is_authenticated = !config.needs_password();
         let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
-        // A client that has gone meanwhile, or a process without room for it: the socket is closed.
-        let Ok(id) = self.engine.adopt(accepted, options) else {
-            self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
-            return;
+        let (log, complaints) = (&self.shared.log, &self.shared.complaints);
+        if let Err(error) = accepted.set_up(options) {
+            // It is served without.
+            let why = crate::config::reason(&error);
+            log.warning_seldom(&complaints.options, &format!("Cannot set up a client's socket: {why}"));
+        }
+        let id = match self.engine.adopt(accepted) {
+            Ok(id) => id,
+            // A process without room for it: the socket is closed.
+            Err(error) => {
+                let why = crate::config::reason(&error);
+                log.warning_seldom(&complaints.adopting, &format!("Cannot serve a new client: {why}"));
+                self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
+                return;
+            }
         };
         let card = self.card(fd, peer);
         self.shared.clients().insert(card.id, Arc::clone(&card));
@@ -124,6 +143,7 @@ impl Worker<'_> {
     pub(super) fn forget(&mut self, id: ConnId) {
         self.run_last_requests(id);
         let Some(connection) = self.table.remove(id) else { return };
+        self.cron.forget(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.remove(id, waiting);
         }

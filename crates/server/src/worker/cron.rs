@@ -11,9 +11,11 @@ use super::peaks::Peaks;
 use super::table::Flow;
 use crate::dispatch::Look;
 use crate::latency::EXPIRE_CYCLE;
+use crate::session::Card;
 use crate::shared::Shared;
 use base::Millis;
 use net::{CloseWhen, ConnId};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 const TICK_MS: i64 = 100;
@@ -29,6 +31,8 @@ pub(super) struct Cron {
     last_tick_ms: i64,
     /// Where the round over idle connections stands.
     idle_cursor: usize,
+    /// What had left for those that had not read all, at the last look.
+    draining: BTreeMap<ConnId, u64>,
     rates: Rates,
     peaks: Peaks,
     calm: Calm,
@@ -96,7 +100,7 @@ impl Worker<'_> {
         self.shared.background.free(&mut self.garbage);
     }
 
-    /// Also those that are closing and do not read their last replies.
+    /// Also those that are closing and do not read their last replies. Who reads is not idle, nor who watches or waits.
     fn close_idle(&mut self, now: Millis, elapsed_ms: i64) {
         let timeout_ms = i64::from(self.executor.config().timeout_s) * 1000;
         if timeout_ms == 0 {
@@ -106,14 +110,36 @@ impl Worker<'_> {
         let part = room * elapsed_ms.clamp(0, IDLE_ROUND_MS) as usize / IDLE_ROUND_MS as usize + 1;
         let first = if self.cron.idle_cursor < room { self.cron.idle_cursor } else { 0 };
         self.cron.idle_cursor = first + part;
-        let is_idle = |last_active_ms: i64| now.0 - last_active_ms > timeout_ms;
-        let idle: Vec<ConnId> = (self.table.part(first, part))
-            .filter(|c| c.flow != Flow::Parked && is_idle(c.session.card.last_active_ms.load(Relaxed)))
-            .map(|c| c.id)
-            .collect();
+        let is_idle = |card: &Card| now.0 - card.last_active_ms.load(Relaxed) > timeout_ms;
+        let mut idle = Vec::new();
+        for connection in self.table.part(first, part) {
+            let (id, card) = (connection.id, &connection.session.card);
+            if self.cron.has_read(id, card, self.engine.unsent_bytes(id)) {
+                card.last_active_ms.store(now.0, Relaxed);
+            }
+            if is_idle(card) && connection.flow != Flow::Parked && !card.face().is_monitor {
+                idle.push(id);
+            }
+        }
         for id in idle {
             self.close(id, CloseWhen::Now);
         }
+    }
+}
+
+impl Cron {
+    /// Whether something of what waited for this client has left since the last look.
+    fn has_read(&mut self, id: ConnId, card: &Card, unsent_bytes: usize) -> bool {
+        let left = card.bytes_out.load(Relaxed).wrapping_sub(unsent_bytes as u64);
+        let before = match unsent_bytes {
+            0 => self.draining.remove(&id),
+            _ => self.draining.insert(id, left),
+        };
+        before.is_some_and(|before| before != left)
+    }
+
+    pub(super) fn forget(&mut self, id: ConnId) {
+        self.draining.remove(&id);
     }
 }
 

@@ -155,6 +155,7 @@ impl<'s> Worker<'s> {
             match event {
                 Event::Readable(id) => self.receive(id),
                 Event::Accepted(accepted) => self.accept(accepted),
+                Event::Refused(error) => self.note_refused(&error),
                 Event::Drained(id) => self.drained(id),
                 Event::Gone(id) => self.forget(id),
                 Event::Woken => self.read_letters(),

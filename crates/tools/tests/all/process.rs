@@ -21,7 +21,7 @@ impl Server {
     /// Starts it and reads its log until it is ready.
     fn start_with(name: &str, options: &[&str]) -> Server {
         let socket = std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()));
-        let mut child = sardine(&[
+        let mut command = sardine(&[
             "--port",
             "0",
             "--worker-threads",
@@ -30,13 +30,14 @@ impl Server {
             "",
             "--enable-debug-command",
             "local",
-        ])
-        .arg("--unixsocket")
-        .arg(&socket)
-        .args(options)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        ]);
+        command.arg("--unixsocket").arg(&socket).args(options).stdout(Stdio::piped());
+        Server::serving(command, socket)
+    }
+
+    /// Starts this and reads its log until it is ready.
+    fn serving(mut command: Command, socket: PathBuf) -> Server {
+        let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut server = Server { child, out, socket, log: String::new() };
         while !server.log.contains("Ready to accept connections unix") {
@@ -168,6 +169,56 @@ fn a_crash_report_can_be_turned_off_and_hide_the_client() {
     server.provoke("CLIENT SETNAME fisher\r\nDEBUG PANIC\r\n");
     let (_, log) = server.crash();
     assert!(log.contains("\nclient: id=1 ") && !log.contains("fisher"), "{log}");
+}
+
+/// As many as workers and their engines leave are served, the others are told at once.
+#[test]
+fn clients_beyond_the_limit_of_open_files_are_told_so() {
+    for engine in ["epoll", "auto"] {
+        let name = format!("files-{engine}");
+        let socket = std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()));
+        let command = format!(
+            "ulimit -n 100; exec {} --port 0 --worker-threads 16 --io-engine {engine} --unixsocket {}",
+            env!("CARGO_BIN_EXE_sardine"),
+            socket.display()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).stdout(Stdio::piped());
+        let server = Server::serving(shell, socket);
+        let mut clients: Vec<UnixStream> =
+            (0..210).map(|_| UnixStream::connect(&server.socket).unwrap()).collect();
+        let (mut served, mut told) = (0, 0);
+        for client in &mut clients {
+            client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+            let _ = client.write_all(b"PING\r\n");
+            let mut answer = String::new();
+            BufReader::new(client).read_line(&mut answer).unwrap();
+            match answer.as_str() {
+                "+PONG\r\n" => served += 1,
+                "-ERR max number of clients reached\r\n" => told += 1,
+                other => panic!("{engine}: {other:?} after {served} and {told}"),
+            }
+        }
+        assert!(served >= 16, "{engine}: {served} are served, {told} told");
+        // One that is served ends it: those who left may not be forgotten yet, and a new one be turned away.
+        let _ = clients.iter_mut().map(|client| client.write_all(b"SHUTDOWN NOSAVE\r\n")).count();
+        let (status, log) = server.end();
+        assert_eq!(status, Some(0));
+        assert!(log.matches("Accepting client connection").count() <= 1, "{log}");
+    }
+}
+
+#[test]
+fn a_limit_of_open_files_that_leaves_no_client_ends_the_start() {
+    let command =
+        format!("ulimit -n 60; exec {} --port 0 --worker-threads 16", env!("CARGO_BIN_EXE_sardine"));
+    let Output { status, stdout, .. } = Command::new("sh").args(["-c", &command]).output().unwrap();
+    let log = String::from_utf8(stdout).unwrap();
+    // Who may raise the limit gets further: to having nowhere to listen.
+    let words =
+        ["Your current 'ulimit -n' of 60 is not enough for the server to start.", "not listen anywhere"];
+    assert!(words.iter().any(|words| log.contains(words)), "{log}");
+    assert_eq!(status.code(), Some(1));
 }
 
 #[test]
