@@ -9,7 +9,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// A bound, listening socket; shared by the engines of all workers.
@@ -23,11 +22,35 @@ pub struct Listener {
 impl Listener {
     /// `backlog` as `tcp-backlog`. IPv6 sockets are v6-only.
     pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
+        Listener::bound(address, backlog, |_| Ok(()))
+    }
+
+    /// The same where the address may be taken, as a whole or in part, by listeners of this process that are soon closed.
+    pub fn tcp_beside(address: SocketAddr, backlog: u32, leaving: &[&Listener]) -> io::Result<Listener> {
+        let alone = Listener::tcp(address, backlog);
+        let is_taken = |e: &io::Error| e.kind() == io::ErrorKind::AddrInUse;
+        if leaving.is_empty() || !alone.as_ref().err().is_some_and(is_taken) {
+            return alone;
+        }
+        let share = |is_on| leaving.iter().try_for_each(|other| other.socket.set_reuse_port(is_on));
+        share(true)?;
+        let beside = Listener::bound(address, backlog, |socket| socket.set_reuse_port(true));
+        // Nobody else is to have the port with us.
+        share(false)?;
+        beside.and_then(|listener| listener.socket.set_reuse_port(false).map(|()| listener))
+    }
+
+    fn bound(
+        address: SocketAddr,
+        backlog: u32,
+        prepare: impl FnOnce(&Socket) -> io::Result<()>,
+    ) -> io::Result<Listener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }
         socket.set_reuse_address(true)?;
+        prepare(&socket)?;
         socket.bind(&SockAddr::from(address))?;
         socket.listen(clamped(backlog))?;
         let local = as_inet(&socket.local_addr()?)?;
@@ -104,11 +127,16 @@ fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
 }
 
-/// Removes a socket file on which nobody listens any more.
+/// Removes a socket file on which nobody listens any more. An owner that hangs, and has no room for another connection, is
+/// one that listens: we do not wait for it.
 fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
-    let is_refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
-    if is_socket && UnixStream::connect(path).as_ref().err().is_some_and(is_refused) {
+    if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+        return Ok(());
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let tried = socket.connect(&SockAddr::unix(path)?);
+    if tried.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
         fs::remove_file(path)?;
     }
     Ok(())
@@ -118,6 +146,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
+    use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     fn fresh_path() -> PathBuf {
@@ -174,6 +203,37 @@ mod tests {
         assert_eq!(Listener::unix(&path, None, 16).err().unwrap().kind(), io::ErrorKind::AddrInUse);
         UnixStream::connect(&path).unwrap();
         drop(listener);
+    }
+
+    #[test]
+    fn an_owner_that_hangs_is_not_waited_for() {
+        let path = fresh_path();
+        let owner = Listener::unix(&path, None, 0).unwrap();
+        // As many as the kernel takes for an owner that accepts nobody: none of them waits.
+        let mut waiting = Vec::new();
+        loop {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            if socket.connect(&SockAddr::unix(&path).unwrap()).is_err() {
+                break;
+            }
+            waiting.push(socket);
+        }
+        assert_eq!(Listener::unix(&path, None, 16).err().unwrap().kind(), io::ErrorKind::AddrInUse);
+        assert!(path.exists());
+        drop(owner);
+    }
+
+    #[test]
+    fn an_address_is_had_beside_one_that_leaves_and_no_other() {
+        let first = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into(), 16).unwrap();
+        let Peer::Tcp { local, .. } = first.local_addr() else { panic!("not TCP") };
+        assert!(Listener::tcp_beside(local, 16, &[]).is_err());
+        let second = Listener::tcp_beside(local, 16, &[&first]).unwrap();
+        drop(first);
+        assert!(Listener::tcp(local, 16).is_err());
+        TcpStream::connect(local).unwrap();
+        second.accept().unwrap();
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(crate) struct ServerCall<'c> {
 pub(crate) enum ServerRun {
     /// While other workers go on.
     Shared(fn(&mut ServerCall<'_>) -> Done),
+    /// The same, outside the worker's gate: it may wait for a disk or a name server, and touches no data.
+    Outside(fn(&mut ServerCall<'_>) -> Done),
     /// With every worker's lock taken.
     Exclusive(fn(&mut ServerCall<'_>) -> Done),
     Container,

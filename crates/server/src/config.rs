@@ -5,6 +5,7 @@
 //! wants a consistent look takes the `Arc` and keeps it. What the data obeys is the part `store`, kept in step by the
 //! setters of the table.
 mod accepted;
+mod bind;
 mod command;
 mod defrag;
 mod directive;
@@ -20,6 +21,7 @@ mod table;
 mod table_tests;
 
 use accepted::{Accepted, Shape};
+pub(crate) use bind::{Bind, Binds};
 pub(crate) use command::COMMANDS;
 pub use defrag::Defrag;
 pub use docs::{markdown as settings_reference, sample_file};
@@ -32,7 +34,6 @@ pub(crate) use table::percentiles;
 use crate::commandlog::LogRules;
 use crate::process::{Facility, OomScore, Supervised};
 use crate::registry::Rename;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -40,7 +41,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be missing.
-    /// See [`Config::bind_addresses`].
+    /// See [`Binds`].
     pub bind: Vec<String>,
     /// 0: no TCP at all.
     pub port: u16,
@@ -163,14 +164,6 @@ impl std::fmt::Display for ConfigError {
     }
 }
 
-/// One address to listen on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bind {
-    pub address: SocketAddr,
-    /// Not an error if this machine does not have the address.
-    pub is_optional: bool,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -241,14 +234,6 @@ impl Config {
         (self.latency_monitor_ms > 0).then(|| self.latency_monitor_ms.saturating_mul(1_000_000))
     }
 
-    /// Where to listen: `bind` resolved, empty when TCP is off.
-    pub fn bind_addresses(&self) -> Result<Vec<Bind>, ConfigError> {
-        if self.port == 0 && !self.picks_port {
-            return Ok(Vec::new());
-        }
-        self.bind.iter().map(|text| resolve(text, self.port)).collect()
-    }
-
     /// The value of a setting as CONFIG GET shows it; None for a name that is none.
     pub fn value(&self, name: &str) -> Option<Vec<u8>> {
         setting::find(name.as_bytes()).map(|s| s.render(self))
@@ -276,48 +261,4 @@ fn cores() -> usize {
     // The system is asked once: finding out reads files.
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-}
-
-fn resolve(text: &str, port: u16) -> Result<Bind, ConfigError> {
-    let (is_optional, name) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let ip = match name {
-        "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        "::*" => Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
-        _ => name.parse().ok(),
-    };
-    let address = match ip {
-        Some(ip) => Some(SocketAddr::new(ip, port)),
-        None => (name, port).to_socket_addrs().ok().and_then(|mut all| all.next()),
-    };
-    match address {
-        Some(address) => Ok(Bind { address, is_optional }),
-        None => Err(ConfigError(format!("Could not resolve the address to listen on: {name}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_default_listens_on_every_address_and_may_lack_ipv6() {
-        let all = Config::default().bind_addresses().unwrap();
-        assert_eq!(all[0], Bind { address: "0.0.0.0:6379".parse().unwrap(), is_optional: false });
-        assert_eq!(all[1], Bind { address: "[::]:6379".parse().unwrap(), is_optional: true });
-    }
-
-    #[test]
-    fn port_zero_means_no_tcp() {
-        let config = Config { port: 0, ..Config::default() };
-        assert!(config.bind_addresses().unwrap().is_empty());
-    }
-
-    #[test]
-    fn an_address_that_is_none_is_named() {
-        let config = Config { bind: vec!["no such host !".into()], ..Config::default() };
-        assert!(config.bind_addresses().unwrap_err().0.contains("no such host !"));
-    }
 }

@@ -238,7 +238,7 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
         let config = call.shared.config();
         log_in(call, &config, user, password)?;
     }
-    if !call.session.is_authenticated {
+    if call.session.must_log_in(&call.shared.config()) {
         return Err(Error::custom(LOG_IN_FIRST));
     }
     if let Some(name) = greeting.name {

@@ -183,7 +183,7 @@ impl<'s> Executor<'s> {
     /// What is refused anyway is refused at once, and one that watches with MONITOR never waits.
     #[cold]
     fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
-        let Ok(row) = admit(session, request) else { return false };
+        let Ok(row) = admit(session, request, &self.config) else { return false };
         let may_change = row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE);
         let waits = may_change || self.held == Held::Everything;
         let waits = waits && !session.card.face().is_monitor;
@@ -260,7 +260,7 @@ impl<'s> Executor<'s> {
         request: Request<'s, '_>,
         reply: &mut Reply,
     ) -> Option<&'s Row> {
-        let row = match admit(session, &request) {
+        let row = match admit(session, &request, &self.config) {
             Ok(row) => row,
             Err(refusal) => {
                 cold_path();
@@ -384,6 +384,9 @@ impl<'s> Executor<'s> {
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, args, reply),
             Run::Server(ServerRun::Shared(run)) => self.run_on_server(session, run, args, reply),
+            Run::Server(ServerRun::Outside(run)) => {
+                self.outside(|this| this.run_on_server(session, run, args, reply))
+            }
             Run::Server(ServerRun::Exclusive(run)) => {
                 self.alone(|this| this.run_on_server(session, run, args, reply))
             }
@@ -492,6 +495,15 @@ impl<'s> Executor<'s> {
         done
     }
 
+    /// Runs `work` while commands that need all gates may run on other workers.
+    #[cold]
+    fn outside<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        self.end();
+        let result = work(self);
+        self.begin();
+        result
+    }
+
     /// Runs `work` while no other worker executes anything.
     #[cold]
     fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
@@ -510,7 +522,7 @@ fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
 
 /// The checks before a command runs; the row that runs, which is a subcommand's where the request names one.
 #[inline(always)]
-fn admit<'s>(session: &Session, request: &Request<'s, '_>) -> Result<&'s Row, Refusal<'s>> {
+fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> Result<&'s Row, Refusal<'s>> {
     let args = &request.args;
     let mut row = request.row.ok_or(Refusal::UnknownCommand)?;
     if !row.subcommands.is_empty() && args.len() > 1 {
@@ -519,7 +531,7 @@ fn admit<'s>(session: &Session, request: &Request<'s, '_>) -> Result<&'s Row, Re
     if !row.arity.accepts(args.len()) {
         return Err(Refusal::Arity(row));
     }
-    if !session.is_authenticated && !row.flags.has(Flags::NO_AUTH) {
+    if session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH) {
         return Err(Refusal::NotAuthenticated(row));
     }
     Ok(row)

@@ -52,8 +52,8 @@ pub use clock::{Clock, SimulatedTime};
 pub use command_info::command_reference;
 pub use commandlog::{LogRule, LogRules};
 pub use config::{
-    Allow, Bind, Config, ConfigError, Defrag, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source,
-    Tracking, sample_file, settings_reference,
+    Allow, Config, ConfigError, Defrag, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source, Tracking,
+    sample_file, settings_reference,
 };
 pub use crash::report_crashes;
 pub use grammar::{Grammar, grammars};

@@ -2,24 +2,33 @@
 //!
 //! All workers accept from all listeners. CONFIG SET `port` and `bind` open what is new and keep what stays; if one of the
 //! new ones cannot be had, nothing changes. Workers then take the new list over at their next turn, and what nobody
-//! listens on any more is closed when the last of them has.
+//! listens on any more is closed when the last of them has. Until then it is *leaving*: who asks for its address meanwhile
+//! gets it back, and who asks for an address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
+use crate::config::{Bind, Binds};
 use crate::shared::{Letter, Shared};
-use crate::{Bind, Config, Log, StartError};
+use crate::{Config, Log, StartError};
 use net::{Listener, Peer};
+use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The listeners in force.
+/// The listeners in force, and those that are leaving.
 #[derive(Default)]
-pub(crate) struct Listening(Mutex<Vec<Arc<Listener>>>);
+pub(crate) struct Listening(Mutex<Lists>);
+
+#[derive(Default)]
+struct Lists {
+    all: Vec<Arc<Listener>>,
+    leaving: Vec<Weak<Listener>>,
+}
 
 impl Listening {
     pub(crate) fn new(listeners: Vec<Arc<Listener>>) -> Listening {
-        Listening(Mutex::new(listeners))
+        Listening(Mutex::new(Lists { all: listeners, leaving: Vec::new() }))
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Listener>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lists().all.clone()
     }
 
     /// Of TCP, port 0 resolved.
@@ -29,19 +38,20 @@ impl Listening {
 
     /// Lets go of them; Unix sockets are unlinked when the last owner does.
     pub(crate) fn clear(&self) {
-        self.replace(Vec::new());
+        *self.lists() = Lists::default();
     }
 
-    fn replace(&self, listeners: Vec<Arc<Listener>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = listeners;
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// At the start.
 pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> {
-    let binds = config.bind_addresses().map_err(|e| StartError(e.0))?;
-    let mut listeners = open_all(&binds, &[], config, log)
-        .ok_or_else(|| StartError(format!("Failed listening on port {} (tcp), aborting.", config.port)))?;
+    let failed = || StartError(format!("Failed listening on port {} (tcp), aborting.", config.port));
+    let binds =
+        Binds::look_up(config).at(config).inspect_err(|why| log.warning(why)).map_err(|_| failed())?;
+    let mut listeners = open_all(&binds, &[], config, log).ok_or_else(failed)?;
     if let Some(path) = &config.unixsocket {
         let listener = Listener::unix(path, config.unixsocket_mode, config.tcp_backlog).map_err(|error| {
             log.warning(&format!("Failed opening Unix socket: bind: {error}"));
@@ -49,35 +59,50 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
         })?;
         listeners.push(Arc::new(listener));
     }
-    Ok(listeners)
+    match listeners.is_empty() {
+        true => Err(StartError("Configured to not listen anywhere, exiting.".into())),
+        false => Ok(listeners),
+    }
 }
 
 /// Listens where `next` says from now on; None, and nothing has changed, where that cannot be.
-pub(crate) fn change(shared: &Shared, next: &Config) -> Option<()> {
-    let present = shared.listening.all();
-    let binds = next.bind_addresses().inspect_err(|e| shared.log.warning(&e.0)).ok()?;
-    let mut listeners = open_all(&binds, &present, next, &shared.log)?;
-    listeners.extend(present.into_iter().filter(|listener| tcp_address(listener).is_none()));
-    shared.listening.replace(listeners);
+pub(crate) fn change(shared: &Shared, next: &Config, binds: &Binds) -> Option<()> {
+    let binds = binds.at(next).inspect_err(|why| shared.log.warning(why)).ok()?;
+    let mut lists = shared.listening.lists();
+    let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
+    let former: Vec<Arc<Listener>> =
+        tcp.into_iter().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
+    let mut listeners = open_all(&binds, &former, next, &shared.log)?;
+    let is_kept = |listener: &&Arc<Listener>| listeners.iter().any(|kept| Arc::ptr_eq(kept, listener));
+    lists.leaving = former.iter().filter(|l| !is_kept(l)).map(Arc::downgrade).collect();
+    listeners.extend(unix);
+    lists.all = listeners;
+    drop(lists);
     shared.posts.iter().for_each(|post| post.send(Letter::Listen));
     Some(())
 }
 
-/// One for each address, out of `present` where it is there already; None, said in the log, where one cannot be had.
+/// One for each address, out of `former` where it is there already; None, said in the log, where one cannot be had.
 fn open_all(
     binds: &[Bind],
-    present: &[Arc<Listener>],
+    former: &[Arc<Listener>],
     config: &Config,
     log: &Log,
 ) -> Option<Vec<Arc<Listener>>> {
-    let mut listeners = Vec::new();
+    let stays =
+        |listener: &&Arc<Listener>| binds.iter().any(|bind| tcp_address(listener) == Some(bind.address));
+    let leaving: Vec<&Listener> = former.iter().filter(|l| !stays(l)).map(|l| &**l).collect();
+    let mut listeners: Vec<Arc<Listener>> = Vec::new();
     for bind in binds {
-        if let Some(kept) = present.iter().find(|listener| tcp_address(listener) == Some(bind.address)) {
-            listeners.push(Arc::clone(kept));
-            continue;
-        }
-        match Listener::tcp(bind.address, config.tcp_backlog) {
-            Ok(listener) => listeners.push(Arc::new(listener)),
+        let at = |listener: &&Arc<Listener>| tcp_address(listener) == Some(bind.address);
+        let opened = match former.iter().find(at) {
+            // The same address twice: the second cannot be had, as in Redis.
+            _ if listeners.iter().any(|listener| at(&listener)) => Err(io::ErrorKind::AddrInUse.into()),
+            Some(kept) => Ok(Arc::clone(kept)),
+            None => Listener::tcp_beside(bind.address, config.tcp_backlog, &leaving).map(Arc::new),
+        };
+        match opened {
+            Ok(listener) => listeners.push(listener),
             Err(error) if bind.is_optional && is_missing(&error) => {}
             Err(error) => {
                 log.warning(&format!(

@@ -1,5 +1,6 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
 use crate::blocking::Waiting;
+use crate::config::Config;
 use crate::counters::{Count, Counters};
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -127,6 +128,7 @@ pub(crate) enum After {
 pub(crate) struct Session {
     pub(crate) card: Arc<Card>,
     pub(crate) db: u16,
+    /// Whether the client has said who it is, or came while nobody had to; see [`Session::must_log_in`].
     pub(crate) is_authenticated: bool,
     /// What is to happen after the command that ran last. One word, for everything that stops a batch.
     pub(crate) after: After,
@@ -136,4 +138,12 @@ pub(crate) struct Session {
     pub(crate) reply_mode: crate::client::ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
+}
+
+impl Session {
+    /// Whether the client has to say who it is before it may do anything. Those who are connected when the password is
+    /// taken away are served, and asked again when there is a new one.
+    pub(crate) fn must_log_in(&self, config: &Config) -> bool {
+        !self.is_authenticated && config.needs_password()
+    }
 }

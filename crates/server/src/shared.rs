@@ -66,12 +66,18 @@ pub(crate) struct Shared {
 /// The configuration in force. CONFIG SET replaces it by [`Shared::replace_config`].
 pub(crate) struct InForce {
     config: RwLock<Arc<Config>>,
+    /// Held while it is changed or written to its file, which may take long: readers do not wait for that.
+    writer: Mutex<()>,
     version: AtomicU64,
 }
 
 impl InForce {
     pub(crate) fn new(config: Config) -> InForce {
-        InForce { config: RwLock::new(Arc::new(config)), version: AtomicU64::new(0) }
+        InForce {
+            config: RwLock::new(Arc::new(config)),
+            writer: Mutex::default(),
+            version: AtomicU64::new(0),
+        }
     }
 }
 
@@ -185,18 +191,26 @@ impl Shared {
         self.in_force.version.load(Ordering::Acquire)
     }
 
-    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not.
+    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not. One at a time,
+    /// and not while [`Shared::with_config_kept`] works. Not to be called inside a gate: it waits for a disk.
     pub(crate) fn replace_config<E>(
         &self,
         change: impl FnOnce(&Config) -> Result<Config, E>,
     ) -> Result<(), E> {
-        let mut config = self.in_force.config.write().unwrap_or_else(PoisonError::into_inner);
-        *config = Arc::new(change(&config)?);
+        let writer = self.in_force.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(change(&self.config())?);
+        *self.in_force.config.write().unwrap_or_else(PoisonError::into_inner) = next;
         self.in_force.version.fetch_add(1, Ordering::Release);
-        drop(config);
+        drop(writer);
         // Sleeping workers may have planned their sleep by the old settings.
         self.posts.iter().for_each(Post::wake);
         Ok(())
+    }
+
+    /// Works with a configuration that nobody changes meanwhile, nor works with like this.
+    pub(crate) fn with_config_kept<R>(&self, work: impl FnOnce(&Config) -> R) -> R {
+        let _writer = self.in_force.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&self.config())
     }
 
     pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Card>>> {

@@ -2,7 +2,7 @@
 //!
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
 use super::setting::{Change, Setting, find, listed};
-use super::{Allow, Config, setting};
+use super::{Allow, Binds, Config, setting};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::process::adjust_oom_score;
 use crate::shared::Shared;
@@ -62,7 +62,7 @@ const SET: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..Doc::NEW
     },
-    run: ServerRun::Shared(set),
+    run: ServerRun::Outside(set),
     ..ROW
 };
 
@@ -94,7 +94,7 @@ const REWRITE: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..Doc::NEW
     },
-    run: ServerRun::Shared(rewrite),
+    run: ServerRun::Outside(rewrite),
     ..ROW
 };
 
@@ -135,14 +135,43 @@ fn set(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::syntax());
     }
     let is_local = call.session.card.is_local();
-    call.shared.replace_config(|present| {
-        let next = changed(present, &args, is_local)?;
-        put_in_force(call.shared, present, &next)?;
-        Ok::<Config, Error>(next)
-    })?;
-    call.shared.log.set_level(call.shared.config().loglevel);
+    let mut binds = None;
+    loop {
+        let done = call.shared.replace_config(|present| {
+            let next = changed(present, &args, is_local)?;
+            if listens_elsewhere(present, &next) && binds.as_ref().is_none_or(|b: &Binds| !b.are_of(&next)) {
+                return Err(Obstacle::UnknownNames(Box::new(next)));
+            }
+            put_in_force(call.shared, present, &next, binds.as_ref())?;
+            call.shared.log.set_level(next.loglevel);
+            Ok(next)
+        });
+        match done {
+            Ok(()) => break,
+            Err(Obstacle::Refusal(error)) => return Err(error),
+            // Nobody waits while a name server is asked. Then all is looked at anew.
+            Err(Obstacle::UnknownNames(next)) => binds = Some(Binds::look_up(&next)),
+        }
+    }
     call.reply.ok();
     Ok(())
+}
+
+/// Why a change is not in force.
+enum Obstacle {
+    Refusal(Error),
+    /// What this configuration's `bind` means has to be looked up first.
+    UnknownNames(Box<Config>),
+}
+
+impl From<Error> for Obstacle {
+    fn from(error: Error) -> Obstacle {
+        Obstacle::Refusal(error)
+    }
+}
+
+fn listens_elsewhere(present: &Config, next: &Config) -> bool {
+    next.port != present.port || next.bind != present.bind
 }
 
 /// The configuration with these names and values put into it.
@@ -169,7 +198,12 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
 }
 
 /// What the system must be told; if it refuses, nothing has changed.
-fn put_in_force(shared: &Shared, present: &Config, next: &Config) -> Result<(), Error> {
+fn put_in_force(
+    shared: &Shared,
+    present: &Config,
+    next: &Config,
+    binds: Option<&Binds>,
+) -> Result<(), Error> {
     if next.maxclients > present.maxclients {
         open_files::room_for(next).map_err(too_many_clients)?;
     }
@@ -181,8 +215,8 @@ fn put_in_force(shared: &Shared, present: &Config, next: &Config) -> Result<(), 
         go_to(&present.dir)?;
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
-    let listens_elsewhere = next.port != present.port || next.bind != present.bind;
-    if listens_elsewhere && listening::change(shared, next).is_none() {
+    let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
+    if elsewhere.is_some_and(|binds| listening::change(shared, next, binds).is_none()) {
         go_to(&present.dir)?;
         let _ = adjust_oom_score(next.oom_score, present);
         return Err(match next.port == present.port {
@@ -248,10 +282,12 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn rewrite(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
-    let file = config.file.as_deref();
-    let file = file.ok_or_else(|| Error::custom("ERR The server is running without a config file"))?;
-    if let Err(error) = super::rewrite::rewrite(file, &config) {
+    let done = call.shared.with_config_kept(|config| {
+        let file = config.file.as_deref();
+        let file = file.ok_or_else(|| Error::custom("ERR The server is running without a config file"))?;
+        Ok::<_, Error>(super::rewrite::rewrite(file, config))
+    })?;
+    if let Err(error) = done {
         let why = super::reason(&error);
         call.shared.log.warning(&format!("CONFIG REWRITE failed: {why}"));
         return Err(Error::custom(format!("ERR Rewriting config file: {why}")));

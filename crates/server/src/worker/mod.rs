@@ -481,7 +481,7 @@ fn note_kept(connection: &Connection, counters: &Counters) {
 fn limits(config: &Config, connection: &Connection) -> Limits {
     Limits {
         bulk_len_bytes_max: config.store.proto_max_bulk_len_bytes,
-        is_authenticated: connection.session.is_authenticated,
+        is_authenticated: !connection.session.must_log_in(config),
         ..Limits::default()
     }
 }

@@ -16,6 +16,7 @@ mod monitor;
 mod pause;
 mod requests;
 mod secrets;
+mod settings;
 mod slowlog;
 mod time;
 mod wait;

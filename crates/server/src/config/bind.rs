@@ -1,0 +1,109 @@
+//! `bind`: from words to addresses. Names are looked up, which may take long: nobody waits for it but who has asked.
+use super::Config;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+/// One address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bind {
+    pub(crate) address: SocketAddr,
+    /// Not an error if this machine does not have the address.
+    pub(crate) is_optional: bool,
+}
+
+/// What the words of `bind` mean.
+pub(crate) struct Binds {
+    words: Vec<String>,
+    /// Port 0 everywhere; or the word that means nothing, and why.
+    found: Result<Vec<Bind>, (String, String)>,
+}
+
+impl Binds {
+    pub(crate) fn look_up(config: &Config) -> Binds {
+        let found = config.bind.iter().map(|word| look_up(word)).collect();
+        Binds { words: config.bind.clone(), found }
+    }
+
+    /// Whether these are the words of this configuration.
+    pub(crate) fn are_of(&self, config: &Config) -> bool {
+        self.words == config.bind
+    }
+
+    /// Where this configuration listens, nowhere if TCP is off; otherwise a sentence for the log.
+    pub(crate) fn at(&self, config: &Config) -> Result<Vec<Bind>, String> {
+        if config.port == 0 && !config.picks_port {
+            return Ok(Vec::new());
+        }
+        let at_port = |bind: &Bind| {
+            let address = SocketAddr::new(bind.address.ip(), config.port);
+            Bind { address, ..*bind }
+        };
+        match &self.found {
+            Ok(all) => Ok(all.iter().map(at_port).collect()),
+            Err((name, why)) => Err(format!(
+                "Warning: Could not create server TCP listening socket {name}:{}: {why}",
+                config.port
+            )),
+        }
+    }
+}
+
+/// A name means its first IPv4 address, as in Redis, or else its first.
+fn look_up(word: &str) -> Result<Bind, (String, String)> {
+    let (is_optional, name) = match word.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, word),
+    };
+    let ip = match name {
+        "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        "::*" => Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        _ => name.parse().ok(),
+    };
+    if let Some(ip) = ip {
+        return Ok(Bind { address: SocketAddr::new(ip, 0), is_optional });
+    }
+    let unknown = |why: &str| (name.to_owned(), why.to_owned());
+    let all: Vec<SocketAddr> = (name, 0).to_socket_addrs().map_err(|e| unknown(&reason(&e)))?.collect();
+    let address = all.iter().find(|address| address.is_ipv4()).or(all.first());
+    let address = *address.ok_or_else(|| unknown("No address associated with hostname"))?;
+    Ok(Bind { address, is_optional })
+}
+
+/// The resolver's own words.
+fn reason(error: &std::io::Error) -> String {
+    let text = super::reason(error);
+    text.rsplit(": ").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(config: &Config) -> Result<Vec<Bind>, String> {
+        Binds::look_up(config).at(config)
+    }
+
+    #[test]
+    fn the_default_listens_on_every_address_and_may_lack_ipv6() {
+        let all = addresses(&Config::default()).unwrap();
+        assert_eq!(all[0], Bind { address: "0.0.0.0:6379".parse().unwrap(), is_optional: false });
+        assert_eq!(all[1], Bind { address: "[::]:6379".parse().unwrap(), is_optional: true });
+    }
+
+    #[test]
+    fn port_zero_means_no_tcp() {
+        let config = Config { port: 0, ..Config::default() };
+        assert!(addresses(&config).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_named() {
+        let config = Config { bind: vec!["no such host !".into()], ..Config::default() };
+        assert!(addresses(&config).unwrap_err().contains(" no such host !:6379: "));
+    }
+
+    #[test]
+    fn a_name_means_its_address_of_ipv4() {
+        let config = Config { bind: vec!["localhost".into()], port: 7, ..Config::default() };
+        assert_eq!(addresses(&config).unwrap()[0].address, "127.0.0.1:7".parse().unwrap());
+    }
+}
