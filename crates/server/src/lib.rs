@@ -39,6 +39,7 @@ mod redact;
 mod refusal;
 mod registry;
 mod replication;
+mod restless;
 mod session;
 mod shared;
 mod shutdown;

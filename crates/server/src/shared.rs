@@ -16,6 +16,7 @@ use crate::pause::Pause;
 use crate::promise::Promise;
 use crate::registry::Registry;
 use crate::replication::ReplicationId;
+use crate::restless::Restless;
 use crate::session::Card;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) pause: Pause,
     /// DEBUG PAUSE-CRON
     pub(crate) is_cron_paused: AtomicBool,
+    /// DEBUG RESTLESS
+    pub(crate) restless: Restless,
     pub(crate) ending: Ending,
     pub(crate) random_seed: u64,
     pub(crate) replication_id: ReplicationId,

@@ -9,6 +9,7 @@ use crate::pause::Pause;
 use crate::promise::Promise;
 use crate::registry::Registry;
 use crate::replication::ReplicationId;
+use crate::restless;
 use crate::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::worker::Worker;
 use crate::{Clock, Config, Log, OomScore};
@@ -64,6 +65,13 @@ impl Running {
         &self.shared.log
     }
 
+    /// Does from here on all the time what it does rarely (`DEBUG RESTLESS`): for tests.
+    pub fn make_restless(&self, seed: u64) {
+        if let Err(error) = self.shared.restless.begin(seed) {
+            self.shared.fail(&format!("no thread for restless mode: {error}"));
+        }
+    }
+
     /// Waits until SHUTDOWN or a signal has ended it; the exit status.
     pub fn wait(self) -> i32 {
         self.wait_then(|_| {})
@@ -90,6 +98,7 @@ impl Running {
                 self.shared.fail("A worker has panicked: the server stops");
             }
         }
+        self.shared.restless.end();
         self.shared.listening.clear();
         self.shared.background.end();
         if let Some(background) = self.background.take() {
@@ -133,6 +142,9 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
         running.workers.push(spawn(&shared, index, engine).map_err(|e| cannot("start a worker", &e))?);
     }
     announce(&shared, &listeners);
+    if let Some(seed) = restless::seed_of_environment(&shared) {
+        running.make_restless(seed);
+    }
     Ok(running)
 }
 
@@ -209,6 +221,7 @@ fn share(
         latency: Default::default(),
         monitors: Default::default(),
         is_cron_paused: false.into(),
+        restless: Default::default(),
         keyspace,
         registry,
         clock,
@@ -220,6 +233,7 @@ fn share(
         ending: Ending::default(),
     });
     shared.background.serve(&shared);
+    shared.restless.serve(&shared);
     Ok((shared, engines))
 }
 

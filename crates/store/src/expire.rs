@@ -285,7 +285,7 @@ impl Sweeper<Large> for Reaper<'_> {
 
 impl Db {
     /// Removes what is due, until `budget` is used up. Returns when to come again.
-    fn expire(
+    pub(crate) fn expire(
         &mut self,
         now: Millis,
         budget: &mut u64,

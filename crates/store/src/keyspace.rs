@@ -153,6 +153,10 @@ impl Keyspace {
         self.seed.hash(key)
     }
 
+    pub(crate) fn shard_number(&self, hash: Hash) -> usize {
+        hash.shard(self.shard_bits)
+    }
+
     /// The shards that somebody holds at this moment, for a crash report.
     pub fn locked(&self) -> Vec<usize> {
         let is_locked = |cell: &Cell| matches!(cell.0.try_lock(), Err(TryLockError::WouldBlock));

@@ -19,6 +19,7 @@
 //! | `evict.rs`, `evict_beside.rs` | which key goes when memory is short |
 //! | `uses.rs`, `calendar.rs`, `hand.rs` | when or how often a key was used, in a byte |
 //! | `relocate.rs` | moving data out of sparse memory |
+//! | `restless/` | data that comes and goes unseen, for tests |
 //! | `whole.rs`, `info.rs` | work on all keys; what is to be told about one |
 mod calendar;
 #[cfg(test)]
@@ -53,6 +54,7 @@ mod place;
 #[cfg(test)]
 mod properties;
 mod relocate;
+mod restless;
 #[cfg(test)]
 mod scan_tests;
 mod set;
@@ -83,6 +85,7 @@ pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Tr
 pub use pack::seq::{Codec, End, Fill};
 pub use pack::sorted::{Bound, Entry as ZEntry, Member as ZMember};
 pub use relocate::{Mover, MoverStats, StepLimits};
+pub use restless::{Shadow, Transients};
 pub use set::{Merge, NewSet, Set, SetMut};
 pub use settings::{HashLimits, SetLimits, Settings};
 pub use stream::{

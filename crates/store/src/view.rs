@@ -270,6 +270,16 @@ impl<'k> View<'k> {
         self.settings
     }
 
+    /// For restlessness, which takes keys past their deadlines and back.
+    pub(crate) fn set_now(&mut self, now: Millis) {
+        self.now = now;
+    }
+
+    /// The shard of `key`, as a whole.
+    pub(crate) fn shard_mut(&mut self, key: &Key<'_>) -> &mut Shard {
+        self.guards.shard(key)
+    }
+
     /// What members, fields and keys are hashed with.
     pub(crate) fn seed(&self) -> &'k Seed {
         &self.keyspace.seed

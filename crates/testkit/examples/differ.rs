@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::{env, io};
 use testkit::differ::{Differ, Difference};
 use testkit::redis_server::RedisServer;
+use testkit::resp_client::RespClient;
 
 const USAGE: &str = "--sardine PROGRAM [--peer COMMAND] [--requests N] [--streams N] [--seed S] \
-    [--groups string,list,keys,bitmap,...] [--shards BITS] [--workers N]";
+    [--groups string,list,keys,bitmap,...] [--shards BITS] [--workers N] [--restless SEED]";
 /// Progress is shown every so many requests.
 const SHOWN_EVERY: usize = 20_000;
 
@@ -23,6 +24,8 @@ struct Options {
     groups: Vec<String>,
     shards: String,
     workers: String,
+    /// Sardine does all the time, at random, what it does rarely by itself (`DEBUG RESTLESS`).
+    restless: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -61,6 +64,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, Box<dyn Erro
         groups: Vec::new(),
         shards: "256".to_owned(),
         workers: "2".to_owned(),
+        restless: None,
     };
     while let Some(name) = args.next() {
         let value = args.next().ok_or(USAGE)?;
@@ -73,6 +77,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, Box<dyn Erro
             "--groups" => options.groups = value.split(',').map(str::to_owned).collect(),
             "--shards" => options.shards = value,
             "--workers" => options.workers = value,
+            "--restless" => options.restless = Some(value),
             _ => return Err(USAGE.into()),
         }
     }
@@ -170,7 +175,13 @@ impl<'o> Run<'o> {
 
 fn start_sardine(options: &Options) -> io::Result<RedisServer> {
     let (shards, workers) = (&options.shards, &options.workers);
-    start(&format!("{} --shards {shards} --worker-threads {workers}", options.sardine))
+    let server = start(&format!("{} --shards {shards} --worker-threads {workers}", options.sardine))?;
+    if let Some(seed) = &options.restless {
+        let mut client = RespClient::connect(&server.address())?;
+        let begun = client.call(&["DEBUG", "RESTLESS", seed])?;
+        eprintln!("# restless, seed {seed}: {}", begun.lines().join(" "));
+    }
+    Ok(server)
 }
 
 fn start(command: &str) -> io::Result<RedisServer> {

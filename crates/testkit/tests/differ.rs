@@ -1,9 +1,17 @@
 //! A short run of the differential runner: random streams of requests to real redis-servers, whichever are there, and to
 //! a server in this process. `cargo xtask differ` runs it for longer.
+use pack::arena::Arena;
+use pack::counted::Counted;
 use server::{Clock, Config, Log, Running};
 use testkit::differ::{Differ, raw};
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
+use testkit::resp_client::RespClient;
+use testkit::resp_value::Value;
+
+/// As in the program: data moves in the arena alone.
+#[global_allocator]
+static HEAP: Counted<Arena<std::alloc::System>> = Counted(Arena(std::alloc::System));
 
 /// About ten thousand requests, some seconds.
 const STREAM_COUNT: u64 = 80;
@@ -69,8 +77,40 @@ fn shown(bytes: &[u8]) -> String {
     bytes[..bytes.len().min(600)].escape_ascii().to_string()
 }
 
+#[test]
+fn a_restless_server_answers_random_streams_as_a_real_one_does() {
+    match RedisServer::start().unwrap() {
+        Some(redis) => {
+            let sardine = sardine(Config::default().databases);
+            sardine.make_restless(FIRST_SEED);
+            compare_with(&sardine, &redis);
+            assert_unrest(&sardine);
+        }
+        None => skip_without("redis-server"),
+    }
+}
+
+/// All that a restless server does was done meanwhile, or is while it is asked; huge pages the kernel may refuse.
+fn assert_unrest(sardine: &Running) {
+    const QUESTIONS_MAX: usize = 1_000_000;
+    let mut client = RespClient::connect(&sardine.addresses[0].into()).expect("it listens");
+    let mut undone = || -> Vec<String> {
+        let Value::Aggregate(_, told) = client.call(&["DEBUG", "RESTLESS"]).expect("an answer") else {
+            panic!("a map")
+        };
+        assert_eq!(told.len(), 14);
+        let is_undone = |pair: &&[Value]| pair[1] == Value::Line(b':', b"0".to_vec());
+        let name = |pair: &[Value]| String::from_utf8_lossy(pair[0].text().unwrap_or_default()).into_owned();
+        told.chunks_exact(2).filter(is_undone).map(name).filter(|name| name != "united").collect()
+    };
+    assert!((0..QUESTIONS_MAX).any(|_| undone().is_empty()), "{:?}", undone());
+}
+
 fn compare(redis: &RedisServer) {
-    let sardine = sardine(Config::default().databases);
+    compare_with(&sardine(Config::default().databases), redis);
+}
+
+fn compare_with(sardine: &Running, redis: &RedisServer) {
     let differ = Differ::new(sardine.addresses[0].into(), redis.address(), &[]).expect("both servers answer");
     let (mut request_count, mut error_count) = (0, 0);
     for seed in FIRST_SEED..FIRST_SEED + STREAM_COUNT {

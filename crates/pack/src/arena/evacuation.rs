@@ -12,6 +12,7 @@ use super::closing::Walk;
 use super::directory::{self, Word};
 use super::extent::EXTENT;
 use super::{STRIPE, STRIPES, own_stripe_cell};
+use base::random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -151,6 +152,22 @@ impl Evacuation {
             }
         });
         let extents = stripes.into_iter().flat_map(|extents| sparsest(extents, stubborn)).collect();
+        Some(Evacuation { extents, next: 0, walking: None, left: 0 })
+    }
+
+    /// Chooses each extent with a chance of one in `one_in`, whatever it holds: for tests, in which everything shall move. As
+    /// [`Evacuation::plan`] otherwise.
+    pub fn by_lot(random: &mut Random, one_in: u64) -> Option<Evacuation> {
+        if IS_UNDER_WAY.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let mut extents = Vec::new();
+        directory::for_each(&mut |base, word| {
+            let (stripe, used_bytes) = (word.stripe(), word.used_bytes());
+            if stripe < STRIPES && used_bytes > 0 && random.below(one_in) == 0 {
+                extents.push(Chosen { base, stripe, used_bytes });
+            }
+        });
         Some(Evacuation { extents, next: 0, walking: None, left: 0 })
     }
 

@@ -61,7 +61,7 @@ impl Worker<'_> {
             shared.stats.connections_rejected.fetch_add(1, Relaxed);
             return turn_away(accepted, text);
         }
-        let chosen = least_loaded(shared);
+        let chosen = shared.restless.draw(shared.posts.len()).unwrap_or_else(|| least_loaded(shared));
         shared.posts[chosen].connections.fetch_add(1, AcqRel);
         if chosen == self.index {
             self.adopt(accepted);

@@ -35,17 +35,27 @@ struct Server {
 
 impl Server {
     fn start() -> Server {
-        // Somebody else may take a port between its choice and its use.
-        (0..10).find_map(|_| Server::try_start()).expect("a port that stays free")
+        Server::start_with(&[])
     }
 
-    fn try_start() -> Option<Server> {
+    /// One that does all the time, at random, what it does rarely by itself.
+    fn restless() -> Server {
+        Server::start_with(&[("SARDINE_RESTLESS", "1")])
+    }
+
+    fn start_with(environment: &[(&str, &str)]) -> Server {
+        // Somebody else may take a port between its choice and its use.
+        (0..10).find_map(|_| Server::try_start(environment)).expect("a port that stays free")
+    }
+
+    fn try_start(environment: &[(&str, &str)]) -> Option<Server> {
         let folder = Scratch::new("clients").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = Command::new(env!("CARGO_BIN_EXE_sardine"))
             .args(["--bind", "127.0.0.1", "--save", "", "--worker-threads", "3", "--port", &port.to_string()])
             .args(["--enable-debug-command", "local", "--unixsocket"])
             .arg(folder.path().join("socket"))
+            .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -104,8 +114,17 @@ fn is_there(program: &str) -> bool {
 
 #[test]
 fn redis_py_in_anger() {
+    redis_py(Server::start);
+}
+
+#[test]
+fn redis_py_in_anger_on_a_restless_server() {
+    redis_py(Server::restless);
+}
+
+fn redis_py(start: fn() -> Server) {
     let Some(python) = installed("venv/bin/python") else { return skip_without("redis-py") };
-    let server = Server::start();
+    let server = start();
     let script = repository().join("tests/clients/redis_py.py");
     let told = server
         .run(Command::new(python).arg(script).arg(&server.port).arg(server.folder.path().join("socket")));
@@ -114,8 +133,17 @@ fn redis_py_in_anger() {
 
 #[test]
 fn ioredis_in_anger() {
+    ioredis(Server::start);
+}
+
+#[test]
+fn ioredis_in_anger_on_a_restless_server() {
+    ioredis(Server::restless);
+}
+
+fn ioredis(start: fn() -> Server) {
     let Some(library) = installed("node_modules/ioredis") else { return skip_without("ioredis") };
-    let server = Server::start();
+    let server = start();
     let script = repository().join("tests/clients/ioredis.mjs");
     let folder = library.ancestors().nth(2).unwrap();
     let told = server.run(

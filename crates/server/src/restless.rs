@@ -1,0 +1,258 @@
+//! Restless mode, for tests: what a server does rarely and by itself, a thread of its own does all the time, at random.
+//!
+//! | what | how |
+//! |---|---|
+//! | defragmentation | extents are chosen by lot, closed, emptied and opened again, in steps of random length |
+//! | leaves, nodes and values | move with it, those of the clients and those of the shadow (`store::Shadow`) |
+//! | purging, huge pages | a few free blocks, or one page, at a time |
+//! | keys | come, split leaves, expire, are evicted and go under the lock of a shard (`store::Transients`) |
+//! | eviction, expiry, uses | in the shadow, by every policy, while its clock jumps |
+//! | letters | workers listen anew, wake for nothing, hear of clients that have gone; connections go to any worker |
+//!
+//! What clients see stays the same, so that every test of the server can run like this. `DEBUG RESTLESS seed` begins it and
+//! `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the server, whoever starts that. All choices follow
+//! from the seed, which the log shows; when they are made is up to the threads.
+//!
+//! While it is off it costs one load for each connection that is accepted. Its memory counts as the server's own, which `maxmemory` is
+//! compared with: a few megabytes.
+use crate::blocking::Unblock;
+use crate::call::ServerCall;
+use crate::shared::{Letter, Shared};
+use base::random::Random;
+use command::{Done, Error};
+use pack::arena::{self, Evacuation, Progress, Stubborn};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use store::{Mover, Shadow, StepLimits, Transients};
+
+/// A seed, or `random`.
+const VARIABLE: &str = "SARDINE_RESTLESS";
+
+/// Whether it is on, its thread, and what that has done.
+#[derive(Default)]
+pub(crate) struct Restless {
+    deeds: Deeds,
+    /// Grows with every connection that is given to any worker; 0 while it is off.
+    draws: AtomicU64,
+    /// The server, for the thread to come.
+    server: Mutex<Weak<Shared>>,
+    thread: Mutex<Option<(Arc<AtomicBool>, JoinHandle<()>)>>,
+}
+
+/// What has been done since the server began.
+#[derive(Default)]
+struct Deeds {
+    visits: AtomicU64,
+    churns: AtomicU64,
+    rounds: AtomicU64,
+    moved: AtomicU64,
+    purged: AtomicU64,
+    united: AtomicU64,
+    letters: AtomicU64,
+}
+
+impl Deeds {
+    fn named(&self) -> [(&'static str, &AtomicU64); 7] {
+        [
+            ("visits", &self.visits),
+            ("churns", &self.churns),
+            ("rounds", &self.rounds),
+            ("moved", &self.moved),
+            ("purged", &self.purged),
+            ("united", &self.united),
+            ("letters", &self.letters),
+        ]
+    }
+}
+
+impl Restless {
+    /// Says whose data it is.
+    pub(crate) fn serve(&self, shared: &Arc<Shared>) {
+        *lock(&self.server) = Arc::downgrade(shared);
+    }
+
+    /// Begins, or goes on with another seed.
+    pub(crate) fn begin(&self, seed: u64) -> std::io::Result<()> {
+        self.end();
+        let Some(shared) = lock(&self.server).upgrade() else { return Ok(()) };
+        shared.log.warning(&format!("Restless mode, for tests, with seed {seed}"));
+        self.draws.store(seed | 1, Relaxed);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_over);
+        let run = move || {
+            let mut unrest = Unrest::new(&shared, seed);
+            while !told.load(Relaxed) && !shared.is_stopping() {
+                unrest.stir();
+            }
+        };
+        let thread = std::thread::Builder::new().name("sardine-restless".into()).spawn(run)?;
+        *lock(&self.thread) = Some((is_over, thread));
+        Ok(())
+    }
+
+    /// Ends, and waits for the step that is being done.
+    pub(crate) fn end(&self) {
+        self.draws.store(0, Relaxed);
+        if let Some((is_over, thread)) = lock(&self.thread).take() {
+            is_over.store(true, Relaxed);
+            assert!(thread.join().is_ok(), "restless mode has found a fault");
+        }
+    }
+
+    /// The worker that a new connection goes to, if that is by lot.
+    pub(crate) fn draw(&self, workers: usize) -> Option<usize> {
+        if self.draws.load(Relaxed) == 0 {
+            return None;
+        }
+        let number = self.draws.fetch_add(2, Relaxed);
+        Some(Random::new(number).below(workers as u64) as usize)
+    }
+}
+
+fn count(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Relaxed);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the environment asks for.
+pub(crate) fn seed_of_environment(shared: &Shared) -> Option<u64> {
+    let value = std::env::var(VARIABLE).ok()?;
+    Some(value.parse().unwrap_or(shared.random_seed))
+}
+
+/// DEBUG RESTLESS [seed|OFF]
+pub(crate) fn debug(call: &mut ServerCall<'_>) -> Done {
+    let Some(word) = call.args.get(2) else {
+        let deeds = call.shared.restless.deeds.named();
+        call.reply.map(deeds.len());
+        for (name, count) in deeds {
+            call.reply.bulk(name.as_bytes());
+            call.reply.int(count.load(Relaxed) as i64);
+        }
+        return Ok(());
+    };
+    match base::text::parse_u64(word) {
+        _ if word.eq_ignore_ascii_case(b"off") => call.shared.restless.end(),
+        None => return Err(Error::custom("ERR RESTLESS takes a seed or OFF")),
+        Some(seed) => {
+            let begun = call.shared.restless.begin(seed);
+            begun.map_err(|error| Error::custom(format!("ERR no thread: {error}")))?;
+        }
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+/// The thread's state.
+struct Unrest<'s> {
+    shared: &'s Shared,
+    random: Random,
+    transients: Transients,
+    shadow: Shadow,
+    moving: Moving,
+    stubborn: Stubborn,
+}
+
+/// How far an evacuation has come.
+enum Moving {
+    Idle,
+    Closing(Evacuation),
+    /// What is left of the clients' data, and of the shadow's.
+    Through(Evacuation, Mover, Mover),
+    Reopening(Evacuation),
+}
+
+impl<'s> Unrest<'s> {
+    fn new(shared: &'s Shared, seed: u64) -> Unrest<'s> {
+        let mut random = Random::new(seed);
+        Unrest {
+            shared,
+            transients: Transients::new(random.next_u64()),
+            shadow: Shadow::new(random.next_u64()),
+            random,
+            moving: Moving::Idle,
+            stubborn: Stubborn::default(),
+        }
+    }
+
+    /// Does one thing, and rests for a moment.
+    fn stir(&mut self) {
+        let deeds = &self.shared.restless.deeds;
+        match self.random.below(100) {
+            0..25 => {
+                drop(self.transients.visit(&self.shared.keyspace, &self.shared.config().store));
+                count(&deeds.visits, 1);
+            }
+            25..45 => {
+                drop(self.shadow.churn());
+                count(&deeds.churns, 1);
+            }
+            45..75 => (0..1 + self.random.below(40)).for_each(|_| self.move_some()),
+            75..90 => count(&deeds.purged, arena::purge(1 + self.random.below(8) as usize) as u64),
+            90 => count(&deeds.united, arena::unite(1) as u64),
+            _ => self.write_a_letter(),
+        }
+        match self.random.below(8) {
+            0..4 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(self.random.below(300))),
+        }
+    }
+
+    /// A step of the evacuation, or the first of the next one.
+    fn move_some(&mut self) {
+        let blocks = 1 + self.random.below(200) as usize;
+        let limits = StepLimits { effort: 1 + self.random.below(200), len_max: 1 + self.random.below(500) };
+        self.moving = match std::mem::replace(&mut self.moving, Moving::Idle) {
+            Moving::Idle => {
+                let one_in = 1 + self.random.below(4);
+                Evacuation::by_lot(&mut self.random, one_in).map_or(Moving::Idle, Moving::Closing)
+            }
+            Moving::Closing(mut evacuation) => match evacuation.close(blocks) {
+                Progress::More => Moving::Closing(evacuation),
+                Progress::Done => {
+                    let movers = (self.shared.keyspace.mover(), self.shadow.keyspace().mover());
+                    Moving::Through(evacuation, movers.0, movers.1)
+                }
+            },
+            Moving::Through(mut evacuation, mut ours, mut shadows) => {
+                let first = self.shared.keyspace.relocate(&mut ours, limits);
+                let second = self.shadow.keyspace().relocate(&mut shadows, limits);
+                if (first, second) == (Progress::Done, Progress::Done) {
+                    let deeds = &self.shared.restless.deeds;
+                    count(&deeds.rounds, 1);
+                    count(&deeds.moved, ours.stats.moves.moved + shadows.stats.moves.moved);
+                    evacuation.rewind();
+                    Moving::Reopening(evacuation)
+                } else {
+                    Moving::Through(evacuation, ours, shadows)
+                }
+            }
+            Moving::Reopening(mut evacuation) => match evacuation.reopen(blocks, &mut self.stubborn) {
+                Progress::More => Moving::Reopening(evacuation),
+                Progress::Done => {
+                    self.stubborn.clear();
+                    Moving::Idle
+                }
+            },
+        };
+    }
+
+    /// To one of the workers; what it says is true of nobody.
+    fn write_a_letter(&mut self) {
+        let posts = &self.shared.posts;
+        let post = &posts[self.random.below(posts.len() as u64) as usize];
+        match self.random.below(5) {
+            0 => post.send(Letter::Listen),
+            1 => post.send(Letter::Killed(u64::MAX)),
+            2 => post.send(Letter::Unblocked(u64::MAX, Unblock::Timeout)),
+            3 => post.send(Letter::Feed(Arc::from(&b""[..]))),
+            _ => post.wake(),
+        }
+        count(&self.shared.restless.deeds.letters, 1);
+    }
+}
