@@ -17,7 +17,6 @@ use crate::{Deadline, Garbage, Keyspace};
 use base::Millis;
 use base::random::Random;
 use pack::map::{Crowd, Found};
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 /// `maxmemory-policy`
@@ -311,7 +310,7 @@ impl Keyspace {
     /// Another thread may have been faster: then that key has gone all the same.
     fn take_best(
         &self,
-        shard: &mut MutexGuard<'_, Shard>,
+        shard: &mut Shard,
         hunter: &Hunter,
         chase: &Chase<'_>,
         garbage: &mut Vec<Garbage>,

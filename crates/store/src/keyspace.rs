@@ -6,18 +6,20 @@
 //! ```text
 //! Keyspace   dues: [AtomicI64]  when each shard next has something to expire; read without its lock
 //!            soonest            the least of them, or less: the one word that every turn of a worker reads
+//!            lengths            how many keys each shard has; likewise (`locked.rs`)
 //!            cells: [Cell]      one mutex and shard each, on cache lines of their own
 //! ```
 //!
 //! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
 use crate::entry::Large;
+use crate::locked::{Lengths, Locked};
 use crate::shard::Shard;
 use crate::uses::Uses;
 use crate::view::Guards;
 use crate::{Key, Settings, View};
 use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Deref};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -99,6 +101,7 @@ pub struct Keyspace {
     pub(crate) dues: Box<[AtomicI64]>,
     /// Not later than any of `dues`.
     pub(crate) soonest: AtomicI64,
+    pub(crate) lengths: Lengths,
     pub(crate) uses: Uses,
     shard_bits: u32,
     databases: u16,
@@ -125,6 +128,7 @@ impl Keyspace {
             cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &options.seed)))).collect(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
+            lengths: Lengths::new(shards as usize, options.databases),
             uses: Uses::new(),
             shard_bits: options.shard_bits,
             databases: options.databases,
@@ -163,17 +167,30 @@ impl Keyspace {
         (0..self.cells.len()).filter(|index| is_locked(&self.cells[*index])).collect()
     }
 
-    pub(crate) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
-        self.cells[index].0.lock().expect("a panic under a shard's lock stops the process")
+    #[inline]
+    pub(crate) fn shard(&self, index: usize) -> Locked<'_> {
+        let shard = self.cells[index].0.lock().expect("a panic under a shard's lock stops the process");
+        Locked::new(shard, &self.lengths)
     }
 
-    pub(crate) fn shard_of(&self, hash: Hash) -> MutexGuard<'_, Shard> {
+    pub(crate) fn shard_of(&self, hash: Hash) -> Locked<'_> {
         self.shard(hash.shard(self.shard_bits))
     }
 
     /// None where another thread holds it.
     #[inline]
-    pub(crate) fn try_shard(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+    pub(crate) fn try_shard(&self, index: usize) -> Option<Locked<'_>> {
+        Some(Locked::new(self.try_lock(index)?, &self.lengths))
+    }
+
+    /// The same for a look that changes nothing.
+    #[inline]
+    fn glance(&self, hash: Hash) -> Option<impl Deref<Target = Shard>> {
+        self.try_lock(hash.shard(self.shard_bits))
+    }
+
+    #[inline]
+    fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
         match self.cells[index].0.try_lock() {
             Ok(shard) => Some(shard),
             Err(TryLockError::WouldBlock) => None,
@@ -244,7 +261,7 @@ impl Keyspace {
 
     #[inline]
     pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
-        if let Some(shard) = self.try_shard(hash.shard(self.shard_bits))
+        if let Some(shard) = self.glance(hash)
             && let Some(db) = shard.db(db)
         {
             db.map.prefetch(hash);
@@ -254,7 +271,7 @@ impl Keyspace {
     /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its leaf has come.
     #[inline]
     pub fn prefetch_entry_hashed(&self, db: u16, hash: Hash) {
-        if let Some(shard) = self.try_shard(hash.shard(self.shard_bits))
+        if let Some(shard) = self.glance(hash)
             && let Some(db) = shard.db(db)
         {
             db.map.prefetch_entry(hash);

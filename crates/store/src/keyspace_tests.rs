@@ -336,3 +336,58 @@ fn a_random_key_is_any_of_the_live_ones() {
     }
     assert!(drawn.len() == 20 && drawn.values().all(|times| (100..320).contains(times)), "{drawn:?}");
 }
+
+/// What the trees hold, each under its lock.
+fn counted(keyspace: &Keyspace, db: u16) -> u64 {
+    (0..keyspace.shards()).map(|index| keyspace.shard(index).db(db).map_or(0, |db| db.map.len())).sum()
+}
+
+#[test]
+fn the_number_of_keys_is_exact_without_a_lock_whatever_was_done_in_any_database() {
+    for seed in 0..20 {
+        let (keyspace, mut random) = (keyspace(2), Random::new(seed));
+        let settings = Settings::default();
+        for step in 0..400 {
+            let name = format!("k{}", random.below(60));
+            let (db, other) = (random.below(4) as u16, random.below(4) as u16);
+            let now = Millis(NOW.0 + step);
+            match random.below(12) {
+                0 => drop(keyspace.flush((db > 0).then_some(db))),
+                1 => keyspace.swap(db, other),
+                2 => drop(keyspace.expire(now, 100, &mut Vec::new())),
+                _ => {
+                    let (mut view, key) = keyspace.lock_one(db, now, &settings, name.as_bytes());
+                    match random.below(6) {
+                        0 => drop(view.remove(&key)),
+                        1 => {
+                            let deadline = Deadline::At(Millis(now.0 + random.below(20) as i64));
+                            view.set_deadline(&key, deadline);
+                        }
+                        2 => drop(view.exists(&key)),
+                        3 => {
+                            if let Some(taken) = view.take(&key) {
+                                view.put_taken(&key.in_db(other), taken);
+                            }
+                        }
+                        _ => view.put_string(&key, b"v", Form::Auto, Expiry::Clear),
+                    }
+                }
+            }
+            for db in 0..16 {
+                assert_eq!(keyspace.len(db), counted(&keyspace, db), "seed {seed}, step {step}, db {db}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_number_of_keys_is_told_while_another_thread_holds_a_shard() {
+    let keyspace = keyspace(2);
+    fill(&keyspace, 100);
+    let held = keyspace.shard(1);
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| keyspace.len(0)).join().expect("nobody panics");
+        assert_eq!(told, 100);
+    });
+    drop(held);
+}

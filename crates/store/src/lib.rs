@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `keyspace.rs` | all shards: who locks what, in which order |
+//! | `locked.rs` | a shard while it is locked; how many keys it has, without the lock |
 //! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `entry.rs` | the bytes of a keyspace entry |
@@ -46,6 +47,7 @@ mod keyspace;
 mod keyspace_tests;
 mod list;
 mod listpack;
+mod locked;
 #[cfg(test)]
 mod model;
 mod outside;

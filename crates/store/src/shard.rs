@@ -22,10 +22,21 @@ use std::hint::cold_path;
 pub(crate) struct Shard {
     first: Db,
     pub(crate) index: u32,
+    published: Published,
     pub(crate) stats: ShardStats,
     /// Databases 1 and up.
     others: Vec<Db>,
     pub(crate) buffers: Buffers,
+}
+
+/// What was last said of the number of keys (`locked.rs`).
+#[derive(Default)]
+struct Published {
+    /// Of database 0.
+    first: u64,
+    others: Vec<u64>,
+    /// Some other database was lent to be written since.
+    has_lent_others: bool,
 }
 
 /// One database's part of a shard.
@@ -148,6 +159,7 @@ impl Shard {
         Shard {
             first: Db::new(),
             index,
+            published: Published::default(),
             stats: ShardStats::default(),
             others: Vec::new(),
             buffers: Buffers::new(seed.hash(&index.to_le_bytes()).0),
@@ -187,6 +199,7 @@ impl Shard {
             0 => &mut self.first,
             n => {
                 cold_path();
+                self.published.has_lent_others = true;
                 let index = usize::from(n) - 1;
                 if self.others.len() <= index {
                     self.others.resize_with(index + 1, Db::new);
@@ -204,6 +217,7 @@ impl Shard {
 
     /// All databases in order, and the counters beside them.
     pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = &mut Db>, &mut ShardStats) {
+        self.published.has_lent_others = true;
         (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
     }
 
@@ -237,6 +251,36 @@ impl Shard {
             0 => std::mem::swap(&mut self.first, &mut self.others[high - 1]),
             n => self.others.swap(usize::from(n) - 1, high - 1),
         }
+    }
+
+    /// How many keys database 0 has, where that is not what was published; from here on it is.
+    #[inline]
+    pub(crate) fn changed_length(&mut self) -> Option<u64> {
+        let len = self.first.map.len();
+        if len == self.published.first {
+            return None;
+        }
+        self.published.first = len;
+        Some(len)
+    }
+
+    /// Whether other databases may have changed since they were asked about.
+    #[inline]
+    pub(crate) fn has_lent_others(&self) -> bool {
+        self.published.has_lent_others
+    }
+
+    /// The databases, other than 0, whose number of keys is not what was published, with that number; from here on it is.
+    pub(crate) fn for_each_changed_length(&mut self, mut publish: impl FnMut(usize, u64)) {
+        let published = &mut self.published;
+        published.others.resize(self.others.len(), 0);
+        for (index, (db, known)) in self.others.iter().zip(&mut published.others).enumerate() {
+            let len = db.map.len();
+            if std::mem::replace(known, len) != len {
+                publish(index + 1, len);
+            }
+        }
+        published.has_lent_others = false;
     }
 
     /// When something here is next due.

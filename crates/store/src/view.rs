@@ -7,6 +7,7 @@
 use crate::entry::{Large, Meta, Shape};
 use crate::expire::{NO_DEADLINE, Timer};
 use crate::hash::fields_due;
+use crate::locked::Locked;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
 use crate::uses::{Touch, Tracking, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
@@ -14,7 +15,6 @@ use base::Millis;
 use base::hash::{Hash, Seed};
 use base::random::Random;
 use pack::map::{Entry, Found, Map, Occupied, Shared};
-use std::sync::MutexGuard;
 
 /// A key in a database, whose shard is locked by the view it came with.
 #[derive(Clone, Copy)]
@@ -89,8 +89,8 @@ impl Deadline {
 
 /// The locks that a view holds: one inline, or those of all its keys' shards in ascending order.
 pub(crate) enum Guards<'k> {
-    One(MutexGuard<'k, Shard>),
-    Many(Vec<MutexGuard<'k, Shard>>),
+    One(Locked<'k>),
+    Many(Vec<Locked<'k>>),
 }
 
 impl Guards<'_> {

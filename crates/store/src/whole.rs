@@ -25,9 +25,9 @@ pub struct ScanStep {
 const EMPTY_STEPS_MAX: u64 = 1024;
 
 impl Keyspace {
-    /// Keys in `db`, those not yet removed past their deadline included, as DBSIZE counts.
+    /// Keys in `db`, those not yet removed past their deadline included, as DBSIZE counts. Takes no lock.
     pub fn len(&self, db: u16) -> u64 {
-        (0..self.shards()).map(|index| self.shard(index).db(db).map_or(0, |db| db.map.len())).sum()
+        self.lengths.sum(db)
     }
 
     pub fn is_empty(&self, db: u16) -> bool {
