@@ -30,6 +30,7 @@ mod member;
 #[cfg(test)]
 mod model;
 mod node;
+mod ones;
 mod order;
 mod paired;
 pub mod pairs;
@@ -51,5 +52,7 @@ mod tree;
 mod twins;
 mod two_columns;
 mod varint;
+mod wide;
 
+pub use ones::count_ones;
 pub use simd::prefetch_value;

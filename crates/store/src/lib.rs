@@ -83,6 +83,7 @@ pub use hash::{Hash, HashMut};
 pub use info::{Brief, KeyInfo};
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
+pub use pack::count_ones;
 pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};
 pub use pack::seq::{Codec, End, Fill};
 pub use pack::sorted::{Bound, Entry as ZEntry, Member as ZMember};

@@ -73,7 +73,7 @@ fn bits_are_counted_and_other_bytes_found_as_if_one_by_one() {
         let mut random = Random::new(seed);
         let mut bytes = random_bytes(&mut random, 1_000);
         let ones = bits_of(&bytes).iter().filter(|bit| **bit).count() as u64;
-        assert_eq!(words::count_ones(&bytes), ones, "seed {seed}");
+        assert_eq!(store::count_ones(&bytes), ones, "seed {seed}");
         let blank = [0x00, 0xFF][(seed % 2) as usize];
         let first = random.below(bytes.len() as u64 + 1) as usize;
         bytes[..first].fill(blank);

@@ -131,7 +131,7 @@ fn count(text: &[u8], first: u64, last: u64) -> u64 {
     let bytes = &text[(first / 8) as usize..=(last / 8) as usize];
     let before = bytes[0] & !from_bit(first);
     let behind = bytes[bytes.len() - 1] & !up_to_bit(last);
-    words::count_ones(bytes) - u64::from(before.count_ones() + behind.count_ones())
+    store::count_ones(bytes) - u64::from(before.count_ones() + behind.count_ones())
 }
 
 /// The bits of a byte from bit `position % 8` on.
