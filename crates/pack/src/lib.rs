@@ -44,6 +44,7 @@ pub mod set_image;
 mod shared;
 pub mod short_int;
 mod simd;
+pub mod sixes;
 pub mod sorted;
 pub mod stats;
 mod strings;

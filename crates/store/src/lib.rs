@@ -86,6 +86,7 @@ pub use list::{List, ListMut};
 pub use pack::count_ones;
 pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};
 pub use pack::seq::{Codec, End, Fill};
+pub use pack::sixes;
 pub use pack::sorted::{Bound, Entry as ZEntry, Member as ZMember};
 pub use relocate::{Mover, MoverStats, StepLimits};
 pub use restless::{Shadow, Transients};

@@ -1,12 +1,12 @@
 //! PFCOUNT and PFMERGE.
 //!
 //! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT of several merges
-//! them into registers of a byte each, and leaves nothing behind.
+//! them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
-use super::estimate::{Histogram, REGISTERS};
 use super::sketch::{self, Encoding};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::text::I64Text;
+use store::sixes::Greatest;
 use store::{Key, View};
 
 pub(super) const PFCOUNT: Command = Command {
@@ -57,7 +57,7 @@ fn pfcount(call: &mut Call<'_, '_>) -> Done {
         [key] => cardinality_of_one(call.view, key)?,
         keys => {
             let merged = Merged::of(call.view, keys)?;
-            Histogram::of(&merged.registers).cardinality()
+            sketch::estimate(&merged.registers)
         }
     };
     call.reply.int(cardinality as i64);
@@ -105,7 +105,7 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
 
 /// Several sketches as one.
 struct Merged {
-    registers: Box<[u8; REGISTERS]>,
+    registers: Greatest,
     /// Dense where one of them was.
     encoding: Encoding,
 }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The lowest bits come first: register 0 is the low 6 bits of byte 0, register 1 the high 2 of byte 0 (its lowest) and the low 4 of
-//! byte 1. Example: registers 1, 2, 3, 4 at the beginning are `81 30 10`. Four registers are three bytes, so whole arrays
-//! are read and written in such groups.
-use super::estimate::{Histogram, REGISTERS};
+//! byte 1. Example: registers 1, 2, 3, 4 at the beginning are `81 30 10`. Whole arrays are merged and counted without being
+//! unpacked (`store::sixes`).
+use super::estimate::REGISTERS;
 
 pub(super) const BYTES: usize = REGISTERS * 6 / 8;
 const _: () = assert!(BYTES == 12_288 && REGISTERS.is_multiple_of(4));
@@ -32,30 +32,6 @@ pub(super) fn raise(array: &mut [u8], index: usize, value: u8) -> bool {
     *register = value;
     group.copy_from_slice(&packed(values));
     true
-}
-
-/// Raises `registers` to what the array holds.
-pub(super) fn merge_into(array: &[u8], registers: &mut [u8; REGISTERS]) {
-    let (groups, _) = registers.as_chunks_mut::<4>();
-    for (values, group) in groups.iter_mut().zip(array.as_chunks::<3>().0) {
-        for (value, other) in values.iter_mut().zip(unpacked(*group)) {
-            *value = other.max(*value);
-        }
-    }
-}
-
-/// Writes all registers over the array.
-pub(super) fn write(array: &mut [u8], registers: &[u8; REGISTERS]) {
-    let (groups, _) = array.as_chunks_mut::<3>();
-    for (group, values) in groups.iter_mut().zip(registers.as_chunks::<4>().0) {
-        *group = packed(*values);
-    }
-}
-
-pub(super) fn count(array: &[u8], histogram: &mut Histogram) {
-    for group in array.as_chunks::<3>().0 {
-        unpacked(*group).into_iter().for_each(|value| histogram.count(value, 1));
-    }
 }
 
 fn unpacked(group: [u8; 3]) -> [u8; 4] {

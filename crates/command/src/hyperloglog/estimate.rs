@@ -3,6 +3,7 @@
 //!
 //! Only how many registers hold each value matters, so both encodings are counted into a [`Histogram`] first. The order of the
 //! floating point operations is that of Redis: the results are rounded, and must be the same numbers.
+use store::sixes::{self, VALUES};
 
 /// 2^14; the relative error is 1.04 / sqrt(2^14), 0.81%.
 pub(super) const REGISTERS: usize = 1 << INDEX_BITS;
@@ -10,8 +11,6 @@ pub(super) const REGISTERS: usize = 1 << INDEX_BITS;
 pub(super) const INDEX_BITS: u32 = 14;
 /// Bits of the hash that propose a value: values are 1 to 51.
 pub(super) const VALUE_BITS: usize = 64 - INDEX_BITS as usize;
-/// Values that 6 bits can hold.
-const VALUES: usize = 64;
 
 /// 1 / (2 ln 2), the limit of HyperLogLog's constant for many registers.
 const ALPHA: f64 = 0.721_347_520_444_481_7;
@@ -24,8 +23,16 @@ impl Histogram {
         Histogram([0; VALUES])
     }
 
-    /// The histogram of registers that lie in bytes of their own.
-    pub(super) fn of(registers: &[u8; REGISTERS]) -> Histogram {
+    /// The histogram of a packed array of registers.
+    pub(super) fn of(array: &[u8]) -> Histogram {
+        let mut histogram = Histogram::new();
+        sixes::count(array, &mut histogram.0);
+        histogram
+    }
+
+    /// The same of registers that lie in bytes of their own.
+    #[cfg(test)]
+    pub(super) fn of_bytes(registers: &[u8; REGISTERS]) -> Histogram {
         let mut histogram = Histogram::new();
         registers.iter().for_each(|value| histogram.count(*value, 1));
         histogram
@@ -89,20 +96,20 @@ mod tests {
 
     #[test]
     fn no_register_set_is_no_element() {
-        assert_eq!(Histogram::of(&[0; REGISTERS]).cardinality(), 0);
+        assert_eq!(Histogram::of_bytes(&[0; REGISTERS]).cardinality(), 0);
     }
 
     #[test]
     fn one_register_set_is_one_element() {
         let mut registers = [0; REGISTERS];
         registers[7] = 3;
-        assert_eq!(Histogram::of(&registers).cardinality(), 1);
+        assert_eq!(Histogram::of_bytes(&registers).cardinality(), 1);
     }
 
     #[test]
     fn registers_that_no_element_can_set_are_counted_without_panic() {
         for value in [51, 52, 63, 64, 255] {
-            let _ = Histogram::of(&[value; REGISTERS]).cardinality();
+            let _ = Histogram::of_bytes(&[value; REGISTERS]).cardinality();
         }
     }
 
@@ -111,7 +118,7 @@ mod tests {
         let with = |count: usize, value: u8| {
             let mut registers = [0; REGISTERS];
             registers[..count].fill(value);
-            Histogram::of(&registers).cardinality()
+            Histogram::of_bytes(&registers).cardinality()
         };
         assert!(with(10, 1) < with(100, 1) && with(REGISTERS, 1) < with(REGISTERS, 2));
     }

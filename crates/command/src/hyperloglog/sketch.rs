@@ -15,6 +15,7 @@ use super::estimate::{Histogram, INDEX_BITS, REGISTERS, VALUE_BITS};
 use super::sparse::Raised;
 use super::{dense, sparse};
 use base::murmur::murmur_hash_64a;
+use store::sixes::Greatest;
 
 const MAGIC: &[u8; 4] = b"HYLL";
 const ENCODING_AT: usize = 4;
@@ -86,19 +87,19 @@ impl<'t> Sketch<'t> {
 
     /// The estimate, made anew.
     pub(super) fn estimate(self) -> Result<u64, Corrupt> {
-        let mut histogram = Histogram::new();
-        match self.encoding {
-            Encoding::Dense => dense::count(self.registers(), &mut histogram),
-            Encoding::Sparse => sparse::count(self.registers(), &mut histogram)?,
+        if self.encoding == Encoding::Dense {
+            return Ok(Histogram::of(self.registers()).cardinality());
         }
+        let mut histogram = Histogram::new();
+        sparse::count(self.registers(), &mut histogram)?;
         Ok(histogram.cardinality())
     }
 
     /// Raises `registers` to those of the sketch.
-    pub(super) fn merge_into(self, registers: &mut [u8; REGISTERS]) -> Result<(), Corrupt> {
+    pub(super) fn merge_into(self, registers: &mut Greatest) -> Result<(), Corrupt> {
         match self.encoding {
             Encoding::Dense => {
-                dense::merge_into(self.registers(), registers);
+                registers.raise_all(self.registers());
                 Ok(())
             }
             Encoding::Sparse => sparse::merge_into(self.registers(), registers),
@@ -112,9 +113,16 @@ impl<'t> Sketch<'t> {
     }
 }
 
-/// All registers at zero, each in a byte of its own.
-pub(super) fn no_registers() -> Box<[u8; REGISTERS]> {
-    Box::new([0; REGISTERS])
+/// All registers at zero.
+pub(super) fn no_registers() -> Greatest {
+    Greatest::zeros(REGISTERS)
+}
+
+/// The estimate of merged registers.
+pub(super) fn estimate(registers: &Greatest) -> u64 {
+    let mut array = [0; dense::BYTES];
+    registers.write(&mut array);
+    Histogram::of(&array).cardinality()
 }
 
 /// Makes `text`, which is empty, a sketch that nothing was added to.
@@ -148,18 +156,19 @@ fn raise(text: &mut Vec<u8>, proposal: Proposal, sparse_bytes_max: usize) -> Res
 /// where `encoding` says so.
 pub(super) fn merge(
     text: &mut Vec<u8>,
-    registers: &[u8; REGISTERS],
+    registers: &Greatest,
     encoding: Encoding,
     sparse_bytes_max: usize,
 ) -> Result<(), Corrupt> {
     if encoding == Encoding::Dense {
         make_dense(text)?;
     }
-    for (index, value) in registers.iter().copied().enumerate() {
+    for index in 0..REGISTERS {
         if text[ENCODING_AT] == 0 {
-            dense::write(&mut text[HEADER_BYTES..], registers);
+            registers.write(&mut text[HEADER_BYTES..]);
             return Ok(());
         }
+        let value = registers.get(index);
         if value > 0 {
             raise(text, Proposal { index, value }, sparse_bytes_max)?;
         }
@@ -177,7 +186,7 @@ pub(super) fn make_dense(text: &mut Vec<u8>) -> Result<(), Corrupt> {
     text[ENCODING_AT] = 0;
     text.truncate(HEADER_BYTES);
     text.resize(HEADER_BYTES + dense::BYTES, 0);
-    dense::write(&mut text[HEADER_BYTES..], &registers);
+    registers.write(&mut text[HEADER_BYTES..]);
     Ok(())
 }
 

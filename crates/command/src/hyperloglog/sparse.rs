@@ -15,6 +15,7 @@
 //! register, stop before it, or end in the middle are [`Corrupt`].
 use super::estimate::{Histogram, REGISTERS};
 use super::sketch::Corrupt;
+use store::sixes::Greatest;
 
 /// The runs of a sketch that nothing was added to.
 pub(super) const EMPTY: [u8; 2] = [0x7F, 0xFF];
@@ -209,10 +210,10 @@ fn see_all(text: &[u8], mut see: impl FnMut(usize, Run)) -> Result<(), Corrupt> 
 }
 
 /// Raises `registers` to what the runs say.
-pub(super) fn merge_into(text: &[u8], registers: &mut [u8; REGISTERS]) -> Result<(), Corrupt> {
+pub(super) fn merge_into(text: &[u8], registers: &mut Greatest) -> Result<(), Corrupt> {
     see_all(text, |first, run| {
-        for register in &mut registers[first..first + run.registers] {
-            *register = run.value.max(*register);
+        if run.value > 0 {
+            (first..first + run.registers).for_each(|index| registers.raise(index, run.value));
         }
     })
 }
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn runs_that_are_not_all_registers_are_corrupt() {
-        let mut registers = [0; REGISTERS];
+        let mut registers = Greatest::zeros(REGISTERS);
         for text in
             [&b""[..], &[0x7F], &[0x7F, 0xFE], &[0x80, 0x7F, 0xFF], &[0x7F, 0xFF, 0x00], &[0x7F, 0xFE, 0x81]]
         {
