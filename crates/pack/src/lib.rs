@@ -35,6 +35,7 @@ mod order;
 mod paired;
 pub mod pairs;
 mod placed;
+mod probe;
 pub mod records;
 mod rows;
 mod score;

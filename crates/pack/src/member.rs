@@ -1,6 +1,7 @@
 //! Members of sorted sets as they come out of a packed leaf, and places between them.
 //!
 //! A leaf keeps once what all its members begin with, so a member is lent in two parts. Whoever needs it whole appends it to a buffer.
+use crate::probe::strip_prefix;
 use base::Item;
 use base::text::I64Text;
 use std::cmp::Ordering;
@@ -100,7 +101,7 @@ impl<'a> Member<'a> {
 
     /// Byte by byte, as Redis orders members.
     pub fn compare(&self, text: &[u8]) -> Ordering {
-        match (text.strip_prefix(self.prefix), self.rest) {
+        match (strip_prefix(text, self.prefix), self.rest) {
             (None, _) => self.prefix.cmp(text),
             (Some(rest), Item::Bytes(own)) => own.cmp(rest),
             (Some(rest), Item::Int(n)) => I64Text::new().format(n).cmp(rest),
@@ -108,7 +109,7 @@ impl<'a> Member<'a> {
     }
 
     pub fn is(&self, text: &[u8]) -> bool {
-        text.strip_prefix(self.prefix).is_some_and(|rest| match self.rest {
+        strip_prefix(text, self.prefix).is_some_and(|rest| match self.rest {
             Item::Bytes(own) => own == rest,
             int => int == Item::classify(rest),
         })

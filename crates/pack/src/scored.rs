@@ -27,6 +27,7 @@ use crate::block::Block;
 use crate::leaf::Buffer;
 use crate::lengths::{Extent, Width};
 use crate::member::{Bound, Edge, Entry, Member};
+use crate::probe::{Probe, strip_prefix};
 use crate::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
 use crate::short_int::{int_len, read_int};
 use base::Item;
@@ -40,6 +41,8 @@ pub(crate) const COUNT_MAX: usize = 128;
 pub(crate) const BYTES_MAX: usize = 4096;
 
 const HEAD_BYTES: usize = 4;
+/// So many members of one score are looked at one after the other; among more the search is by halves.
+const NEAR: usize = 6;
 const PREFIX_MAX: usize = u8::MAX as usize;
 
 /// Where everything is.
@@ -226,19 +229,29 @@ impl<'a> Scored<'a> {
     /// Which entry has this score and this member.
     #[inline]
     pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
-        let rest = member.strip_prefix(self.prefix())?;
+        let rest = strip_prefix(member, self.prefix())?;
         let span = self.shape.frame.span(score);
         let start = self.count_below(0, span.start);
         if start == self.count() || self.code(start) >= span.end {
             return None;
         }
-        let wanted = Item::classify(rest);
-        if self.rest(start) == wanted {
-            return Some(start);
+        let item = Item::classify(rest);
+        let piece = Piece::new(item);
+        let probe = Probe::new(piece.bytes());
+        let mut at = self.shape.rest_at(self.bytes, start);
+        let near = self.count().min(start + NEAR);
+        for index in start..near {
+            if self.code(index) >= span.end {
+                return None;
+            }
+            let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
+            if extent == piece.extent && probe.is_at(self.bytes, at) {
+                return Some(index);
+            }
+            at += extent.len;
         }
         let at = self.run_position(span, member, Ordering::is_lt);
-        let is_found = at < self.count() && self.code(at) < span.end && self.rest(at) == wanted;
-        is_found.then_some(at)
+        (at < self.count() && self.code(at) < span.end && self.rest(at) == item).then_some(at)
     }
 
     /// Which entry has this member, whatever its score: looks at all of them.
@@ -246,19 +259,16 @@ impl<'a> Scored<'a> {
         if self.count() == 0 {
             return None;
         }
-        let piece = Piece::new(Item::classify(member.strip_prefix(self.prefix())?));
-        let (shape, wanted) = (&self.shape, piece.bytes());
+        let piece = Piece::new(Item::classify(strip_prefix(member, self.prefix())?));
+        let shape = &self.shape;
         if Width::for_extent(piece.extent) > shape.lens {
             return None;
         }
-        let head = first_word(wanted, 0, wanted.len());
+        let probe = Probe::new(piece.bytes());
         let mut at = shape.members_at();
         for index in 0..shape.count {
             let extent = shape.lens.read(self.bytes, shape.len_at(index));
-            if extent == piece.extent
-                && first_word(self.bytes, at, extent.len) == head
-                && (extent.len <= 8 || self.bytes[at..at + extent.len] == *wanted)
-            {
+            if extent == piece.extent && probe.is_at(self.bytes, at) {
                 return Some(index);
             }
             at += extent.len;
@@ -281,7 +291,7 @@ impl<'a> Scored<'a> {
             return start;
         }
         let (mut low, mut high) = (start, self.count_below(start, span.end));
-        let Some(rest) = member.strip_prefix(self.prefix()) else {
+        let Some(rest) = strip_prefix(member, self.prefix()) else {
             return if is_before(self.prefix().cmp(member)) { high } else { low };
         };
         while low < high {
@@ -344,12 +354,6 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// Up to 8 bytes as one word, to be compared at once.
-#[inline]
-fn first_word(bytes: &[u8], at: usize, len: usize) -> u64 {
-    read_code(bytes, at, len.min(8))
-}
-
 /// What a leaf cannot say of an entry as it is.
 enum Misfit {
     Score,
@@ -387,7 +391,7 @@ fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]
     if shape.count == 0 {
         return Err(Misfit::Member);
     }
-    let rest = member.strip_prefix(&bytes[shape.prefix()]).ok_or(Misfit::Member)?;
+    let rest = strip_prefix(member, &bytes[shape.prefix()]).ok_or(Misfit::Member)?;
     let piece = Piece::new(Item::classify(rest));
     let n = piece.extent.len;
     if Width::for_extent(piece.extent) > shape.lens || wants_prefix(bytes, &shape, member) {

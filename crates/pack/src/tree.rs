@@ -676,7 +676,13 @@ impl<L: Leaf> Tree<ByScore, L> {
             let inner = unsafe { node.inner() };
             let marks = inner.marks();
             let mut low = marks[1..].partition_point(|mark| mark.score < score);
-            let mut high = low + marks[low + 1..].partition_point(|mark| mark.score <= score);
+            // Nearly always the next child begins with a greater score.
+            let mut high = match marks.get(low + 1) {
+                Some(next) if next.score <= score => {
+                    low + marks[low + 1..].partition_point(|mark| mark.score <= score)
+                }
+                _ => low,
+            };
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
                 if is_before(first_leaf(&inner.children()[middle], level - 1)) {

@@ -1,0 +1,105 @@
+//! Comparing one text with many stored ones. Most stored texts are a few bytes long, so that calling `memcmp` costs more than
+//! comparing them; and neighbours in a leaf (`user:1041`, `user:1042`) differ in their last bytes, so these are looked at first.
+//!
+//! A text without bytes is never compared by `memcmp` here: the address of an empty slice need not be memory, and where the C
+//! library loads vectors under a mask, a load of nothing from no memory costs a hundred nanoseconds.
+
+/// A text that is looked for.
+pub(crate) struct Probe<'a> {
+    text: &'a [u8],
+    /// The last 8 bytes, or all where there are fewer.
+    tail: u64,
+}
+
+impl<'a> Probe<'a> {
+    #[inline]
+    pub(crate) fn new(text: &'a [u8]) -> Probe<'a> {
+        let tail = text.len().saturating_sub(WORD);
+        Probe { text, tail: first_word(&text[tail..]) }
+    }
+
+    /// Whether the text stands at `bytes[at..]`, where as many bytes are.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, bytes: &[u8], at: usize) -> bool {
+        let len = self.text.len();
+        if len <= WORD {
+            return match bytes.get(at..at + WORD) {
+                Some(word) => load(word) & low_bytes(len) == self.tail,
+                None => first_word(&bytes[at..at + len]) == self.tail,
+            };
+        }
+        let tail = at + len - WORD;
+        load(&bytes[tail..tail + WORD]) == self.tail && equal(&bytes[at..tail], &self.text[..len - WORD])
+    }
+}
+
+const WORD: usize = size_of::<u64>();
+
+#[inline(always)]
+fn load(word: &[u8]) -> u64 {
+    u64::from_le_bytes(*word.first_chunk().expect("8 bytes"))
+}
+
+fn low_bytes(count: usize) -> u64 {
+    if count == WORD { u64::MAX } else { (1 << (8 * count)) - 1 }
+}
+
+/// Up to 8 bytes as a number.
+#[inline]
+fn first_word(bytes: &[u8]) -> u64 {
+    let half = |bytes: &[u8]| u64::from(u32::from_le_bytes(*bytes.first_chunk().expect("4 bytes")));
+    match bytes.len() {
+        8.. => load(bytes),
+        // What both halves hold they hold at the same place.
+        len @ 4.. => half(bytes) | half(&bytes[len - 4..]) << (8 * (len - 4)),
+        _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// Whether two texts of the same length are equal.
+#[inline]
+pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
+    debug_assert_eq!(a.len(), b.len());
+    match a.len() {
+        0 => true,
+        len @ 1..=WORD => first_word(a) == first_word(&b[..len]),
+        len @ ..=16 => load(a) == load(b) && load(&a[len - WORD..]) == load(&b[len - WORD..]),
+        _ => a == b,
+    }
+}
+
+/// What follows `prefix` in `text`, if it begins so.
+#[inline]
+pub(crate) fn strip_prefix<'t>(text: &'t [u8], prefix: &[u8]) -> Option<&'t [u8]> {
+    let (front, rest) = text.split_at_checked(prefix.len())?;
+    equal(front, prefix).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    #[test]
+    fn texts_of_every_length_are_equal_to_themselves_and_to_nothing_that_differs_in_a_byte() {
+        let mut random = Random::new(4);
+        for len in 0..40_usize {
+            let text: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
+            for behind in [0, 1, 7, 20] {
+                let mut bytes = [&[1, 2, 3][..], &text, &vec![9; behind]].concat();
+                assert!(Probe::new(&text).is_at(&bytes, 3) && equal(&bytes[3..3 + len], &text), "{len}");
+                assert_eq!(strip_prefix(&bytes[3..], &text), Some(&vec![9; behind][..]));
+                for at in 0..len {
+                    bytes[3 + at] ^= 0x40;
+                    assert!(!Probe::new(&text).is_at(&bytes, 3), "{len}, {at}");
+                    assert!(!equal(&bytes[3..3 + len], &text), "{len}, {at}");
+                    assert_eq!(strip_prefix(&bytes[3..], &text), None);
+                    bytes[3 + at] ^= 0x40;
+                }
+            }
+            if len > 0 {
+                assert_eq!(strip_prefix(&text[..len - 1], &text), None);
+            }
+        }
+    }
+}
