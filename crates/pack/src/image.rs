@@ -10,7 +10,7 @@
 
 use crate::arena;
 use crate::leaf::{self, Leaf, Start};
-use crate::seq::{End, Limits, Seq};
+use crate::seq::{End, Limits, Seq, part_of_span};
 use base::Item;
 use std::ops::ControlFlow;
 
@@ -108,6 +108,19 @@ impl Draft {
         }
     }
 
+    /// Visits the elements that are `needle` as [`Seq::visit_equal`] does.
+    pub fn visit_equal(
+        &self,
+        span: (u64, u64),
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        if let Some(leaf) = self.read() {
+            visit_equal_of(leaf, span, towards, needle, visit);
+        }
+    }
+
     /// Replaces element `index`, which exists.
     pub fn set(&mut self, index: u64, value: &[u8]) {
         assert!(index < self.len(), "set of element {index} of {}", self.len());
@@ -166,6 +179,32 @@ pub fn visit(
 ) {
     if !image.is_empty() {
         visit_of(Leaf::open_tight(image), index, towards, visit);
+    }
+}
+
+/// Visits the elements that are `needle` as [`Seq::visit_equal`] does.
+pub fn visit_equal(
+    image: &[u8],
+    span: (u64, u64),
+    towards: End,
+    needle: Item<'_>,
+    visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) {
+    if !image.is_empty() {
+        visit_equal_of(Leaf::open_tight(image), span, towards, needle, visit);
+    }
+}
+
+fn visit_equal_of(
+    leaf: Leaf<'_>,
+    (index, span): (u64, u64),
+    towards: End,
+    needle: Item<'_>,
+    visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) {
+    if index < leaf.count() as u64 {
+        let range = part_of_span(index as usize, towards, span, leaf.count());
+        let _ = leaf.visit_equal(range, towards, needle, &mut |index| visit(index as u64));
     }
 }
 

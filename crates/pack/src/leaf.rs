@@ -198,6 +198,35 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    /// Visits the elements of a range that are `needle`, until told to stop; indexes count from the leaf's head. A range that is gone
+    /// through towards the head begins at its end.
+    pub(crate) fn visit_equal(
+        &self,
+        range: Range<usize>,
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut range = range;
+        while let Some(index) = self.find(range.clone(), towards, needle) {
+            visit(index)?;
+            match towards {
+                End::Tail => range.start = index + 1,
+                End::Head => range.end = index,
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn find(&self, mut range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
+        match (self, needle, towards) {
+            (Leaf::Strings(strings), ..) => strings.find(range, towards, needle),
+            (Leaf::Ints(ints), Item::Int(n), End::Tail) => range.find(|index| ints.get(*index) == n),
+            (Leaf::Ints(ints), Item::Int(n), End::Head) => range.rfind(|index| ints.get(*index) == n),
+            (Leaf::Ints(_), Item::Bytes(_), _) => None,
+        }
+    }
+
     /// Every element, head first.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(Item<'_>)) {
         if self.count() > 0 {

@@ -248,6 +248,38 @@ impl Seq {
         }
     }
 
+    /// Visits, of `span` elements from `index` on towards the tail (or the head), those that are `needle`, until told to stop. They are
+    /// compared as they are stored: an integer never becomes text.
+    pub fn visit_equal(
+        &self,
+        (index, span): (u64, u64),
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        let Some((mut place, mut at)) = self.chain.find(index) else { return };
+        let (mut base, mut left) = (index - at as u64, span);
+        loop {
+            let block = self.chain.block(&place);
+            let count = leaf::count(block);
+            let range = part_of_span(at, towards, left, count);
+            left -= range.len() as u64;
+            let flow = compressed::read(block, |leaf| {
+                leaf.visit_equal(range, towards, needle, &mut |index| visit(base + index as u64))
+            });
+            if flow.is_break() || left == 0 {
+                return;
+            }
+            let Some(next) = self.chain.next(&place, towards) else { return };
+            place = next;
+            let next_count = leaf::count(self.chain.block(&place));
+            (at, base) = match towards {
+                End::Tail => (0, base + count as u64),
+                End::Head => (next_count - 1, base - next_count as u64),
+            };
+        }
+    }
+
     /// Edits a leaf where it lies: one that was compressed is opened first, and closed again.
     fn edit(
         &mut self,
@@ -442,6 +474,15 @@ fn add(kind: &mut Kind, entries: usize, used: usize, allocated: usize) {
     kind.entries += entries as u64;
     kind.used_bytes += used as u64;
     kind.allocated_bytes += allocated as u64;
+}
+
+/// The part of a leaf of `count` elements that lies among the next `span` from element `at` on.
+pub(crate) fn part_of_span(at: usize, towards: End, span: u64, count: usize) -> Range<usize> {
+    let span = usize::try_from(span).unwrap_or(usize::MAX);
+    match towards {
+        End::Tail => at..count.min(at.saturating_add(span)),
+        End::Head => (at + 1).saturating_sub(span)..at + 1,
+    }
 }
 
 #[cfg(test)]

@@ -48,11 +48,39 @@ fn check(seq: &Seq, model: &List) {
     assert_eq!(allocated, seq.allocated_bytes());
 }
 
+/// A walk over equal elements sees what a walk over all sees of them.
+fn check_equal(seq: &Seq, model: &List, random: &mut Random) {
+    let len = model.len() as u64;
+    let (at, span) = (random.below(len), [1, 3, 50, u64::MAX][random.below(4) as usize]);
+    let needle = match random.below(3) {
+        0 => b"no element".to_vec(),
+        _ => model[random.below(len) as usize].clone(),
+    };
+    let reach = span.min(len) as usize;
+    let up = (at as usize..model.len()).take(reach).filter(|index| model[*index] == needle);
+    let down = (0..=at as usize).rev().take(reach).filter(|index| model[*index] == needle);
+    let expected: [Vec<usize>; 2] = [up.collect(), down.collect()];
+    for (towards, expected) in [End::Tail, End::Head].into_iter().zip(expected) {
+        for wanted in [1, usize::MAX] {
+            let mut seen = Vec::new();
+            seq.visit_equal((at, span), towards, Item::classify(&needle), &mut |index| {
+                seen.push(index as usize);
+                if seen.len() == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert!(
+                seen.iter().eq(expected.iter().take(wanted)),
+                "{towards:?} of {span} from {at}: {seen:?}"
+            );
+        }
+    }
+}
+
 fn check_some(seq: &Seq, model: &List, random: &mut Random) {
     assert_eq!(seq.len(), model.len() as u64);
     if model.is_empty() {
         return;
     }
+    check_equal(seq, model, random);
     let at = random.below(model.len() as u64);
     assert_eq!(seq.get(at, text).as_ref(), model.get(at as usize));
     let up = texts(seq, at, End::Tail, 20);

@@ -37,6 +37,7 @@
 use crate::ints::Ints;
 use crate::leaf::{Buffer, Effort, Full, KIND_STRINGS, Start};
 use crate::lengths::{Extent, Width};
+use crate::probe::Probe;
 use crate::seq::End;
 use crate::short_int::{int_len, read_int};
 use base::Item;
@@ -217,6 +218,45 @@ impl<'a> Strings<'a> {
                 }
             }
         }
+    }
+
+    /// The first element of a range, or the last where it is searched towards the head, that is `needle`.
+    pub(crate) fn find(&self, range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
+        let piece = Piece::new(needle);
+        if Width::for_extent(piece.extent) > self.shape.width {
+            return None;
+        }
+        let probe = Probe::new(piece.bytes());
+        let (places, mirrored) = (self.places(range), self.shape.is_mirrored);
+        let place = match (towards == End::Tail) != mirrored {
+            true => self.find_up(places, piece.extent, &probe)?,
+            false => self.find_down(places, piece.extent, &probe)?,
+        };
+        Some(self.place(place))
+    }
+
+    fn find_up(&self, places: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
+        let mut offset = self.offset(places.start);
+        for place in places {
+            let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+            if extent == wanted && probe.is_at(self.bytes, offset) {
+                return Some(place);
+            }
+            offset += extent.len;
+        }
+        None
+    }
+
+    fn find_down(&self, places: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
+        let mut offset = self.offset(places.end);
+        for place in places.rev() {
+            let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+            offset -= extent.len;
+            if extent == wanted && probe.is_at(self.bytes, offset) {
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// From `place` to the back.

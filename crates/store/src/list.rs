@@ -59,6 +59,23 @@ impl<'v> List<'v> {
         }
     }
 
+    /// Visits, of `span` elements from `index` on towards the tail (or the head), those equal to `needle`, until told to stop.
+    pub fn visit_equal(
+        &self,
+        span: (u64, u64),
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        if span.0 >= self.len() {
+            return;
+        }
+        match self.0 {
+            Source::Image(image) => image::visit_equal(image, span, towards, needle, visit),
+            Source::Tree(seq) => seq.visit_equal(span, towards, needle, visit),
+        }
+    }
+
     /// Visits from element `index` towards the tail (or the head) until told to stop.
     pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
         if index >= self.len() {
@@ -166,13 +183,21 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
+    /// Visits all elements from `index` on towards the tail (or the head) that equal `needle`, until told to stop.
+    pub fn visit_equal(
+        &self,
+        index: u64,
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
         if index >= self.len() {
             return;
         }
+        let span = (index, u64::MAX);
         match self.tree() {
-            None => self.draft().visit(index, towards, visit),
-            Some(tree) => tree.seq.visit(index, towards, visit),
+            None => self.draft().visit_equal(span, towards, needle, visit),
+            Some(tree) => tree.seq.visit_equal(span, towards, needle, visit),
         }
     }
 

@@ -7,7 +7,6 @@ mod transfer;
 
 use crate::argument::is_word;
 use crate::{Command, checked};
-use base::Item;
 use store::End;
 
 pub const COMMANDS: &[&Command] = checked(&[
@@ -38,24 +37,5 @@ fn end_named(word: &[u8]) -> Option<End> {
         Some(End::Tail)
     } else {
         None
-    }
-}
-
-/// An element to look for: its text is read as a number once, not once for each element of the list.
-struct Needle<'a> {
-    text: &'a [u8],
-    number: Option<i64>,
-}
-
-impl<'a> Needle<'a> {
-    fn new(text: &'a [u8]) -> Needle<'a> {
-        Needle { text, number: base::text::parse_i64(text) }
-    }
-
-    fn is(&self, item: Item<'_>) -> bool {
-        match item {
-            Item::Bytes(bytes) => bytes == self.text,
-            Item::Int(n) => self.number == Some(n),
-        }
     }
 }

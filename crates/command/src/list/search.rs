@@ -1,12 +1,12 @@
-//! Elements by value: LPOS, LREM, LINSERT. Each compares element after element; a needle that reads as an integer is
-//! compared as one.
+//! Elements by value: LPOS, LREM, LINSERT. Each compares element after element, as they are stored; a needle that
+//! reads as an integer is compared as one.
 //!
 //! There is no index by value, so all of them are O(N) and hold their shard meanwhile. LREM collects the indexes of what goes
 //! before it removes anything, and removes from the highest down: a removal then moves no index that is still to come, and
 //! neighbours leave their leaf in one edit.
-use super::Needle;
 use crate::argument::{int, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use base::Item;
 use std::ops::ControlFlow;
 use store::{End, List, ListMut};
 
@@ -89,13 +89,13 @@ struct Search {
 /// With COUNT the answer is an array whose length is known last: its header is written into a place left for it.
 fn lpos(call: &mut Call<'_, '_>) -> Done {
     let search = search(call)?;
-    let needle = Needle::new(call.args.at(2));
+    let needle = Item::classify(call.args.at(2));
     let key = call.key(0);
     let list = call.view.list(&key)?;
     let Some(wanted) = search.count else {
         let mut found = None;
         if let Some(list) = list {
-            for_each_match(&list, &needle, &search, 1, &mut |index| found = Some(index));
+            for_each_match(&list, needle, &search, 1, &mut |index| found = Some(index));
         }
         match found {
             Some(index) => call.reply.int(index as i64),
@@ -106,7 +106,7 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
     let place = call.reply.deferred();
     let mut count = 0;
     if let Some(list) = list {
-        for_each_match(&list, &needle, &search, wanted, &mut |index| {
+        for_each_match(&list, needle, &search, wanted, &mut |index| {
             call.reply.int(index as i64);
             count += 1;
         });
@@ -118,7 +118,7 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
 /// Visits the indexes of up to `wanted` matches that the options ask for.
 fn for_each_match(
     list: &List<'_>,
-    needle: &Needle<'_>,
+    needle: Item<'_>,
     search: &Search,
     wanted: u64,
     visit: &mut dyn FnMut(u64),
@@ -127,20 +127,14 @@ fn for_each_match(
         End::Tail => 0,
         End::Head => list.len() - 1,
     };
-    let (mut compared, mut matches) = (0, 0);
+    let mut matches = 0;
     let last = search.skipped.saturating_add(wanted);
-    list.visit(first, search.towards, &mut |index, item| {
-        compared += 1;
-        if needle.is(item) {
-            matches += 1;
-            if matches > search.skipped {
-                visit(index);
-            }
+    list.visit_equal((first, search.compared_max), search.towards, needle, &mut |index| {
+        matches += 1;
+        if matches > search.skipped {
+            visit(index);
         }
-        if matches == last || compared == search.compared_max {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        if matches == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
 }
 
@@ -190,13 +184,13 @@ fn limit(text: &[u8]) -> Option<u64> {
 
 fn lrem(call: &mut Call<'_, '_>) -> Done {
     let count = signed_count(call.args.at(2))?;
-    let needle = Needle::new(call.args.at(3));
+    let needle = Item::classify(call.args.at(3));
     let key = call.key(0);
     let Some(mut list) = call.view.list_mut(&key)? else {
         call.reply.int(0);
         return Ok(());
     };
-    let indexes = matches(&list, &needle, count);
+    let indexes = matches(&list, needle, count);
     remove_all(&mut list, &indexes);
     drop(list);
     call.view.dirty(indexes.len() as u64);
@@ -206,14 +200,12 @@ fn lrem(call: &mut Call<'_, '_>) -> Done {
 
 /// The indexes of the elements that LREM removes, highest first: the first `count` from the head, from the tail where it is
 /// negative, all where it is 0.
-fn matches(list: &ListMut<'_>, needle: &Needle<'_>, count: i64) -> Vec<u64> {
+fn matches(list: &ListMut<'_>, needle: Item<'_>, count: i64) -> Vec<u64> {
     let wanted = if count == 0 { usize::MAX } else { count.unsigned_abs() as usize };
     let (first, towards) = if count < 0 { (list.len() - 1, End::Head) } else { (0, End::Tail) };
     let mut indexes = Vec::new();
-    list.visit(first, towards, &mut |index, item| {
-        if needle.is(item) {
-            indexes.push(index);
-        }
+    list.visit_equal(first, towards, needle, &mut |index| {
+        indexes.push(index);
         if indexes.len() == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     if towards == End::Tail {
@@ -244,7 +236,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
         call.reply.int(0);
         return Ok(());
     };
-    let Some(pivot) = first_match(&list, &Needle::new(call.args.at(3))) else {
+    let Some(pivot) = first_match(&list, Item::classify(call.args.at(3))) else {
         call.reply.int(-1);
         return Ok(());
     };
@@ -257,14 +249,11 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
 }
 
 /// The index of the first element from the head that is the needle.
-fn first_match(list: &ListMut<'_>, needle: &Needle<'_>) -> Option<u64> {
+fn first_match(list: &ListMut<'_>, needle: Item<'_>) -> Option<u64> {
     let mut found = None;
-    list.visit(0, End::Tail, &mut |index, item| {
-        if needle.is(item) {
-            found = Some(index);
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+    list.visit_equal(0, End::Tail, needle, &mut |index| {
+        found = Some(index);
+        ControlFlow::Break(())
     });
     found
 }
