@@ -4,6 +4,7 @@
 use super::cell::Point;
 use crate::Error;
 use crate::argument::is_word;
+use base::text::I64Text;
 
 pub(super) const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 const RADIANS: f64 = std::f64::consts::PI / 180.0;
@@ -40,15 +41,87 @@ pub(super) fn degrees(radians: f64) -> f64 {
 
 /// In metres.
 pub(super) fn between(a: Point, b: Point) -> f64 {
-    let v = ((radians(b.lon) - radians(a.lon)) / 2.0).sin();
-    // On one meridian: cheaper, and without the rounding of what follows.
-    if v == 0.0 {
-        return between_latitudes(a.lat, b.lat);
+    Centre::of(a).distance_to(b)
+}
+
+/// A point that others are measured from: what is the same for all of them is computed once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Centre {
+    point: Point,
+    lon: f64,
+    lat: f64,
+    lat_cos: f64,
+}
+
+impl Centre {
+    pub(super) fn of(point: Point) -> Centre {
+        let lat = radians(point.lat);
+        Centre { point, lon: radians(point.lon), lat, lat_cos: lat.cos() }
     }
-    let (a_lat, b_lat) = (radians(a.lat), radians(b.lat));
-    let u = ((b_lat - a_lat) / 2.0).sin();
-    let haversine = u * u + a_lat.cos() * b_lat.cos() * v * v;
-    2.0 * EARTH_RADIUS_M * haversine.sqrt().asin()
+
+    /// In metres.
+    pub(super) fn distance_to(&self, other: Point) -> f64 {
+        let v = ((radians(other.lon) - self.lon) / 2.0).sin();
+        // On one meridian: cheaper, and without the rounding of what follows.
+        if v == 0.0 {
+            return between_latitudes(self.point.lat, other.lat);
+        }
+        let lat = radians(other.lat);
+        let u = ((lat - self.lat) / 2.0).sin();
+        let haversine = u * u + self.lat_cos * lat.cos() * v * v;
+        2.0 * EARTH_RADIUS_M * haversine.sqrt().asin()
+    }
+}
+
+/// Tells of points far outside a circle that they are, by multiplications alone: most points of the cells around a circle are.
+///
+/// Within the circle's band of latitudes cosines are at least that of the latitude nearest to a pole, and a sine is at least
+/// `x - x^3 / 6`; so haversines are at least what [`Fence::is_beyond`] makes of them. What it does not tell has to be measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fence {
+    centre: Centre,
+    /// In degrees.
+    lat_max: f64,
+    /// Of the centre and of the band.
+    cosines: f64,
+    haversine_max: f64,
+}
+
+impl Fence {
+    /// None where the circle reaches a pole: its band has no least cosine.
+    pub(super) fn around(centre: Centre, radius_m: f64) -> Option<Fence> {
+        // Far more than all roundings together, of what is large and of what is next to nothing.
+        const SLACK: f64 = 1.0 + 1e-9;
+        const SLACK_RADIANS: f64 = 1e-12;
+        let angle = radius_m / EARTH_RADIUS_M * SLACK + SLACK_RADIANS;
+        let lat_most = centre.lat.abs() + angle;
+        if lat_most >= std::f64::consts::FRAC_PI_2 {
+            return None;
+        }
+        let half = (angle / 2.0).sin();
+        Some(Fence {
+            centre,
+            lat_max: degrees(angle) * SLACK,
+            cosines: centre.lat_cos * lat_most.cos(),
+            haversine_max: half * half * SLACK,
+        })
+    }
+
+    #[inline]
+    pub(super) fn is_beyond(&self, point: Point) -> bool {
+        let lat = (point.lat - self.centre.point.lat).abs();
+        if lat > self.lat_max {
+            return true;
+        }
+        let lon = (point.lon - self.centre.point.lon).abs();
+        let lon = if lon > 180.0 { 360.0 - lon } else { lon };
+        let least_sine = |degrees: f64| {
+            let x = radians(degrees) / 2.0;
+            x - x * x * x / 6.0
+        };
+        let (u, v) = (least_sine(lat), least_sine(lon));
+        u * u + self.cosines * v * v > self.haversine_max
+    }
 }
 
 /// In metres, along a meridian.
@@ -57,14 +130,38 @@ pub(super) fn between_latitudes(a: f64, b: f64) -> f64 {
 }
 
 /// A distance as it is shown: four decimals, rounded to the nearest even.
-pub(super) fn text(distance: f64) -> String {
-    let tenths_of_thousandths = (distance * 1e4).round_ties_even() as u64;
-    format!("{}.{:04}", tenths_of_thousandths / 10_000, tenths_of_thousandths % 10_000)
+pub(super) struct Text {
+    bytes: [u8; Text::BYTES_MAX],
+    len: usize,
+}
+
+impl Text {
+    const DECIMALS: usize = 4;
+    const BYTES_MAX: usize = 20 + 1 + Text::DECIMALS;
+
+    pub(super) fn of(distance: f64) -> Text {
+        let tenths_of_thousandths = (distance * 1e4).round_ties_even() as u64;
+        let (whole, mut decimals) = (tenths_of_thousandths / 10_000, tenths_of_thousandths % 10_000);
+        let mut digits = I64Text::new();
+        let digits = digits.format_u64(whole);
+        let mut text = Text { bytes: [b'.'; Text::BYTES_MAX], len: digits.len() + 1 + Text::DECIMALS };
+        text.bytes[..digits.len()].copy_from_slice(digits);
+        for byte in text.bytes[digits.len() + 1..text.len].iter_mut().rev() {
+            *byte = b'0' + (decimals % 10) as u8;
+            decimals /= 10;
+        }
+        text
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::random::Random;
 
     const PALERMO: Point = Point { lon: 13.361389, lat: 38.115556 };
     const CATANIA: Point = Point { lon: 15.087269, lat: 37.502669 };
@@ -78,14 +175,14 @@ mod tests {
             [("m", "166274.1516"), ("KM", "166.2742"), ("ft", "545518.8700"), ("Mi", "103.3182")]
         {
             let unit = Unit::parse(unit.as_bytes()).unwrap();
-            assert_eq!(text(unit.of_metres(metres)), expect);
+            assert_eq!(Text::of(unit.of_metres(metres)).as_bytes(), expect.as_bytes());
         }
     }
 
     #[test]
     fn a_distance_is_the_same_both_ways_and_nothing_to_oneself() {
         assert_eq!(between(PALERMO, CATANIA), between(CATANIA, PALERMO));
-        assert_eq!(text(between(PALERMO, PALERMO)), "0.0000");
+        assert_eq!(Text::of(between(PALERMO, PALERMO)).as_bytes(), b"0.0000");
         let (south, north) = (Point { lon: 5.0, lat: -10.0 }, Point { lon: 5.0, lat: 10.0 });
         assert_eq!(between(south, north), between_latitudes(10.0, -10.0));
     }
@@ -94,5 +191,40 @@ mod tests {
     fn units_have_four_names_in_any_case() {
         assert!(Unit::parse(b"nm").is_err() && Unit::parse(b"").is_err());
         assert_eq!(Unit::parse(b"m"), Ok(Unit::METRE));
+    }
+
+    #[test]
+    fn distances_are_shown_with_four_decimals_whatever_they_are() {
+        for (distance, expect) in
+            [(0.0, "0.0000"), (0.00004, "0.0000"), (9.99996, "10.0000"), (1e15, "1000000000000000.0000")]
+        {
+            assert_eq!(Text::of(distance).as_bytes(), expect.as_bytes());
+        }
+        assert_eq!(Text::of(f64::MAX).as_bytes(), b"1844674407370955.1615");
+    }
+
+    #[test]
+    fn nothing_within_a_circle_is_beyond_its_fence_and_most_of_what_is_outside_is() {
+        let mut random = Random::new(6);
+        let (mut outside, mut beyond) = (0, 0);
+        for _ in 0..200_000 {
+            let centre =
+                Point { lon: random.unit_f64() * 360.0 - 180.0, lat: random.unit_f64() * 170.0 - 85.0 };
+            let radius_m = 10_f64.powf(1.0 + 6.3 * random.unit_f64());
+            let spread = (radius_m / 30_000.0).min(170.0);
+            let offset = |random: &mut Random| (random.unit_f64() - 0.5) * spread;
+            let lon = centre.lon + offset(&mut random);
+            let lon = if lon.abs() > 180.0 { lon - 360.0 * lon.signum() } else { lon };
+            let point = Point { lon, lat: (centre.lat + offset(&mut random)).clamp(-85.0, 85.0) };
+            let distance_m = between(centre, point);
+            let Some(fence) = Fence::around(Centre::of(centre), radius_m) else { continue };
+            assert!(distance_m > radius_m || !fence.is_beyond(point), "{centre:?} {point:?} {radius_m}");
+            // To the last digit.
+            let edge = Fence::around(Centre::of(centre), distance_m);
+            assert!(edge.is_none_or(|fence| !fence.is_beyond(point)), "{centre:?} {point:?}");
+            outside += u32::from(distance_m > radius_m * 1.3);
+            beyond += u32::from(distance_m > radius_m * 1.3 && fence.is_beyond(point));
+        }
+        assert!(beyond > outside / 10 * 8, "{beyond} of {outside}");
     }
 }

@@ -72,7 +72,7 @@ fn geodist(call: &mut Call<'_, '_>) -> Done {
         [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at))).map(Point::of_score));
     match points {
         [Some(a), Some(b)] => {
-            let text = distance::text(unit.of_metres(distance::between(a, b)));
+            let text = distance::Text::of(unit.of_metres(distance::between(a, b)));
             call.reply.bulk(text.as_bytes());
         }
         _ => call.reply.null(),

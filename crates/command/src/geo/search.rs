@@ -5,8 +5,9 @@ use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
 use super::shape::Shape;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use resp::Reply;
-use std::ops::ControlFlow;
-use store::{Bound, End, Key, View};
+use std::cmp::Ordering;
+use std::ops::{ControlFlow, Range};
+use store::{Bound, End, Key, View, ZEntry};
 
 const FROM_MEMBER: Arg = Arg::str("member").after("FROMMEMBER");
 const FROM_POINT: Arg =
@@ -89,12 +90,31 @@ fn geosearchstore(call: &mut Call<'_, '_>) -> Done {
     run(call, source, Grammar::SearchStore)
 }
 
-/// A member that was found.
+/// Members that were found; their names lie side by side.
+#[derive(Default)]
+struct Results {
+    names: Vec<u8>,
+    found: Vec<Found>,
+}
+
 struct Found {
-    member: Vec<u8>,
+    name: Range<usize>,
     score: f64,
     point: Point,
     distance_m: f64,
+}
+
+impl Results {
+    fn push(&mut self, entry: &ZEntry<'_>, point: Point, distance_m: f64) {
+        let start = self.names.len();
+        entry.member.append_to(&mut self.names);
+        let name = start..self.names.len();
+        self.found.push(Found { name, score: entry.score, point, distance_m });
+    }
+
+    fn name(&self, found: &Found) -> &[u8] {
+        &self.names[found.name.clone()]
+    }
 }
 
 /// The type is checked before the options. Lookups count in the commands that store, too.
@@ -104,15 +124,15 @@ pub(super) fn run(call: &mut Call<'_, '_>, source: Key<'_>, grammar: Grammar) ->
     call.view.ignore_lookups();
     let mut members = Members { view: call.view, key: source, is_missing };
     let query = Query::parse(call.args, grammar, &mut members)?;
-    let found = match query.shape {
+    let mut results = match query.shape {
         Some(shape) if !is_missing => find(call.view, &source, &shape, &query)?,
-        _ => Vec::new(),
+        _ => Results::default(),
     };
-    let found = chosen(found, &query);
+    choose(&mut results.found, &query);
     match query.destination {
-        Some(name) => store(call, name, &found, &query),
+        Some(name) => store(call, name, &results, &query),
         None => {
-            answer(call.reply, &found, &query);
+            answer(call.reply, &results, &query);
             Ok(())
         }
     }
@@ -137,50 +157,65 @@ impl Source for Members<'_, '_> {
 }
 
 /// Everything within the shape, cell by cell; with ANY no more than are wanted.
-fn find(view: &mut View<'_>, key: &Key<'_>, shape: &Shape, query: &Query<'_>) -> Result<Vec<Found>, Error> {
-    let Some(set) = view.zset(key)? else { return Ok(Vec::new()) };
+fn find(view: &mut View<'_>, key: &Key<'_>, shape: &Shape, query: &Query<'_>) -> Result<Results, Error> {
+    let mut results = Results::default();
+    let Some(set) = view.zset(key)? else { return Ok(results) };
     let wanted = if query.is_any { usize::try_from(query.count).unwrap_or(usize::MAX) } else { usize::MAX };
-    let mut found: Vec<Found> = Vec::new();
+    let within = shape.within();
     for cell in shape.cells() {
         let scores = cell.scores();
         set.visit(set.rank_at(&Bound::least(scores.start)), End::Tail, &mut |entry| {
-            if entry.score >= scores.end || found.len() >= wanted {
+            if entry.score >= scores.end || results.found.len() >= wanted {
                 return ControlFlow::Break(());
             }
             let point = Point::of_score(entry.score);
-            if let Some(distance_m) = shape.distance_within(point) {
-                found.push(Found { member: entry.member.to_vec(), score: entry.score, point, distance_m });
+            if let Some(distance_m) = within.distance_to(point) {
+                results.push(&entry, point, distance_m);
             }
             ControlFlow::Continue(())
         });
     }
-    Ok(found)
+    Ok(results)
 }
 
-/// In the order that was asked for, and as many.
-fn chosen(mut found: Vec<Found>, query: &Query<'_>) -> Vec<Found> {
+/// In the order that was asked for, and as many. Those of one distance stay in the order in which they were found.
+fn choose(found: &mut Vec<Found>, query: &Query<'_>) {
+    let count = if query.count > 0 { usize::try_from(query.count).unwrap_or(usize::MAX) } else { usize::MAX };
+    // Names lie in the order in which they were found.
+    let rising = |a: &Found, b: &Found| a.distance_m.total_cmp(&b.distance_m);
+    let then_found = |order: Ordering, a: &Found, b: &Found| {
+        order.then_with(|| (a.name.start, a.name.end).cmp(&(b.name.start, b.name.end)))
+    };
     match query.order {
         Order::None => {}
-        Order::Nearest => found.sort_by(|a, b| a.distance_m.total_cmp(&b.distance_m)),
-        Order::Farthest => found.sort_by(|a, b| b.distance_m.total_cmp(&a.distance_m)),
+        Order::Nearest => sort_first(found, count, |a, b| then_found(rising(a, b), a, b)),
+        Order::Farthest => sort_first(found, count, |a, b| then_found(rising(b, a), a, b)),
     }
-    if query.count > 0 {
-        found.truncate(usize::try_from(query.count).unwrap_or(usize::MAX));
-    }
-    found
+    found.truncate(count);
+}
+
+/// Puts the first `count` in order, and does not care about the others.
+fn sort_first(found: &mut [Found], count: usize, compare: impl Fn(&Found, &Found) -> Ordering) {
+    let first = if count < found.len() {
+        found.select_nth_unstable_by(count, &compare);
+        &mut found[..count]
+    } else {
+        found
+    };
+    first.sort_unstable_by(&compare);
 }
 
 /// Names alone, or each with what was asked for.
-fn answer(reply: &mut Reply, found: &[Found], query: &Query<'_>) {
+fn answer(reply: &mut Reply, results: &Results, query: &Query<'_>) {
     let Columns { distance, hash, position } = query.columns;
-    reply.array(found.len());
-    for one in found {
+    reply.array(results.found.len());
+    for one in &results.found {
         if query.columns.count() > 0 {
             reply.array(1 + query.columns.count());
         }
-        reply.bulk(&one.member);
+        reply.bulk(results.name(one));
         if distance {
-            reply.bulk(distance::text(in_unit(one, query)).as_bytes());
+            reply.bulk(distance::Text::of(in_unit(one, query)).as_bytes());
         }
         if hash {
             reply.int(to_i64(one.score));
@@ -203,7 +238,8 @@ pub(super) fn reply_point(reply: &mut Reply, point: Point) {
 }
 
 /// Nothing stored is no key, whatever it held before.
-fn store(call: &mut Call<'_, '_>, name: &[u8], found: &[Found], query: &Query<'_>) -> Done {
+fn store(call: &mut Call<'_, '_>, name: &[u8], results: &Results, query: &Query<'_>) -> Done {
+    let found = &results.found;
     let destination = call.keys().iter().find(|key| key.bytes() == name);
     let destination = *destination.expect("the key specs of the row find every destination");
     let score = |one: &Found| match query.stored_score {
@@ -216,7 +252,7 @@ fn store(call: &mut Call<'_, '_>, name: &[u8], found: &[Found], query: &Query<'_
     } else {
         let mut set = call.view.zset_or_new(&destination)?;
         for one in found {
-            set.update(&one.member, |_| Some(score(one)));
+            set.update(results.name(one), |_| Some(score(one)));
         }
         drop(set);
         call.view.dirty(found.len() as u64);

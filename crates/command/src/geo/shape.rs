@@ -4,7 +4,7 @@
 //! are left out. The order of the cells is that of Redis, because results that nobody sorts come in it: the centre, then
 //! north, south, east, west, north-east, north-west, south-east, south-west.
 use super::cell::{Area, Cell, Point, STEP_MAX, Towards};
-use super::distance::{EARTH_RADIUS_M, Unit, between, between_latitudes, degrees, radians};
+use super::distance::{Centre, EARTH_RADIUS_M, Fence, Unit, between, between_latitudes, degrees, radians};
 
 /// Half of the equator in Mercator's projection, in metres.
 const MERCATOR_MAX_M: f64 = 20_037_726.37;
@@ -23,24 +23,61 @@ pub(super) struct Shape {
     pub(super) unit: Unit,
 }
 
-impl Shape {
+/// In metres.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Radius(f64),
+    Halves { width: f64, height: f64 },
+}
+
+/// A shape, with what is the same for all points that are compared with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Within {
+    point: Point,
+    centre: Centre,
+    limit: Limit,
+    fence: Option<Fence>,
+}
+
+impl Within {
     /// How far a point is from the centre, in metres, if it lies within.
-    pub(super) fn distance_within(&self, point: Point) -> Option<f64> {
-        if let Extent::Box { width, height } = self.extent {
-            let (width, height) = (self.unit.to_metres(width), self.unit.to_metres(height));
+    #[inline]
+    pub(super) fn distance_to(&self, point: Point) -> Option<f64> {
+        if self.fence.is_some_and(|fence| fence.is_beyond(point)) {
+            return None;
+        }
+        if let Limit::Halves { width, height } = self.limit {
             // The cheaper one first. Widths are measured where the point is: a box narrows towards the poles.
-            if between_latitudes(point.lat, self.centre.lat) > height / 2.0 {
+            if between_latitudes(point.lat, self.point.lat) > height {
                 return None;
             }
-            if between(point, Point { lon: self.centre.lon, lat: point.lat }) > width / 2.0 {
+            if between(point, Point { lon: self.point.lon, lat: point.lat }) > width {
                 return None;
             }
         }
-        let distance = between(self.centre, point);
-        match self.extent {
-            Extent::Radius(radius) if distance > self.unit.to_metres(radius) => None,
+        let distance = self.centre.distance_to(point);
+        match self.limit {
+            Limit::Radius(radius) if distance > radius => None,
             _ => Some(distance),
         }
+    }
+}
+
+impl Shape {
+    /// What points are asked whether they lie within.
+    pub(super) fn within(&self) -> Within {
+        let centre = Centre::of(self.centre);
+        let (limit, fence) = match self.extent {
+            Extent::Radius(radius) => {
+                let radius_m = self.unit.to_metres(radius);
+                (Limit::Radius(radius_m), Fence::around(centre, radius_m))
+            }
+            Extent::Box { width, height } => {
+                let (width, height) = (self.unit.to_metres(width), self.unit.to_metres(height));
+                (Limit::Halves { width: width / 2.0, height: height / 2.0 }, None)
+            }
+        };
+        Within { point: self.centre, centre, limit, fence }
     }
 
     /// The cells to look in, in their order, none twice in a row: where the shape is as large as the world, neighbours are the
@@ -191,7 +228,7 @@ mod tests {
             let offset = |random: &mut Random| (random.unit_f64() - 0.5) * spread;
             let point = Point { lon: lon + offset(&mut random), lat: lat + offset(&mut random) };
             let score = point.score();
-            if shape.distance_within(Point::of_score(score)).is_some() {
+            if shape.within().distance_to(Point::of_score(score)).is_some() {
                 found += 1;
                 assert!(
                     shape.cells().iter().any(|cell| cell.scores().contains(&score)),
@@ -207,7 +244,7 @@ mod tests {
         let point = Point::of_score(Point { lon: 1.0, lat: 1.0 }.score());
         let centre = Point { lon: 0.0, lat: 0.0 };
         let distance = between(centre, point);
-        let within = |extent| around(0.0, 0.0, extent).distance_within(point);
+        let within = |extent| around(0.0, 0.0, extent).within().distance_to(point);
         assert_eq!(within(Extent::Radius(distance)), Some(distance));
         assert_eq!(within(Extent::Radius(distance - 0.001)), None);
         assert_eq!(within(Extent::Box { width: 222_500.0, height: 222_500.0 }), Some(distance));
