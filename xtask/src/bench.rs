@@ -12,6 +12,7 @@
 //! | `page` | the page anew, from what is stored |
 //! | `speed [test ...]` | throughput and server CPU per request by redis-benchmark, interleaved, as text |
 //! | `turns [test ...]` | server CPU per request, the servers taking turns of some 50 ms: to a hundredth |
+//! | `ops [operation ...]` | server CPU of some 140 single operations beside a peer's, worst first |
 //! | `depth` | LINDEX, LPOP and RPOP against the length of the list |
 //! | `expiry` | how late keys vanish when a million of them expire |
 //! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
@@ -46,6 +47,7 @@ mod json;
 mod load;
 mod matrix;
 mod memory;
+mod ops;
 mod page;
 mod progress;
 mod redis_benchmark;
@@ -75,6 +77,7 @@ parts of the page (all of them without a NAME), stored in target/bench:
 printed:
   speed [test ...]          throughput and CPU a request, servers taking turns
   turns [test ...]          CPU a request to a hundredth, turns of some 50 ms
+  ops [operation ...]       CPU of single operations beside a peer's, worst first; names may be beginnings
   depth                     LINDEX, LPOP and RPOP against the length of the list
   expiry                    how late keys vanish when a million of them expire
   shrink [percent ...]      RSS after most of --gb N of keys were deleted
@@ -88,7 +91,7 @@ options:
   --sardine-args 'ARGS'     more arguments for it
   --threads N               worker threads of Sardine and I/O threads of the peers (1)
   --keys N                  keys or elements, where a benchmark can be scaled; for anysize the largest collection
-  --rounds N                how many times load, anysize and turns measure
+  --rounds N                how many times load, anysize, turns and ops measure
   --seconds S               how long one run of load takes, or hiccups watches
   --out FOLDER              where figures and page are written
   --quick                   only to see that it works";
@@ -150,6 +153,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "page" => store::write_page(&options.out),
         "speed" => speed::run(&options),
         "turns" => turns::run(&options),
+        "ops" => ops::run(&options),
         "depth" => depth::run(&options),
         "expiry" => expiry::run(&options),
         "shrink" => shrink::run(&options),

@@ -133,20 +133,38 @@ impl Member {
 /// How many replies `bytes` begins with, and how long they are together. Errors end the run.
 fn whole_replies(bytes: &[u8]) -> std::io::Result<(usize, usize)> {
     let (mut count, mut at) = (0, 0);
-    while let Some(line) = bytes[at..].iter().position(|byte| *byte == b'\n') {
-        let text = String::from_utf8_lossy(&bytes[at + 1..at + line]);
-        let body = match bytes[at] {
-            b'+' | b':' => 0,
-            // A missing value has a length of -1 and no body.
-            b'$' => text.trim_end().parse::<usize>().map_or(0, |len| len + 2),
-            _ => return Err(std::io::Error::other(format!("{}{text}", char::from(bytes[at])))),
-        };
-        if at + line + 1 + body > bytes.len() {
-            break;
-        }
-        (count, at) = (count + 1, at + line + 1 + body);
+    while let Some(len) = whole_reply(&bytes[at..])? {
+        (count, at) = (count + 1, at + len);
     }
     Ok((count, at))
+}
+
+/// How long the reply is that `bytes` begins with; None where the end of it is missing.
+fn whole_reply(bytes: &[u8]) -> std::io::Result<Option<usize>> {
+    // Parts to come, of arrays within arrays too.
+    let (mut parts, mut at) = (1, 0);
+    while parts > 0 {
+        let Some(line) = bytes[at..].iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes[at + 1..at + line]);
+        // A missing value has a length of -1 and no body.
+        let len = text.trim_end().parse::<usize>().unwrap_or(0);
+        let is_missing = text.starts_with('-');
+        let body = match bytes[at] {
+            b'+' | b':' => 0,
+            b'$' if is_missing => 0,
+            b'$' => len + 2,
+            b'*' => {
+                parts += len;
+                0
+            }
+            _ => return Err(std::io::Error::other(format!("{}{text}", char::from(bytes[at])))),
+        };
+        (parts, at) = (parts - 1, at + line + 1 + body);
+        if at > bytes.len() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(at))
 }
 
 fn failed(error: &std::io::Error) -> String {
@@ -163,6 +181,14 @@ mod tests {
         assert_eq!(whole_replies(bytes).unwrap(), (5, bytes.len() - 6));
         assert_eq!(whole_replies(b"").unwrap(), (0, 0));
         assert_eq!(whole_replies(b"$3\r").unwrap(), (0, 0));
+    }
+
+    #[test]
+    fn arrays_are_whole_when_all_their_parts_are() {
+        let bytes = b"*2\r\n$1\r\na\r\n*2\r\n:1\r\n*0\r\n*-1\r\n*1\r\n";
+        assert_eq!(whole_replies(bytes).unwrap(), (2, bytes.len() - 4));
+        (0..bytes.len() - 10)
+            .for_each(|len| assert_eq!(whole_replies(&bytes[..len]).unwrap(), (0, 0), "{len}"));
     }
 
     #[test]

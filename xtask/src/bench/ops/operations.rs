@@ -1,0 +1,302 @@
+//! The operations, and the data that they work on.
+
+/// One operation.
+pub(super) struct Operation {
+    pub(super) name: &'static str,
+    /// What is there beforehand, by its name in [`FILLS`]; empty: nothing.
+    pub(super) data: &'static str,
+    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B` and `10KB` are values.
+    pub(super) request: &'static str,
+    pub(super) keys: u64,
+    /// It takes away what it works on, so that the data is made again for each turn.
+    pub(super) consumes: bool,
+}
+
+const fn of(name: &'static str, data: &'static str, request: &'static str, keys: u64) -> Operation {
+    Operation { name, data, request, keys, consumes: false }
+}
+
+/// The same request every time.
+const fn one(name: &'static str, data: &'static str, request: &'static str) -> Operation {
+    of(name, data, request, 0)
+}
+
+const fn consuming(name: &'static str, data: &'static str, request: &'static str, keys: u64) -> Operation {
+    Operation { consumes: true, ..of(name, data, request, keys) }
+}
+
+#[rustfmt::skip]
+pub(super) const OPERATIONS: &[Operation] = &[
+    of("get hit", "strings", "GET key:#", 200_000),
+    of("get miss", "strings", "GET nokey:#", 200_000),
+    of("set 100B", "", "SET key:# 100B", 200_000),
+    of("set EX", "", "SET skey:# 100B EX 3600", 200_000),
+    of("setex short", "", "SET xkey:# 100B PX 500", 200_000),
+    of("set NX exists", "strings", "SET key:# x NX", 200_000),
+    of("set GET", "strings", "SET key:# 100B GET", 200_000),
+    of("mget 10", "strings", "MGET key:# key:# key:# key:# key:# key:# key:# key:# key:# key:#", 200_000),
+    of("mset 10", "", "MSET key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B", 200_000),
+    of("exists", "strings", "EXISTS key:#", 200_000),
+    of("ttl", "strings", "TTL key:#", 200_000),
+    of("expire", "strings", "EXPIRE key:# 1000", 200_000),
+    consuming("del", "strings", "DEL key:#", 200_000),
+    of("incr", "ints", "INCR int:#", 200_000),
+    of("incrby", "ints", "INCRBY int:# 7", 200_000),
+    of("append", "", "APPEND ap:# ab", 20_000),
+    of("getrange", "strings", "GETRANGE key:# 10 20", 200_000),
+    of("strlen", "strings", "STRLEN key:#", 200_000),
+    of("get 10KB", "big", "GET big:#", 2_000),
+    of("set 10KB", "", "SET big:# 10KB", 2_000),
+    of("type", "strings", "TYPE key:#", 200_000),
+    of("hget small", "hash-10", "HGET h:# field5", 20_000),
+    of("hset small", "hash-10", "HSET h:# field5 changed", 20_000),
+    of("hmget 5", "hash-10", "HMGET h:# field1 field3 field5 field7 field9", 20_000),
+    of("hgetall 10", "hash-10", "HGETALL h:#", 20_000),
+    of("hset new 5", "", "HSET hn:# name alice mail a@b.c age 33 city rome plan free", 200_000),
+    of("hincrby", "hash-10", "HINCRBY h:# count 1", 20_000),
+    of("hgetall 1000", "hash-1000", "HGETALL hk:#", 100),
+    of("hget large", "hash-1000", "HGET hk:000000000005 f:#", 1_000),
+    of("hscan", "hash-1000", "HSCAN hk:# 0 COUNT 100", 100),
+    of("hrandfield", "hash-1000", "HRANDFIELD hk:# 5", 100),
+    of("lpush", "", "LPUSH q:# 100B", 1_000),
+    one("rpush one list", "", "RPUSH onelist 100B"),
+    of("lrange 10", "list-600", "LRANGE l:# 0 9", 300),
+    of("lrange 100", "list-600", "LRANGE l:# 0 99", 300),
+    of("lrange 600", "list-600", "LRANGE l:# 0 599", 300),
+    of("lindex mid", "list-600", "LINDEX l:# 300", 300),
+    of("lset mid", "list-600", "LSET l:# 300 changed", 300),
+    of("lpos", "list-600", "LPOS l:# element:300", 300),
+    of("rpoplpush", "list-600", "RPOPLPUSH l:# l:#", 300),
+    of("ltrim", "list-600", "LTRIM l:# 0 599", 300),
+    of("sadd", "", "SADD s:# m:#", 1_000),
+    of("sismember", "set-1000", "SISMEMBER s:000000000007 m:#", 1_000),
+    of("smembers 1000", "set-1000", "SMEMBERS s:#", 100),
+    of("srandmember", "set-1000", "SRANDMEMBER s:#", 100),
+    one("sinter 2x300", "sets-300", "SINTER sa:1 sa:2"),
+    one("sunion 2x300", "sets-300", "SUNION sa:1 sa:2"),
+    one("sinter ints", "int-sets-400", "SINTER si:1 si:2"),
+    one("sintercard", "sets-300", "SINTERCARD 2 sa:1 sa:2"),
+    one("sdiff", "sets-300", "SDIFF sa:1 sa:2"),
+    consuming("spop", "set-1000", "SPOP s:#", 100),
+    of("zadd update", "zset-1000", "ZADD z:000000000007 # m:#", 1_000),
+    of("zadd big", "zset-300k", "ZADD board # player:#", 300_000),
+    of("zincrby big", "zset-300k", "ZINCRBY board 10 player:#", 300_000),
+    of("zscore big", "zset-300k", "ZSCORE board player:#", 300_000),
+    of("zrank big", "zset-300k", "ZRANK board player:#", 300_000),
+    one("zrange 10 big", "zset-300k", "ZREVRANGE board 0 9 WITHSCORES"),
+    of("zrange 100", "zset-1000", "ZRANGE z:# 0 99", 100),
+    of("zrangebyscore", "zset-1000", "ZRANGEBYSCORE z:# 5000 6000 LIMIT 0 20", 100),
+    of("zcount", "zset-1000", "ZCOUNT z:# 1000 9000", 100),
+    of("zrevrank", "zset-1000", "ZREVRANK z:000000000007 m:#", 1_000),
+    of("zadd small new", "", "ZADD zs:# # m", 200_000),
+    one("zunion", "zset-1000", "ZUNION 2 z:000000000001 z:000000000002"),
+    consuming("zpopmin", "zset-300k", "ZPOPMIN board", 0),
+    one("xadd", "stream", "XADD st * sensor 17 temp 22 unit C"),
+    one("xadd maxlen", "", "XADD sm MAXLEN ~ 1000 * sensor 17 temp 22 unit C"),
+    one("xrange 10", "stream", "XRANGE st - + COUNT 10"),
+    one("xrevrange 10", "stream", "XREVRANGE st + - COUNT 10"),
+    one("xlen", "stream", "XLEN st"),
+    one("geosearch", "geo", "GEOSEARCH geo FROMLONLAT 0 45 BYRADIUS 50 km ASC COUNT 10"),
+    one("geodist", "geo", "GEODIST geo p5 p17"),
+    of("geoadd", "geo", "GEOADD geo 1.5 45.5 p#", 20_000),
+    one("setbit", "bits", "SETBIT bits 4711 1"),
+    one("getbit", "bits", "GETBIT bits 4711"),
+    one("bitcount 1MB", "bits", "BITCOUNT bits"),
+    one("bitcount range", "bits", "BITCOUNT bits 100 200"),
+    one("bitfield", "bits", "BITFIELD bits INCRBY u8 4711 1 GET u4 9"),
+    of("pfadd", "sketches", "PFADD hll:1 e#", 100_000),
+    one("pfcount", "sketches", "PFCOUNT hll:1"),
+    one("pfcount 4", "sketches", "PFCOUNT hll:0 hll:1 hll:2 hll:3"),
+    one("scan", "strings", "SCAN 0 COUNT 100"),
+    of("sort 600", "list-600", "SORT l:# ALPHA LIMIT 0 10", 300),
+    of("object encoding", "strings", "OBJECT ENCODING key:#", 200_000),
+    one("ping", "", "PING"),
+    one("config get", "", "CONFIG GET maxmemory"),
+    of("copy", "strings", "COPY key:# kopy:# REPLACE", 200_000),
+    of("set keepttl", "strings", "SET key:# 100B KEEPTTL", 200_000),
+    of("memory usage", "strings", "MEMORY USAGE key:#", 200_000),
+    one("client setname", "", "CLIENT SETNAME x"),
+    one("dbsize", "strings", "DBSIZE"),
+    of("mget miss 10", "strings", "MGET no:# no:# no:# no:# no:# no:# no:# no:# no:# no:#", 200_000),
+    of("getdel", "", "GETDEL key:#", 200_000),
+    of("getex", "strings", "GETEX key:# EX 1000", 200_000),
+    of("setrange", "strings", "SETRANGE key:# 10 abcdef", 200_000),
+    of("incrbyfloat", "ints", "INCRBYFLOAT int:# 1.5", 200_000),
+    of("hmget 1", "hash-10", "HMGET h:# field3", 20_000),
+    of("hdel", "hash-10", "HDEL h:# field#", 20_000),
+    of("hkeys", "hash-10", "HKEYS h:#", 20_000),
+    of("hincrbyfloat", "hash-10", "HINCRBYFLOAT h:# price 0.5", 20_000),
+    of("hexpire", "hash-10", "HEXPIRE h:# 1000 FIELDS 1 field5", 20_000),
+    of("linsert", "list-600", "LINSERT l:# BEFORE element:300 element:300", 300),
+    of("lrem none", "list-600", "LREM l:# 0 nothing", 300),
+    of("lpos last", "list-600", "LPOS l:# element:599 RANK -1", 300),
+    of("lmove", "list-600", "LMOVE l:# l:# LEFT RIGHT", 300),
+    of("llen", "list-600", "LLEN l:#", 300),
+    of("smismember 10", "set-1000", "SMISMEMBER s:000000000007 m:# m:# m:# m:# m:# m:# m:# m:# m:# m:#", 1_000),
+    of("srem", "set-1000", "SREM s:000000000007 m:#", 1_000),
+    of("smove", "set-1000", "SMOVE s:000000000007 s:000000000008 m:#", 1_000),
+    one("sdiffstore", "sets-300", "SDIFFSTORE out sa:1 sa:2"),
+    of("zrangebylex", "zset-1000", "ZRANGEBYLEX z:# - + LIMIT 0 10", 100),
+    of("zmscore 5", "zset-1000", "ZMSCORE z:000000000007 m:# m:# m:# m:# m:#", 1_000),
+    of("zincrby", "zset-1000", "ZINCRBY z:000000000007 1 m:#", 1_000),
+    one("zinter", "zset-1000", "ZINTER 2 z:000000000001 z:000000000002"),
+    one("zinterstore", "zset-1000", "ZINTERSTORE out 2 z:000000000001 z:000000000002"),
+    of("zrandmember", "zset-1000", "ZRANDMEMBER z:# 5", 100),
+    one("zdiff", "zset-1000", "ZDIFF 2 z:000000000001 z:000000000002"),
+    of("zscan", "zset-1000", "ZSCAN z:# 0 COUNT 10", 100),
+    one("xread", "stream", "XREAD COUNT 10 STREAMS st 0"),
+    one("xinfo stream", "stream", "XINFO STREAM st"),
+    of("xadd id", "", "XADD s:# * a 1", 1_000),
+    one("xtrim", "stream", "XTRIM st MAXLEN 20000"),
+    one("xpending", "stream-group", "XPENDING st g"),
+    one("xautoclaim", "stream-group", "XAUTOCLAIM st g c 1000000 0 COUNT 10"),
+    one("geopos", "geo", "GEOPOS geo p5 p17"),
+    one("geohash", "geo", "GEOHASH geo p5 p17"),
+    one("geosearch box", "geo", "GEOSEARCH geo FROMLONLAT 0 45 BYBOX 100 100 km ASC"),
+    one("geosearch wide", "geo", "GEOSEARCH geo FROMLONLAT 0 45 BYRADIUS 500 km ASC COUNT 10 WITHDIST"),
+    one("bitpos", "bits", "BITPOS bits 1 200000"),
+    one("bitop and", "bits", "BITOP AND out bits bits2"),
+    one("bitop not", "bits", "BITOP NOT out bits"),
+    of("pfadd new", "", "PFADD hll:# e#", 1_000),
+    one("pfmerge", "sketches", "PFMERGE out hll:0 hll:1 hll:2 hll:3"),
+    one("pfcount small 4", "small-sketches", "PFCOUNT hll:0 hll:1 hll:2 hll:3"),
+    one("echo", "", "ECHO hello"),
+    one("client id", "", "CLIENT ID"),
+    one("client info", "", "CLIENT INFO"),
+    one("command count", "", "COMMAND COUNT"),
+    one("info keyspace", "strings", "INFO keyspace"),
+    one("time", "", "TIME"),
+    one("randomkey", "strings", "RANDOMKEY"),
+    of("touch", "strings", "TOUCH key:#", 200_000),
+    of("persist", "strings", "PERSIST key:#", 200_000),
+];
+
+/// Sends one request of the data.
+type Send<'s> = &'s mut dyn FnMut(&[String]) -> Result<(), String>;
+type Fill = fn(Send<'_>) -> Result<(), String>;
+
+pub(super) const FILLS: &[(&str, Fill)] = &[
+    ("strings", |send| keyed(send, 200_000, |n| words(["SET".into(), format!("key:{n}"), "v".repeat(100)]))),
+    ("ints", |send| keyed(send, 200_000, |n| words(["SET".into(), format!("int:{n}"), plain(n)]))),
+    ("big", |send| keyed(send, 2_000, |n| words(["SET".into(), format!("big:{n}"), "x".repeat(10_000)]))),
+    ("hash-10", |send| {
+        keyed(send, 20_000, |n| pairs("HSET", "h", n, 10, |i| (format!("field{i}"), format!("value{i}"))))
+    }),
+    ("hash-1000", |send| {
+        keyed(send, 100, |n| pairs("HSET", "hk", n, 1_000, |i| (format!("f:{i:012}"), format!("value{i}"))))
+    }),
+    ("list-600", |send| {
+        keyed(send, 300, |n| elements("RPUSH", &format!("l:{n}"), 0..600, |i| format!("element:{i}")))
+    }),
+    ("set-1000", |send| {
+        keyed(send, 100, |n| elements("SADD", &format!("s:{n}"), 0..1_000, |i| format!("m:{i:012}")))
+    }),
+    ("sets-300", |send| {
+        (0..10).try_for_each(|set| {
+            send(&elements("SADD", &format!("sa:{set}"), set * 50..set * 50 + 300, |i| format!("m:{i}")))
+        })
+    }),
+    ("int-sets-400", |send| {
+        (0..10).try_for_each(|set| {
+            send(&elements("SADD", &format!("si:{set}"), set * 50..set * 50 + 400, |i| i.to_string()))
+        })
+    }),
+    ("zset-1000", |send| {
+        keyed(send, 100, |n| {
+            pairs("ZADD", "z", n, 1_000, |i| ((i * 7919 % 10_007).to_string(), format!("m:{i:012}")))
+        })
+    }),
+    ("zset-300k", leader_board),
+    ("stream", stream),
+    ("stream-group", |send| {
+        stream(send)?;
+        send(&split("XGROUP CREATE st g 0"))?;
+        send(&split("XREADGROUP GROUP g c COUNT 1000 STREAMS st >"))
+    }),
+    ("geo", places),
+    ("bits", bits),
+    ("sketches", |send| {
+        (0..4).try_for_each(|n| {
+            send(&elements("PFADD", &format!("hll:{n}"), n * 500..n * 500 + 2_000, |i| format!("e{i}")))
+        })
+    }),
+    ("small-sketches", |send| {
+        (0..4).try_for_each(|n| {
+            send(&elements("PFADD", &format!("hll:{n}"), n * 10..n * 10 + 50, |i| format!("e{i}")))
+        })
+    }),
+];
+
+fn words<const N: usize>(words: [String; N]) -> Vec<String> {
+    words.into()
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.split(' ').map(String::from).collect()
+}
+
+/// A request for each of so many keys, whose numbers have twelve digits as those that are drawn.
+fn keyed(send: Send<'_>, keys: u64, request: impl Fn(&str) -> Vec<String>) -> Result<(), String> {
+    (0..keys).try_for_each(|n| send(&request(&format!("{n:012}"))))
+}
+
+/// The number without its leading zeros.
+fn plain(n: &str) -> String {
+    let digits = n.trim_start_matches('0');
+    if digits.is_empty() { "0".into() } else { digits.into() }
+}
+
+fn elements(
+    command: &str,
+    key: &str,
+    range: std::ops::Range<u64>,
+    element: impl Fn(u64) -> String,
+) -> Vec<String> {
+    [command.to_string(), key.to_string()].into_iter().chain(range.map(element)).collect()
+}
+
+fn pairs(
+    command: &str,
+    key: &str,
+    n: &str,
+    count: u64,
+    pair: impl Fn(u64) -> (String, String),
+) -> Vec<String> {
+    let both = (0..count).map(pair).flat_map(|(a, b)| [a, b]);
+    [command.to_string(), format!("{key}:{n}")].into_iter().chain(both).collect()
+}
+
+fn leader_board(send: Send<'_>) -> Result<(), String> {
+    (0..300_000_u64).step_by(500).try_for_each(|first| {
+        let both = (first..first + 500)
+            .flat_map(|i| [(i * 7919 % 1_000_003).to_string(), format!("player:{i:012}")]);
+        send(&split("ZADD board").into_iter().chain(both).collect::<Vec<String>>())
+    })
+}
+
+fn stream(send: Send<'_>) -> Result<(), String> {
+    (0..20_000)
+        .try_for_each(|i| send(&split(&format!("XADD st * sensor {} temp {} unit C", i % 100, i % 37))))
+}
+
+/// Some share a place.
+fn places(send: Send<'_>) -> Result<(), String> {
+    (0..20_000_u64).step_by(100).try_for_each(|first| {
+        let place = |i: u64| {
+            let (lon, lat) = ((i * 37 % 2_000) as f64 / 100.0 - 10.0, (i * 53 % 1_500) as f64 / 100.0 + 40.0);
+            [lon.to_string(), lat.to_string(), format!("p{i}")]
+        };
+        let all = (first..first + 100).flat_map(place);
+        send(&split("GEOADD geo").into_iter().chain(all).collect::<Vec<String>>())
+    })
+}
+
+/// Two rows of a megabyte.
+fn bits(send: Send<'_>) -> Result<(), String> {
+    send(&split("SETBIT bits 8000000 1"))?;
+    send(&split("SETBIT bits2 8000000 1"))?;
+    (0..20_000).try_for_each(|i| {
+        send(&split(&format!("SETBIT bits {} 1", i * 37)))?;
+        send(&split(&format!("SETBIT bits2 {} 1", i * 41)))
+    })
+}
