@@ -111,6 +111,12 @@ impl Cell {
         (self.bits << shift) as f64..((self.bits + 1) << shift) as f64
     }
 
+    /// The four that it is halved into each way, in the order of their scores; none where it is as small as a score.
+    pub(super) fn quarters(self) -> Option<[Cell; 4]> {
+        let quarter = |n: u64| Cell { bits: self.bits << 2 | n, step: self.step + 1 };
+        (self.step < STEP_MAX).then(|| [0, 1, 2, 3].map(quarter))
+    }
+
     pub(super) fn along_longitude(self, towards: Towards) -> Cell {
         self.along(LONGITUDE_BITS, towards)
     }
@@ -261,5 +267,17 @@ mod tests {
             assert_eq!(cell.along_latitude(Towards::Lower).along_latitude(Towards::Higher), cell);
             assert_ne!(east, cell);
         }
+    }
+
+    #[test]
+    fn quarters_divide_the_scores_of_a_cell_in_their_order() {
+        let mut random = Random::new(4);
+        for step in 1..STEP_MAX {
+            let cell = Cell::of(anywhere(&mut random), step);
+            let quarters = cell.quarters().unwrap().map(Cell::scores);
+            assert_eq!((quarters[0].start, quarters[3].end), (cell.scores().start, cell.scores().end));
+            assert!(quarters.windows(2).all(|pair| pair[0].end == pair[1].start), "{quarters:?}");
+        }
+        assert_eq!(Cell::of(PALERMO, STEP_MAX).quarters(), None);
     }
 }

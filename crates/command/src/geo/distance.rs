@@ -1,7 +1,7 @@
 //! Distances on a sphere, by the haversine formula, and the units they are told in.
 //!
 //! The earth's radius and the order of the operations are those of Redis, because four decimals of the result are shown.
-use super::cell::Point;
+use super::cell::{Area, Point};
 use crate::Error;
 use crate::argument::is_word;
 use base::text::I64Text;
@@ -80,8 +80,9 @@ impl Centre {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fence {
     centre: Centre,
-    /// In degrees.
+    /// In degrees, to either side of the centre.
     lat_max: f64,
+    lon_max: f64,
     /// Of the centre and of the band.
     cosines: f64,
     haversine_max: f64,
@@ -99,12 +100,20 @@ impl Fence {
             return None;
         }
         let half = (angle / 2.0).sin();
-        Some(Fence {
-            centre,
-            lat_max: degrees(angle) * SLACK,
-            cosines: centre.lat_cos * lat_most.cos(),
-            haversine_max: half * half * SLACK,
-        })
+        let (cosines, haversine_max) = (centre.lat_cos * lat_most.cos(), half * half * SLACK);
+        // Beyond it the difference in longitude is enough by itself.
+        let lon_sine = (haversine_max / cosines).sqrt();
+        let lon_max = if lon_sine < 1.0 { degrees(2.0 * lon_sine.asin()) * SLACK } else { 360.0 };
+        Some(Fence { centre, lat_max: degrees(angle) * SLACK, lon_max, cosines, haversine_max })
+    }
+
+    /// Whether all points of an area are.
+    pub(super) fn is_area_beyond(&self, area: Area) -> bool {
+        let Point { lon, lat } = self.centre.point;
+        let away = |at: f64, low: f64, high: f64| (low - at).max(at - high);
+        let lon_away = |turn: f64| away(lon + turn, area.west, area.east);
+        away(lat, area.south, area.north) > self.lat_max
+            || lon_away(0.0).min(lon_away(360.0)).min(lon_away(-360.0)) > self.lon_max
     }
 
     #[inline]
@@ -160,6 +169,7 @@ impl Text {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cell::Cell;
     use super::*;
     use base::random::Random;
 
@@ -219,6 +229,8 @@ mod tests {
             let distance_m = between(centre, point);
             let Some(fence) = Fence::around(Centre::of(centre), radius_m) else { continue };
             assert!(distance_m > radius_m || !fence.is_beyond(point), "{centre:?} {point:?} {radius_m}");
+            let area = Cell::of(point, 1 + random.below(26) as u32).area();
+            assert!(distance_m > radius_m || !fence.is_area_beyond(area), "{centre:?} {point:?} {area:?}");
             // To the last digit.
             let edge = Fence::around(Centre::of(centre), distance_m);
             assert!(edge.is_none_or(|fence| !fence.is_beyond(point)), "{centre:?} {point:?}");

@@ -1,13 +1,13 @@
 //! GEOSEARCH and GEOSEARCHSTORE, and the one way in which all searches are run, answered and stored.
-use super::cell::{Point, to_i64};
+use super::cell::{Cell, Point, to_i64};
 use super::distance;
 use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
-use super::shape::Shape;
+use super::shape::{Shape, Within};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
-use store::{Bound, End, Key, View, ZEntry};
+use store::{Bound, End, Key, View, ZEntry, ZSet};
 
 const FROM_MEMBER: Arg = Arg::str("member").after("FROMMEMBER");
 const FROM_POINT: Arg =
@@ -158,24 +158,71 @@ impl Source for Members<'_, '_> {
 
 /// Everything within the shape, cell by cell; with ANY no more than are wanted.
 fn find(view: &mut View<'_>, key: &Key<'_>, shape: &Shape, query: &Query<'_>) -> Result<Results, Error> {
-    let mut results = Results::default();
+    let results = Results::default();
     let Some(set) = view.zset(key)? else { return Ok(results) };
     let wanted = if query.is_any { usize::try_from(query.count).unwrap_or(usize::MAX) } else { usize::MAX };
-    let within = shape.within();
+    let mut search = Search { set: &set, within: shape.within(), wanted, results };
     for cell in shape.cells() {
         let scores = cell.scores();
-        set.visit(set.rank_at(&Bound::least(scores.start)), End::Tail, &mut |entry| {
-            if entry.score >= scores.end || results.found.len() >= wanted {
+        let ranks = search.rank(scores.start)..search.rank(scores.end);
+        search.look_in(cell, ranks);
+    }
+    Ok(search.results)
+}
+
+/// A cell with more members is divided: what lies outside the shape is then left out by quarters of it.
+const DIVIDED_LEN_MIN: u64 = 64;
+
+struct Search<'s> {
+    set: &'s ZSet<'s>,
+    within: Within,
+    wanted: usize,
+    results: Results,
+}
+
+impl Search<'_> {
+    /// How many members come before this score.
+    fn rank(&self, score: f64) -> u64 {
+        self.set.rank_at(&Bound::least(score))
+    }
+
+    /// Looks at the members of a cell, which are those of these ranks, in their order.
+    fn look_in(&mut self, cell: Cell, ranks: Range<u64>) {
+        let quarters = if ranks.end - ranks.start >= DIVIDED_LEN_MIN { cell.quarters() } else { None };
+        let Some(quarters) = quarters else { return self.look_at(ranks) };
+        // Where the quarter before this one ends.
+        let mut known = Some(ranks.start);
+        for (index, quarter) in quarters.into_iter().enumerate() {
+            if self.within.is_beyond(quarter) {
+                known = None;
+                continue;
+            }
+            let scores = quarter.scores();
+            let start = known.unwrap_or_else(|| self.rank(scores.start));
+            let end = if index == 3 { ranks.end } else { self.rank(scores.end) };
+            self.look_in(quarter, start..end);
+            known = Some(end);
+        }
+    }
+
+    fn look_at(&mut self, ranks: Range<u64>) {
+        let Search { set, within, wanted, results } = self;
+        let mut left = ranks.end - ranks.start;
+        if left == 0 {
+            return;
+        }
+        set.visit(ranks.start, End::Tail, &mut |entry| {
+            if results.found.len() >= *wanted {
                 return ControlFlow::Break(());
             }
             let point = Point::of_score(entry.score);
             if let Some(distance_m) = within.distance_to(point) {
                 results.push(&entry, point, distance_m);
             }
-            ControlFlow::Continue(())
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
-    Ok(results)
 }
 
 /// In the order that was asked for, and as many. Those of one distance stay in the order in which they were found.

@@ -40,6 +40,11 @@ pub(super) struct Within {
 }
 
 impl Within {
+    /// Whether nothing of a cell lies within, as far as that is quickly told.
+    pub(super) fn is_beyond(&self, cell: Cell) -> bool {
+        self.fence.is_some_and(|fence| fence.is_area_beyond(cell.area()))
+    }
+
     /// How far a point is from the centre, in metres, if it lies within.
     #[inline]
     pub(super) fn distance_to(&self, point: Point) -> Option<f64> {
@@ -74,7 +79,9 @@ impl Shape {
             }
             Extent::Box { width, height } => {
                 let (width, height) = (self.unit.to_metres(width), self.unit.to_metres(height));
-                (Limit::Halves { width: width / 2.0, height: height / 2.0 }, None)
+                // Whoever goes along the meridian and then to the side reaches every point of it so.
+                let fence = Fence::around(centre, (width + height) / 2.0);
+                (Limit::Halves { width: width / 2.0, height: height / 2.0 }, fence)
             }
         };
         Within { point: self.centre, centre, limit, fence }
