@@ -139,6 +139,15 @@ impl<'s> Executor<'s> {
         self.now
     }
 
+    /// What it holds between batches.
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.positions.capacity() * size_of::<u32>()
+    }
+
+    pub(crate) fn give_room_back(&mut self) {
+        self.positions = Vec::new();
+    }
+
     /// The time that commands see from here on, and the configuration in force.
     pub(crate) fn set_now(&mut self, now: Millis) {
         self.now = now;
@@ -233,7 +242,7 @@ impl<'s> Executor<'s> {
 
     /// Runs one request and appends its reply.
     pub(crate) fn execute(&mut self, session: &mut Session, request: Request<'s, '_>, reply: &mut Reply) {
-        let start = reply.out.len();
+        let (start, reply_mode) = (reply.out.len(), session.reply_mode);
         let ran = self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
             cold_path();
@@ -250,6 +259,8 @@ impl<'s> Executor<'s> {
             if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
                 self.look(session, row, ticks, (request.args, reply_bytes));
             }
+        } else if session.after == After::Retry {
+            session.reply_mode = reply_mode;
         }
     }
 
@@ -272,10 +283,20 @@ impl<'s> Executor<'s> {
                 return None;
             }
         };
-        if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) && !self.has_room_for(session.db, &request)
-        {
-            self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
-            return None;
+        if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) {
+            match self.room_for(session.db, &request) {
+                Room::Enough | Room::Later => {}
+                Room::Garbage => {
+                    cold_path();
+                    session.after = After::Retry;
+                    return None;
+                }
+                Room::None => {
+                    cold_path();
+                    self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
+                    return None;
+                }
+            }
         }
         session.card.last_row.store(row.number as u32, Relaxed);
         if let Err(error) = self.run(session, row, request, reply) {
@@ -314,12 +335,14 @@ impl<'s> Executor<'s> {
 
     /// Whether there is memory for what this request may add, after keys were evicted if need be.
     #[inline(never)]
-    fn has_room_for(&mut self, db: u16, request: &Request<'_, '_>) -> bool {
+    fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
         let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
         let beside = request.hash.map(|hash| (db, hash));
-        !self.ceiling.is_due(coming_bytes)
-            || self.ceiling.make_room_beside(self.now, coming_bytes, beside)
-            || self.evict(coming_bytes) != Room::None
+        if !self.ceiling.is_due(coming_bytes) || self.ceiling.make_room_beside(self.now, coming_bytes, beside)
+        {
+            return Room::Enough;
+        }
+        self.evict(coming_bytes)
     }
 
     fn evict(&mut self, coming_bytes: u64) -> Room {

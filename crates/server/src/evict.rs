@@ -3,6 +3,7 @@
 //! ```text
 //!  counts = used_memory - buffers of clients and of the event loops - what the freeing thread has yet to free
 //!
+//!  what it has yet to free, beyond a tenth of the limit, is no reason to evict or to refuse: commands that need memory wait
 //!                    over the limit                   under the target, or all the rest claimed by others
 //!   looking away ---------------------> making room -----------------------------------------------------> looking away
 //!        |  \                             |      \
@@ -77,12 +78,25 @@ impl Pressure {
 
 /// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
 pub(crate) fn uncounted_bytes(shared: &Shared) -> u64 {
-    shared.counters.buffer_bytes() + shared.background.pending_bytes()
+    let garbage = garbage_beyond(shared, shared.config().maxmemory_bytes);
+    (shared.counters.buffer_bytes() + shared.background.pending_bytes()).saturating_sub(garbage)
 }
 
-/// What counts: the data, and what the server itself takes.
+/// What keys must go for: the data, and what the server itself takes.
 fn counted_bytes(shared: &Shared) -> u64 {
-    (counted::used_bytes() as u64).saturating_sub(uncounted_bytes(shared))
+    let beside = shared.counters.buffer_bytes() + shared.background.pending_bytes();
+    (counted::used_bytes() as u64).saturating_sub(beside)
+}
+
+/// Garbage on its way to be freed may take this part of the limit beside the data.
+const GARBAGE_PART: u64 = 10;
+
+/// How much more than that it is. No key goes for it: what would be gained is on its way already.
+fn garbage_beyond(shared: &Shared, limit_bytes: u64) -> u64 {
+    match limit_bytes {
+        0 => 0,
+        limit_bytes => shared.background.pending_bytes().saturating_sub(limit_bytes / GARBAGE_PART),
+    }
 }
 
 /// Whether a command may go on.
@@ -91,6 +105,8 @@ pub(crate) enum Room {
     Enough,
     /// Memory is still short, and keys remain that may go: this is not the moment to wait for it.
     Later,
+    /// Memory is short until garbage is freed that is on its way: the command has to wait.
+    Garbage,
     /// No key may go.
     None,
 }
@@ -176,7 +192,8 @@ impl<'s> Ceiling<'s> {
         beside: Option<(u16, Hash)>,
     ) -> bool {
         let counts = counted_bytes(self.shared) + coming_bytes;
-        if counts > self.limit_bytes || self.shared.pressure.is_noted() {
+        let garbage = garbage_beyond(self.shared, self.limit_bytes);
+        if counts + garbage > self.limit_bytes || self.shared.pressure.is_noted() {
             return false;
         }
         let excess_bytes = counts.saturating_sub(self.zone_start);
@@ -213,8 +230,12 @@ impl<'s> Ceiling<'s> {
         }
         let counts = counted_bytes(self.shared);
         let is_over = counts > self.limit_bytes;
+        let garbage = garbage_beyond(self.shared, self.limit_bytes);
         self.shared.pressure.note(is_over, self.shared.clock.now_us());
-        self.look_away(counts);
+        self.look_away(counts + garbage);
+        if !is_over && counts + garbage > self.limit_bytes {
+            return Room::Garbage;
+        }
         // What only would be too much is not refused: as the peer does, the command before it is what is counted.
         if room == Room::None && !is_over { Room::Enough } else { room }
     }

@@ -116,6 +116,8 @@ pub(crate) enum After {
     Next,
     /// It runs at the connection's next turn: others come first, or it has to be parsed anew.
     Yield,
+    /// The command itself runs then: there is no memory for it at this moment.
+    Retry,
     /// None runs until this command is answered (`blocking.rs`).
     Wait,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.

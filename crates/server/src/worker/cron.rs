@@ -1,7 +1,7 @@
 //! What happens without a request: expiry, idle clients, clients that do not read, and the rates that INFO shows.
 //!
 //! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates; the others tick
-//! while they have clients to watch.
+//! while they have clients to watch, and once after they have been busy, to give back what their batches took.
 //!
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
@@ -49,7 +49,8 @@ impl Worker<'_> {
 
     fn ticks(&self) -> bool {
         let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
-        self.index == 0 || is_timing || !self.cron.watched.is_empty()
+        let has_room = self.executor.counters().batch_bytes.load(Relaxed) > 0;
+        self.index == 0 || is_timing || has_room || !self.cron.watched.is_empty()
     }
 
     pub(super) fn run_cron(&mut self) {
@@ -72,10 +73,8 @@ impl Worker<'_> {
                 self.shared.background.unite();
             }
             self.shared.background.defrag(&self.executor.config().defrag);
-            self.batch.give_room_back();
-            self.reply.out = Vec::new();
-            self.executor.counters().batch_bytes.store(0, Relaxed);
         }
+        self.give_room_back();
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);
     }

@@ -65,7 +65,7 @@ impl Worker<'_> {
             match connection.session.after {
                 After::Next => {}
                 After::Yield => connection.session.after = After::Next,
-                After::Wait | After::Close | After::Abort => return index,
+                After::Retry | After::Wait | After::Close | After::Abort => return index,
             }
         }
         connection.protocol = reply.protocol;

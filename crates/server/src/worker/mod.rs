@@ -48,8 +48,12 @@ const SEND_BYTES: usize = 256 << 10;
 /// request runs.
 const LEAF_AHEAD: usize = 16;
 const ENTRY_AHEAD: usize = 8;
+/// More room than this is given back as soon as a batch has run; less, ten times a second.
+const ROOM_BYTES_KEPT: usize = 4 << 20;
 /// A reply buffer that has grown beyond this is not kept.
 const REPLY_BYTES_KEPT: usize = 1 << 20;
+/// How long a worker rests before a command looks for memory again.
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
 /// How long clients are given to read their last replies when the server stops.
 const WIND_UP: Duration = Duration::from_millis(1000);
 
@@ -76,6 +80,8 @@ pub(crate) struct Worker<'s> {
     garbage: Vec<Garbage>,
     /// Memory is over its limit, and there are keys to evict.
     is_relieving: bool,
+    /// Some command has to wait for memory.
+    is_retrying: bool,
     /// Connections by client id.
     ids: BTreeMap<u64, ConnId>,
     clock: &'s Clock,
@@ -99,6 +105,7 @@ impl<'s> Worker<'s> {
             expire_due: None,
             garbage: Vec::new(),
             is_relieving: false,
+            is_retrying: false,
             ids: BTreeMap::new(),
             clock: &shared.clock,
         }
@@ -132,7 +139,11 @@ impl<'s> Worker<'s> {
     }
 
     /// Seen from the time at which the turn began: what has become due since wakes at once.
-    fn wait(&self) -> Wait {
+    fn wait(&mut self) -> Wait {
+        if std::mem::take(&mut self.is_retrying) {
+            // The freeing thread may need this processor.
+            return Wait::at_most(RETRY_PAUSE);
+        }
         if !self.again.is_empty() || self.is_relieving {
             return Wait::Not;
         }
@@ -236,13 +247,35 @@ impl<'s> Worker<'s> {
         let mut turns = std::mem::take(&mut self.batch.turns);
         turns.iter_mut().for_each(|turn| self.parse(turn));
         self.prefetch(0);
+        if self.executor.counters().batch_bytes.load(Relaxed) == 0 {
+            cold_path();
+            // The first after room was given back: what runs may look at how much memory counts.
+            self.note_room();
+        }
         self.executor.begin();
         turns.iter_mut().for_each(|turn| self.answer(turn));
         self.batch.turns = turns;
         self.executor.end();
-        let buffers = self.batch.room_bytes() + self.reply.out.capacity();
-        self.executor.counters().batch_bytes.store(buffers as u64, Relaxed);
+        let room = self.note_room();
         self.batch.clear();
+        if room > ROOM_BYTES_KEPT {
+            cold_path();
+            self.give_room_back();
+        }
+    }
+
+    fn note_room(&self) -> usize {
+        let room = self.batch.room_bytes() + self.reply.out.capacity() + self.executor.room_bytes();
+        self.executor.counters().batch_bytes.store(room as u64, Relaxed);
+        room
+    }
+
+    /// What batches have needed, between two of them: the next one takes it up again.
+    fn give_room_back(&mut self) {
+        self.batch.give_room_back();
+        self.executor.give_room_back();
+        self.reply.out = Vec::new();
+        self.executor.counters().batch_bytes.store(0, Relaxed);
     }
 
     fn parse(&mut self, turn: &mut Turn) {
@@ -314,7 +347,7 @@ impl<'s> Worker<'s> {
 
     /// How many have run.
     fn execute_some(&mut self, turn: &Turn) -> usize {
-        let Worker { table, batch, executor, reply, engine, shared, .. } = self;
+        let Worker { table, batch, executor, reply, engine, shared, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
         let mut first_span = turn.first_span;
@@ -336,6 +369,12 @@ impl<'s> Worker<'s> {
                     cold_path();
                     connection.session.after = After::Next;
                     return index + 1;
+                }
+                After::Retry => {
+                    cold_path();
+                    connection.session.after = After::Next;
+                    *is_retrying = true;
+                    return index;
                 }
                 After::Wait => {
                     cold_path();

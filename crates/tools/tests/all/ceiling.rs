@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use testkit::resp_client::{Address, RespClient, request};
 use testkit::resp_value::Value;
 use testkit::scratch::Scratch;
@@ -48,10 +49,12 @@ impl Client {
     }
 
     fn info(&mut self, section: &str, field: &str) -> u64 {
+        self::field(&self.text(section), field)
+    }
+
+    fn text(&mut self, section: &str) -> String {
         let Value::Blob(_, text) = self.call(&format!("INFO {section}")) else { panic!("INFO is text") };
-        let text = String::from_utf8(text).unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-        value.unwrap_or_else(|| panic!("no {field}")).parse().unwrap()
+        String::from_utf8(text).unwrap()
     }
 
     fn keys(&mut self) -> u64 {
@@ -61,7 +64,8 @@ impl Client {
 
     /// What counts against the limit.
     fn counts(&mut self) -> u64 {
-        self.info("memory", "used_memory") - self.info("memory", "mem_not_counted_for_evict")
+        let text = self.text("memory");
+        field(&text, "used_memory") - field(&text, "mem_not_counted_for_evict")
     }
 
     /// SETs keys in pipelines; how many were refused, all with the one error there is for it.
@@ -86,6 +90,12 @@ impl Client {
         }
         refused
     }
+}
+
+/// A number that INFO tells.
+fn field(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
 }
 
 const LIMIT: u64 = 2 << 20;
@@ -174,4 +184,65 @@ fn large_values_that_are_freed_elsewhere_neither_cost_more_keys_nor_refuse_comma
     }
     let left = client.keys();
     assert!((7..=9).contains(&left), "{left} of 4 MB are left in 40");
+}
+
+/// Between two questions about what the server does when it gets to it, and how many there are at most.
+const PAUSE: Duration = Duration::from_millis(20);
+const LOOKS: usize = 3000;
+
+#[test]
+fn every_worker_gives_back_what_a_large_request_took() {
+    const ARGS: usize = 1_000_000;
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    // Connections go to the worker with the fewest, so each of the three gets some.
+    let mut clients: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    clients.iter_mut().for_each(|client| drop(client.call("PING")));
+    let before = client.info("memory", "used_memory");
+    let many: Vec<&str> = std::iter::once("DEL").chain(std::iter::repeat_n("nothing", ARGS)).collect();
+    for other in &mut clients {
+        assert_eq!(other.0.call(&many).unwrap(), Value::Line(b':', b"0".to_vec()));
+    }
+    let mut used = 0;
+    for _ in 0..LOOKS {
+        used = client.info("memory", "used_memory");
+        if used < before + (2 << 20) {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    panic!("{used} bytes in use, {before} before");
+}
+
+#[test]
+fn a_flushed_keyspace_that_is_filled_again_at_once_stays_under_the_ceiling() {
+    const LIMIT: u64 = 64 << 20;
+    let limit = LIMIT.to_string();
+    for policy in ["noeviction", "allkeys-lru"] {
+        let server = Server::start(&[
+            "--maxmemory",
+            &limit,
+            "--maxmemory-policy",
+            policy,
+            "--enable-debug-command",
+            "local",
+        ]);
+        let mut client = server.client();
+        for _ in 0..3 {
+            client.call("DEBUG POPULATE 300000 key 120");
+            assert!(client.info("memory", "used_memory") > LIMIT / 2);
+            client.call("FLUSHALL");
+            // Much memory for few bytes: faster than the keys before it can be freed.
+            let fill: Vec<u8> =
+                (0..45).flat_map(|n| request(&["SETRANGE", &format!("large:{n}"), "999999", "x"])).collect();
+            client.0.send_bytes(&fill).unwrap();
+            for _ in 0..45 {
+                assert_eq!(client.0.receive().unwrap(), Value::Line(b':', b"1000000".to_vec()), "{policy}");
+            }
+            assert_eq!(client.keys(), 45, "{policy}");
+            client.call("FLUSHALL");
+        }
+        let peak = client.info("memory", "used_memory_peak");
+        assert!(peak < LIMIT / 100 * 125, "{policy}: {peak} bytes were in use under a limit of {LIMIT}");
+    }
 }
