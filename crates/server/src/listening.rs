@@ -95,9 +95,10 @@ fn open_all(
     let mut listeners: Vec<Arc<Listener>> = Vec::new();
     for bind in binds {
         let at = |listener: &&Arc<Listener>| tcp_address(listener) == Some(bind.address);
+        let is_taken = listeners.iter().filter_map(|l| tcp_address(l)).any(|a| overlap(a, bind.address));
         let opened = match former.iter().find(at) {
-            // The same address twice: the second cannot be had, as in Redis.
-            _ if listeners.iter().any(|listener| at(&listener)) => Err(io::ErrorKind::AddrInUse.into()),
+            // An address twice, or beside all addresses: the second cannot be had, as in Redis.
+            _ if is_taken => Err(io::Error::from_raw_os_error(EADDRINUSE)),
             Some(kept) => Ok(Arc::clone(kept)),
             None => Listener::tcp_beside(bind.address, config.tcp_backlog, &leaving).map(Arc::new),
         };
@@ -126,6 +127,15 @@ fn shown(address: SocketAddr) -> String {
     }
 }
 
+const EADDRINUSE: i32 = 98;
+
+/// Whether a connection could be meant for either.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let (x, y) = (a.ip(), b.ip());
+    let is_same = x == y || (x.is_ipv4() == y.is_ipv4() && (x.is_unspecified() || y.is_unspecified()));
+    is_same && a.port() == b.port()
+}
+
 /// This machine does not have the address, or not its family.
 fn is_missing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{AddrNotAvailable, Unsupported};
@@ -137,5 +147,26 @@ fn tcp_address(listener: &Listener) -> Option<SocketAddr> {
     match listener.local_addr() {
         Peer::Tcp { local, .. } => Some(local),
         Peer::Unix { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_addresses_of_a_family_overlap_with_each_of_it() {
+        for (a, b, expected) in [
+            ("127.0.0.1:1", "127.0.0.1:1", true),
+            ("127.0.0.1:1", "127.0.0.1:2", false),
+            ("127.0.0.1:1", "127.0.0.2:1", false),
+            ("0.0.0.0:1", "127.0.0.2:1", true),
+            ("[::1]:1", "[::]:1", true),
+            ("0.0.0.0:1", "[::]:1", false),
+            ("127.0.0.1:1", "[::]:1", false),
+        ] {
+            let (a, b) = (a.parse().unwrap(), b.parse().unwrap());
+            assert_eq!((overlap(a, b), overlap(b, a)), (expected, expected), "{a} {b}");
+        }
     }
 }
