@@ -221,7 +221,10 @@ impl<'s> Executor<'s> {
     /// How much may be kept of a client's unfinished request.
     pub(crate) fn query_buffer_bytes_max(&self, session: &Session) -> u64 {
         let limit = self.config.client_query_buffer_bytes_max;
-        if session.is_authenticated { limit } else { limit.min(UNAUTHENTICATED_BUFFER_BYTES_MAX) }
+        match session.must_log_in(&self.config) {
+            true => limit.min(UNAUTHENTICATED_BUFFER_BYTES_MAX),
+            false => limit,
+        }
     }
 
     /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need not be, if

@@ -181,6 +181,9 @@ fn when_there_is_no_password_any_more_those_who_are_connected_are_served() {
     admin.expect("+OK\r\n");
     stranger.check("PING", "+PONG\r\n");
     assert!(stranger.raw("HELLO 2").contains("server"));
+    let large = "x".repeat(3 << 20);
+    stranger.send(&request(&["SET", "large", &large]));
+    stranger.expect("+OK\r\n");
     // Nobody has said who it is, so a new password asks again; one that came while there was none needs no other.
     let mut guest = Client::connect(&server);
     guest.check("PING", "+PONG\r\n");
