@@ -25,19 +25,21 @@ impl Listener {
         Listener::bound(address, backlog, |_| Ok(()))
     }
 
-    /// The same where the address may be taken, as a whole or in part, by listeners of this process that are soon closed.
-    pub fn tcp_beside(address: SocketAddr, backlog: u32, leaving: &[&Listener]) -> io::Result<Listener> {
+    /// The same where the address may be taken, as a whole or in part, by listeners that [`Listener::share`] it.
+    pub fn tcp_beside(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
         let alone = Listener::tcp(address, backlog);
-        let is_taken = |e: &io::Error| e.kind() == io::ErrorKind::AddrInUse;
-        if leaving.is_empty() || !alone.as_ref().err().is_some_and(is_taken) {
+        if !alone.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse) {
             return alone;
         }
-        let share = |is_on| leaving.iter().try_for_each(|other| other.socket.set_reuse_port(is_on));
-        share(true)?;
-        let beside = Listener::bound(address, backlog, |socket| socket.set_reuse_port(true));
-        // Nobody else is to have the port with us.
-        share(false)?;
-        beside.and_then(|listener| listener.socket.set_reuse_port(false).map(|()| listener))
+        let beside = Listener::bound(address, backlog, |socket| socket.set_reuse_port(true))?;
+        beside.share(false)?;
+        Ok(beside)
+    }
+
+    /// Whether [`Listener::tcp_beside`] may have the same address: for one that is soon closed, by whoever is the last to
+    /// hold it and whenever the kernel is done with it.
+    pub fn share(&self, is_leaving: bool) -> io::Result<()> {
+        self.socket.set_reuse_port(is_leaving)
     }
 
     fn bound(
@@ -228,8 +230,10 @@ mod tests {
     fn an_address_is_had_beside_one_that_leaves_and_no_other() {
         let first = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into(), 16).unwrap();
         let Peer::Tcp { local, .. } = first.local_addr() else { panic!("not TCP") };
-        assert!(Listener::tcp_beside(local, 16, &[]).is_err());
-        let second = Listener::tcp_beside(local, 16, &[&first]).unwrap();
+        assert!(Listener::tcp_beside(local, 16).is_err());
+        first.share(true).unwrap();
+        assert!(Listener::tcp(local, 16).is_err());
+        let second = Listener::tcp_beside(local, 16).unwrap();
         drop(first);
         assert!(Listener::tcp(local, 16).is_err());
         TcpStream::connect(local).unwrap();

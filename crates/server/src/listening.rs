@@ -19,8 +19,11 @@ pub(crate) struct Listening(Mutex<Lists>);
 #[derive(Default)]
 struct Lists {
     all: Vec<Arc<Listener>>,
+    /// Also some that have left lately: the kernel may not be done with them.
     leaving: Vec<Weak<Listener>>,
 }
+
+const LEFT_MAX: usize = 64;
 
 impl Listening {
     pub(crate) fn new(listeners: Vec<Arc<Listener>>) -> Listening {
@@ -70,11 +73,24 @@ pub(crate) fn change(shared: &Shared, next: &Config, binds: &Binds) -> Option<()
     let binds = binds.at(next).inspect_err(|why| shared.log.warning(why)).ok()?;
     let mut lists = shared.listening.lists();
     let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
+    let is_wanted =
+        |listener: &Arc<Listener>| binds.iter().any(|bind| tcp_address(listener) == Some(bind.address));
+    let share = |all: &[Arc<Listener>], is_leaving: bool| {
+        // One that does not share is in the way of who would be beside it, which is then said.
+        let _ = all.iter().filter(|l| !is_wanted(l)).try_for_each(|l| l.share(is_leaving));
+    };
     let former: Vec<Arc<Listener>> =
-        tcp.into_iter().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
-    let mut listeners = open_all(&binds, &former, next, &shared.log)?;
-    let is_kept = |listener: &&Arc<Listener>| listeners.iter().any(|kept| Arc::ptr_eq(kept, listener));
-    lists.leaving = former.iter().filter(|l| !is_kept(l)).map(Arc::downgrade).collect();
+        tcp.iter().cloned().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
+    share(&tcp, true);
+    let Some(mut listeners) = open_all(&binds, &former, next, &shared.log) else {
+        share(&tcp, false);
+        return None;
+    };
+    // Those that are had back are nobody else's any more.
+    let _ = listeners.iter().try_for_each(|listener| listener.share(false));
+    let left = lists.leaving.len().saturating_sub(LEFT_MAX);
+    lists.leaving.drain(..left);
+    lists.leaving.extend(tcp.iter().filter(|l| !is_wanted(l)).map(Arc::downgrade));
     listeners.extend(unix);
     lists.all = listeners;
     drop(lists);
@@ -89,9 +105,6 @@ fn open_all(
     config: &Config,
     log: &Log,
 ) -> Option<Vec<Arc<Listener>>> {
-    let stays =
-        |listener: &&Arc<Listener>| binds.iter().any(|bind| tcp_address(listener) == Some(bind.address));
-    let leaving: Vec<&Listener> = former.iter().filter(|l| !stays(l)).map(|l| &**l).collect();
     let mut listeners: Vec<Arc<Listener>> = Vec::new();
     for bind in binds {
         let at = |listener: &&Arc<Listener>| tcp_address(listener) == Some(bind.address);
@@ -100,7 +113,8 @@ fn open_all(
             // An address twice, or beside all addresses: the second cannot be had, as in Redis.
             _ if is_taken => Err(io::Error::from_raw_os_error(EADDRINUSE)),
             Some(kept) => Ok(Arc::clone(kept)),
-            None => Listener::tcp_beside(bind.address, config.tcp_backlog, &leaving).map(Arc::new),
+            None if former.is_empty() => Listener::tcp(bind.address, config.tcp_backlog).map(Arc::new),
+            None => Listener::tcp_beside(bind.address, config.tcp_backlog).map(Arc::new),
         };
         match opened {
             Ok(listener) => listeners.push(listener),

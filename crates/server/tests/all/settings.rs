@@ -1,8 +1,9 @@
 //! Settings that bring the system into it: what the kernel refuses, addresses, several writers at once, the password.
 use crate::client::{Client, config, engines, request, start, start_at_noon};
 use server::{Clock, Config, Log, Running};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -64,12 +65,15 @@ fn one_that_reads_nothing_any_more_is_idle() {
     panic!("it is still connected");
 }
 
-/// Moves the server to ports that are free; another process may take one at any moment: then to the next.
+/// Moves the server to a port that is free, and that the system gives to nobody who lets it choose: what is left for a
+/// moment is there again.
 fn moved(client: &mut Client) -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        if client.ask(&format!("CONFIG SET port {free}")).trim() == "+OK" {
-            return free;
+        let number = std::process::id().wrapping_mul(389).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + (number % 20_000) as u16;
+        if client.ask(&format!("CONFIG SET port {port}")).trim() == "+OK" {
+            return port;
         }
     }
 }
@@ -106,13 +110,33 @@ fn the_port_may_change_twice_in_one_pipeline_and_back() {
         let server = start(Config { io_engine, worker_threads: 3, ..config() });
         let mut client = Client::connect(&server);
         for _ in 0..20 {
-            let home = moved(&mut client);
-            let away = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+            let [away, home] = [(); 2].map(|()| moved(&mut client));
             let set = |port: u16| request(&["CONFIG", "SET", "port", &port.to_string()]);
             client.send(&[set(away), set(home), set(away), set(home)].concat());
             client.expect("+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
             Client::to((Ipv4Addr::LOCALHOST, home).into()).check("PING", "+PONG\r\n");
         }
+    }
+}
+
+/// A port that was just left is had by whoever asks for it next, though its listener may be closing at this moment.
+#[test]
+fn several_clients_may_change_the_port_to_and_fro() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, worker_threads: 3, ..config() });
+        let mut clients: Vec<Client> = (0..6).map(|_| Client::connect(&server)).collect();
+        let ports = [(); 3].map(|()| moved(&mut clients[0]));
+        std::thread::scope(|scope| {
+            for client in &mut clients {
+                scope.spawn(|| {
+                    for port in ports.into_iter().cycle().take(150) {
+                        client.check(&format!("CONFIG SET port {port}"), "+OK\r\n");
+                    }
+                });
+            }
+        });
+        let port = moved(&mut clients[0]);
+        Client::to((Ipv4Addr::LOCALHOST, port).into()).check("PING", "+PONG\r\n");
     }
 }
 
