@@ -89,13 +89,14 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The reply: the cursor comes first and is known last, so the elements wait in a reply of their own. `elements` are
-/// written by `scan`, which returns the next cursor and how many replies it has written.
+/// The reply: the cursor comes first and is known last. The elements are written by `scan`, which returns the next cursor and
+/// how many replies it has written.
 pub(crate) fn answer(reply: &mut Reply, scan: impl FnOnce(&mut Reply) -> (u64, usize)) {
-    let mut elements = Reply::new(reply.protocol);
-    let (next, written) = scan(&mut elements);
-    reply.array(2);
-    reply.bulk(I64Text::new().format_u64(next));
-    reply.array(written);
-    reply.out.extend_from_slice(&elements.out);
+    let place = reply.deferred();
+    let (next, written) = scan(reply);
+    reply.fill_with(place, |front| {
+        front.array(2);
+        front.bulk(I64Text::new().format_u64(next));
+        front.array(written);
+    });
 }

@@ -12,6 +12,7 @@ use crate::paired::{self, COUNT_MAX, Paired, Room};
 use crate::stats::Stats;
 use crate::tree::{Path, Tree};
 use base::random::Random;
+use std::ops::ControlFlow;
 
 #[derive(Clone)]
 pub struct IntMap {
@@ -89,6 +90,13 @@ impl IntMap {
         self.tree.for_each_leaf(&mut |leaf| {
             Paired::open(leaf).elements(0).for_each(|(key, value)| visit(key, value));
         });
+    }
+
+    /// The same until told to stop.
+    pub fn visit(&self, visit: &mut dyn FnMut(i64, i64) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.tree.visit_leaves(&mut |leaf| {
+            Paired::open(leaf).elements(0).try_for_each(|(key, value)| visit(key, value))
+        })
     }
 
     /// Visits the keys from `from` on that share a leaf. Returns where to go on, None at the end. A key that stays is

@@ -19,6 +19,7 @@ use crate::tagged::{Draft, NOTE_NONE, Slot, Tagged, joined_note};
 use crate::tree::{Held, Path, Tree};
 use base::hash::{Hash, Seed};
 use base::random::Random;
+use std::ops::ControlFlow;
 
 /// One entry as it is read. Bits of `meta` belong to the caller, in the keyspace all seven (0..=127); so does `inline`.
 pub struct Found<'a, V> {
@@ -320,6 +321,11 @@ impl<V: Clone, F: Form> Map<V, F> {
     /// Every entry, in hash order of leaves.
     pub fn for_each(&self, visit: &mut dyn FnMut(Found<'_, V>)) {
         self.tree.for_each_leaf(&mut |leaf| leaf.slots().for_each(|slot| visit(leaf.found(slot))));
+    }
+
+    /// The same until told to stop.
+    pub fn visit(&self, visit: &mut dyn FnMut(Found<'_, V>) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.tree.visit_leaves(&mut |leaf| leaf.slots().try_for_each(|slot| visit(leaf.found(slot))))
     }
 
     /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which

@@ -13,6 +13,7 @@ use crate::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange
 use crate::stats::Stats;
 use base::random::Random;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 
 /// More levels than memory can fill: a node below the root has 32 children on the average, at the worst.
 pub(crate) const HEIGHT_MAX: usize = 12;
@@ -259,8 +260,16 @@ impl<O: Order, L: Leaf> Tree<O, L> {
 
     /// Every node, parents first, left to right.
     pub(crate) fn for_each_node(&self, visit: &mut dyn FnMut(Node<'_, O, L>)) {
-        if let Some(root) = self.root() {
-            visit_below(root, self.height() - 1, visit);
+        let _ = self.visit_nodes(&mut |node| {
+            visit(node);
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn visit_nodes(&self, visit: &mut dyn FnMut(Node<'_, O, L>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self.root() {
+            Some(root) => visit_below(root, self.height() - 1, visit),
+            None => ControlFlow::Continue(()),
         }
     }
 
@@ -271,6 +280,14 @@ impl<O: Order, L: Leaf> Tree<O, L> {
                 visit(leaf);
             }
         });
+    }
+
+    /// Every leaf, left to right, until told to stop.
+    pub(crate) fn visit_leaves(&self, visit: &mut dyn FnMut(&L) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.visit_nodes(&mut |node| match node {
+            Node::Leaf(leaf) => visit(leaf),
+            Node::Inner(_) => ControlFlow::Continue(()),
+        })
     }
 
     /// Adds all nodes to `stats`, a leaf as `add_leaf` does it.
@@ -428,17 +445,19 @@ impl Path {
     }
 }
 
-fn visit_below<O: Order, L: Leaf>(node: &Child<O, L>, level: usize, visit: &mut dyn FnMut(Node<'_, O, L>)) {
+fn visit_below<O: Order, L: Leaf>(
+    node: &Child<O, L>,
+    level: usize,
+    visit: &mut dyn FnMut(Node<'_, O, L>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     if level == 0 {
         // SAFETY: level 0 holds leaves.
         return visit(Node::Leaf(unsafe { node.leaf() }));
     }
     // SAFETY: every other level holds inner nodes.
     let inner = unsafe { node.inner() };
-    visit(Node::Inner(inner));
-    for child in inner.children() {
-        visit_below(child, level - 1, visit);
-    }
+    visit(Node::Inner(inner))?;
+    inner.children().iter().try_for_each(|child| visit_below(child, level - 1, visit))
 }
 
 impl<L: Leaf> Tree<ByRank, L> {

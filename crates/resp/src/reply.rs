@@ -14,6 +14,7 @@ use crate::ProtocolError;
 use base::Item;
 use base::double::F64Text;
 use base::text::I64Text;
+use std::ops::ControlFlow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
@@ -23,24 +24,115 @@ pub enum Protocol {
 }
 
 /// Appends replies to a buffer that the owner sends and reuses.
+///
+/// The buffer has a bound. What does not fit is left out, and the reply is *full* from then on: the client will be closed and sees
+/// nothing of it, so only the owner of the buffer has to ask ([`Reply::is_due`]), and commands are right without knowing. A
+/// loop that could go on for long asks [`Reply::is_full`] and ends. The bound is on the buffer's room, and looked at only where the
+/// buffer must grow, so a reply that fits pays nothing.
 #[derive(Debug)]
 pub struct Reply {
     pub out: Vec<u8>,
     pub protocol: Protocol,
+    /// The room that `out` may have.
+    bytes_max: usize,
+    /// From this length on [`Reply::is_due`]; 0 when full.
+    due_bytes: usize,
 }
+
+/// What the owner looks at before a batch has ended: it may want to send it.
+const DUE_BYTES: usize = 256 << 10;
+/// The longest header: a mark, 20 digits, a line's end.
+const HEADER_BYTES_MAX: usize = 23;
 
 impl Reply {
     pub fn new(protocol: Protocol) -> Reply {
-        Reply { out: Vec::new(), protocol }
+        Reply { out: Vec::new(), protocol, bytes_max: usize::MAX, due_bytes: DUE_BYTES }
     }
 
     pub fn is_resp3(&self) -> bool {
         self.protocol == Protocol::Resp3
     }
 
+    /// From here on the buffer holds at most so many bytes.
+    #[inline]
+    pub fn bound(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
+    /// How much more has room.
+    pub fn spare_bytes(&self) -> usize {
+        self.bytes_max.saturating_sub(self.out.len())
+    }
+
+    /// Something did not fit: nothing of what is written here will be sent.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.due_bytes == 0
+    }
+
+    /// The same for a walk that writes what it meets: whether to go on.
+    #[inline]
+    pub fn flow(&self) -> ControlFlow<()> {
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// There is so much that it is worth sending, or it is full.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.out.len() >= self.due_bytes
+    }
+
+    /// Takes back all but the first `len` bytes, and whether they were too many.
+    pub fn cut(&mut self, len: usize) {
+        self.out.truncate(len);
+        self.due_bytes = DUE_BYTES;
+    }
+
+    /// Another `bytes` have room, without a new look at the bound up to there.
+    #[inline]
+    fn room(&mut self, bytes: usize) -> bool {
+        self.out.capacity() - self.out.len() >= bytes || self.grow(bytes)
+    }
+
+    /// Doubles the room as a vector does, within the bound.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, bytes: usize) -> bool {
+        let wanted = self.out.len().saturating_add(bytes);
+        if self.is_full() || wanted > self.bytes_max {
+            self.due_bytes = 0;
+            return false;
+        }
+        let doubled = self.out.capacity().saturating_mul(2).max(64);
+        self.out.reserve_exact(doubled.clamp(wanted, self.bytes_max) - self.out.len());
+        true
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if self.out.capacity() - self.out.len() >= bytes.len() {
+            self.out.extend_from_slice(bytes);
+        } else {
+            self.put_growing(bytes);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_growing(&mut self, bytes: &[u8]) {
+        if self.grow(bytes.len()) {
+            self.out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Replies that were written elsewhere.
+    pub fn append(&mut self, replies: &[u8]) {
+        self.put(replies);
+    }
+
     /// `+OK`
     pub fn ok(&mut self) {
-        self.out.extend_from_slice(b"+OK\r\n");
+        self.put(b"+OK\r\n");
     }
 
     /// `+text`; no CR or LF in it.
@@ -52,13 +144,19 @@ impl Reply {
     /// `-text`, the code included ("ERR ..."). The text may quote what a client sent: line ends around it are cut off,
     /// those within become spaces.
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
-        self.out.push(b'-');
-        self.sanitized(text.as_ref());
-        self.out.extend_from_slice(b"\r\n");
+        let text = text.as_ref();
+        if self.room(text.len() + 3) {
+            self.out.push(b'-');
+            self.sanitized(text);
+            self.out.extend_from_slice(b"\r\n");
+        }
     }
 
     /// What a client is told before its connection is closed.
     pub fn protocol_error(&mut self, error: ProtocolError) {
+        if !self.room(64) {
+            return;
+        }
         self.out.extend_from_slice(b"-ERR ");
         self.out.extend_from_slice(error.text().as_bytes());
         if let ProtocolError::ExpectedDollar(byte) = error {
@@ -73,10 +171,11 @@ impl Reply {
     }
 
     pub fn bulk(&mut self, bytes: &[u8]) {
-        self.out.reserve(bytes.len() + 32);
-        self.header(b'$', bytes.len());
-        self.out.extend_from_slice(bytes);
-        self.out.extend_from_slice(b"\r\n");
+        if self.room(bytes.len() + 32) {
+            self.header(b'$', bytes.len());
+            self.out.extend_from_slice(bytes);
+            self.out.extend_from_slice(b"\r\n");
+        }
     }
 
     pub fn item(&mut self, item: Item<'_>) {
@@ -90,10 +189,12 @@ impl Reply {
     pub fn bulk_joined(&mut self, front: &[u8], back: Item<'_>) {
         let mut text = I64Text::new();
         let back = back.text(&mut text);
-        self.header(b'$', front.len() + back.len());
-        self.out.extend_from_slice(front);
-        self.out.extend_from_slice(back);
-        self.out.extend_from_slice(b"\r\n");
+        if self.room(front.len() + back.len() + 32) {
+            self.header(b'$', front.len() + back.len());
+            self.out.extend_from_slice(front);
+            self.out.extend_from_slice(back);
+            self.out.extend_from_slice(b"\r\n");
+        }
     }
 
     /// A bulk string made of the number's decimal text.
@@ -103,12 +204,12 @@ impl Reply {
 
     /// `_` or `$-1`
     pub fn null(&mut self) {
-        self.out.extend_from_slice(if self.is_resp3() { b"_\r\n" } else { b"$-1\r\n" });
+        self.put(if self.is_resp3() { b"_\r\n" } else { b"$-1\r\n" });
     }
 
     /// `_` or `*-1`
     pub fn null_array(&mut self) {
-        self.out.extend_from_slice(if self.is_resp3() { b"_\r\n" } else { b"*-1\r\n" });
+        self.put(if self.is_resp3() { b"_\r\n" } else { b"*-1\r\n" });
     }
 
     /// The header of an array of `len` replies.
@@ -150,7 +251,7 @@ impl Reply {
 
     /// RESP2: 1 or 0
     pub fn boolean(&mut self, b: bool) {
-        self.out.extend_from_slice(match (self.protocol, b) {
+        self.put(match (self.protocol, b) {
             (Protocol::Resp3, true) => b"#t\r\n",
             (Protocol::Resp3, false) => b"#f\r\n",
             (Protocol::Resp2, true) => b":1\r\n",
@@ -171,6 +272,9 @@ impl Reply {
         assert_eq!(ext.len(), 3, "the protocol has room for three letters");
         if !self.is_resp3() {
             return self.bulk(text);
+        }
+        if !self.room(text.len() + 4 + HEADER_BYTES_MAX) {
+            return;
         }
         self.header(b'=', text.len() + 4);
         self.out.extend_from_slice(ext.as_bytes());
@@ -205,10 +309,22 @@ impl Reply {
     }
 
     fn fill(&mut self, place: Deferred, mark: u8, len: usize) {
-        assert!(place.0 <= self.out.len(), "places are filled in the reverse order of their making");
         let mut text = I64Text::new();
-        let header = [&[mark], text.format_u64(len as u64), b"\r\n"];
-        self.out.splice(place.0..place.0, header.into_iter().flatten().copied());
+        self.insert(place, [&[mark], text.format_u64(len as u64), b"\r\n"]);
+    }
+
+    /// Puts short replies there that are known only now.
+    pub fn fill_with(&mut self, place: Deferred, write: impl FnOnce(&mut Reply)) {
+        let mut front = Reply::new(self.protocol);
+        write(&mut front);
+        self.insert(place, [&front.out]);
+    }
+
+    fn insert<const N: usize>(&mut self, place: Deferred, parts: [&[u8]; N]) {
+        assert!(place.0 <= self.out.len(), "places are filled in the reverse order of their making");
+        if self.room(parts.iter().map(|part| part.len()).sum()) {
+            self.out.splice(place.0..place.0, parts.into_iter().flatten().copied());
+        }
     }
 
     fn set_mark(&self) -> u8 {
@@ -222,18 +338,19 @@ impl Reply {
     fn header(&mut self, mark: u8, len: usize) {
         let digit = |n: usize| b'0' + (n % 10) as u8;
         match len {
-            0..10 => self.out.extend_from_slice(&[mark, digit(len), b'\r', b'\n']),
-            10..100 => self.out.extend_from_slice(&[mark, digit(len / 10), digit(len), b'\r', b'\n']),
+            0..10 => self.put(&[mark, digit(len), b'\r', b'\n']),
+            10..100 => self.put(&[mark, digit(len / 10), digit(len), b'\r', b'\n']),
             _ => self.line(mark, I64Text::new().format_u64(len as u64)),
         }
     }
 
     #[inline]
     fn line(&mut self, mark: u8, text: &[u8]) {
-        self.out.reserve(text.len() + 3);
-        self.out.push(mark);
-        self.out.extend_from_slice(text);
-        self.out.extend_from_slice(b"\r\n");
+        if self.room(text.len() + 3) {
+            self.out.push(mark);
+            self.out.extend_from_slice(text);
+            self.out.extend_from_slice(b"\r\n");
+        }
     }
 
     fn sanitized(&mut self, text: &[u8]) {
@@ -371,5 +488,57 @@ mod tests {
             r.error("ERR late");
         };
         check(abandoned, "-ERR late\r\n", "-ERR late\r\n");
+    }
+
+    /// Writes until it is full; the room that it took, and how many were asked to be written.
+    fn fill(bytes_max: usize, mut write: impl FnMut(&mut Reply)) -> (usize, usize) {
+        let (mut reply, mut count) = (Reply::new(Protocol::Resp3), 0);
+        reply.bound(bytes_max);
+        while !reply.is_full() {
+            write(&mut reply);
+            count += 1;
+        }
+        assert!(reply.is_due(), "its owner looks at it before the batch ends");
+        (reply.out.capacity(), count)
+    }
+
+    #[test]
+    fn no_reply_takes_more_room_than_its_bound() {
+        let text = [b'x'; 1000];
+        for bytes_max in [0, 1, 100, 4000, 100_000] {
+            let rooms = [
+                fill(bytes_max, |r| r.bulk(&text)),
+                fill(bytes_max, |r| r.int(7)),
+                fill(bytes_max, |r| r.array(1)),
+                fill(bytes_max, |r| r.array(11)),
+                fill(bytes_max, |r| r.null()),
+                fill(bytes_max, |r| r.boolean(true)),
+                fill(bytes_max, |r| r.ok()),
+                fill(bytes_max, |r| r.double(0.1)),
+                fill(bytes_max, |r| r.error("ERR no")),
+                fill(bytes_max, |r| r.verbatim("txt", &text)),
+                fill(bytes_max, |r| r.bulk_joined(&text, Item::Int(1))),
+                fill(bytes_max, |r| r.append(&text)),
+            ];
+            for (room, count) in rooms {
+                assert!(room <= bytes_max && count <= bytes_max / 3 + 1, "{room} of {bytes_max}, {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reply_that_fits_its_bound_is_whole_and_one_that_was_cut_begins_anew() {
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.bound(100);
+        reply.ok();
+        reply.bulk(&[b'x'; 200]);
+        assert!(reply.is_full() && reply.flow().is_break());
+        let place = reply.deferred();
+        reply.fill_array(place, 1000);
+        reply.cut(5);
+        assert!(!reply.is_full() && !reply.is_due());
+        reply.bulk(b"fits");
+        assert_eq!(reply.out, b"+OK\r\n$4\r\nfits\r\n");
+        assert_eq!(reply.spare_bytes(), 85);
     }
 }

@@ -4,7 +4,7 @@
 //! worker.
 mod help;
 mod kill;
-mod list;
+pub(crate) mod list;
 pub(crate) mod memory;
 mod pause;
 mod reply;

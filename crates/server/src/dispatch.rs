@@ -16,6 +16,7 @@ use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
 use crate::session::{After, Session};
 use crate::shared::Shared;
+use crate::worker::OutputBound;
 use crate::{attack, histogram, latency};
 use base::Millis;
 use base::hash::Hash;
@@ -63,6 +64,7 @@ pub(crate) struct Executor<'s> {
     ceiling: Ceiling<'s>,
     /// Which calls are worth a second look.
     bounds: Bounds,
+    output_bound: OutputBound,
     feed: Feed,
     /// Whether keys that the connection which is served looks at count as used.
     leaves_trace: bool,
@@ -102,6 +104,7 @@ impl<'s> Executor<'s> {
             worker,
             counters: &shared.counters.0[worker],
             bounds: Bounds::of(&config, &meter),
+            output_bound: OutputBound::of(&config),
             feed: Feed::default(),
             leaves_trace: true,
             request_bytes: 0,
@@ -135,6 +138,10 @@ impl<'s> Executor<'s> {
         self.meter
     }
 
+    pub(crate) fn output_bound(&self) -> OutputBound {
+        self.output_bound
+    }
+
     pub(crate) fn now(&self) -> Millis {
         self.now
     }
@@ -161,6 +168,7 @@ impl<'s> Executor<'s> {
             self.config_version = version;
             self.ceiling.obey(&self.config);
             self.bounds = Bounds::of(&self.config, &self.meter);
+            self.output_bound = OutputBound::of(&self.config);
             self.tracked = tracked(&self.config, &self.meter);
             self.bound();
             // A policy that keeps uses has to begin before the next command.
@@ -249,7 +257,7 @@ impl<'s> Executor<'s> {
         let ran = self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
             cold_path();
-            reply.out.truncate(start);
+            reply.cut(start);
             if let Some(waiting) = &mut session.waiting {
                 waiting.is_mute = true;
             }

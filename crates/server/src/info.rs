@@ -6,7 +6,9 @@ mod report;
 mod sections;
 mod system;
 
-pub(crate) use system::{processor_us, resident_bytes, total_bytes as machine_bytes};
+pub(crate) use system::{
+    free_bytes as free_memory_bytes, processor_us, resident_bytes, total_bytes as machine_bytes,
+};
 
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Flags, Group};

@@ -71,9 +71,11 @@ fn quoted(arg: &[u8], bytes_max: usize) -> &[u8] {
 
 /// Appends an error reply whose text need not be UTF-8.
 pub(crate) fn append_error(reply: &mut Reply, text: &[u8]) {
-    reply.out.push(b'-');
-    reply.out.extend(text.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }));
-    reply.out.extend_from_slice(b"\r\n");
+    let mut line = Vec::with_capacity(text.len() + 3);
+    line.push(b'-');
+    line.extend(text.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }));
+    line.extend_from_slice(b"\r\n");
+    reply.append(&line);
 }
 
 #[cfg(test)]

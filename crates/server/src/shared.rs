@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) background: Background,
     pub(crate) stats: Stats,
     pub(crate) complaints: Complaints,
+    /// What one client may be owed where no setting says so.
+    pub(crate) output_bytes_max: AtomicU64,
     /// How short memory is.
     pub(crate) pressure: Pressure,
     pub(crate) defrag: DefragStats,

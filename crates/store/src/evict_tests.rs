@@ -19,8 +19,9 @@ fn evict(keyspace: &Keyspace, hunter: &mut Hunter, policy: Policy) -> Catch {
 
 pub(crate) fn names(keyspace: &Keyspace) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    keyspace.for_each(0, NOW, &mut |key, _| {
+    keyspace.visit(0, NOW, &mut |key, _| {
         names.insert(String::from_utf8_lossy(key).into_owned());
+        std::ops::ControlFlow::Continue(())
     });
     names
 }

@@ -31,6 +31,7 @@ use pack::arena::{Moves, footprint_bytes, relocate_box, relocate_vec};
 use pack::fields::{Field, Fields, LEAF_LEN_MAX, field_of};
 use pack::int_map::IntMap;
 use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Sweep, Sweeper};
+use std::ops::ControlFlow;
 
 /// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
 const LOOKS_PER_SWEEP: u64 = 64;
@@ -296,10 +297,21 @@ impl FieldTree {
     /// Every field with what is kept for it, those past their deadline included: pairs in the order of their integers, then the others in
     /// hash order of leaves.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
+        let _ = self.visit(&mut |field, kept| {
+            visit(field, kept);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The same until told to stop.
+    pub(crate) fn visit(
+        &self,
+        visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         if let Some(pairs) = &self.pairs {
-            pairs.for_each(&mut |key, value| visit(Item::Int(key), Kept::endless(value)));
+            pairs.visit(&mut |key, value| visit(Item::Int(key), Kept::endless(value)))?;
         }
-        self.map.for_each(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)));
+        self.map.visit(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
     }
 
     /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them, 0 at the end. A field that

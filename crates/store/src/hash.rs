@@ -25,6 +25,7 @@ use base::hash::Seed;
 use base::random::Random;
 use base::{Item, Millis};
 use pack::pairs::{self, Pair, Spot};
+use std::ops::ControlFlow;
 
 /// A hash leaves its entry when its image outgrows either.
 const IMAGE_BYTES_MAX: usize = 256;
@@ -176,14 +177,28 @@ impl<'v> Hash<'v> {
 
     /// The same with the field's deadline.
     pub fn for_each_timed(&self, visit: &mut dyn FnMut(Item<'_>, Item<'_>, Deadline)) {
-        let mut show = |field: Item<'_>, kept: Kept<'_>| {
-            if self.is_live(&kept) {
-                visit(field, kept.value, kept.deadline);
-            }
+        let _ = self.visit_timed(&mut |field, value, deadline| {
+            visit(field, value, deadline);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Every field with its value, until told to stop.
+    pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>, Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.visit_timed(&mut |field, value, _| visit(field, value))
+    }
+
+    fn visit_timed(
+        &self,
+        visit: &mut dyn FnMut(Item<'_>, Item<'_>, Deadline) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut show = |field: Item<'_>, kept: Kept<'_>| match self.is_live(&kept) {
+            true => visit(field, kept.value, kept.deadline),
+            false => ControlFlow::Continue(()),
         };
         match self.source {
-            Source::Image(image) => pairs::iter(image).for_each(|pair| show(pair.field, kept(&pair))),
-            Source::Tree(tree) => tree.for_each(&mut show),
+            Source::Image(image) => pairs::iter(image).try_for_each(|pair| show(pair.field, kept(&pair))),
+            Source::Tree(tree) => tree.visit(&mut show),
         }
     }
 

@@ -265,7 +265,10 @@ impl Run {
             3..=10 => {
                 let db = self.db();
                 let mut names = Vec::new();
-                self.keyspace.for_each(db, now, &mut |key, _| names.push(key.to_vec()));
+                self.keyspace.visit(db, now, &mut |key, _| {
+                    names.push(key.to_vec());
+                    std::ops::ControlFlow::Continue(())
+                });
                 names.sort();
                 assert_eq!(names, self.model.names(db), "seed {}", self.seed);
             }

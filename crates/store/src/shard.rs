@@ -16,6 +16,7 @@ use pack::arena::is_evacuating;
 use pack::map::{Found, Map, Shared};
 use pack::seq::image::Draft;
 use std::hint::cold_path;
+use std::ops::ControlFlow;
 
 /// In this order: what every request touches lies beside the mutex.
 #[repr(C)]
@@ -356,13 +357,16 @@ pub(crate) fn discard(
     bytes
 }
 
-/// Looks over every entry that is not overdue.
-pub(crate) fn for_each_live(db: &Db, now: Millis, visit: &mut dyn FnMut(&[u8], Kind)) {
-    db.map.for_each(&mut |found| {
-        if !Db::is_overdue(&found, now) {
-            visit(found.key, kind(&found));
-        }
-    });
+/// Looks over every entry that is not overdue, until told to stop.
+pub(crate) fn visit_live(
+    db: &Db,
+    now: Millis,
+    visit: &mut dyn FnMut(&[u8], Kind) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    db.map.visit(&mut |found| match Db::is_overdue(&found, now) {
+        true => ControlFlow::Continue(()),
+        false => visit(found.key, kind(&found)),
+    })
 }
 
 /// Visits one leaf from `place` on; returns the entries seen, overdue ones included, and the next place.

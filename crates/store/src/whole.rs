@@ -7,11 +7,12 @@
 //! ```text
 //! bit 47..32  shard     bit 31..0  place in the shard's tree     0 is the beginning and the end
 //! ```
-use crate::shard::{Db, Volatile, for_each_live, kind, scan_leaf};
+use crate::shard::{Db, Volatile, kind, scan_leaf, visit_live};
 use crate::{Garbage, Keyspace, Kind};
 use base::Millis;
 use base::random::Random;
 use pack::stats::Stats;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 /// Where a SCAN stands: 0 at the end.
@@ -83,11 +84,13 @@ impl Keyspace {
         ScanStep { next_cursor: if is_done { 0 } else { shard << 32 | u64::from(place) } }
     }
 
-    /// Every live key of `db`.
-    pub fn for_each(&self, db: u16, now: Millis, visit: &mut dyn FnMut(&[u8], Kind)) {
+    /// Every live key of `db`, until told to stop.
+    pub fn visit(&self, db: u16, now: Millis, visit: &mut dyn FnMut(&[u8], Kind) -> ControlFlow<()>) {
         for index in 0..self.shards() {
-            if let Some(db) = self.shard(index).db(db) {
-                for_each_live(db, now, visit);
+            if let Some(db) = self.shard(index).db(db)
+                && visit_live(db, now, visit).is_break()
+            {
+                return;
             }
         }
     }
@@ -124,11 +127,12 @@ impl Keyspace {
         visit: &mut dyn FnMut(&[u8], Kind),
     ) -> bool {
         let (mut seen, mut chosen) = (0, None);
-        self.for_each(db, now, &mut |key, kind| {
+        self.visit(db, now, &mut |key, kind| {
             seen += 1;
             if random.below(seen) == 0 {
                 chosen = Some((key.to_vec(), kind));
             }
+            ControlFlow::Continue(())
         });
         chosen.inspect(|(key, kind)| visit(key, *kind)).is_some()
     }

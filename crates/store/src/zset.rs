@@ -184,14 +184,15 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// Visits `count` entries of a span, from its first upwards or from its last downwards, `skipped` ones left out.
+    /// Visits `count` entries of a span, from its first upwards or from its last downwards, `skipped` ones left out; or until told
+    /// to stop.
     pub fn visit_span(
         &self,
         span: RankSpan,
         towards: End,
         skipped: u64,
         count: u64,
-        visit: &mut dyn FnMut(Entry<'_>),
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
     ) {
         let mut left = count.min(span.count.saturating_sub(skipped));
         if left == 0 {
@@ -202,8 +203,8 @@ impl<'v> ZSet<'v> {
             End::Head => span.first + span.count - 1 - skipped,
         };
         self.visit(start, towards, &mut |entry| {
-            visit(entry);
             left -= 1;
+            visit(entry)?;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }

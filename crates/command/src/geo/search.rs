@@ -270,6 +270,9 @@ fn answer(reply: &mut Reply, results: &Results, query: &Query<'_>) {
         if position {
             reply_point(reply, one.point);
         }
+        if reply.is_full() {
+            break;
+        }
     }
 }
 

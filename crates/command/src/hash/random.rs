@@ -109,6 +109,9 @@ fn repeating(reply: &mut Reply, hash: &Hash<'_>, count: u64, shows: Shows, rando
         if let Some((field, value)) = last {
             show(reply, field, value, shows);
         }
+        if reply.is_full() {
+            return;
+        }
     }
 }
 
@@ -128,15 +131,19 @@ fn different(reply: &mut Reply, hash: &Hash<'_>, count: u64, shows: Shows, rando
             if seen.insert(name) {
                 show(reply, field, value, shows);
             }
+            if reply.is_full() {
+                return;
+            }
         }
         return;
     }
     let (mut left, mut wanted) = (len, count);
-    hash.for_each(&mut |field, value| {
+    let _ = hash.visit(&mut |field, value| {
         if random.below(left) < wanted {
             wanted -= 1;
             show(reply, field, value, shows);
         }
         left -= 1;
+        reply.flow()
     });
 }

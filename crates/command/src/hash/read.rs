@@ -170,6 +170,9 @@ fn hmget(call: &mut Call<'_, '_>) -> Done {
             Some(value) => call.reply.item(value),
             None => call.reply.null(),
         }
+        if call.reply.is_full() {
+            break;
+        }
     }
     Ok(())
 }
@@ -179,9 +182,10 @@ fn hgetall(call: &mut Call<'_, '_>) -> Done {
     let hash = call.view.hash(&key)?;
     call.reply.map(hash.map_or(0, |hash| hash.live_len()) as usize);
     if let Some(hash) = hash {
-        hash.for_each(&mut |field, value| {
+        let _ = hash.visit(&mut |field, value| {
             call.reply.item(field);
             call.reply.item(value);
+            call.reply.flow()
         });
     }
     Ok(())
@@ -201,7 +205,10 @@ fn reply_one_side(call: &mut Call<'_, '_>, side: for<'i> fn(Item<'i>, Item<'i>) 
     let hash = call.view.hash(&key)?;
     call.reply.array(hash.map_or(0, |hash| hash.live_len()) as usize);
     if let Some(hash) = hash {
-        hash.for_each(&mut |field, value| call.reply.item(side(field, value)));
+        let _ = hash.visit(&mut |field, value| {
+            call.reply.item(side(field, value));
+            call.reply.flow()
+        });
     }
     Ok(())
 }

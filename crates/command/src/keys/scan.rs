@@ -147,11 +147,12 @@ fn keys(call: &mut WholeCall<'_>) -> Done {
     let takes_all = pattern == b"*";
     let place = call.reply.deferred();
     let mut found = 0;
-    call.keyspace.for_each(call.db, call.now, &mut |key, _| {
+    call.keyspace.visit(call.db, call.now, &mut |key, _| {
         if takes_all || glob::matches(pattern, key) {
             call.reply.bulk(key);
             found += 1;
         }
+        call.reply.flow()
     });
     call.reply.fill_array(place, found);
     Ok(())

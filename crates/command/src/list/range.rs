@@ -139,7 +139,7 @@ fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, count: u64) {
     let last = first + count - 1;
     list.visit(first, End::Tail, &mut |index, item| {
         reply.item(item);
-        if index == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if index == last { ControlFlow::Break(()) } else { reply.flow() }
     });
 }
 

@@ -95,7 +95,10 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
     let Some(wanted) = search.count else {
         let mut found = None;
         if let Some(list) = list {
-            for_each_match(&list, needle, &search, 1, &mut |index| found = Some(index));
+            for_each_match(&list, needle, &search, 1, &mut |index| {
+                found = Some(index);
+                ControlFlow::Break(())
+            });
         }
         match found {
             Some(index) => call.reply.int(index as i64),
@@ -109,19 +112,20 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
         for_each_match(&list, needle, &search, wanted, &mut |index| {
             call.reply.int(index as i64);
             count += 1;
+            call.reply.flow()
         });
     }
     call.reply.fill_array(place, count);
     Ok(())
 }
 
-/// Visits the indexes of up to `wanted` matches that the options ask for.
+/// Visits the indexes of up to `wanted` matches that the options ask for, or until told to stop.
 fn for_each_match(
     list: &List<'_>,
     needle: Item<'_>,
     search: &Search,
     wanted: u64,
-    visit: &mut dyn FnMut(u64),
+    visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) {
     let first = match search.towards {
         End::Tail => 0,
@@ -132,7 +136,7 @@ fn for_each_match(
     list.visit_equal((first, search.compared_max), search.towards, needle, &mut |index| {
         matches += 1;
         if matches > search.skipped {
-            visit(index);
+            visit(index)?;
         }
         if matches == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

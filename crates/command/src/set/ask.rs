@@ -106,6 +106,9 @@ fn smembers(call: &mut Call<'_, '_>) -> Done {
         return Ok(());
     };
     call.reply.set(set.len() as usize);
-    set.for_each(&mut |member| call.reply.item(member));
+    let _ = set.visit(&mut |member| {
+        call.reply.item(member);
+        call.reply.flow()
+    });
     Ok(())
 }

@@ -152,7 +152,7 @@ fn sinter(call: &mut Call<'_, '_>) -> Done {
     call.view.visit_common(call.keys(), &mut |member| {
         common += 1;
         call.reply.item(member);
-        ControlFlow::Continue(())
+        call.reply.flow()
     })?;
     call.reply.fill_set(place, common);
     Ok(())
@@ -169,7 +169,10 @@ fn sdiff(call: &mut Call<'_, '_>) -> Done {
 fn answer(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     let result = call.view.merge(call.keys(), merge)?;
     call.reply.set(result.len() as usize);
-    result.for_each(&mut |member| call.reply.item(member));
+    let _ = result.visit(&mut |member| {
+        call.reply.item(member);
+        call.reply.flow()
+    });
     Ok(())
 }
 

@@ -120,12 +120,18 @@ fn random_some(call: &mut Call<'_, '_>) -> Done {
     };
     if let Ok(count) = u64::try_from(count) {
         call.reply.array(count.min(set.len()) as usize);
-        set.sample(count, &mut random, &mut |member| call.reply.item(member));
+        set.sample(count, &mut random, &mut |member| {
+            call.reply.item(member);
+            call.reply.flow()
+        });
         return Ok(());
     }
     call.reply.array(count.unsigned_abs() as usize);
     for _ in 0..count.unsigned_abs() {
         set.random(&mut random, |member| call.reply.item(member));
+        if call.reply.is_full() {
+            break;
+        }
     }
     Ok(())
 }

@@ -215,7 +215,7 @@ fn reply_pending(reply: &mut Reply, group: &Group, query: &Query<'_>, now_ms: i6
             reply.int(pending.count as i64);
             sent += 1;
         }
-        ControlFlow::Continue(())
+        reply.flow()
     };
     match consumer {
         None => group.visit_pending(query.start, &mut visit),

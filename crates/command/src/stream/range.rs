@@ -132,7 +132,7 @@ pub(super) fn reply_range(
             }
             reply_entry(reply, row);
             sent += 1;
-            ControlFlow::Continue(())
+            reply.flow()
         });
     }
     reply.fill_array(place, sent as usize);

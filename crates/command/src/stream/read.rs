@@ -194,6 +194,9 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
             (Some(name), From::Behind(id)) => read_again(call, key, name, id, request.count)?,
         };
         streams += usize::from(has_answered);
+        if request.name.is_none() && call.reply.is_full() {
+            break;
+        }
     }
     if streams > 0 {
         match call.reply.protocol {

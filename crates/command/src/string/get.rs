@@ -174,6 +174,9 @@ fn mget(call: &mut Call<'_, '_>) -> Done {
             Ok(Some(item)) => call.reply.item(item),
             Ok(None) | Err(_) => call.reply.null(),
         }
+        if call.reply.is_full() {
+            break;
+        }
     }
     Ok(())
 }

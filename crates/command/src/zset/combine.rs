@@ -273,6 +273,9 @@ fn answer(call: &mut Call<'_, '_>, operation: Operation, name: &str) -> Done {
     for (member, score) in &entries {
         let entry = ZEntry { score: *score, member: ZMember::of(member) };
         reply_entry(call.reply, query.show, entry);
+        if call.reply.is_full() {
+            break;
+        }
     }
     Ok(())
 }

@@ -113,6 +113,7 @@ fn reply_popped(reply: &mut Reply, mut set: ZSetMut<'_>, end: End, count: u64, p
         }
         reply_entry(reply, Show::Members, entry);
         reply.double(entry.score);
+        reply.flow()
     });
     set.remove_span(span);
     count

@@ -69,15 +69,24 @@ fn reply_some(reply: &mut Reply, set: &ZSet<'_>, count: i64, show: Show, random:
         reply_header(reply, show, wanted as usize);
         for _ in 0..wanted {
             reply_rank(reply, random.below(len));
+            if reply.is_full() {
+                return;
+            }
         }
     } else if wanted >= len {
         reply_header(reply, show, len as usize);
         let all = RankSpan { first: 0, count: len };
-        set.visit_span(all, End::Tail, 0, len, &mut |entry| reply_entry(reply, show, entry));
+        set.visit_span(all, End::Tail, 0, len, &mut |entry| {
+            reply_entry(reply, show, entry);
+            reply.flow()
+        });
     } else {
         reply_header(reply, show, wanted as usize);
         for rank in distinct(wanted, len, random) {
             reply_rank(reply, rank);
+            if reply.is_full() {
+                return;
+            }
         }
     }
 }

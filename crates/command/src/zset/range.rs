@@ -6,6 +6,7 @@ use crate::argument::{int, is_word};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
 };
+use std::ops::ControlFlow;
 use store::{End, RankSpan};
 
 pub(super) const ZRANGE: Command = Command {
@@ -290,6 +291,7 @@ fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
     reply_header(call.reply, query.show, count as usize);
     set.visit_span(span, query.towards, skipped, count, &mut |entry| {
         reply_entry(call.reply, query.show, entry);
+        call.reply.flow()
     });
     Ok(())
 }
@@ -306,6 +308,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
         let (skipped, count) = query.window(span);
         set.visit_span(span, query.towards, skipped, count, &mut |entry| {
             entries.push((entry.member.to_vec(), entry.score));
+            ControlFlow::Continue(())
         });
     }
     call.view.ignore_lookups();

@@ -88,6 +88,10 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
     for card in chosen {
         describe(&card, &call.shared.registry, call.now.0, &mut out);
+        // A client may be named again and again.
+        if out.len() > call.reply.spare_bytes() {
+            break;
+        }
     }
     call.reply.verbatim("txt", &out);
     Ok(())
@@ -164,6 +168,13 @@ pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut 
     );
     out.extend_from_slice(line.as_bytes());
     out.push(b'\n');
+}
+
+/// The same without the line's end, for the log.
+pub(crate) fn line_of(card: &Card, registry: &Registry, now_ms: i64) -> String {
+    let mut line = Vec::new();
+    describe(card, registry, now_ms, &mut line);
+    String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
 /// Redis's letters.

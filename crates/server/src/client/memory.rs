@@ -3,7 +3,7 @@
 //! Each worker keeps the sum over its clients (`Counters::client_bytes`), so looking costs a load a worker, and only where
 //! the limit is set. Only when that is too much are the cards gone through: those of clients that are about to be
 //! closed are not among them any more, so nobody is closed for what another still holds for a moment.
-use super::list::describe;
+use super::list::line_of;
 use crate::session::Card;
 use crate::shared::Shared;
 use crate::worker;
@@ -31,9 +31,7 @@ pub(crate) fn relieve(shared: &Shared, limit_bytes: u64, now_ms: i64) {
         return;
     }
     for card in take_largest(shared, limit_bytes) {
-        let mut line = Vec::new();
-        describe(&card, &shared.registry, now_ms, &mut line);
-        shared.log.notice(&format!("Evicting client: {}", String::from_utf8_lossy(&line).trim_end()));
+        shared.log.notice(&format!("Evicting client: {}", line_of(&card, &shared.registry, now_ms)));
         shared.stats.clients_evicted.fetch_add(1, Relaxed);
         shared.kill(&card);
     }

@@ -14,9 +14,23 @@ pub(crate) fn resident_bytes() -> u64 {
 /// Bytes of memory in the machine.
 pub(crate) fn total_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-    let kilobytes = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
+    field_bytes(&text, "MemTotal:").unwrap_or(0)
+}
+
+/// What may be taken before the system, or the group of processes that this one is limited with, has no more.
+pub(crate) fn free_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = field_bytes(&text, "MemAvailable:");
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let group = number("/sys/fs/cgroup/memory.max").zip(number("/sys/fs/cgroup/memory.current"));
+    let group = group.map(|(max, current)| max.saturating_sub(current));
+    machine.into_iter().chain(group).min()
+}
+
+/// A line of /proc/meminfo.
+fn field_bytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// "Linux 6.1.0 x86_64"
@@ -57,6 +71,7 @@ mod tests {
     #[test]
     fn the_process_lives_in_memory_and_in_time() {
         assert!(resident_bytes() > 100_000 && total_bytes() > resident_bytes());
+        assert!(free_bytes().is_some_and(|free| free < total_bytes()));
         assert!(cpu_time(UsageWho::RUSAGE_SELF).user.contains('.'));
         assert!(name().starts_with("Linux "));
     }

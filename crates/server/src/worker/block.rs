@@ -63,7 +63,7 @@ impl Worker<'_> {
         self.reply.protocol = connection.protocol;
         match how {
             _ if waiting.is_mute => {}
-            Unblock::Timeout => self.reply.out.extend_from_slice(&waiting.late_reply),
+            Unblock::Timeout => self.reply.append(&waiting.late_reply),
             Unblock::Error => {
                 self.executor.counters().count_error(Unblock::ERROR.as_bytes());
                 self.reply.error(Unblock::ERROR);

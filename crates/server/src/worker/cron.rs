@@ -7,6 +7,7 @@
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
 use super::calm::Calm;
+use super::output::output_bytes_max;
 use super::peaks::Peaks;
 use super::table::Flow;
 use crate::dispatch::Look;
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 const TICK_MS: i64 = 100;
+/// How often it is asked what memory is free.
+const FREE_MEMORY_TICKS: u32 = 10;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
 /// Keys removed at once; the rest at the next turn, so that clients do not wait.
@@ -29,6 +32,7 @@ pub(super) struct Cron {
     /// Clients that are paused or over their soft output limit.
     pub(super) watched: Vec<ConnId>,
     last_tick_ms: i64,
+    ticks: u32,
     /// Where the round over idle connections stands.
     idle_cursor: usize,
     /// What had left for those that had not read all, at the last look.
@@ -63,6 +67,10 @@ impl Worker<'_> {
         if self.index == 0 {
             self.cron.rates.sample(self.shared, elapsed_ms);
             self.cron.peaks.sample(self.shared, now);
+            self.cron.ticks = self.cron.ticks.wrapping_add(1);
+            if self.cron.ticks.is_multiple_of(FREE_MEMORY_TICKS) {
+                self.shared.output_bytes_max.store(output_bytes_max(), Relaxed);
+            }
             self.executor.tend_uses();
             self.is_relieving |= self.executor.relieve(Look::Now);
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.

@@ -154,18 +154,6 @@ impl Worker<'_> {
     }
 
     #[cold]
-    fn close_for_its_output(&mut self, id: ConnId, unsent_bytes: usize) {
-        if let Some(connection) = self.table.at(id) {
-            self.shared.stats.output_limit_disconnections.fetch_add(1, Relaxed);
-            self.shared.log.warning(&format!(
-                "Client {} did not read {unsent_bytes} bytes of replies and is closed: see client-output-buffer-limit",
-                connection.session.card.id
-            ));
-        }
-        self.close(id, CloseWhen::Now);
-    }
-
-    #[cold]
     pub(super) fn close_for_its_query_buffer(&mut self, id: ConnId) {
         if let Some(connection) = self.table.at(id) {
             self.shared.stats.query_limit_disconnections.fetch_add(1, Relaxed);

@@ -40,7 +40,7 @@ impl Worker<'_> {
         }
         self.executor.end();
         self.batch.clear();
-        self.reply.out.clear();
+        self.reply.cut(0);
     }
 
     /// Runs what is parsed and does more than read; how many requests that took.
@@ -48,6 +48,8 @@ impl Worker<'_> {
         let Worker { table, batch, executor, reply, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         reply.protocol = connection.protocol;
+        // What cannot be heard need not be written.
+        reply.bound(0);
         let bytes = batch.bytes(turn, &connection.kept);
         let mut first_span = turn.first_span;
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
@@ -61,7 +63,7 @@ impl Worker<'_> {
                 return index;
             }
             executor.execute(&mut connection.session, request, reply);
-            reply.out.clear();
+            reply.cut(0);
             match connection.session.after {
                 After::Next => {}
                 After::Yield => connection.session.after = After::Next,

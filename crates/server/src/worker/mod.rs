@@ -16,6 +16,7 @@ mod cron;
 mod flow;
 mod kept;
 mod last;
+mod output;
 mod park;
 mod peaks;
 mod table;
@@ -32,6 +33,7 @@ use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
+pub(crate) use output::{OutputBound, output_bytes_max};
 use park::Parked;
 use resp::{Limits, Reply};
 use std::collections::BTreeMap;
@@ -41,8 +43,6 @@ use std::time::Duration;
 use store::Garbage;
 use table::{Connection, Flow, Table};
 
-/// Replies are sent when they are this many bytes, even in the middle of a batch.
-const SEND_BYTES: usize = 256 << 10;
 /// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry in it:
 /// enough to hide the memory's latency twice, few enough that what arrives is still in the first-level cache when its
 /// request runs.
@@ -313,6 +313,9 @@ impl<'s> Worker<'s> {
             self.prefetch(turn.requests.start);
             self.execute(turn);
         }
+        if self.reply.is_full() {
+            return self.close_for_its_reply(turn.id);
+        }
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.protocol = self.reply.protocol;
         let is_cut = !turn.requests.is_empty() || connection.flow == Flow::Parked;
@@ -330,7 +333,7 @@ impl<'s> Worker<'s> {
 
     /// Whether all that was parsed has run, and there is time for more.
     fn may_go_on(&mut self, turn: &Turn) -> bool {
-        let is_over = !turn.requests.is_empty() || self.executor.is_turn_over();
+        let is_over = !turn.requests.is_empty() || self.reply.is_full() || self.executor.is_turn_over();
         !is_over
             && self
                 .table
@@ -351,6 +354,8 @@ impl<'s> Worker<'s> {
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
         let mut first_span = turn.first_span;
+        let (bound, card) = (executor.output_bound(), &connection.session.card);
+        reply.bound(bound.room_bytes(shared, card, || engine.unsent_bytes(turn.id)));
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
             batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);
@@ -387,15 +392,20 @@ impl<'s> Worker<'s> {
                 }
                 After::Abort => {
                     cold_path();
-                    reply.out.clear();
+                    reply.cut(0);
                     return index + 1;
                 }
             }
-            if reply.out.len() >= SEND_BYTES {
+            if reply.is_due() {
                 cold_path();
+                if reply.is_full() {
+                    return index + 1;
+                }
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
                 let unsent_bytes = engine.send(turn.id, &mut reply.out);
                 executor.lap();
+                let (bound, card) = (executor.output_bound(), &connection.session.card);
+                reply.bound((bound.least(shared, card).0 as usize).saturating_sub(unsent_bytes));
                 if unsent_bytes > connection.allowance_bytes {
                     return index + 1;
                 }

@@ -13,6 +13,7 @@ mod latency;
 mod limits;
 mod lookups;
 mod monitor;
+mod output;
 mod pause;
 mod requests;
 mod secrets;

@@ -183,10 +183,15 @@ impl<'k> NewSet<'k> {
     }
 
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
-        let _ = self.fresh.visit(self.seed, &mut |member| {
+        let _ = self.visit(&mut |member| {
             visit(member);
             ControlFlow::Continue(())
         });
+    }
+
+    /// Every member until told to stop.
+    pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.fresh.visit(self.seed, visit)
     }
 }
 

@@ -177,7 +177,10 @@ impl Run {
         let mut sample = Twin::new();
         self.on(|view, keys| {
             if let Some(set) = view.set(&keys[which]).expect("a set") {
-                set.sample(count, &mut random, &mut |member| assert!(sample.insert(text(member))));
+                set.sample(count, &mut random, &mut |member| {
+                    assert!(sample.insert(text(member)));
+                    std::ops::ControlFlow::Continue(())
+                });
             }
         });
         self.random = random;

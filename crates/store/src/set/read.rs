@@ -103,33 +103,41 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Lends `count` different members, each choice of so many with the same chance; all, where there are no more.
-    pub fn sample(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>)) {
+    /// Lends `count` different members, each choice of so many with the same chance; all, where there are no more. Or until told
+    /// to stop.
+    pub fn sample(
+        &self,
+        count: u64,
+        random: &mut Random,
+        visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+    ) {
         let len = self.len();
         if count >= len {
-            return self.for_each(visit);
+            let _ = self.visit(visit);
+            return;
         }
         if count > len / DRAWN_SHARE {
             return self.pick(count, random, visit);
         }
         let mut seen = base::hash::Set::<Vec<u8>>::default();
-        while (seen.len() as u64) < count {
+        let mut flow = ControlFlow::Continue(());
+        while (seen.len() as u64) < count && flow.is_continue() {
             self.random(random, |member| {
                 let mut text = Vec::with_capacity(member.len());
                 member.append_to(&mut text);
                 if seen.insert(text) {
-                    visit(member);
+                    flow = visit(member);
                 }
             });
         }
     }
 
     /// Goes over all members, taking each with the chance that is left to it.
-    fn pick(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>)) {
+    fn pick(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) {
         let (mut wanted, mut left) = (count, self.len());
         let _ = self.visit(&mut |member| {
             if random.below(left) < wanted {
-                visit(member);
+                visit(member)?;
                 wanted -= 1;
             }
             left -= 1;

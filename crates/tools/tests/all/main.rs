@@ -3,4 +3,5 @@ mod ceiling;
 mod clients;
 mod configuration;
 mod daemon;
+mod output;
 mod process;

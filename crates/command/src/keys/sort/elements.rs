@@ -3,6 +3,7 @@ use super::options::{By, Get, Order, Sort};
 use super::pattern::{Lookup, Pattern};
 use crate::Error;
 use base::Item;
+use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use store::{End, Key, Kind, RankSpan, View};
@@ -113,6 +114,7 @@ fn load_zset(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elem
         text.clear();
         entry.member.append_to(&mut text);
         elements.push(Item::Bytes(&text));
+        ControlFlow::Continue(())
     });
     Ok(elements)
 }
@@ -178,7 +180,26 @@ impl Elements {
         }
     }
 
-    /// What every GET finds for every element, or the elements themselves.
+    /// Replies what every GET finds for every element, or the elements themselves. What GET did not find is null.
+    pub(super) fn answer(mut self, get: &[Get<'_>], lookup: &mut Lookup<'_>, reply: &mut Reply) {
+        let get = if get.is_empty() { &[Get::Itself] } else { get };
+        reply.array(self.all.len() * get.len());
+        let (kept_bytes, mut name) = (self.bytes.len(), Vec::new());
+        for index in 0..self.all.len() {
+            for get in get {
+                match self.found(get, index, &mut name, lookup) {
+                    Some(found) => reply.bulk(text(&self.bytes, found)),
+                    None => reply.null(),
+                }
+                self.bytes.truncate(kept_bytes);
+            }
+            if reply.is_full() {
+                return;
+            }
+        }
+    }
+
+    /// The same, kept to be stored.
     pub(super) fn results(mut self, get: &[Get<'_>], lookup: &mut Lookup<'_>) -> Results {
         if get.is_empty() {
             let all = self.all.iter().map(|element| Some(element.text)).collect();
@@ -186,16 +207,27 @@ impl Elements {
         }
         let (mut all, mut name) = (Vec::with_capacity(self.all.len() * get.len()), Vec::new());
         for index in 0..self.all.len() {
-            let element = self.all[index].text;
             for get in get {
-                all.push(match get {
-                    Get::Itself => Some(element),
-                    Get::Nothing => None,
-                    Get::Other(pattern) => self.look_up(pattern, element, &mut name, lookup),
-                });
+                all.push(self.found(get, index, &mut name, lookup));
             }
         }
         Results { bytes: self.bytes, all }
+    }
+
+    /// What one GET finds for one element.
+    fn found(
+        &mut self,
+        get: &Get<'_>,
+        index: usize,
+        name: &mut Vec<u8>,
+        lookup: &mut Lookup<'_>,
+    ) -> Option<Span> {
+        let element = self.all[index].text;
+        match get {
+            Get::Itself => Some(element),
+            Get::Nothing => None,
+            Get::Other(pattern) => self.look_up(pattern, element, name, lookup),
+        }
     }
 }
 

@@ -116,10 +116,13 @@ fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
     let sort = Sort::parse(&call.args, storing)?;
     call.view.count_lookups();
     let elements = elements::load(call.view, &call.key(0), &sort)?;
-    let results = run(&sort, elements, &mut |_, _, _| unreachable!("no pattern names another key"))?;
+    let lookup: &mut Lookup<'_> = &mut |_, _, _| unreachable!("no pattern names another key");
+    let elements = ordered(&sort, elements, lookup)?;
     match call.keys().get(1) {
-        Some(destination) => store(call.view, destination, &results, call.reply),
-        None => answer(&results, call.reply),
+        Some(destination) => {
+            store(call.view, destination, &elements.results(&sort.get, lookup), call.reply);
+        }
+        None => elements.answer(&sort.get, lookup, call.reply),
     }
     Ok(())
 }
@@ -133,39 +136,31 @@ fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
         view.count_lookups();
         elements::load(&mut view, &key, &sort)?
     };
-    let results = run(&sort, elements, &mut |name, field, out| {
+    let lookup: &mut Lookup<'_> = &mut |name, field, out| {
         let (mut view, key) = keyspace.lock_one(db, now, settings, name);
         view.count_lookups();
         pattern::append_value(&mut view, &key, field, out)
-    })?;
+    };
+    let elements = ordered(&sort, elements, lookup)?;
     let Some(destination) = sort.destination else {
-        answer(&results, call.reply);
+        elements.answer(&sort.get, lookup, call.reply);
         return Ok(());
     };
+    let results = elements.results(&sort.get, lookup);
     let (mut view, key) = keyspace.lock_one(db, now, settings, destination);
     store(&mut view, &key, &results, call.reply);
     call.garbage.append(&mut view.take_garbage());
     Ok(())
 }
 
-fn run(sort: &Sort<'_>, mut elements: Elements, lookup: &mut Lookup<'_>) -> Result<Results, Error> {
+/// In the order that is asked for, and cut to LIMIT.
+fn ordered(sort: &Sort<'_>, mut elements: Elements, lookup: &mut Lookup<'_>) -> Result<Elements, Error> {
     if let Some(by) = &sort.by {
         elements.weigh(by, sort.alpha, lookup)?;
         elements.order(sort.order);
     }
     elements.cut(sort);
-    Ok(elements.results(&sort.get, lookup))
-}
-
-/// What GET did not find is null.
-fn answer(results: &Results, reply: &mut Reply) {
-    reply.array(results.len());
-    for result in results.iter() {
-        match result {
-            Some(text) => reply.bulk(text),
-            None => reply.null(),
-        }
-    }
+    Ok(elements)
 }
 
 /// A list takes the place of whatever was there, without a deadline; what GET did not find is an empty text in it. No

@@ -1,0 +1,100 @@
+//! What a client that reads nothing makes the process take, and what the log says of its end.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use testkit::resp_client::{Address, RespClient};
+use testkit::resp_value::Value;
+use testkit::scratch::Scratch;
+
+const HARD_BYTES: u64 = 16 << 20;
+/// Code that runs for the first time, a batch's buffers, and what a growing buffer leaves behind in the arena.
+const MARGIN_BYTES: u64 = 12 << 20;
+
+struct Server {
+    child: Child,
+    log: BufReader<ChildStdout>,
+    folder: Scratch,
+}
+
+impl Server {
+    fn start(engine: &str) -> Server {
+        let folder = Scratch::new("output").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sardine"))
+            .args(["--port", "0", "--save", "", "--worker-threads", "1", "--io-engine", engine])
+            .args(["--client-output-buffer-limit", "normal 16mb 0 0", "--unixsocket"])
+            .arg(folder.path().join("socket"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stdout.take().unwrap());
+        let is_ready = |line: &String| line.contains("Ready to accept connections unix");
+        assert!(log.by_ref().lines().map(Result::unwrap).any(|line| is_ready(&line)));
+        Server { child, log, folder }
+    }
+
+    fn client(&self) -> RespClient {
+        RespClient::connect(&Address::Unix(self.folder.path().join("socket"))).unwrap()
+    }
+
+    /// "VmRSS:" now, or "VmHWM:", the most it ever was.
+    fn resident_bytes(&self, field: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Each asks for far more than the limit, by few bytes. The server closes, so what it does not take is no error.
+fn hostile_requests() -> Vec<Vec<u8>> {
+    let request = |words: &[&str]| testkit::resp_client::request(words);
+    vec![
+        request(&[&["MGET"][..], &["mb"; 200]].concat()),
+        request(&["SRANDMEMBER", "small", "-1152921504606846976"]),
+        request(&["GET", "mb"]).repeat(200),
+        request(&["GET", "tenth"]).repeat(2_000),
+        request(&["GET", "hundredth"]).repeat(20_000),
+    ]
+}
+
+fn connected(client: &mut RespClient) -> u64 {
+    let Value::Blob(_, text) = client.call(&["INFO", "clients"]).unwrap() else { panic!("INFO is text") };
+    let text = String::from_utf8(text).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("connected_clients:")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_client_that_reads_nothing_takes_no_more_memory_than_its_limit() {
+    for engine in ["epoll", "auto"] {
+        let mut server = Server::start(engine);
+        let mut client = server.client();
+        for (key, last) in [("mb", "1048575"), ("tenth", "104857"), ("hundredth", "10485")] {
+            client.call(&["SETRANGE", key, last, "x"]).unwrap();
+        }
+        client.call(&["SADD", "small", "a", "b"]).unwrap();
+        let before = server.resident_bytes("VmRSS:");
+        let hostile = hostile_requests();
+        for wire in &hostile {
+            let mut reader = server.client();
+            let _ = reader.send_bytes(wire);
+            while connected(&mut client) > 1 {
+                std::thread::yield_now();
+            }
+            let most = server.resident_bytes("VmHWM:") - before;
+            let what = String::from_utf8_lossy(&wire[..40]).into_owned();
+            assert!(most < HARD_BYTES + MARGIN_BYTES, "{most} bytes with {engine} for {what:?}");
+        }
+        let _ = client.call(&["SHUTDOWN", "NOSAVE"]);
+        let mut log = String::new();
+        server.log.read_to_string(&mut log).unwrap();
+        let end = " scheduled to be closed ASAP for overcoming of output buffer limits.";
+        let told = log.lines().filter(|line| line.contains(" # Client id=") && line.ends_with(end));
+        assert!(told.count() == hostile.len(), "{log}");
+    }
+}
