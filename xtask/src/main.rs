@@ -8,6 +8,7 @@
 //! | `docs` | writes the generated documents anew |
 //! | `bench NAME [...]` | the measurements behind every figure that is quoted |
 //! | `differ [...]` | random requests to a real redis-server and to Sardine, replies compared |
+//! | `soak MINUTES [...]` | hostile and friendly clients together on a restless server with checks |
 //! | `peers` | unpacks the servers to compare with into target/peers |
 //! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
 //! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
@@ -21,13 +22,14 @@ mod peers;
 mod sanitize;
 mod setup;
 mod shell;
+mod soak;
 mod test;
 mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | differ [...] \
-    | peers | fuzz TARGET SECONDS | asan | valgrind";
+    | soak MINUTES [--seed N] | peers | fuzz TARGET SECONDS | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["differ", ref rest @ ..] => differ::run(rest),
+        ["soak", minutes, ref rest @ ..] => soak::run(minutes, rest),
         ["peers"] => peers::run(),
         ["fuzz", target, seconds] => fuzz::run(target, seconds),
         ["asan"] => sanitize::asan(),

@@ -7,6 +7,7 @@ pub mod redis_server;
 pub mod resp_client;
 pub mod resp_value;
 pub mod scratch;
+pub mod soak;
 pub mod socket_peer;
 pub mod suite;
 pub mod transcript;

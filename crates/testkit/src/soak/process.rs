@@ -1,0 +1,179 @@
+//! The server that is soaked, as a process: started with a file of its own, looked at, ended by SIGTERM.
+use crate::resp_client::{Address, RespClient};
+use crate::resp_value::Value;
+use crate::scratch::Scratch;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// What every server of the soak is told. Data that may not be evicted stays far below the ceiling.
+const SETTINGS: &str = "\
+bind 127.0.0.1
+save \"\"
+shards 64
+maxmemory 200mb
+maxmemory-policy volatile-lru
+activedefrag yes
+active-defrag-ignore-bytes 1mb
+active-defrag-threshold-lower 1
+enable-debug-command local
+client-output-buffer-limit normal 32mb 8mb 5
+client-query-buffer-limit 64mb
+maxclients 500
+";
+
+/// Address space, in KB: a server that loses itself dies, not the machine.
+const ADDRESSES_KB_MAX: &str = "25165824";
+const MOMENT: Duration = Duration::from_millis(20);
+const MOMENTS: usize = 1000;
+
+pub(super) struct Process {
+    child: Child,
+    folder: Scratch,
+    port: u16,
+}
+
+/// What a look at it shows.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Health {
+    pub(super) rss_bytes: u64,
+    pub(super) used_bytes: u64,
+    pub(super) descriptors: u64,
+    pub(super) clients: u64,
+}
+
+impl Health {
+    pub(super) fn max(self, other: Health) -> Health {
+        Health {
+            rss_bytes: self.rss_bytes.max(other.rss_bytes),
+            used_bytes: self.used_bytes.max(other.used_bytes),
+            descriptors: self.descriptors.max(other.descriptors),
+            clients: self.clients.max(other.clients),
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let (rss, used) = (mb(self.rss_bytes), mb(self.used_bytes));
+        write!(f, "{rss:.1} MB resident, {used:.1} MB used, ")?;
+        write!(f, "{} descriptors, {} clients", self.descriptors, self.clients)
+    }
+}
+
+impl Process {
+    pub(super) fn start(program: &[String], workers: usize, seed: u64) -> io::Result<Process> {
+        let folder = Scratch::new("soak")?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let file = folder.path().join("soak.conf");
+        let socket = folder.path().join("socket");
+        let own = format!("port {port}\nworker-threads {workers}\nunixsocket {}\n", socket.display());
+        fs::write(&file, format!("{SETTINGS}{own}"))?;
+        let log = File::create(folder.path().join("log"))?;
+        let child = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {ADDRESSES_KB_MAX}; exec \"$@\""), "soak"])
+            .args(program)
+            .arg(&file)
+            .current_dir(folder.path())
+            .env("SARDINE_RESTLESS", seed.to_string())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()?;
+        let mut process = Process { child, folder, port };
+        process.wait_until_ready()?;
+        Ok(process)
+    }
+
+    fn wait_until_ready(&mut self) -> io::Result<()> {
+        for _ in 0..MOMENTS {
+            if RespClient::connect(&self.address()).and_then(|mut client| client.call(&["PING"])).is_ok() {
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait()? {
+                return Err(io::Error::other(format!("it ended at once: {status}\n{}", self.log())));
+            }
+            sleep(MOMENT);
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    /// By turns of either kind would tell little more: hostile clients take the port, all others this.
+    pub(super) fn address(&self) -> Address {
+        Address::Unix(self.folder.path().join("socket"))
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) fn health(&self) -> io::Result<Health> {
+        let id = self.child.id();
+        let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+        let rss_kb = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
+        let descriptors = fs::read_dir(format!("/proc/{id}/fd"))?.count() as u64;
+        let mut client = RespClient::connect(&self.address())?;
+        let told = client.call(&["INFO", "memory", "clients"])?;
+        let told = String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned();
+        let field = |name: &str| {
+            let value = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Ok(Health {
+            rss_bytes: rss_kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) << 10,
+            used_bytes: field("used_memory"),
+            // Not the one that asks.
+            descriptors,
+            clients: field("connected_clients").saturating_sub(1),
+        })
+    }
+
+    /// What restless mode says that it has done.
+    pub(super) fn unrest(&self) -> io::Result<String> {
+        let told = RespClient::connect(&self.address())?.call(&["DEBUG", "RESTLESS"])?;
+        let Value::Aggregate(_, deeds) = told else { return Ok(told.lines().join(" ")) };
+        let word = |value: &Value| String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned();
+        Ok(deeds.iter().map(word).collect::<Vec<_>>().join(" "))
+    }
+
+    /// SIGTERM, as a service manager sends it.
+    pub(super) fn terminate(&mut self, patience: Duration) -> Result<(), String> {
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        told.map_err(|error| format!("kill: {error}"))?;
+        for _ in 0..patience.as_millis() / MOMENT.as_millis() {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(format!("the server ended with {status}")),
+                Ok(None) => sleep(MOMENT),
+                Err(error) => return Err(format!("the server cannot be waited for: {error}")),
+            }
+        }
+        Err("SIGTERM does not end the server".to_owned())
+    }
+
+    fn log(&self) -> String {
+        let bytes = fs::read(self.folder.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What the log says of a crash, and a little before it.
+    pub(super) fn crash_report(&self) -> Option<String> {
+        const LINES_MAX: usize = 120;
+        let log = self.log();
+        let is_report = |line: &&str| line.contains("BUG REPORT START") || line.contains("panicked at");
+        let lines: Vec<&str> = log.lines().skip_while(|line| !is_report(line)).take(LINES_MAX).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
