@@ -159,9 +159,35 @@ fn parse_infinity(text: &[u8]) -> Option<f64> {
     is_named.then_some(f64::INFINITY)
 }
 
+/// Powers of ten that are doubles.
+const POWERS: [f64; 16] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
+/// Few digits with or without a point, as nearly all numbers are written: both the digits and the power of ten are doubles, so that the
+/// one rounding of a division is the right one.
+fn parse_short_decimal(text: &[u8]) -> Option<f64> {
+    if text.len() >= POWERS.len() {
+        return None;
+    }
+    let (mut digits, mut point) = (0_u64, None);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(at),
+            _ => return None,
+        }
+    }
+    let decimals = point.map_or(0, |point| text.len() - point - 1);
+    // A point alone is no number.
+    (text.len() > usize::from(point.is_some())).then(|| digits as f64 / POWERS[decimals])
+}
+
 /// Rust's own reader is exact and takes the same grammar once signs, names and hexadecimal are dealt with. What
 /// leaves the range is refused, as `strtod` reports it.
 fn parse_decimal(text: &[u8]) -> Option<f64> {
+    if let Some(n) = parse_short_decimal(text) {
+        return Some(n);
+    }
     let n: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let is_written_zero =
         text.iter().take_while(|b| !matches!(b, b'e' | b'E')).all(|b| !matches!(b, b'1'..=b'9'));
@@ -446,6 +472,16 @@ mod tests {
             let (lead, power) = if exponent == 0 { (0, -1022) } else { (1, exponent - 1023) };
             let text = format!("0x{lead}.{fraction:013x}p{power}");
             prop_assert_eq!(parse_f64(text.as_bytes()), Some(n));
+        }
+
+        #[test]
+        fn short_decimals_read_as_long_ones(text in "[0-9]{0,9}[.]?[0-9]{0,9}") {
+            let plain = text.parse::<f64>().ok();
+            prop_assert_eq!(parse_short_decimal(text.as_bytes()).map(f64::to_bits), match text.len() {
+                0..16 => plain.map(f64::to_bits),
+                _ => None,
+            });
+            prop_assert_eq!(parse_decimal(text.as_bytes()).map(f64::to_bits), plain.map(f64::to_bits));
         }
 
         #[test]

@@ -299,22 +299,36 @@ impl Sorted {
 
     /// A member got this score, and its run may be long.
     fn join_run(&mut self, seed: &Seed, member: &[u8], score: f64) {
-        let len = self.run_len(score);
-        let is_known = len > 1
-            && self.twins.as_ref().is_some_and(|twins| {
-                let first = self.rank_at(&Bound::least(score));
-                [first, first + 1].iter().any(|rank| {
-                    self.get(*rank, |entry| {
-                        let text = entry.member.to_vec();
-                        text != member && twins.has(seed, &text)
-                    }) == Some(true)
-                })
-            });
+        let is_known = self.twins.as_ref().is_some_and(|twins| {
+            self.other_of_run(member, score).is_some_and(|other| twins.has(seed, &other))
+        });
         if is_known {
             self.twins.get_or_insert_default().insert(seed, member);
-        } else if len > LONG_MAX {
+            return;
+        }
+        let len = self.run_len(score);
+        if len > LONG_MAX {
             self.add_run(seed, score, len);
         }
+    }
+
+    /// Another member of this score, if there is one: of a run all are twins, or none.
+    fn other_of_run(&self, member: &[u8], score: f64) -> Option<Vec<u8>> {
+        let bound = Bound { score, edge: Edge::Before(member) };
+        let path = self.seek(&bound)?;
+        let leaf = self.leaf(&path);
+        let at = leaf.position(score, bound.edge);
+        // Nearly always it has a neighbour in its leaf.
+        let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        let mut beside = beside.filter(|at| *at < leaf.count() && leaf.score(*at) == score);
+        if let Some(other) = beside.next() {
+            return Some(leaf.member(other).to_vec());
+        }
+        let first = self.rank_at(&Bound::least(score));
+        [first, first + 1].iter().find_map(|rank| {
+            let other = self.get(*rank, |entry| (entry.score == score).then(|| entry.member.to_vec()))?;
+            other.filter(|other| other != member)
+        })
     }
 
     /// The run has become long: all its members are twins.
