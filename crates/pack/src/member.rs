@@ -3,7 +3,7 @@
 //! A leaf keeps once what all its members begin with, so a member is lent in two parts. Whoever needs it whole appends it to a buffer.
 use crate::probe::strip_prefix;
 use base::Item;
-use base::text::I64Text;
+use base::text::{I64Text, parse_u64, u64_len};
 use std::cmp::Ordering;
 
 /// A member, lent from a leaf.
@@ -64,6 +64,18 @@ impl<'a> Bound<'a> {
     }
 }
 
+/// The order of the text of `n`. Numbers of as many digits are in the order of their texts, and need not become text.
+#[inline]
+fn compare_with_text(n: i64, text: &[u8]) -> Ordering {
+    match u64::try_from(n) {
+        Ok(n) if u64_len(n) == text.len() => match parse_u64(text) {
+            Some(other) => n.cmp(&other),
+            None => I64Text::new().format_u64(n).cmp(text),
+        },
+        _ => I64Text::new().format(n).cmp(text),
+    }
+}
+
 impl<'a> Member<'a> {
     pub(crate) fn new(prefix: &'a [u8], rest: Item<'a>) -> Member<'a> {
         Member { prefix, rest }
@@ -104,7 +116,7 @@ impl<'a> Member<'a> {
         match (strip_prefix(text, self.prefix), self.rest) {
             (None, _) => self.prefix.cmp(text),
             (Some(rest), Item::Bytes(own)) => own.cmp(rest),
-            (Some(rest), Item::Int(n)) => I64Text::new().format(n).cmp(rest),
+            (Some(rest), Item::Int(n)) => compare_with_text(n, rest),
         }
     }
 
@@ -123,5 +135,32 @@ impl<'a> Member<'a> {
             return shared;
         }
         shared + common(self.rest.text(&mut I64Text::new()), &text[shared..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    #[test]
+    fn numbers_compare_with_texts_as_their_own_texts_do() {
+        let mut random = Random::new(8);
+        for _ in 0..50_000 {
+            let n = random.next_u64() as i64 >> random.below(64);
+            let near = n.wrapping_add(random.below(3) as i64 - 1).to_string();
+            let text = match random.below(4) {
+                0 => near,
+                1 => (random.next_u64() as i64 >> random.below(64)).to_string(),
+                2 => format!("{}x", &near[..near.len() - 1]),
+                _ => format!("0{near}"),
+            };
+            let own = n.to_string();
+            assert_eq!(
+                compare_with_text(n, text.as_bytes()),
+                own.as_bytes().cmp(text.as_bytes()),
+                "{n} {text}"
+            );
+        }
     }
 }
