@@ -167,6 +167,8 @@ fn out_of_descriptors_accepting_rests_and_goes_on(mut rig: Rig) {
         rig.poll(Duration::from_millis(1));
     }
     assert!(rig.accepted.is_empty());
+    let is_told = |error: &std::io::Error| error.raw_os_error() == Some(libc::EMFILE);
+    assert!(!rig.refused.is_empty() && rig.refused.iter().all(is_told), "{:?}", rig.refused);
     drop(few);
     rig.until("the connections", |rig| rig.accepted.len() == 3);
     for client in &mut clients {

@@ -38,6 +38,7 @@ pub(crate) struct Rig {
     pub(crate) engine: Box<dyn Engine>,
     pub(crate) address: SocketAddr,
     pub(crate) accepted: VecDeque<Accepted>,
+    pub(crate) refused: Vec<std::io::Error>,
     pub(crate) drained: Vec<ConnId>,
     pub(crate) gone: Vec<ConnId>,
     pub(crate) readable: Vec<ConnId>,
@@ -63,6 +64,7 @@ impl Rig {
             engine,
             address,
             accepted: VecDeque::new(),
+            refused: Vec::new(),
             drained: Vec::new(),
             gone: Vec::new(),
             readable: Vec::new(),
@@ -80,7 +82,7 @@ impl Rig {
         for event in events {
             match event {
                 Event::Accepted(accepted) => self.accepted.push_back(accepted),
-                Event::Refused(error) => panic!("{error}"),
+                Event::Refused(error) => self.refused.push(error),
                 Event::Readable(id) => self.readable.push(id),
                 Event::Drained(id) => self.drained.push(id),
                 Event::Gone(id) => self.gone.push(id),
