@@ -76,6 +76,11 @@ impl Reply {
         if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
+    /// Makes it full: its client is to be closed.
+    pub fn give_up(&mut self) {
+        self.due_bytes = 0;
+    }
+
     /// There is so much that it is worth sending, or it is full.
     #[inline]
     pub fn is_due(&self) -> bool {

@@ -18,6 +18,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What a client may be owed however little memory is free, so that a crowded machine serves small replies.
 const OUTPUT_BYTES_MIN: u64 = 64 << 20;
 
+/// What a client that has not said the password may be owed.
+const UNAUTHENTICATED_BYTES_MAX: usize = 16 << 10;
+
 /// Whose bound it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
@@ -90,6 +93,17 @@ impl Worker<'_> {
         self.close_for_its_output(id, owed_bytes);
     }
 
+    /// Replies to a client that has not said the password may wait as far as Redis has room for them in the client itself.
+    /// Such a client's requests run one by one, and this is asked after each.
+    #[cold]
+    pub(super) fn limit_stranger(&mut self, id: ConnId) {
+        let owed_bytes = self.reply.out.len() + self.engine.unsent_bytes(id);
+        let is_over = owed_bytes > UNAUTHENTICATED_BYTES_MAX;
+        if is_over && self.table.at(id).is_some_and(|connection| !connection.session.is_authenticated) {
+            self.reply.give_up();
+        }
+    }
+
     #[cold]
     pub(super) fn close_for_its_output(&mut self, id: ConnId, owed_bytes: usize) {
         let Some(connection) = self.table.at(id) else { return };
@@ -98,7 +112,10 @@ impl Worker<'_> {
         let line = line_of(card, &self.shared.registry, self.executor.now().0);
         // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
         card.note_output_buffer(0, self.executor.counters());
-        let (_, excess) = self.executor.output_bound().least(self.shared, card);
+        let excess = match connection.session.is_authenticated {
+            true => self.executor.output_bound().least(self.shared, card).1,
+            false => Excess::Output,
+        };
         let stats = &self.shared.stats;
         match excess {
             Excess::Output => {
