@@ -201,8 +201,10 @@ impl<'s> Ceiling<'s> {
             && excess_bytes > 0
             && !self.shared.keyspace.expiry_rests(now)
         {
-            let zone = self.limit_bytes - self.zone_start;
-            let urgency = (excess_bytes * u64::from(Beside::URGENT) / zone).max(1) as u32;
+            // From the middle of the zone on the worst key goes whatever it is.
+            let middle = (self.limit_bytes - self.zone_start).div_ceil(2);
+            let urgent = u64::from(Beside::URGENT);
+            let urgency = (excess_bytes * urgent / middle).clamp(1, urgent) as u32;
             let coming_bytes = coming_bytes as usize + ENTRY_BYTES;
             let beside = Beside { db, hash, coming_bytes, excess_bytes, urgency };
             let keyspace = &self.shared.keyspace;

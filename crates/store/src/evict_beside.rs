@@ -20,7 +20,7 @@ use crate::evict::{Chase, Hunter, deadline};
 use crate::expire::NO_DEADLINE;
 use crate::shard::{Db, discard};
 use crate::uses::Tracking;
-use crate::{Eviction, Garbage, Keyspace, Policy};
+use crate::{Deadline, Eviction, Garbage, Keyspace, Policy};
 use base::Millis;
 use base::hash::Hash;
 use pack::map::{Crowd, Cull};
@@ -75,9 +75,9 @@ impl Seen {
 }
 
 impl Policy {
-    /// Whether [`Keyspace::evict_beside`] does anything under this policy. For the nearest deadline the wheels are asked.
+    /// Whether [`Keyspace::evict_beside`] does anything under this policy.
     pub fn evicts_beside(self) -> bool {
-        !matches!(self, Policy::NoEviction | Policy::VolatileTtl)
+        self != Policy::NoEviction
     }
 }
 
@@ -145,7 +145,7 @@ fn next_to_go(
     }
     let share = beside.urgency / ROOM_SHARE;
     let bar = match cull.room_bytes() < beside.coming_bytes {
-        _ if beside.urgency >= Beside::URGENT => u32::MAX,
+        _ if is_first && beside.urgency >= Beside::URGENT => u32::MAX,
         true => beside.urgency + share,
         false => beside.urgency - share,
     };
@@ -160,6 +160,9 @@ fn worst(crowd: &Crowd<'_, Large>, hunter: &mut Hunter, chase: &Chase<'_>, tag: 
     }
     let may_go =
         |index: usize| crowd.tag(index) != tag && (!is_volatile || Meta(crowd.meta(index)).is_volatile());
+    if chase.eviction.policy == Policy::VolatileTtl {
+        return soonest(crowd, tag);
+    }
     if chase.eviction.policy.tracking() == Tracking::Off {
         let index = hunter.draw(crowd.len());
         return may_go(index).then_some(Worst { index, rank: 0 });
@@ -173,6 +176,21 @@ fn worst(crowd: &Crowd<'_, Large>, hunter: &mut Hunter, chase: &Chase<'_>, tag: 
     for (index, byte) in uses.iter().enumerate() {
         let rank = chase.rank(*byte);
         if worst.is_none_or(|worst| rank < worst.rank) && may_go(index) {
+            worst = Some(Worst { index, rank });
+        }
+    }
+    worst
+}
+
+/// The key with the nearest deadline. The leaf's note is not asked: it may be long past what it was made for, and a new one would leave
+/// an item in the wheel for each key that goes.
+fn soonest(crowd: &Crowd<'_, Large>, tag: u8) -> Option<Worst> {
+    let mut worst: Option<Worst> = None;
+    for (index, found) in crowd.iter().enumerate() {
+        if let Deadline::At(Millis(rank)) = deadline(&found)
+            && worst.is_none_or(|worst| rank < worst.rank)
+            && crowd.tag(index) != tag
+        {
             worst = Some(Worst { index, rank });
         }
     }

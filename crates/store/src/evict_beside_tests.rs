@@ -6,13 +6,14 @@ use base::Millis;
 use base::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const ALL_BUT_TTL: [Policy; 6] = [
+const ALL: [Policy; 7] = [
     Policy::AllkeysLru,
     Policy::AllkeysLfu,
     Policy::AllkeysRandom,
     Policy::VolatileLru,
     Policy::VolatileLfu,
     Policy::VolatileRandom,
+    Policy::VolatileTtl,
 ];
 
 fn settings(policy: Policy) -> Settings {
@@ -48,7 +49,7 @@ fn later(s: i64) -> Millis {
 
 #[test]
 fn the_key_that_is_written_stays_even_if_it_is_the_worst() {
-    for policy in ALL_BUT_TTL {
+    for policy in ALL {
         let (keyspace, settings) = (keyspace(0), settings(policy));
         keyspace.tend_uses(NOW, &settings.eviction);
         let expiry = Expiry::At(later(1000));
@@ -78,14 +79,12 @@ fn no_more_goes_than_is_over() {
         let evicted = evict(&keyspace, &mut hunter, &settings, NOW, "new", (excess, Beside::URGENT));
         assert!(evicted <= most && (evicted > 0) == (excess > 0), "{evicted} for {excess} bytes");
     }
-    for policy in [Policy::NoEviction, Policy::VolatileTtl] {
-        assert!(!policy.evicts_beside());
-    }
+    assert!(!Policy::NoEviction.evicts_beside());
 }
 
 #[test]
 fn keys_without_a_deadline_stay_under_a_volatile_policy() {
-    for policy in [Policy::VolatileLru, Policy::VolatileLfu, Policy::VolatileRandom] {
+    for policy in [Policy::VolatileLru, Policy::VolatileLfu, Policy::VolatileRandom, Policy::VolatileTtl] {
         let (keyspace, settings) = (keyspace(1), settings(policy));
         keyspace.tend_uses(NOW, &settings.eviction);
         for n in 0..400 {
@@ -161,6 +160,33 @@ fn a_cache_that_evicts_beside_what_comes_keeps_the_youngest_and_its_size() {
     let young = (40_000 - FITTING..40_000).filter(|n| get(&keyspace, &settings, now, &format!("k{n}")));
     let young = young.count() as i64;
     assert!(young * 100 > FITTING * 95, "{young} of the {FITTING} youngest are left");
+}
+
+#[test]
+fn nearer_deadlines_go_before_later_ones_and_what_is_left_expires_on_time() {
+    let (keyspace, settings) = (keyspace(2), settings(Policy::VolatileTtl));
+    let mut random = Random::new(7);
+    let mut hunter = Hunter::new(7);
+    let mut deadlines = Vec::new();
+    for n in 0..20_000_i64 {
+        let key = format!("k{n}");
+        let over = keyspace.len(0) as i64 - 4000;
+        if over > 0 {
+            let urgency = (over as u32 / 4).clamp(1, Beside::URGENT);
+            evict(&keyspace, &mut hunter, &settings, NOW, &key, (over as u64 * 12, urgency));
+        }
+        deadlines.push(later(1000 + random.below(100_000) as i64));
+        put(&keyspace, &settings, NOW, &key, Expiry::At(deadlines[n as usize]));
+    }
+    let left: Vec<Millis> =
+        names(&keyspace).iter().map(|key| deadlines[key[1..].parse::<usize>().unwrap()]).collect();
+    deadlines.sort_unstable();
+    let bar = deadlines[deadlines.len() - 4000];
+    let late = left.iter().filter(|deadline| **deadline >= bar).count();
+    assert!(late > 3700, "of the 4000 latest deadlines {late} are left");
+    let middle = deadlines[18_000];
+    keyspace.expire(middle, usize::MAX, &mut Vec::new());
+    assert_eq!(keyspace.len(0) as usize, left.iter().filter(|deadline| **deadline > middle).count());
 }
 
 /// Threads that write, read and evict beside each other's keys: every key is counted once, whichever way it went, and those that
