@@ -17,6 +17,7 @@
 //! | `expiry` | how late keys vanish when a million of them expire |
 //! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
 //! | `eviction [policy or trace ...]` | hit ratios at the same number of keys, against the peer's and exact LRU |
+//! | `full-cache [case ...]` | server CPU of a SET that makes a full cache evict, with RSS and used memory beside the limit |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
 //! | `instructions [test ...]` | user instructions a request, by callgrind |
 //! | `hiccups` | how long the machine takes a processor away from a loop that only reads the clock |
@@ -41,6 +42,7 @@ mod curves;
 mod depth;
 mod eviction;
 mod expiry;
+mod full_cache;
 mod hiccups;
 mod instructions;
 mod json;
@@ -82,6 +84,7 @@ printed:
   expiry                    how late keys vanish when a million of them expire
   shrink [percent ...]      RSS after most of --gb N of keys were deleted
   eviction [policy ...]     hit ratios at the same number of keys
+  full-cache [case ...]     CPU a SET in a cache at its limit
   stalls                    command times while many keys are loaded and flushed
   hiccups                   how long the machine takes a processor from an idle loop
   instructions [test ...]   user instructions a request, by callgrind
@@ -158,6 +161,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "expiry" => expiry::run(&options),
         "shrink" => shrink::run(&options),
         "eviction" => eviction::run(&options),
+        "full-cache" => full_cache::run(&options),
         "stalls" => stalls::run(&options),
         "hiccups" => hiccups::run(&options),
         "instructions" => instructions::run(&options),
