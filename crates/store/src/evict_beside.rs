@@ -107,6 +107,9 @@ impl Keyspace {
             let (db, stats, _) = shard.open(beside.db);
             let Db { map, volatile, .. } = db;
             let Some(mut cull) = map.cull(beside.hash.order()) else { return 0 };
+            if may_wait(&cull, eviction, beside) {
+                return 0;
+            }
             let (mut evicted, mut freed_bytes) = (0, 0);
             while evicted < VICTIMS_MAX && freed_bytes < beside.excess_bytes {
                 let Some(index) = next_to_go(&cull, hunter, &chase, beside, evicted == 0) else { break };
@@ -127,6 +130,14 @@ impl Keyspace {
         (0..evicted).for_each(|_| self.note_eviction(now, eviction));
         evicted
     }
+}
+
+/// Deadlines are told by the entries themselves, of which each costs a look at memory: so they are gone through only where the leaf has
+/// no room for what comes, and then as many go as are bad enough.
+fn may_wait(cull: &Cull<'_, Large>, eviction: &Eviction, beside: &Beside) -> bool {
+    eviction.policy == Policy::VolatileTtl
+        && beside.urgency < Beside::URGENT
+        && cull.room_bytes() >= beside.coming_bytes
 }
 
 /// The worst of the leaf's keys, if it is bad enough to go.
