@@ -364,10 +364,6 @@ impl Error {
              policies at runtime LRU and LFU data will take some time to adjust.",
         )
     }
-    /// Redis answers a time under every policy but LFU ones.
-    pub fn idle_time_not_tracked() -> Error {
-        fixed("ERR Idle time is not tracked")
-    }
 }
 
 impl From<WrongType> for Error {

@@ -64,6 +64,11 @@ impl Policy {
         }
     }
 
+    /// Whether it asks when or how often keys were used.
+    pub fn goes_by_uses(self) -> bool {
+        self.tracking() != Tracking::Off
+    }
+
     /// Whether only keys with a deadline may go.
     pub(crate) fn is_volatile(self) -> bool {
         use Policy::{VolatileLfu, VolatileLru, VolatileRandom, VolatileTtl};

@@ -113,7 +113,7 @@ impl Hand {
 
     /// What the clock, or many evictions, ask for.
     fn tend(&mut self, keyspace: &Keyspace, now: Millis, eviction: &Eviction) {
-        let meaning = eviction.policy.tracking();
+        let meaning = keyspace.uses.tracking(eviction.policy);
         if self.meaning != meaning {
             self.change_meaning(meaning, now);
         }
@@ -189,7 +189,7 @@ impl Hand {
 impl Keyspace {
     /// Keeps what is known of uses true; to be called ten times a second. Does nothing under a policy that does not ask.
     pub fn tend_uses(&self, now: Millis, eviction: &Eviction) {
-        if eviction.policy.tracking() == Tracking::Off {
+        if self.uses.tracking(eviction.policy) == Tracking::Off {
             return;
         }
         let mut hand = self.uses.hand.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +204,8 @@ impl Keyspace {
     /// A key was evicted, and no shard is held.
     pub(crate) fn note_eviction(&self, now: Millis, eviction: &Eviction) {
         let before = self.uses.evicted.fetch_add(1, Relaxed);
-        if !before.is_multiple_of(EVICTIONS_PER_LEAF) || eviction.policy.tracking() == Tracking::Off {
+        if !before.is_multiple_of(EVICTIONS_PER_LEAF) || self.uses.tracking(eviction.policy) == Tracking::Off
+        {
             return;
         }
         if let Some(mut hand) = self.try_hand() {

@@ -130,7 +130,7 @@ fn scan_shows_every_key_that_stays_whatever_comes_and_goes_meanwhile() {
         let (mut cursor, mut seen, mut round) = (0, BTreeSet::new(), 0);
         loop {
             let visit = &mut |key: &[u8], kind| {
-                assert_eq!(kind, Kind::String);
+                assert_eq!(kind, Some(Kind::String));
                 seen.insert(key.to_vec());
             };
             cursor = keyspace.scan(0, NOW, cursor, 7, visit).next_cursor;
@@ -152,6 +152,24 @@ fn scan_shows_every_key_that_stays_whatever_comes_and_goes_meanwhile() {
 }
 
 #[test]
+fn what_a_scan_met_past_its_deadline_is_removed_unless_expiry_rests_or_it_was_written_since() {
+    let (keyspace, later) = (keyspace(1), Millis(NOW.0 + 10));
+    for key in ["late", "renewed"] {
+        set(&keyspace, key, "v", Expiry::At(Millis(NOW.0 + 1)));
+    }
+    set(&keyspace, "stays", "v", Expiry::Clear);
+    let met = [&b"late"[..], b"renewed", b"stays", b"missing"].map(<[u8]>::to_vec);
+    keyspace.rest_expiry(Millis(NOW.0 + 20));
+    keyspace.remove_overdue(0, later, &met, &mut Vec::new());
+    assert_eq!(keyspace.len(0), 3);
+    keyspace.rest_expiry(NOW);
+    set(&keyspace, "renewed", "w", Expiry::Clear);
+    keyspace.remove_overdue(0, later, &met, &mut Vec::new());
+    assert_eq!((keyspace.len(0), keyspace.stats().expired), (2, 1));
+    assert_eq!(keyspace.volatile(0, later), (0, 0));
+}
+
+#[test]
 fn scan_returns_about_as_many_keys_as_asked_and_nothing_overdue() {
     let keyspace = keyspace(3);
     fill(&keyspace, 2000);
@@ -160,9 +178,9 @@ fn scan_returns_about_as_many_keys_as_asked_and_nothing_overdue() {
     loop {
         let mut seen = 0;
         cursor = keyspace
-            .scan(0, Millis(NOW.0 + 1), cursor, 100, &mut |key, _| {
-                assert_ne!(key, b"late");
-                seen += 1;
+            .scan(0, Millis(NOW.0 + 1), cursor, 100, &mut |key, kind| {
+                assert_eq!(kind.is_none(), key == b"late");
+                seen += u64::from(kind.is_some());
             })
             .next_cursor;
         total += seen;

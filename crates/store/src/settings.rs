@@ -18,6 +18,15 @@ pub struct Settings {
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
     pub eviction: Eviction,
+    /// `maxmemory` is not 0.
+    pub limits_memory: bool,
+}
+
+impl Settings {
+    /// Whether Redis would have keys share one small integer: not where eviction goes by the uses of each key.
+    pub fn shares_integers(&self) -> bool {
+        !self.limits_memory || !self.eviction.policy.goes_by_uses()
+    }
 }
 
 /// When a set goes by which name: `set-max-intset-entries` and the like. Nothing else depends on them.
@@ -50,6 +59,7 @@ impl Default for Settings {
             lazyfree_user_del: false,
             lazyfree_user_flush: false,
             eviction: Eviction::default(),
+            limits_memory: false,
         }
     }
 }

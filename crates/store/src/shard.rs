@@ -369,20 +369,18 @@ pub(crate) fn visit_live(
     })
 }
 
-/// Visits one leaf from `place` on; returns the entries seen, overdue ones included, and the next place.
+/// Visits one leaf from `place` on, overdue entries without a kind; returns the entries seen, and the next place.
 pub(crate) fn scan_leaf(
     db: &Db,
     seed: &Seed,
     now: Millis,
     place: u32,
-    visit: &mut dyn FnMut(&[u8], Kind),
+    visit: &mut dyn FnMut(&[u8], Option<Kind>),
 ) -> (u64, Option<u32>) {
     let mut seen = 0;
     let next = db.map.scan(seed, place, &mut |found| {
         seen += 1;
-        if !Db::is_overdue(&found, now) {
-            visit(found.key, kind(&found));
-        }
+        visit(found.key, (!Db::is_overdue(&found, now)).then(|| kind(&found)));
     });
     (seen, next)
 }

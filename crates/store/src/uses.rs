@@ -1,5 +1,5 @@
 //! What is known of when keys were used, or how often: one byte an entry (`pack::map`), and only under a policy that asks
-//! for it. Leaves get their column of bytes when something is written to or read from them.
+//! for it, or once somebody has asked for a key's idle time ([`View::idle`]). Leaves get their column of bytes when something is written to or read from them.
 //!
 //! Under an LFU policy the byte is Redis's counter: it begins at 5, rises with a probability that falls as it rises, and
 //! falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the calendar (`calendar.rs`), and 0 is "not
@@ -14,7 +14,7 @@ use crate::{Eviction, Key, Policy, View};
 use base::Millis;
 use base::random::Random;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What the bytes mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Policy {
 /// What OBJECT IDLETIME and FREQ answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// The policy does not ask for it.
+    /// Nobody has asked for it.
     Untracked,
     IdleMs(i64),
     Frequency(u8),
@@ -53,6 +53,8 @@ pub(crate) struct Uses {
     now: AtomicU8,
     /// When each code began; that of [`UNKNOWN`] is when uses began to be kept.
     began_us: Box<[AtomicI64; CODES]>,
+    /// Somebody has asked for a key's idle time: times of use are kept from then on, also where no policy goes by them.
+    is_asked: AtomicBool,
     /// Evictions since the last tick of the calendar.
     pub(crate) evicted: AtomicU64,
     pub(crate) hand: Mutex<Hand>,
@@ -63,6 +65,7 @@ impl Uses {
         Uses {
             now: AtomicU8::new(UNKNOWN),
             began_us: Box::new([const { AtomicI64::new(0) }; CODES]),
+            is_asked: AtomicBool::new(false),
             evicted: AtomicU64::new(0),
             hand: Mutex::new(Hand::new()),
         }
@@ -90,10 +93,27 @@ impl Uses {
         self.began_us[usize::from(code)].load(Relaxed)
     }
 
+    /// What the bytes mean under this policy.
+    #[inline]
+    pub(crate) fn tracking(&self, policy: Policy) -> Tracking {
+        match policy.tracking() {
+            Tracking::Off if self.is_asked.load(Relaxed) => Tracking::Recency,
+            tracking => tracking,
+        }
+    }
+
+    /// Times of use are asked for, and kept from `now` on if they were not before.
+    fn ask(&self, now: Millis) {
+        if !self.is_asked.swap(true, Relaxed) {
+            let began = &self.began_us[usize::from(UNKNOWN)];
+            let _ = began.compare_exchange(0, micros(now), Relaxed, Relaxed);
+        }
+    }
+
     /// What a use does, if it does anything.
     #[inline]
     pub(crate) fn touch(&self, eviction: &Eviction) -> Touch {
-        match eviction.policy.tracking() {
+        match self.tracking(eviction.policy) {
             Tracking::Off => Touch::None,
             Tracking::Recency => Touch::Code(self.now.load(Relaxed)),
             Tracking::Frequency => Touch::Count { log_factor: eviction.lfu_log_factor },
@@ -147,10 +167,18 @@ impl View<'_> {
         self.set_trace(false);
     }
 
+    /// When the key was used, as [`View::usage`]; from the first such question on this is kept also where no policy asks for it. What
+    /// was before is not known: a key that was not used since counts from then, so nothing passes for longer idle than it is.
+    pub fn idle(&mut self, key: &Key<'_>) -> Option<Usage> {
+        self.look(key)?;
+        self.uses().ask(self.now());
+        self.usage(key)
+    }
+
     /// When or how often the key was used, without using it; None if it is not there.
     pub fn usage(&mut self, key: &Key<'_>) -> Option<Usage> {
         self.look(key)?;
-        let tracking = self.settings().eviction.policy.tracking();
+        let tracking = self.uses().tracking(self.settings().eviction.policy);
         let byte = self.map(key)?.use_of(key.hash, key.bytes())?;
         Some(match tracking {
             Tracking::Off => Usage::Untracked,

@@ -38,6 +38,11 @@ fn usage(keyspace: &Keyspace, settings: &Settings, now: Millis, key: &str) -> Us
     with(keyspace, settings, now, key, |view, key| view.usage(key).unwrap())
 }
 
+/// As OBJECT IDLETIME asks.
+fn idle(keyspace: &Keyspace, settings: &Settings, now: Millis, key: &str) -> Usage {
+    with(keyspace, settings, now, key, |view, key| view.idle(key).unwrap())
+}
+
 /// As the server does ten times a second.
 fn tend(keyspace: &Keyspace, settings: &Settings, from_s: i64, to_s: i64) {
     for tenth in from_s * 10..to_s * 10 {
@@ -46,17 +51,45 @@ fn tend(keyspace: &Keyspace, settings: &Settings, from_s: i64, to_s: i64) {
 }
 
 #[test]
-fn without_a_policy_that_asks_nothing_is_kept() {
-    let (keyspace, off) = (keyspace(0), settings(Policy::NoEviction));
-    tend(&keyspace, &off, 0, 5);
-    set(&keyspace, &off, at(0), "k");
-    get(&keyspace, &off, at(1), "k");
-    assert_eq!(usage(&keyspace, &off, at(2), "k"), Usage::Untracked);
-    let plain = keyspace.tree_stats(0).tagged.used_bytes;
-    let lru = settings(Policy::AllkeysLru);
-    assert_eq!(usage(&keyspace, &lru, at(2), "k"), Usage::IdleMs(at(2).0), "since ever");
-    get(&keyspace, &lru, at(2), "k");
-    assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain + 1, "one byte an entry");
+fn without_a_policy_that_asks_nothing_is_kept_until_somebody_asks() {
+    for policy in [Policy::NoEviction, Policy::AllkeysRandom, Policy::VolatileTtl] {
+        let (keyspace, off) = (keyspace(0), settings(policy));
+        tend(&keyspace, &off, 0, 5);
+        set(&keyspace, &off, at(0), "k");
+        set(&keyspace, &off, at(0), "other");
+        get(&keyspace, &off, at(1), "k");
+        assert_eq!(usage(&keyspace, &off, at(2), "k"), Usage::Untracked);
+        let plain = keyspace.tree_stats(0).tagged.used_bytes;
+        // What was before is not known: never is a key said to be idle for longer than it is.
+        assert_eq!(idle(&keyspace, &off, at(100), "k"), Usage::IdleMs(0));
+        assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain, "a question is no use");
+        tend(&keyspace, &off, 100, 130);
+        get(&keyspace, &off, at(130), "k");
+        assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain + 2, "one byte an entry");
+        tend(&keyspace, &off, 130, 140);
+        let Usage::IdleMs(ms) = idle(&keyspace, &off, at(140), "k") else { panic!() };
+        assert!((9_000..=11_000).contains(&ms), "{ms}");
+        assert_eq!(
+            idle(&keyspace, &off, at(140), "other"),
+            Usage::IdleMs(40_000),
+            "since the first question"
+        );
+        set(&keyspace, &off, at(140), "new");
+        let Usage::IdleMs(ms) = idle(&keyspace, &off, at(150), "new") else { panic!() };
+        assert!((9_000..=11_000).contains(&ms), "{ms}");
+    }
+}
+
+#[test]
+fn small_integers_are_shared_unless_the_uses_of_each_count() {
+    let share = |policy, limits_memory| Settings { limits_memory, ..settings(policy) }.shares_integers();
+    let counting = [Policy::AllkeysLru, Policy::AllkeysLfu, Policy::VolatileLru, Policy::VolatileLfu];
+    for policy in counting {
+        assert_eq!([false, true].map(|limits| share(policy, limits)), [true, false], "{policy:?}");
+    }
+    for policy in [Policy::AllkeysRandom, Policy::VolatileRandom, Policy::VolatileTtl, Policy::NoEviction] {
+        assert!(share(policy, true), "{policy:?}");
+    }
 }
 
 #[test]

@@ -363,7 +363,7 @@ impl<'k> View<'k> {
 
     #[inline(always)]
     fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
-        match self.settings.eviction.policy.tracking() {
+        match self.keyspace.uses.tracking(self.settings.eviction.policy) {
             Tracking::Off => self.look_as::<HASH>(key),
             _ => self.look_tracked::<HASH>(key),
         }

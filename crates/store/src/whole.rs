@@ -7,10 +7,12 @@
 //! ```text
 //! bit 47..32  shard     bit 31..0  place in the shard's tree     0 is the beginning and the end
 //! ```
-use crate::shard::{Db, Volatile, kind, scan_leaf, visit_live};
+use crate::entry::Meta;
+use crate::shard::{Db, Volatile, discard, kind, scan_leaf, visit_live};
 use crate::{Garbage, Keyspace, Kind};
 use base::Millis;
 use base::random::Random;
+use pack::map::Entry;
 use pack::stats::Stats;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -51,7 +53,7 @@ impl Keyspace {
         (0..self.shards()).map(|index| self.shard(index).db(db).map_or(0, |db| db.volatile.hashes)).sum()
     }
 
-    /// Visits about `count` keys of `db` from `cursor` on; keys past their deadline are not shown. A cursor is any u64.
+    /// Visits about `count` keys of `db` from `cursor` on, those past their deadline without a kind. A cursor is any u64.
     /// A key that is there from the call with 0 to the call that answers 0 is visited at least once.
     pub fn scan(
         &self,
@@ -59,7 +61,7 @@ impl Keyspace {
         now: Millis,
         cursor: u64,
         count: u64,
-        visit: &mut dyn FnMut(&[u8], Kind),
+        visit: &mut dyn FnMut(&[u8], Option<Kind>),
     ) -> ScanStep {
         let mut shard = cursor >> 32;
         let mut place = cursor as u32;
@@ -82,6 +84,24 @@ impl Keyspace {
         }
         let is_done = shard >= self.shards() as u64;
         ScanStep { next_cursor: if is_done { 0 } else { shard << 32 | u64::from(place) } }
+    }
+
+    /// Removes those of these keys that are past their deadline, unless expiry rests.
+    pub fn remove_overdue(&self, db: u16, now: Millis, keys: &[Vec<u8>], garbage: &mut Vec<Garbage>) {
+        if self.expiry_rests(now) {
+            return;
+        }
+        for key in keys {
+            let hash = self.hash(key);
+            let mut shard = self.shard_of(hash);
+            let (db, stats, _) = shard.open(db);
+            let Entry::Occupied(entry) = db.map.entry(&self.seed, hash, key) else { continue };
+            if Db::is_overdue(&entry.found(), now) {
+                db.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
+                stats.expired += 1;
+                discard(entry.discard(), garbage, stats);
+            }
+        }
     }
 
     /// Every live key of `db`, until told to stop.

@@ -144,14 +144,15 @@ const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 
 /// One, but for small integers in an `int` encoding: nothing is kept for them at all, which Redis shows as a value
-/// shared by everyone.
+/// shared by everyone, unless it has to tell the uses of each apart.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(brief) = call.view.brief(&key) else {
         call.reply.null();
         return Ok(());
     };
-    let is_shared = brief.encoding == "int" && brief.int.is_some_and(|n| SHARED_INTEGERS.contains(&n));
+    let is_small = brief.encoding == "int" && brief.int.is_some_and(|n| SHARED_INTEGERS.contains(&n));
+    let is_shared = is_small && call.view.settings().shares_integers();
     call.reply.int(if is_shared { SHARED_REFCOUNT } else { 1 });
     Ok(())
 }
@@ -166,14 +167,14 @@ fn freq(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Under a policy that does not ask for it uses leave no trace in an entry: a time would be invented.
+/// The first question has times of use kept from then on.
 fn idletime(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.usage(&key) {
+    match call.view.idle(&key) {
         None => call.reply.null(),
         Some(Usage::IdleMs(ms)) => call.reply.int(ms / 1000),
         Some(Usage::Frequency(_)) => return Err(Error::idle_time_not_tracked_but_frequency()),
-        Some(Usage::Untracked) => return Err(Error::idle_time_not_tracked()),
+        Some(Usage::Untracked) => unreachable!("a question for it has it kept"),
     }
     Ok(())
 }

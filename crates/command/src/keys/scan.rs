@@ -97,25 +97,34 @@ struct Filter<'a> {
 
 impl Filter<'_> {
     fn takes(&self, key: &[u8], kind: &str) -> bool {
-        self.kind.is_none_or(|wanted| wanted.eq_ignore_ascii_case(kind.as_bytes()))
-            && self.pattern.is_none_or(|pattern| glob::matches(pattern, key))
+        self.kind.is_none_or(|wanted| wanted.eq_ignore_ascii_case(kind.as_bytes())) && self.matches(key)
+    }
+
+    fn matches(&self, key: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, key))
     }
 }
 
+/// A key past its deadline goes when it is met, whatever its type, if the pattern takes it: what expires by itself has mostly gone
+/// before.
 fn scan(call: &mut WholeCall<'_>) -> Done {
     let from = cursor::cursor(call.args.at(1))?;
     let filter = filter(call)?;
     let (keyspace, db, now) = (call.keyspace, call.db, call.now);
+    let mut overdue = Vec::new();
     cursor::answer(call.reply, |keys| {
         let mut found = 0;
-        let step = keyspace.scan(db, now, from, filter.count, &mut |key, kind| {
-            if filter.takes(key, kind.name()) {
+        let step = keyspace.scan(db, now, from, filter.count, &mut |key, kind| match kind {
+            Some(kind) if filter.takes(key, kind.name()) => {
                 keys.bulk(key);
                 found += 1;
             }
+            None if filter.matches(key) => overdue.push(key.to_vec()),
+            _ => {}
         });
         (step.next_cursor, found)
     });
+    keyspace.remove_overdue(db, now, &overdue, call.garbage);
     Ok(())
 }
 

@@ -388,6 +388,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             get: |c| c.maxmemory_bytes,
             set: |c, bytes| {
                 c.maxmemory_bytes = bytes;
+                c.store.limits_memory = bytes > 0;
                 Ok(())
             },
         },

@@ -159,7 +159,11 @@ fn add_database(sum: &mut Digest, keyspace: &Keyspace, settings: &Settings, db: 
     let mut cursor = 0;
     loop {
         let mut names: Vec<Vec<u8>> = Vec::new();
-        let step = keyspace.scan(db, now, cursor, KEYS_AT_A_TIME, &mut |name, _| names.push(name.to_vec()));
+        let step = keyspace.scan(db, now, cursor, KEYS_AT_A_TIME, &mut |name, kind| {
+            if kind.is_some() {
+                names.push(name.to_vec());
+            }
+        });
         for name in &names {
             let (mut view, key) = keyspace.lock_one(db, now, settings, name);
             let mut one = Digest::default();
