@@ -11,9 +11,11 @@
 //! | `soak MINUTES [...]` | hostile and friendly clients together on a restless server with checks |
 //! | `peers` | unpacks the servers to compare with into target/peers |
 //! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
+//! | `arena SECONDS` | the arena's state machine for so long, and under schedulers of its threads for as long again |
 //! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
 //! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
 #![allow(clippy::disallowed_macros, reason = "a script prints")]
+mod arena;
 mod bench;
 mod differ;
 mod docs;
@@ -29,7 +31,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | differ [...] \
-    | soak MINUTES [--seed N] | peers | fuzz TARGET SECONDS | asan | valgrind";
+    | soak MINUTES [--seed N] | peers | fuzz TARGET SECONDS | arena SECONDS | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["soak", minutes, ref rest @ ..] => soak::run(minutes, rest),
         ["peers"] => peers::run(),
         ["fuzz", target, seconds] => fuzz::run(target, seconds),
+        ["arena", seconds] => arena::run(seconds),
         ["asan"] => sanitize::asan(),
         ["valgrind"] => sanitize::valgrind(),
         _ => Err(USAGE.to_string()),

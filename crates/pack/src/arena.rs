@@ -44,17 +44,21 @@ mod closing;
 mod directory;
 mod evacuation;
 mod extent;
+mod heads;
 mod huge;
+mod lock;
+#[cfg(test)]
+mod machine_tests;
 mod stripe;
 
 pub use evacuation::{
     Evacuation, Moves, Progress, Stubborn, beside, is_evacuating, relocate_box, relocate_vec,
 };
+pub(crate) use heads::HEAD;
 pub use huge::{huge_bytes, is_unite_due, unite};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-pub(crate) use stripe::HEAD;
 use stripe::Stripe;
 
 /// The smallest and largest request that a stripe serves.
@@ -69,7 +73,7 @@ pub const SMALL_ALIGN: usize = stripe::ALIGN;
 
 /// The bytes that a request of `size` really gets from a stripe: asking for this much costs no more.
 pub const fn usable_bytes(size: usize) -> usize {
-    if size > SERVED_MAX { size } else { stripe::block_bytes(size) - stripe::HEAD }
+    if size > SERVED_MAX { size } else { stripe::block_bytes(size) - heads::HEAD }
 }
 
 /// What a block of `size` costs in a stripe, its header included.
@@ -352,6 +356,52 @@ mod tests {
             }
         });
         STRIPE.iter().for_each(Stripe::check);
+    }
+
+    /// Four blocks of 1,000 bytes of a stripe, of which the first and the third are free.
+    fn holes() -> (&'static Stripe, [*mut u8; 4]) {
+        let stripe = Stripe::private();
+        let blocks = [(); 4].map(|()| stripe.alloc(1_000));
+        // SAFETY: they came from this stripe; what tests write to them afterwards is what they are about.
+        [0, 2].into_iter().for_each(|at| unsafe { stripe.free(blocks[at]) });
+        (stripe, blocks)
+    }
+
+    #[test]
+    #[should_panic(expected = "the heap is broken: a free block's next one")]
+    fn a_link_that_was_written_over_is_not_followed() {
+        let ((stripe, blocks), mut forged) = (holes(), [0_u64; 4]);
+        // SAFETY: the block is the stripe's. It was freed last, so it is first in its bin.
+        unsafe { blocks[2].cast::<*mut u64>().write(forged.as_mut_ptr()) };
+        stripe.alloc(1_000);
+    }
+
+    #[test]
+    #[should_panic(expected = "the heap is broken: a free block's size or links")]
+    fn a_block_whose_size_was_written_over_is_not_taken_out_of_another_bin() {
+        let (stripe, blocks) = holes();
+        // SAFETY: the block is the stripe's; its head lies before it.
+        unsafe { *blocks[2].cast::<u64>().sub(1) += 16 };
+        stripe.alloc(1_000);
+    }
+
+    #[test]
+    #[should_panic(expected = "the heap is broken: a free block's head and foot")]
+    fn a_foot_that_was_written_over_is_not_followed() {
+        let (stripe, blocks) = holes();
+        // SAFETY: the block before the last is free, so its foot lies before the last one's head.
+        unsafe {
+            *blocks[3].cast::<u64>().sub(2) = 64;
+            stripe.free(blocks[3]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the heap is broken: the head of a block that is freed")]
+    fn a_block_is_not_freed_twice() {
+        let (stripe, blocks) = holes();
+        // SAFETY: it is not, which is what is tested: the heap stays as it is.
+        unsafe { stripe.free(blocks[2]) };
     }
 
     #[test]

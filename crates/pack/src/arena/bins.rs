@@ -5,7 +5,7 @@
 //! pages to give back sees only blocks that have some: after 60% of 5 GB went there were 70,000 that had none.
 
 use super::extent::EXTENT;
-use super::stripe::Free;
+use super::heads::{Block, Heads, Pages, broken};
 
 /// Sizes below this have a bin of their own.
 const EXACT_MAX: usize = 4 << 10;
@@ -17,8 +17,8 @@ const WORDS: usize = COUNT.div_ceil(64);
 const TRIES: usize = 8;
 
 pub(super) struct Bins {
-    heads: [*mut Free; COUNT],
-    tails: [*mut Free; COUNT],
+    first: [Option<Block>; COUNT],
+    last: [Option<Block>; COUNT],
     filled: [u64; WORDS],
 }
 
@@ -33,33 +33,27 @@ const fn bin_of(size: usize) -> usize {
 
 impl Bins {
     pub(super) const fn new() -> Bins {
-        Bins {
-            heads: [std::ptr::null_mut(); COUNT],
-            tails: [std::ptr::null_mut(); COUNT],
-            filled: [0; WORDS],
-        }
+        Bins { first: [None; COUNT], last: [None; COUNT], filled: [0; WORDS] }
     }
 
     /// Puts a free block in.
     ///
     /// # Safety
-    /// `block` is free, has its size set and is in no bin.
-    pub(super) unsafe fn insert(&mut self, block: *mut Free) {
-        // SAFETY: the block is free, so its links are ours; so is the head, which is in this bin.
+    /// `block` is whole, free and in no bin.
+    pub(super) unsafe fn insert(&mut self, heads: &mut Heads, block: Block) {
+        // SAFETY: the caller's promise; the first and the last of a bin are in it.
         unsafe {
-            let bin = bin_of((*block).size());
-            if (*block).is_purged() {
-                (*block).link_behind(self.tails[bin]);
-                self.tails[bin] = block;
-                if self.heads[bin].is_null() {
-                    self.heads[bin] = block;
+            let bin = bin_of(heads.size(block));
+            match heads.pages(block) {
+                Pages::GivenBack => {
+                    heads.link(self.last[bin], block, None);
+                    self.last[bin] = Some(block);
+                    self.first[bin] = self.first[bin].or(Some(block));
                 }
-            } else {
-                let head = self.heads[bin];
-                (*block).link(head);
-                self.heads[bin] = block;
-                if head.is_null() {
-                    self.tails[bin] = block;
+                Pages::Kept => {
+                    heads.link(None, block, self.first[bin]);
+                    self.first[bin] = Some(block);
+                    self.last[bin] = self.last[bin].or(Some(block));
                 }
             }
             self.filled[bin / 64] |= 1 << (bin % 64);
@@ -70,55 +64,81 @@ impl Bins {
     ///
     /// # Safety
     /// `block` is in a bin of these, and its size is what it was when it was put in.
-    pub(super) unsafe fn remove(&mut self, block: *mut Free) {
-        // SAFETY: a block in a bin is free, and so are its neighbours in the list.
+    pub(super) unsafe fn remove(&mut self, heads: &mut Heads, block: Block) {
+        // SAFETY: the caller's promise.
         unsafe {
-            let bin = bin_of((*block).size());
-            let (previous, next) = (*block).unlink();
-            if next.is_null() {
-                self.tails[bin] = previous;
+            let bin = bin_of(heads.size(block));
+            let (previous, next) = heads.unlink(block);
+            if next.is_none() {
+                self.expect(self.last[bin], block);
+                self.last[bin] = previous;
             }
-            if previous.is_null() {
-                self.heads[bin] = next;
-                if next.is_null() {
+            if previous.is_none() {
+                self.expect(self.first[bin], block);
+                self.first[bin] = next;
+                if next.is_none() {
                     self.filled[bin / 64] &= !(1 << (bin % 64));
                 }
             }
         }
     }
 
+    /// A block that says it is a bin's end is.
+    fn expect(&self, end: Option<Block>, block: Block) {
+        if end != Some(block) {
+            broken("a free block's size or links", block);
+        }
+    }
+
     /// The smallest block of at least `size` bytes, nearly (among large ones a bin holds sizes 3% apart). It stays in.
-    pub(super) fn find(&self, size: usize) -> Option<*mut Free> {
+    pub(super) fn find(&self, heads: &Heads, size: usize) -> Option<Block> {
         let bin = bin_of(size);
         if size >= EXACT_MAX {
-            if let Some(block) = self.list(bin).take(TRIES).find(|b| size_of_free(*b) >= size) {
+            if let Some(block) = self.list(heads, bin).take(TRIES).find(|b| size_of_free(heads, *b) >= size) {
                 return Some(block);
             }
-            return self.next_filled(bin + 1).map(|b| self.heads[b]);
+            return self.next_filled(bin + 1).and_then(|b| self.first[b]);
         }
-        self.next_filled(bin).map(|b| self.heads[b])
+        self.next_filled(bin).and_then(|b| self.first[b])
     }
 
     /// Free blocks of at least `size` bytes, largest bins last.
-    pub(super) fn at_least(&self, size: usize) -> impl Iterator<Item = *mut Free> {
+    pub(super) fn at_least(&self, heads: &Heads, size: usize) -> impl Iterator<Item = Block> {
         let first = bin_of(size);
-        (first..COUNT).flat_map(|bin| self.list(bin)).filter(move |b| size_of_free(*b) >= size)
+        (first..COUNT)
+            .flat_map(move |bin| self.list(heads, bin))
+            .filter(move |b| size_of_free(heads, *b) >= size)
     }
 
     /// Free blocks of at least `size` bytes, a bin's least, whose pages were not given back.
-    pub(super) fn with_pages(&self, size: usize) -> impl Iterator<Item = *mut Free> {
+    pub(super) fn with_pages(&self, heads: &Heads, size: usize) -> impl Iterator<Item = Block> {
         let first = bin_of(size);
         // SAFETY: blocks in a bin are free and whole.
-        (first..COUNT).flat_map(|bin| self.list(bin).take_while(|b| unsafe { !(**b).is_purged() }))
+        let has_pages = |block: &Block| unsafe { heads.pages(*block) } == Pages::Kept;
+        (first..COUNT).flat_map(move |bin| self.list(heads, bin).take_while(has_pages))
     }
 
-    fn list(&self, bin: usize) -> impl Iterator<Item = *mut Free> + use<> {
-        let head = self.heads[bin];
-        std::iter::successors((!head.is_null()).then_some(head), |block| {
-            // SAFETY: blocks in a bin are free and linked to free blocks or null.
-            let next = unsafe { (**block).next() };
-            (!next.is_null()).then_some(next)
-        })
+    fn list<'a>(&self, heads: &'a Heads, bin: usize) -> impl Iterator<Item = Block> + use<'a> {
+        // SAFETY: blocks in a bin are whole.
+        std::iter::successors(self.first[bin], |block| unsafe { heads.next(*block) })
+    }
+
+    /// Every list is one, its blocks have its sizes, those without pages are last, and the bitmap knows whether it is empty.
+    #[cfg(test)]
+    pub(super) fn check(&self, heads: &Heads, visit: &mut dyn FnMut(Block, usize)) {
+        for bin in 0..COUNT {
+            let (mut last, mut pages) = (None, Pages::Kept);
+            for block in self.list(heads, bin) {
+                // SAFETY: blocks in a bin are whole.
+                let (size, has) = unsafe { (heads.size(block), heads.pages(block)) };
+                assert_eq!(bin_of(size), bin);
+                assert!(pages == Pages::Kept || has == Pages::GivenBack, "pages behind none");
+                visit(block, size);
+                (last, pages) = (Some(block), has);
+            }
+            assert_eq!(self.last[bin], last);
+            assert_eq!(self.filled[bin / 64] >> (bin % 64) & 1 == 1, last.is_some());
+        }
     }
 
     fn next_filled(&self, from: usize) -> Option<usize> {
@@ -132,9 +152,9 @@ impl Bins {
     }
 }
 
-fn size_of_free(block: *mut Free) -> usize {
+fn size_of_free(heads: &Heads, block: Block) -> usize {
     // SAFETY: only called for blocks in a bin, which are free and whole.
-    unsafe { (*block).size() }
+    unsafe { heads.size(block) }
 }
 
 #[cfg(test)]
@@ -143,26 +163,34 @@ mod tests {
 
     #[test]
     fn blocks_without_pages_stand_behind_all_others_whatever_comes_and_goes() {
+        const BYTES: usize = 20_480;
         let mut random = base::random::Random::new(1);
-        let mut memory = vec![[0_u64; 4]; 64];
+        let mut memory = vec![[0_u64; BYTES / 8 + 1]; 64];
+        // SAFETY: nobody else knows of the memory.
+        let mut heads = unsafe { Heads::new() };
         let mut bins = Bins::new();
+        // SAFETY: the memory is ours, and as long as a block and an end mark.
+        let blocks: Vec<Block> =
+            memory.iter_mut().map(|m| unsafe { heads.lay_out(m.as_mut_ptr().cast(), BYTES) }).collect();
         let mut inside = [false; 64];
         for _ in 0..20_000 {
             let index = random.below(64) as usize;
-            let block = memory[index].as_mut_ptr().cast::<Free>();
+            let block = blocks[index];
             inside[index] = !inside[index];
-            // SAFETY: the memory is ours and as long as a block's links; whether it is in a bin is kept beside it.
+            // SAFETY: the block is whole; whether it is in a bin is kept beside it.
             unsafe {
                 if inside[index] {
-                    (*block).set_free(20_480, random.below(2) == 0);
-                    bins.insert(block);
+                    let pages = if random.below(2) == 0 { Pages::GivenBack } else { Pages::Kept };
+                    heads.set_free(block, pages);
+                    bins.insert(&mut heads, block);
                 } else {
-                    bins.remove(block);
+                    bins.remove(&mut heads, block);
                 }
-                let all: Vec<bool> = bins.at_least(20_480).map(|b| (*b).is_purged()).collect();
+                let is_purged = |block| heads.pages(block) == Pages::GivenBack;
+                let all: Vec<bool> = bins.at_least(&heads, BYTES).map(is_purged).collect();
                 assert_eq!(all.len(), inside.iter().filter(|is_in| **is_in).count());
                 assert!(all.is_sorted());
-                assert_eq!(bins.with_pages(16_384).count(), all.iter().filter(|p| !**p).count());
+                assert_eq!(bins.with_pages(&heads, 16_384).count(), all.iter().filter(|p| !**p).count());
             }
         }
     }

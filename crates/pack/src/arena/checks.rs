@@ -10,7 +10,11 @@
 
 use super::directory;
 use super::extent::EXTENT;
-use super::stripe::{FIRST, Free, end_of};
+#[cfg(test)]
+use super::extent::PAGE;
+use super::heads::{Block, Heads};
+use super::stripe::FIRST;
+use std::ptr;
 
 /// Whether this build has them.
 pub(super) const ARE_ON: bool = cfg!(any(debug_assertions, feature = "checked"));
@@ -18,89 +22,117 @@ pub(super) const ARE_ON: bool = cfg!(any(debug_assertions, feature = "checked"))
 /// Read as an address it is none; read as a length it is too large for any block.
 const POISON: u64 = 0xD5D5_D5D5_D5D5_D5D5;
 
-/// What of a free block is neither head, links nor foot.
-///
 /// # Safety
-/// `block` is whole, and its stripe's lock is held.
-unsafe fn interior(block: *mut Free) -> (*mut u64, usize) {
-    // SAFETY: the caller's promise; a block is at least as long as head, links and foot.
-    unsafe {
-        let first = block.byte_add(size_of::<Free>());
-        (first.cast(), (end_of(block).addr() - 8 - first.addr()) / 8)
-    }
+/// `block` is whole.
+unsafe fn interior(heads: &Heads, block: Block) -> *mut [u64] {
+    // SAFETY: the caller's promise.
+    let (first, bytes) = unsafe { heads.interior(block) };
+    ptr::slice_from_raw_parts_mut(first.cast(), bytes / 8)
 }
 
 /// Poisons a block that is being freed.
 ///
 /// # Safety
-/// `block` is whole, nobody uses it any more, and its stripe's lock is held.
-pub(super) unsafe fn poison(block: *mut Free) {
+/// `block` is whole, and nobody uses it any more.
+pub(super) unsafe fn poison(heads: &Heads, block: Block) {
     if ARE_ON {
         // SAFETY: the caller's promise.
-        unsafe {
-            let (first, words) = interior(block);
-            std::slice::from_raw_parts_mut(first, words).fill(POISON);
-        }
+        unsafe { (*interior(heads, block)).fill(POISON) };
     }
 }
 
-/// Poisons what two free blocks had where they touched, once they are one: a foot, a head and two links.
+/// Poisons what two blocks had where they touched, once they are one: a foot, a head and two links.
 ///
 /// # Safety
-/// As [`poison`]: `border`, where the second began, lies in a free block.
-pub(super) unsafe fn poison_border(border: *mut Free) {
+/// `border`, where the second began, lies in a block of which nobody uses these bytes.
+pub(super) unsafe fn poison_border(border: Block) {
     if ARE_ON {
-        // SAFETY: the caller's promise: a foot ends before the border, and a free block's head and links begin at it.
-        unsafe { border.byte_sub(8).cast::<[u64; 4]>().write([POISON; 4]) };
+        // SAFETY: the caller's promise.
+        unsafe { border.payload().sub(16).cast::<[u64; 4]>().write([POISON; 4]) };
     }
 }
 
 /// Nobody wrote to a free block while it was free. Pages that were given back, or never touched, are zeros.
 ///
 /// # Safety
-/// `block` is whole, and free or just taken, and its stripe's lock is held.
-pub(super) unsafe fn check_poison(block: *mut Free) {
+/// `block` is whole, and free or just taken.
+pub(super) unsafe fn check_poison(heads: &Heads, block: Block) {
     if ARE_ON {
         // SAFETY: the caller's promise.
-        let words = unsafe {
-            let (first, words) = interior(block);
-            std::slice::from_raw_parts(first, words)
-        };
+        let words = unsafe { &*interior(heads, block) };
         let at = words.iter().position(|word| *word != POISON && *word != 0);
         assert_eq!(at.map(|at| (&raw const words[at], words[at])), None, "freed memory was written to");
     }
 }
 
-/// Walks an extent: blocks touch, flags agree, no two free blocks touch, sums are right, `cursor` stands on a block if it
-/// stands in this extent. The bytes in use.
+/// The whole pages of a free block that are said to be the system's are zeros.
 ///
 /// # Safety
-/// `base` is a mapped extent whose stripe is locked.
-pub(super) unsafe fn verify_extent(base: *mut u8, cursor: *mut Free) -> usize {
+/// `block` is whole and free.
+#[cfg(test)]
+pub(super) unsafe fn check_given_back(heads: &Heads, block: Block) {
+    // SAFETY: the caller's promise; pages that were given back read as zeros.
+    unsafe {
+        let (first, bytes) = heads.interior(block);
+        let start = first.addr().next_multiple_of(PAGE) - first.addr();
+        let end = ((first.addr() + bytes) & !(PAGE - 1)).saturating_sub(first.addr());
+        if start < end {
+            let pages = std::slice::from_raw_parts(first.add(start), end - start);
+            assert!(pages.iter().all(|byte| *byte == 0), "a block without pages has some");
+        }
+    }
+}
+
+/// Each block of an extent, in order of address.
+///
+/// # Safety
+/// `base` is a mapped extent of the stripe whose heads these are, and none of its blocks goes meanwhile.
+#[cfg(test)]
+pub(super) unsafe fn for_each(heads: &Heads, base: *mut u8, visit: &mut dyn FnMut(Block)) {
+    // SAFETY: blocks touch each other from FIRST to the end mark.
+    unsafe {
+        let mut block = Block::at(base.add(FIRST));
+        while heads.size(block) > 0 {
+            visit(block);
+            block = heads.after(block);
+        }
+    }
+}
+
+/// Walks an extent: blocks touch, flags agree, no two free blocks touch, feet and sums are right, and a walk that stands in this
+/// extent stands on a block. The bytes in use.
+///
+/// # Safety
+/// `base` is a mapped extent of the stripe whose heads these are.
+pub(super) unsafe fn verify_extent(heads: &Heads, base: *mut u8) -> usize {
     let (mut used, mut before_in_use) = (0, true);
-    let mut is_cursor_met = cursor.addr() & !(EXTENT - 1) != base.addr();
+    let cursor = heads.cursor().filter(|block| block.extent() == base);
+    let mut is_cursor_met = cursor.is_none();
     let word = directory::of(base.addr());
+    assert!(cursor.is_none() || word.is_walked(), "a walk of which the extent's word does not know");
     // SAFETY: blocks touch each other from FIRST to the end mark; each size is looked at before it is relied on.
     unsafe {
-        let mut block = base.add(FIRST).cast::<Free>();
+        let mut block = Block::at(base.add(FIRST));
         loop {
-            is_cursor_met |= block == cursor;
-            assert_eq!((*block).is_behind_used(), before_in_use, "what a block says of the one before");
-            let size = (*block).size();
+            is_cursor_met |= cursor == Some(block);
+            assert_eq!(heads.is_behind_used(block), before_in_use, "what a block says of the one before");
+            let size = heads.size(block);
             if size == 0 {
                 break;
             }
             assert!(block.addr() + size <= base.addr() + EXTENT - 8, "a block ends beyond its extent");
-            let in_use = (*block).is_in_use();
+            let in_use = heads.is_in_use(block);
             assert!(in_use || before_in_use, "two free blocks touch");
+            let after = heads.after(block);
             if in_use {
                 used += size;
             } else {
-                assert_eq!(*end_of(block).byte_sub(8).cast::<u64>() as usize, size, "a free block's foot");
-                assert!(word.is_special() || !(*block).is_loose(), "a free block nobody finds");
+                // Looks at the foot.
+                assert!(heads.is_behind_used(after) || heads.free_before(after) == Some(block));
+                assert!(word.is_special() || !heads.is_loose(block), "a free block nobody finds");
             }
             before_in_use = in_use;
-            block = end_of(block);
+            block = after;
         }
         assert_eq!(block.addr() - base.addr(), EXTENT - 8, "blocks end before their extent");
     }

@@ -17,7 +17,8 @@
 use super::checks;
 use super::directory::{self, Word};
 use super::extent::EXTENT;
-use super::stripe::{FIRST, Free, Inner, Stripe, WHOLE, end_of};
+use super::heads::Block;
+use super::stripe::{FIRST, Inner, Stripe, WHOLE};
 use std::ptr;
 
 /// Where a walk over an extent stands.
@@ -37,11 +38,11 @@ impl Stripe {
     /// Begins to close the extent at `base`; false where it is not ours any more, empty, or closed already.
     pub(super) fn begin_close(&self, base: usize) -> bool {
         let mut inner = self.lock();
-        let Some(word) = self.own_word(base) else { return false };
+        let Some(word) = self.own_word(&inner, base) else { return false };
         if word.is_special() || word.used_bytes() == 0 {
             return false;
         }
-        word.set_closed(true);
+        word.set_closed(&mut inner.heads, true);
         inner.begin_walk(base, word);
         true
     }
@@ -49,8 +50,8 @@ impl Stripe {
     /// Begins to open a closed extent again; false where it has emptied meanwhile.
     pub(super) fn begin_reopen(&self, base: usize) -> bool {
         let mut inner = self.lock();
-        let Some(word) = self.own_word(base).filter(|word| word.is_closed()) else { return false };
-        word.set_closed(false);
+        let Some(word) = self.own_word(&inner, base).filter(|word| word.is_closed()) else { return false };
+        word.set_closed(&mut inner.heads, false);
         inner.begin_walk(base, word);
         true
     }
@@ -58,53 +59,60 @@ impl Stripe {
     /// Goes over some more blocks.
     pub(super) fn walk(&self, blocks: usize) -> Walk {
         let mut inner = self.lock();
-        let base = inner.cursor.map_addr(|address| address & !(EXTENT - 1)).cast::<u8>();
-        if base.is_null() {
-            return Walk::Done;
-        }
+        let Some(base) = inner.heads.cursor().map(Block::extent) else { return Walk::Done };
         inner.verify(base);
         let walk = (0..blocks).map(|_| inner.step()).find(|walk| *walk == Walk::Done);
         inner.verify(base);
         walk.unwrap_or(Walk::GoesOn)
     }
 
-    /// Under the lock: the word says whether the extent is mapped, and whose it is.
-    fn own_word(&self, base: usize) -> Option<&'static Word> {
+    /// Whether nothing is allocated in the extent at `base`.
+    #[cfg(test)]
+    pub(super) fn is_closed(&self, base: usize) -> bool {
+        let inner = self.lock();
+        self.own_word(&inner, base).is_some_and(Word::is_closed)
+    }
+
+    /// The word says whether the extent is mapped, and whose it is.
+    fn own_word(&self, inner: &Inner, base: usize) -> Option<&'static Word> {
         let word = directory::find(base).filter(|word| word.is_mapped())?;
-        (word.stripe() == super::number_of(self)).then_some(word)
+        (word.stripe() == super::number_of(self) && inner.has(base)).then_some(word)
     }
 }
 
 impl Inner {
     fn begin_walk(&mut self, base: usize, word: &Word) {
-        assert!(self.cursor.is_null(), "one walk at a time");
-        word.set_walked(true);
-        self.cursor = ptr::with_exposed_provenance_mut(base + FIRST);
+        assert!(self.heads.cursor().is_none(), "one walk at a time");
+        word.set_walked(&mut self.heads, true);
+        // SAFETY: the extent is mapped, and its first block begins here.
+        unsafe {
+            let first = Block::at(ptr::with_exposed_provenance_mut(base + FIRST));
+            self.heads.set_cursor(Some(first));
+        }
     }
 
     /// Brings one block in line with what its extent shall be.
     fn step(&mut self) -> Walk {
-        let block = self.cursor;
-        if block.is_null() {
-            return Walk::Done;
-        }
+        let Some(block) = self.heads.cursor() else { return Walk::Done };
         let word = directory::of(block.addr());
-        // SAFETY: the cursor stands on a block of a mapped extent or on its end mark: merges and unmapping move it.
+        // SAFETY: the cursor stands on a block of a mapped extent or on its end mark.
         unsafe {
-            if (*block).size() == 0 {
+            if self.heads.size(block) == 0 {
                 self.end_walk(word);
                 return Walk::Done;
             }
-            self.cursor = end_of(block);
+            let after = self.heads.after(block);
+            self.heads.set_cursor(Some(after));
             let wanted = if word.is_closed() { Wanted::Closed } else { Wanted::Open };
+            let (is_free, is_loose) = (!self.heads.is_in_use(block), self.heads.is_loose(block));
             match wanted {
-                Wanted::Closed if !(*block).is_in_use() && !(*block).is_loose() => {
-                    self.bins.remove(block);
-                    (*block).set_loose();
+                Wanted::Closed if is_free && !is_loose => {
+                    self.bins.remove(&mut self.heads, block);
+                    self.heads.set_loose(block, true);
                 }
-                Wanted::Open if (*block).is_loose() => {
-                    (*block).set_binned();
-                    self.bins.insert(block);
+                Wanted::Open if is_loose => {
+                    self.heads.set_loose(block, false);
+                    self.bins.insert(&mut self.heads, block);
                 }
                 _ => {}
             }
@@ -116,13 +124,14 @@ impl Inner {
     fn verify(&self, base: *mut u8) {
         if checks::ARE_ON {
             // SAFETY: an extent that is walked over stays mapped while the lock is held.
-            unsafe { checks::verify_extent(base, self.cursor) };
+            unsafe { checks::verify_extent(&self.heads, base) };
         }
     }
 
     fn end_walk(&mut self, word: &Word) {
-        word.set_walked(false);
-        self.cursor = ptr::null_mut();
+        word.set_walked(&mut self.heads, false);
+        // SAFETY: it stands nowhere.
+        unsafe { self.heads.set_cursor(None) };
     }
 
     /// A block was freed, and merged, in an extent that is closed or walked over.
@@ -130,24 +139,20 @@ impl Inner {
     /// # Safety
     /// As for `offer`, which has done all but the bin.
     #[cold]
-    pub(super) unsafe fn offer_special(&mut self, block: *mut Free, word: &Word) {
+    pub(super) unsafe fn offer_special(&mut self, block: Block, word: &Word) {
         // SAFETY: the caller's promise.
         unsafe {
-            let size = (*block).size();
-            if size == WHOLE {
+            if self.heads.size(block) == WHOLE {
                 // Nothing is left to be moved: open again, for a purge to find.
-                if self.cursor == block || self.cursor == end_of(block) {
+                if self.heads.cursor().is_some_and(|cursor| cursor.extent() == block.extent()) {
                     self.end_walk(word);
                 }
-                word.set_closed(false);
+                word.set_closed(&mut self.heads, false);
                 self.empty_count += 1;
-                return self.bins.insert(block);
+            } else if word.is_closed() {
+                return self.heads.set_loose(block, true);
             }
-            if word.is_closed() {
-                (*block).set_loose();
-            } else {
-                self.bins.insert(block);
-            }
+            self.bins.insert(&mut self.heads, block);
         }
     }
 }

@@ -8,10 +8,12 @@
 //! tables  one pointer for each 32 GB of addresses to a page run of words, one an extent: 4 bytes for 4 MB of data
 //! ```
 //!
-//! Words change under the lock of their extent's stripe only. They are atomics so that others may read them without:
+//! Words change under the lock of their extent's stripe only: whoever changes one shows the stripe's [`Heads`], which are behind that
+//! lock. They are atomics so that others may read them without:
 //! what such a reader sees may be old by a moment, so it decides nothing that must be right.
 
 use super::extent::{self, EXTENT};
+use super::heads::Heads;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -56,7 +58,7 @@ pub(super) fn of(address: usize) -> &'static Word {
 }
 
 /// Enters a mapped extent; false where there is no memory for its table, or its address is beyond all tables.
-pub(super) fn enter(base: usize, stripe: usize) -> bool {
+pub(super) fn enter(heads: &mut Heads, base: usize, stripe: usize) -> bool {
     let number = base >> EXTENT_BITS;
     let Some(top) = TOP.get(number >> TABLE_BITS) else { return false };
     if top.load(Ordering::Acquire).is_null() {
@@ -71,7 +73,7 @@ pub(super) fn enter(base: usize, stripe: usize) -> bool {
             unsafe { extent::unmap_pages(table.cast(), size_of::<Table>()) };
         }
     }
-    of(base).0.store(MAPPED | (stripe as u32) << STRIPE_SHIFT, Ordering::Relaxed);
+    of(base).store(heads, MAPPED | (stripe as u32) << STRIPE_SHIFT);
     true
 }
 
@@ -91,8 +93,7 @@ impl Word {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Under the lock of the stripe, as everything that changes a word.
-    fn store(&self, bits: u32) {
+    fn store(&self, _locked: &mut Heads, bits: u32) {
         self.0.store(bits, Ordering::Relaxed);
     }
 
@@ -110,7 +111,6 @@ impl Word {
         self.load() & (CLOSED | WALKED) != 0
     }
 
-    #[cfg(test)]
     pub(super) fn is_walked(&self) -> bool {
         self.load() & WALKED != 0
     }
@@ -124,22 +124,22 @@ impl Word {
     }
 
     #[inline]
-    pub(super) fn add_used(&self, bytes: usize) {
-        self.store(self.load() + (bytes / GRAIN) as u32);
+    pub(super) fn add_used(&self, heads: &mut Heads, bytes: usize) {
+        self.store(heads, self.load() + (bytes / GRAIN) as u32);
     }
 
     #[inline]
-    pub(super) fn take_used(&self, bytes: usize) {
+    pub(super) fn take_used(&self, heads: &mut Heads, bytes: usize) {
         debug_assert!(self.used_bytes() >= bytes, "an extent gives back what it gave");
-        self.store(self.load() - (bytes / GRAIN) as u32);
+        self.store(heads, self.load() - (bytes / GRAIN) as u32);
     }
 
-    pub(super) fn set_closed(&self, is_closed: bool) {
-        self.set(CLOSED, is_closed);
+    pub(super) fn set_closed(&self, heads: &mut Heads, is_closed: bool) {
+        self.set(heads, CLOSED, is_closed);
     }
 
-    pub(super) fn set_walked(&self, is_walked: bool) {
-        self.set(WALKED, is_walked);
+    pub(super) fn set_walked(&self, heads: &mut Heads, is_walked: bool) {
+        self.set(heads, WALKED, is_walked);
     }
 
     /// Whether the extent's first (0) or second half (1) lies in one huge page.
@@ -147,16 +147,16 @@ impl Word {
         self.load() & UNITED << half != 0
     }
 
-    pub(super) fn set_united(&self, half: usize, is_united: bool) {
-        self.set(UNITED << half, is_united);
+    pub(super) fn set_united(&self, heads: &mut Heads, half: usize, is_united: bool) {
+        self.set(heads, UNITED << half, is_united);
     }
 
     /// The extent is about to be unmapped.
-    pub(super) fn leave(&self) {
-        self.store(0);
+    pub(super) fn leave(&self, heads: &mut Heads) {
+        self.store(heads, 0);
     }
 
-    fn set(&self, bit: u32, on: bool) {
-        self.store(if on { self.load() | bit } else { self.load() & !bit });
+    fn set(&self, heads: &mut Heads, bit: u32, on: bool) {
+        self.store(heads, if on { self.load() | bit } else { self.load() & !bit });
     }
 }

@@ -115,9 +115,11 @@ fn unite_half(base: usize, half: usize, word: &Word) -> bool {
         Outcome::United => {
             // Words change under their stripe's lock. Meanwhile the extent may have gone, and another's may be in its place.
             let number = word.stripe();
-            let guard = STRIPE.get(number).map(Stripe::lock);
-            if guard.is_some() && word.is_mapped() && word.stripe() == number {
-                word.set_united(half, true);
+            if let Some(mut inner) = STRIPE.get(number).map(Stripe::lock)
+                && word.is_mapped()
+                && word.stripe() == number
+            {
+                word.set_united(&mut inner.heads, half, true);
             }
             true
         }

@@ -2,30 +2,26 @@
 //!
 //! ```text
 //! extent   [ header 56 B | block | block | ... | block | end mark 8 B ]
-//! in use   [ head u64: size | flags ][ payload, aligned to 16 ................... ]
-//! free     [ head u64: size | flags ][ next ][ previous ][ ... ][ foot u64: size ]
-//! flags    bit 0: this block is in use; bit 1: the block before it is in use; bit 2: its pages were given back;
-//!          bit 3: it is free and in no bin, since its extent is closed (`closing.rs`)
 //! ```
 //!
-//! A block is a multiple of 16 bytes, its head included, and starts 8 bytes before a multiple of 16. Example: a request of
-//! 700 bytes takes a block of 720 (head 8, payload 712): head = `D3 02 00 00 00 00 00 00` (720 | in use | before in
-//! use). Only a free block has a foot; a block finds a free one before it by that foot, one after it by its own size.
-//! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
+//! What a block looks like is said in `heads.rs`, which reads and changes them; here is which block is taken, how it merges with its
+//! neighbours when it is freed, and what is counted. All of it happens under the stripe's lock, which lends [`Inner`] and with it
+//! the heads.
 
 use super::bins::Bins;
 use super::checks;
 use super::directory::{self, Word};
 use super::extent::{self, EXTENT};
+use super::heads::{BLOCK_MIN, Block, HEAD, Heads, Pages};
 use super::huge::{self, HALF};
+use super::lock::{Mutex, MutexGuard};
 use super::{StripeStats, Usage};
+#[cfg(test)]
+use std::collections::BTreeMap;
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-pub(crate) const HEAD: usize = 8;
 pub(super) const ALIGN: usize = 16;
-/// Head, two links, foot.
-const BLOCK_MIN: usize = 32;
 /// Where the first block of an extent starts.
 pub(super) const FIRST: usize = 56;
 /// Free blocks from this size on give their pages back.
@@ -35,110 +31,10 @@ const EMPTY_KEPT: usize = 1;
 /// How many dirty blocks are looked for at a time.
 const PURGE_BATCH: usize = 8;
 
-const IN_USE: u64 = 1;
-const BEFORE_IN_USE: u64 = 2;
-const PURGED: u64 = 4;
-const LOOSE: u64 = 8;
-const FLAGS: u64 = 15;
-
 /// The block that a request of `size` bytes takes.
 pub(super) const fn block_bytes(size: usize) -> usize {
     let block = (size + HEAD).next_multiple_of(16);
     if block < BLOCK_MIN { BLOCK_MIN } else { block }
-}
-
-/// A block seen as a free one: links follow the head.
-#[repr(C)]
-pub(super) struct Free {
-    head: u64,
-    next: *mut Free,
-    previous: *mut Free,
-}
-
-impl Free {
-    pub(super) fn size(&self) -> usize {
-        (self.head & !FLAGS) as usize
-    }
-
-    pub(super) fn is_in_use(&self) -> bool {
-        self.head & IN_USE != 0
-    }
-
-    /// The block before it is in use.
-    pub(super) fn is_behind_used(&self) -> bool {
-        self.head & BEFORE_IN_USE != 0
-    }
-
-    /// Its pages were given back.
-    pub(super) fn is_purged(&self) -> bool {
-        self.head & PURGED != 0
-    }
-
-    /// A free block, as tests of the bins make one.
-    #[cfg(test)]
-    pub(super) fn set_free(&mut self, size: usize, is_purged: bool) {
-        self.head = size as u64 | if is_purged { PURGED } else { 0 };
-    }
-
-    /// Free, and in no bin.
-    pub(super) fn is_loose(&self) -> bool {
-        self.head & (IN_USE | LOOSE) == LOOSE
-    }
-
-    pub(super) fn set_loose(&mut self) {
-        self.head |= LOOSE;
-    }
-
-    pub(super) fn set_binned(&mut self) {
-        self.head &= !LOOSE;
-    }
-
-    pub(super) fn next(&self) -> *mut Free {
-        self.next
-    }
-
-    /// Becomes the head of a list before `next`.
-    ///
-    /// # Safety
-    /// `next` is null or a free block that heads a list.
-    pub(super) unsafe fn link(&mut self, next: *mut Free) {
-        self.next = next;
-        self.previous = ptr::null_mut();
-        if !next.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { (*next).previous = self };
-        }
-    }
-
-    /// Becomes the tail of a list behind `previous`.
-    ///
-    /// # Safety
-    /// `previous` is null or a free block that ends a list.
-    pub(super) unsafe fn link_behind(&mut self, previous: *mut Free) {
-        self.next = ptr::null_mut();
-        self.previous = previous;
-        if !previous.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { (*previous).next = self };
-        }
-    }
-
-    /// Leaves its list; what came before it and after it.
-    ///
-    /// # Safety
-    /// The neighbours in the list are free blocks or null.
-    pub(super) unsafe fn unlink(&mut self) -> (*mut Free, *mut Free) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if !self.next.is_null() {
-                (*self.next).previous = self.previous;
-            }
-            if !self.previous.is_null() {
-                (*self.previous).next = self.next;
-            }
-        }
-        (self.previous, self.next)
-    }
 }
 
 /// At the start of each extent.
@@ -156,6 +52,7 @@ const _: () = assert!(size_of::<Header>() <= FIRST && FIRST % 16 == 8);
 pub(super) struct Stripe(Mutex<Inner>);
 
 pub(super) struct Inner {
+    pub(super) heads: Heads,
     pub(super) bins: Bins,
     extents: *mut Header,
     extent_count: usize,
@@ -166,8 +63,6 @@ pub(super) struct Inner {
     purged_bytes: usize,
     /// Bytes freed since the last purge found nothing more to do.
     freed_bytes: usize,
-    /// The next block of a walk over an extent (`closing.rs`); null where none goes on.
-    pub(super) cursor: *mut Free,
 }
 
 // SAFETY: the pointers lead to memory that the stripe alone owns, and are followed under its lock only.
@@ -186,6 +81,8 @@ pub(super) unsafe fn owner(payload: *mut u8) -> &'static Stripe {
 impl Stripe {
     pub(super) const fn new() -> Stripe {
         Stripe(Mutex::new(Inner {
+            // SAFETY: they lie behind this lock, and are asked for the stripe's own blocks.
+            heads: unsafe { Heads::new() },
             bins: Bins::new(),
             extents: ptr::null_mut(),
             extent_count: 0,
@@ -193,7 +90,6 @@ impl Stripe {
             used_bytes: 0,
             purged_bytes: 0,
             freed_bytes: 0,
-            cursor: ptr::null_mut(),
         }))
     }
 
@@ -205,8 +101,9 @@ impl Stripe {
     /// Memory of at least `size` bytes, or null.
     pub(super) fn alloc(&'static self, size: usize) -> *mut u8 {
         let mut inner = self.lock();
+        let inner = &mut *inner;
         let wanted = block_bytes(size);
-        let Some(block) = inner.bins.find(wanted).or_else(|| inner.grow(self)) else {
+        let Some(block) = inner.bins.find(&inner.heads, wanted).or_else(|| inner.grow(self)) else {
             return ptr::null_mut();
         };
         // SAFETY: `block` is in the bins and large enough.
@@ -216,24 +113,8 @@ impl Stripe {
     /// # Safety
     /// `payload` came from `alloc` of this stripe and is live; it is not used again.
     pub(super) unsafe fn free(&self, payload: *mut u8) {
-        // SAFETY: the caller's promise: its head lies before it.
-        unsafe { self.put_back(payload.sub(HEAD).cast::<Free>(), Pages::Kept) };
-    }
-
-    /// # Safety
-    /// `block` is in use, and from now on is not.
-    unsafe fn put_back(&self, block: *mut Free, pages: Pages) {
-        let mut inner = self.lock();
         // SAFETY: the caller's promise.
-        unsafe {
-            let word = directory::of(block.addr());
-            inner.discount(block, word);
-            match pages {
-                Pages::Kept => inner.freed_bytes += (*block).size(),
-                Pages::GivenBack => (*block).head |= PURGED,
-            }
-            inner.release(block, word);
-        }
+        unsafe { self.lock().put_back(Block::of_payload(payload), Pages::Kept) };
     }
 
     /// Grows or shrinks where it is; false where the neighbour is in the way.
@@ -243,21 +124,23 @@ impl Stripe {
     pub(super) unsafe fn resize(&self, payload: *mut u8, size: usize) -> bool {
         let wanted = block_bytes(size);
         let mut inner = self.lock();
-        // SAFETY: the caller's promise: its head lies before it, and blocks touch each other up to the end mark.
+        let inner = &mut *inner;
+        // SAFETY: the caller's promise; the block behind is whole, and nobody's if it is free.
         unsafe {
-            let block = payload.sub(HEAD).cast::<Free>();
-            let (have, word) = ((*block).size(), directory::of(block.addr()));
-            let after = block.byte_add(have);
-            if wanted > have && ((*after).head & IN_USE != 0 || have + (*after).size() < wanted) {
-                return false;
-            }
-            inner.discount(block, word);
+            let block = Block::of_payload(payload);
+            let (have, word) = (inner.heads.size(block), directory::of(block.addr()));
             if wanted > have {
+                let after = inner.heads.after(block);
+                if inner.heads.is_in_use(after) || have + inner.heads.size(after) < wanted {
+                    return false;
+                }
+                inner.discount(block, word);
                 inner.withdraw(after);
-                checks::check_poison(after);
-                inner.leave(after, block);
-                set_size(block, have + (*after).size());
-                (*end_of(block)).head |= BEFORE_IN_USE;
+                checks::check_poison(&inner.heads, after);
+                inner.heads.set_used(after);
+                inner.heads.join(block, after);
+            } else {
+                inner.discount(block, word);
             }
             inner.trim(block, wanted, word);
             inner.count(block, word);
@@ -272,12 +155,12 @@ impl Stripe {
     pub(super) fn stats(&self) -> StripeStats {
         let inner = self.lock();
         let mut stats = StripeStats { usage: inner.usage(), ..StripeStats::default() };
-        for block in inner.bins.at_least(0) {
+        for block in inner.bins.at_least(&inner.heads, 0) {
             // SAFETY: blocks in the bins are free and whole, and stay so under the lock.
-            let (size, is_purged) = unsafe { ((*block).size(), (*block).head & PURGED != 0) };
+            let (size, pages) = unsafe { (inner.heads.size(block), inner.heads.pages(block)) };
             stats.free_blocks += 1;
             stats.free_bytes += size;
-            stats.given_back_bytes += if is_purged { size } else { 0 };
+            stats.given_back_bytes += if pages == Pages::GivenBack { size } else { 0 };
             stats.largest_bytes = stats.largest_bytes.max(size);
         }
         stats
@@ -303,38 +186,30 @@ impl Stripe {
             if count == 0 {
                 break;
             }
-            for block in &blocks[..count] {
-                // SAFETY: taken, a block is ours but for its head, which changes under the lock when neighbours come and go, so
-                // its end was looked up there. Links and foot are written when it is put back.
-                unsafe {
-                    extent::discard(block.first, block.end);
-                    self.put_back(block.block, Pages::GivenBack);
-                }
-            }
+            blocks[..count].iter().for_each(|dirty| self.give_back(dirty));
             done += count;
         }
         done
     }
 
-    /// Takes large free blocks that have pages, at most `count` of them.
-    fn take_dirty(&self, count: usize) -> ([Dirty; PURGE_BATCH], usize) {
+    /// The first half of a purge: takes large free blocks that have pages, at most `count` of them.
+    pub(super) fn take_dirty(&self, count: usize) -> ([Dirty; PURGE_BATCH], usize) {
         let mut inner = self.lock();
-        let (mut blocks, mut found) = ([const { Dirty::NONE }; PURGE_BATCH], 0);
+        let inner = &mut *inner;
+        let (mut blocks, mut found) = ([const { Dirty(None) }; PURGE_BATCH], 0);
         if inner.freed_bytes < PURGE_MIN {
             return (blocks, 0);
         }
         // SAFETY: blocks in the bins are free and whole; no two of them touch, so that taking one leaves the others.
         unsafe {
-            for block in inner.bins.with_pages(PURGE_MIN).take(count) {
-                blocks[found].block = block;
+            for block in inner.bins.with_pages(&inner.heads, PURGE_MIN).take(count) {
+                let (first, bytes) = inner.heads.interior(block);
+                blocks[found] = Dirty(Some((block, first, bytes)));
                 found += 1;
             }
-            for dirty in &mut blocks[..found] {
-                let block = dirty.block;
-                inner.take(block, (*block).size());
-                part(block);
-                dirty.first = block.byte_add(size_of::<Free>()).cast();
-                dirty.end = end_of(block).byte_sub(8).cast();
+            for (block, ..) in blocks[..found].iter().filter_map(|dirty| dirty.0) {
+                inner.take(block, inner.heads.size(block));
+                inner.part(block);
             }
         }
         if found < count {
@@ -342,55 +217,23 @@ impl Stripe {
         }
         (blocks, found)
     }
-}
 
-/// What a block that is put back still has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pages {
-    Kept,
-    GivenBack,
-}
-
-/// A block that was taken to give its pages back: those between two addresses.
-struct Dirty {
-    block: *mut Free,
-    first: *mut u8,
-    end: *mut u8,
-}
-
-impl Dirty {
-    const NONE: Dirty = Dirty { block: ptr::null_mut(), first: ptr::null_mut(), end: ptr::null_mut() };
-}
-
-/// Notes that pages of `block` go back: a huge page that it lies in is one no more.
-///
-/// # Safety
-/// `block` is whole, and its stripe's lock is held.
-unsafe fn part(block: *mut Free) {
-    // SAFETY: the caller's promise.
-    let last = unsafe { block.addr() + (*block).size() - 1 };
-    let word = directory::of(block.addr());
-    for half in block.addr() % EXTENT / HALF..=last % EXTENT / HALF {
-        word.set_united(half, false);
+    /// The second half: gives the pages of a block back, and then the block, without the lock in between.
+    pub(super) fn give_back(&self, dirty: &Dirty) {
+        let Some((block, first, bytes)) = dirty.0 else { return };
+        // SAFETY: the block was taken, so its bytes are ours; its head, which changes when its neighbours do, is under the lock.
+        unsafe {
+            extent::discard(first, first.add(bytes));
+            self.lock().put_back(block, Pages::GivenBack);
+        }
     }
 }
 
-/// The block behind `block`, or the extent's end mark.
-///
-/// # Safety
-/// `block` is whole.
-pub(super) unsafe fn end_of(block: *mut Free) -> *mut Free {
-    // SAFETY: blocks touch each other up to the end mark.
-    unsafe { block.byte_add((*block).size()) }
-}
+/// A block that was taken to give its pages back: its place, the first byte between its links and its foot, and how many there are.
+pub(super) struct Dirty(Option<(Block, *mut u8, usize)>);
 
-/// # Safety
-/// `block` is a block's place.
-unsafe fn set_size(block: *mut Free, size: usize) {
-    debug_assert!(size >= BLOCK_MIN && size.is_multiple_of(16) && size < EXTENT);
-    // SAFETY: the caller's promise.
-    unsafe { (*block).head = size as u64 | ((*block).head & FLAGS) };
-}
+// SAFETY: who has a block has its bytes.
+unsafe impl Send for Dirty {}
 
 /// The free block that fills a whole extent.
 pub(super) const WHOLE: usize = EXTENT - FIRST - 8;
@@ -401,13 +244,28 @@ impl Inner {
         Usage { mapped_bytes, resident_bytes: mapped_bytes - self.purged_bytes, used_bytes: self.used_bytes }
     }
 
+    /// The headers of all extents.
+    fn headers(&self) -> impl Iterator<Item = *mut Header> + use<> {
+        let first = (!self.extents.is_null()).then_some(self.extents);
+        std::iter::successors(first, |header| {
+            // SAFETY: headers are linked while their extents are mapped.
+            let next = unsafe { (**header).next };
+            (!next.is_null()).then_some(next)
+        })
+    }
+
+    /// Whether an extent in whose word this stripe's number stands is this stripe's: stripes of tests share a number.
+    pub(super) fn has(&self, base: usize) -> bool {
+        cfg!(not(test)) || self.headers().any(|header| header.addr() == base)
+    }
+
     /// Maps one more extent: one free block, in its bin.
-    fn grow(&mut self, owner: &'static Stripe) -> Option<*mut Free> {
+    fn grow(&mut self, owner: &'static Stripe) -> Option<Block> {
         let base = extent::map();
         if base.is_null() {
             return None;
         }
-        if !directory::enter(base.addr(), super::number_of(owner)) {
+        if !directory::enter(&mut self.heads, base.addr(), super::number_of(owner)) {
             // SAFETY: nobody knows of the extent.
             unsafe { extent::unmap(base) };
             return None;
@@ -421,10 +279,8 @@ impl Inner {
             }
             self.extents = header;
             self.extent_count += 1;
-            let block = base.add(FIRST).cast::<Free>();
-            (*block).head = WHOLE as u64 | BEFORE_IN_USE | PURGED;
-            (*end_of(block)).head = IN_USE;
-            self.offer(block, directory::of(base.addr()));
+            let block = self.heads.lay_out(base.add(FIRST), WHOLE);
+            self.offer(block, Pages::GivenBack, directory::of(base.addr()));
             huge::note_growth();
             Some(block)
         }
@@ -434,24 +290,20 @@ impl Inner {
     ///
     /// # Safety
     /// `block` is in the bins and at least `wanted` bytes long.
-    unsafe fn take(&mut self, block: *mut Free, wanted: usize) -> *mut u8 {
+    unsafe fn take(&mut self, block: Block, wanted: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
         unsafe {
-            debug_assert!((*block).size() >= wanted && (*block).head & IN_USE == 0);
             let word = directory::of(block.addr());
             self.withdraw(block);
-            let purged = (*block).head & PURGED;
-            (*block).head = (*block).head & !PURGED | IN_USE;
-            (*end_of(block)).head |= BEFORE_IN_USE;
-            let rest = self.cut(block, wanted);
-            if let Some(rest) = rest {
-                // What is left of a block without pages has none but its first.
-                (*rest).head |= purged;
-                self.offer(rest, word);
+            // What is left of a block without pages has none but its first.
+            let pages = self.heads.pages(block);
+            self.heads.set_used(block);
+            if let Some(rest) = self.heads.split(block, wanted) {
+                self.offer(rest, pages, word);
             }
             self.count(block, word);
-            checks::check_poison(block);
-            block.byte_add(HEAD).cast()
+            checks::check_poison(&self.heads, block);
+            block.payload()
         }
     }
 
@@ -459,97 +311,76 @@ impl Inner {
     ///
     /// # Safety
     /// `block` is in use and at least `wanted` bytes long, in the extent of `word`.
-    unsafe fn trim(&mut self, block: *mut Free, wanted: usize, word: &Word) {
-        // SAFETY: the caller's promise; the rest is whole and in no bin.
+    unsafe fn trim(&mut self, block: Block, wanted: usize, word: &Word) {
+        // SAFETY: the caller's promise; the rest is whole and nobody's.
         unsafe {
-            if let Some(rest) = self.cut(block, wanted) {
-                self.release(rest, word);
+            if let Some(rest) = self.heads.split(block, wanted) {
+                self.release(rest, Pages::Kept, word);
             }
         }
     }
 
-    /// Splits a block in use; the second part is free, in no bin, and the block behind it knows.
-    ///
     /// # Safety
-    /// As `trim`.
-    unsafe fn cut(&mut self, block: *mut Free, wanted: usize) -> Option<*mut Free> {
-        // SAFETY: the caller's promise: both parts lie in the block.
+    /// `block` is in use, and from now on is not.
+    unsafe fn put_back(&mut self, block: Block, pages: Pages) {
+        // SAFETY: the caller's promise.
         unsafe {
-            let rest_bytes = (*block).size() - wanted;
-            if rest_bytes < BLOCK_MIN {
-                return None;
+            let word = directory::of(block.addr());
+            self.discount(block, word);
+            if pages == Pages::Kept {
+                self.freed_bytes += self.heads.size(block);
             }
-            set_size(block, wanted);
-            let rest = end_of(block);
-            (*rest).head = rest_bytes as u64 | BEFORE_IN_USE;
-            Some(rest)
+            self.release(block, pages, word);
         }
     }
 
     /// Frees a block, merges it with free neighbours and puts the whole into its bin.
     ///
     /// # Safety
-    /// `block` is whole, ours and in no bin, in the extent of `word`.
-    unsafe fn release(&mut self, mut block: *mut Free, word: &Word) {
-        // SAFETY: neighbours in use are told by the flags; a free one before has a foot; all free ones are in the bins.
+    /// `block` is whole and in use, in the extent of `word`, and nobody uses it any more.
+    unsafe fn release(&mut self, mut block: Block, mut pages: Pages, word: &Word) {
+        // SAFETY: the caller's promise; free neighbours are whole, and in no bin once they are withdrawn.
         unsafe {
-            let after = end_of(block);
-            let mut size = (*block).size();
-            let mut purged = (*block).head & PURGED;
-            if purged == 0 {
-                checks::poison(block);
+            let after = self.heads.after_used(block);
+            if pages == Pages::Kept {
+                checks::poison(&self.heads, block);
             }
-            if (*after).head & IN_USE == 0 {
+            if !self.heads.is_in_use(after) {
                 self.withdraw(after);
-                size += (*after).size();
+                self.heads.join(block, after);
                 checks::poison_border(after);
-                self.leave(after, block);
-                purged = 0;
+                pages = Pages::Kept;
             }
-            if (*block).head & BEFORE_IN_USE == 0 {
-                let before_bytes = *block.byte_sub(8).cast::<u64>() as usize;
-                let border = block;
-                block = block.byte_sub(before_bytes);
-                debug_assert!((*block).size() == before_bytes && (*block).head & IN_USE == 0);
-                self.withdraw(block);
-                size += before_bytes;
-                checks::poison_border(border);
-                self.leave(border, block);
-                purged = 0;
+            if let Some(before) = self.heads.free_before(block) {
+                self.withdraw(before);
+                self.heads.join(before, block);
+                checks::poison_border(block);
+                block = before;
+                pages = Pages::Kept;
             }
-            // No two free blocks touch, so the one before this is in use.
-            (*block).head = size as u64 | BEFORE_IN_USE | purged;
-            self.offer(block, word);
+            self.offer(block, pages, word);
         }
     }
 
-    /// A block is part of another from now on: a walk that stands on it goes back to the other's start.
-    fn leave(&mut self, block: *mut Free, into: *mut Free) {
-        if self.cursor == block {
-            self.cursor = into;
-        }
-    }
-
-    /// Makes a free block findable: foot, the neighbour's flag, bin. In a closed extent nobody shall find it.
+    /// Makes a block free and findable. In a closed extent nobody shall find it.
     ///
     /// # Safety
-    /// `block` is whole, free, merged and in no bin, in the extent of `word`.
-    unsafe fn offer(&mut self, block: *mut Free, word: &Word) {
+    /// `block` is whole, nobody's, and in no bin, in the extent of `word`; its neighbours are in use.
+    unsafe fn offer(&mut self, block: Block, pages: Pages, word: &Word) {
         // SAFETY: the caller's promise.
         unsafe {
-            let end = end_of(block);
-            *end.byte_sub(8).cast::<u64>() = (*block).size() as u64;
-            (*end).head &= !BEFORE_IN_USE;
-            if (*block).head & PURGED != 0 {
-                self.purged_bytes += (*block).size();
+            self.heads.set_free(block, pages);
+            let size = self.heads.size(block);
+            if pages == Pages::GivenBack {
+                self.purged_bytes += size;
             }
             if word.is_special() {
                 return self.offer_special(block, word);
             }
-            if (*block).size() == WHOLE {
+            if size == WHOLE {
                 self.empty_count += 1;
             }
-            self.bins.insert(block);
+            self.bins.insert(&mut self.heads, block);
         }
     }
 
@@ -557,20 +388,20 @@ impl Inner {
     ///
     /// # Safety
     /// `block` is whole and free, as [`Inner::offer`] left it.
-    unsafe fn withdraw(&mut self, block: *mut Free) {
+    unsafe fn withdraw(&mut self, block: Block) {
         // SAFETY: the caller's promise.
         unsafe {
-            let size = (*block).size();
-            if (*block).head & PURGED != 0 {
+            let size = self.heads.size(block);
+            if self.heads.pages(block) == Pages::GivenBack {
                 self.purged_bytes -= size;
             }
-            if (*block).head & LOOSE != 0 {
-                return (*block).set_binned();
+            if self.heads.is_loose(block) {
+                return self.heads.set_loose(block, false);
             }
             if size == WHOLE {
                 self.empty_count -= 1;
             }
-            self.bins.remove(block);
+            self.bins.remove(&mut self.heads, block);
         }
     }
 
@@ -578,22 +409,35 @@ impl Inner {
     ///
     /// # Safety
     /// `block` is whole, in the extent of `word`.
-    unsafe fn count(&mut self, block: *mut Free, word: &Word) {
+    unsafe fn count(&mut self, block: Block, word: &Word) {
         // SAFETY: the caller's promise.
-        let bytes = unsafe { (*block).size() };
+        let bytes = unsafe { self.heads.size(block) };
         self.used_bytes += bytes;
-        word.add_used(bytes);
+        word.add_used(&mut self.heads, bytes);
     }
 
     /// The block is in use no more.
     ///
     /// # Safety
     /// `block` is whole, in the extent of `word`, and was counted with this size.
-    unsafe fn discount(&mut self, block: *mut Free, word: &Word) {
+    unsafe fn discount(&mut self, block: Block, word: &Word) {
         // SAFETY: the caller's promise.
-        let bytes = unsafe { (*block).size() };
+        let bytes = unsafe { self.heads.size(block) };
         self.used_bytes -= bytes;
-        word.take_used(bytes);
+        word.take_used(&mut self.heads, bytes);
+    }
+
+    /// Notes that pages of `block` go back: a huge page that it lies in is one no more.
+    ///
+    /// # Safety
+    /// `block` is whole.
+    unsafe fn part(&mut self, block: Block) {
+        // SAFETY: the caller's promise.
+        let last = unsafe { block.addr() + self.heads.size(block) - 1 };
+        let word = directory::of(block.addr());
+        for half in block.addr() % EXTENT / HALF..=last % EXTENT / HALF {
+            word.set_united(&mut self.heads, half, false);
+        }
     }
 
     /// An empty extent that is one too many, for the caller to unmap.
@@ -601,7 +445,7 @@ impl Inner {
         if self.empty_count <= EMPTY_KEPT {
             return None;
         }
-        let block = self.bins.at_least(WHOLE).next()?;
+        let block = self.bins.at_least(&self.heads, WHOLE).next()?;
         // SAFETY: the block is in a bin, and it is its extent's only one.
         unsafe {
             self.withdraw(block);
@@ -613,11 +457,11 @@ impl Inner {
     ///
     /// # Safety
     /// `block` is the one block of its extent, free and in no bin.
-    unsafe fn forget_extent(&mut self, block: *mut Free) -> *mut u8 {
+    unsafe fn forget_extent(&mut self, block: Block) -> *mut u8 {
+        let base = block.extent();
+        let header = base.cast::<Header>();
         // SAFETY: nothing of the extent is in use or in a bin; the header's neighbours are headers or null.
         unsafe {
-            let base = block.byte_sub(FIRST);
-            let header = base.cast::<Header>();
             let (next, previous) = ((*header).next, (*header).previous);
             if previous.is_null() {
                 self.extents = next;
@@ -627,49 +471,132 @@ impl Inner {
             if !next.is_null() {
                 (*next).previous = previous;
             }
-            self.extent_count -= 1;
-            directory::of(base.addr()).leave();
-            base.cast()
         }
+        self.extent_count -= 1;
+        self.heads.forget(base);
+        directory::of(base.addr()).leave(&mut self.heads);
+        base
     }
 }
 
+/// What tests ask for.
 #[cfg(test)]
 impl Stripe {
-    /// A stripe of a test's own. Kept for ever, where a leak detector sees it.
+    /// A stripe of a test's own. Kept for ever unless it [ends](Stripe::end), where a leak detector sees it.
     pub(super) fn private() -> &'static Stripe {
-        static KEPT: Mutex<Vec<&'static Stripe>> = Mutex::new(Vec::new());
         let stripe: &'static Stripe = Box::leak(Box::new(Stripe::new()));
-        KEPT.lock().unwrap().push(stripe);
+        KEPT.lock().expect("nothing fails under it").push(stripe);
         stripe
     }
 
-    /// Walks every extent: blocks touch, flags agree, no two free blocks touch, sums are right.
+    /// # Safety
+    /// Nothing of it is in use, and it is asked for nothing any more.
+    pub(super) unsafe fn end(&'static self) {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        let next = |inner: &Inner| inner.bins.at_least(&inner.heads, WHOLE).next();
+        while let Some(block) = next(inner) {
+            // SAFETY: the block is in a bin, and its extent's only one.
+            unsafe {
+                inner.withdraw(block);
+                extent::unmap(inner.forget_extent(block));
+            }
+        }
+        assert_eq!(inner.extent_count, 0, "an extent is in use");
+        drop(guard);
+        KEPT.lock().expect("nothing fails under it").retain(|kept| !ptr::eq(*kept, self));
+        // SAFETY: it came from a box, and the caller gives up the last reference.
+        drop(unsafe { Box::from_raw(ptr::from_ref(self).cast_mut()) });
+    }
+
+    /// Looks at everything: each extent, each bin, and that both tell the same.
     pub(super) fn check(&self) {
         let inner = self.lock();
-        let (mut used, mut extents, mut header) = (0, 0, inner.extents);
-        while !header.is_null() {
-            // SAFETY: headers are linked while their extents are mapped.
+        let (mut used, mut purged, mut extents) = (0, 0, 0);
+        let mut free = BTreeMap::new();
+        for header in inner.headers() {
+            // SAFETY: the extent is mapped while the stripe has it.
             unsafe {
-                used += checks::verify_extent(header.cast(), inner.cursor);
-                header = (*header).next;
+                let word = directory::of(header.addr());
+                assert!(word.is_mapped() && ptr::eq((*header).owner, self));
+                assert_eq!(word.stripe(), super::number_of(self));
+                used += checks::verify_extent(&inner.heads, header.cast());
+                purged += inner.check_free(header.cast(), word, &mut free);
             }
             extents += 1;
         }
-        assert_eq!((used, extents), (inner.used_bytes, inner.extent_count));
-        inner.check_bins();
+        let counted = (inner.used_bytes, inner.purged_bytes, inner.extent_count);
+        assert_eq!((used, purged, extents), counted);
+        inner.check_bins(free);
+    }
+
+    /// The blocks that are in use: their sizes by the addresses of their payloads.
+    pub(super) fn blocks_in_use(&self) -> BTreeMap<usize, usize> {
+        let inner = self.lock();
+        let mut blocks = BTreeMap::new();
+        for header in inner.headers() {
+            // SAFETY: the extent is mapped while the stripe has it.
+            unsafe {
+                checks::for_each(&inner.heads, header.cast(), &mut |block| {
+                    if inner.heads.is_in_use(block) {
+                        blocks.insert(block.payload().addr(), inner.heads.size(block));
+                    }
+                });
+            }
+        }
+        blocks
     }
 }
 
 #[cfg(test)]
+static KEPT: std::sync::Mutex<Vec<&'static Stripe>> = std::sync::Mutex::new(Vec::new());
+
+#[cfg(test)]
 impl Inner {
-    /// Nothing in a bin lies in a closed extent.
-    fn check_bins(&self) {
-        for block in self.bins.at_least(BLOCK_MIN) {
-            let word = directory::of(block.addr());
-            assert!(!word.is_closed() || word.is_walked(), "a closed extent's block is found");
-            // SAFETY: blocks in the bins are free and whole.
-            assert!(!unsafe { (*block).is_loose() });
+    /// Free blocks of an extent are as they were left; those that must be in a bin are added to `free`. The bytes of those without pages.
+    ///
+    /// # Safety
+    /// `base` is a mapped extent of this stripe.
+    unsafe fn check_free(&self, base: *mut u8, word: &Word, free: &mut BTreeMap<usize, usize>) -> usize {
+        let (is_walked, is_closed, mut purged) = (word.is_walked(), word.is_closed(), 0);
+        // SAFETY: the caller's promise.
+        unsafe {
+            checks::for_each(&self.heads, base, &mut |block| {
+                if self.heads.is_in_use(block) {
+                    return;
+                }
+                checks::check_poison(&self.heads, block);
+                if self.heads.pages(block) == Pages::GivenBack {
+                    checks::check_given_back(&self.heads, block);
+                    purged += self.heads.size(block);
+                }
+                if self.heads.is_loose(block) {
+                    assert!(is_walked || is_closed, "a free block nobody finds");
+                } else {
+                    assert!(is_walked || !is_closed, "a closed extent's block is found");
+                    free.insert(block.addr(), self.heads.size(block));
+                }
+            });
         }
+        purged
+    }
+
+    /// Each block that must be in a bin is in one, once, and nothing else is; what is counted of them is true.
+    fn check_bins(&self, mut free: BTreeMap<usize, usize>) {
+        let mut empty = 0;
+        self.bins.check(&self.heads, &mut |block, size| {
+            assert_eq!(free.remove(&block.addr()), Some(size), "a bin's block is not free");
+            empty += usize::from(size == WHOLE);
+        });
+        assert!(free.is_empty(), "free blocks in no bin: {free:?}");
+        assert_eq!(empty, self.empty_count);
+    }
+}
+
+/// What tests ask of a block that a purge has taken.
+#[cfg(test)]
+impl Dirty {
+    pub(super) fn payload(&self) -> *mut u8 {
+        self.0.map_or(ptr::null_mut(), |(block, ..)| block.payload())
     }
 }
