@@ -32,8 +32,9 @@ pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(HEADER_BYTES == 12);
 const _: () = assert!(size_of::<Option<Block>>() == 8);
 
-/// References are counted in 32 bits; so many would mean that clones are leaked.
-const REFS_MAX: u32 = u32::MAX / 2;
+/// References are counted in 32 bits. Who would be one more than these owners gets a copy; the other half is for those who
+/// find that out at once.
+pub(crate) const REFS_MAX: u32 = u32::MAX / 2;
 
 pub(crate) struct Block(NonNull<Header>);
 
@@ -261,6 +262,22 @@ impl Block {
         unsafe { (*self.0.as_ptr()).len = len as u32 };
     }
 
+    /// Another handle of this block; None where it has as many owners as can be counted.
+    #[inline]
+    pub(crate) fn another(&self) -> Option<Block> {
+        if self.header().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
+            return Some(Block(self.0));
+        }
+        self.header().refs.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+
+    /// Counts so many owners more, or no longer.
+    #[cfg(test)]
+    pub(crate) fn pretend_owners(&self, more: u32) {
+        self.header().refs.fetch_add(more, Ordering::Relaxed);
+    }
+
     /// Gives up one reference; true if it was the last.
     fn release(&self) -> bool {
         let last = self.header().refs.fetch_sub(1, Ordering::Release) == 1;
@@ -290,9 +307,7 @@ impl Deref for Block {
 
 impl Clone for Block {
     fn clone(&self) -> Block {
-        let before = self.header().refs.fetch_add(1, Ordering::Relaxed);
-        assert!(before < REFS_MAX, "a block's references are leaked");
-        Block(self.0)
+        self.another().unwrap_or_else(|| Block::from_slice(self))
     }
 }
 
@@ -367,6 +382,20 @@ mod tests {
             block.extend(b"x");
             assert!(block.size() <= alloc::rounded(HEADER_BYTES + block.len()));
         }
+    }
+
+    #[test]
+    fn one_owner_more_than_can_be_counted_gets_a_copy() {
+        let block = Block::from_slice(b"x");
+        block.pretend_owners(REFS_MAX - 2);
+        let last = block.clone();
+        let copy = block.clone();
+        assert!(last.is_same(&block) && !copy.is_same(&block));
+        assert_eq!((&copy[..], copy.is_sole(), block.another().is_none()), (&b"x"[..], true, true));
+        drop(last);
+        assert!(block.clone().is_same(&block), "there is room again");
+        block.pretend_owners(0_u32.wrapping_sub(REFS_MAX - 2));
+        assert!(block.is_sole());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The map against its naive twin, with clones held and checked, and every outside value accounted for.
 use super::*;
+use crate::block::REFS_MAX;
 use crate::model::Entries;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -583,4 +584,37 @@ fn a_column_of_uses_comes_with_a_touch_and_goes_with_an_entry_without() {
     assert!(uses(&map).is_empty());
     put(&mut map, b"y", Some(3));
     assert_eq!((uses(&map).len(), uses(&map).last().copied()), (22, Some(3)));
+}
+
+#[test]
+fn one_owner_more_than_can_be_counted_gets_a_leaf_and_outside_values_of_its_own() {
+    let live = Arc::new(AtomicI64::new(0));
+    let mut map: Map<Counted> = Map::new();
+    for n in 0..6_u64 {
+        let key = n.to_string().into_bytes();
+        let Entry::Vacant(entry) = map.entry(&SEED, SEED.hash(&key), &key) else { panic!("a key twice") };
+        let outside = (n % 2 == 0).then(|| Shared::new(Counted::new(n, &live)));
+        entry.insert(1, b"inline", outside, &mut ());
+    }
+    let (path, _) = map.tree.seek(0).expect("there is a leaf");
+    let first = map.tree.leaf(&path).slots().find_map(|slot| map.tree.leaf(&path).share_outside(slot));
+    let first = first.expect("there are outside values");
+    first.pretend_owners(REFS_MAX - 2);
+    map.tree.leaf(&path).pretend_owners(REFS_MAX - 1);
+    let copy = map.clone();
+    map.tree.leaf(&path).pretend_owners(0_u32.wrapping_sub(REFS_MAX - 1));
+    first.pretend_owners(0_u32.wrapping_sub(REFS_MAX - 2));
+    drop(first);
+    assert_eq!(
+        live.load(Ordering::Relaxed),
+        4,
+        "of one value there was one owner too many, the others are shared"
+    );
+    let expected = content(&map);
+    assert_eq!(content(&copy), expected);
+    drop(map);
+    check(&copy);
+    assert_eq!((content(&copy), live.load(Ordering::Relaxed)), (expected, 3));
+    drop(copy);
+    assert_eq!(live.load(Ordering::Relaxed), 0);
 }

@@ -13,6 +13,7 @@
 //! Room is for as many children as the allocation holds, so a tree of two leaves does not pay for a full node.
 //! Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the leaves.
 use crate::arena::Moves;
+use crate::block::REFS_MAX;
 use crate::order::Order;
 use crate::{alloc, arena, simd};
 use std::marker::PhantomData;
@@ -264,9 +265,13 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     }
 
     fn unshare(&mut self) {
-        if self.is_sole() {
-            return;
+        if !self.is_sole() {
+            *self = self.copied();
         }
+    }
+
+    /// A node of its own with the same children, which both share.
+    fn copied(&self) -> Inner<O, L> {
         let mut copy: Inner<O, L> = Inner::with_room(self.level(), self.count());
         for (index, (mark, child)) in self.marks().iter().zip(self.children()).enumerate() {
             // SAFETY: `copy` has room for `count`; the child's level is one below ours.
@@ -276,7 +281,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
             }
             copy.set_count(index + 1);
         }
-        *self = copy;
+        copy
     }
 
     /// Moves to an allocation with room for `count` children.
@@ -298,6 +303,12 @@ impl<O: Order, L: Leaf> Inner<O, L> {
             self.refit(self.slots());
             moves.note(true, self.allocated_bytes());
         }
+    }
+
+    /// Counts so many owners more, or no longer.
+    #[cfg(test)]
+    pub(crate) fn pretend_owners(&self, more: u32) {
+        self.header().refs.fetch_add(more, Ordering::Relaxed);
     }
 
     fn refit_if_sparse(&mut self) {
@@ -353,9 +364,12 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
 impl<O: Order, L: Leaf> Clone for Inner<O, L> {
     fn clone(&self) -> Inner<O, L> {
-        let before = self.header().refs.fetch_add(1, Ordering::Relaxed);
-        assert!(before < u32::MAX / 2, "a node's references are leaked");
-        Inner { head: self.head, owns: PhantomData }
+        if self.header().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
+            return Inner { head: self.head, owns: PhantomData };
+        }
+        // As many owners as can be counted: one more gets a node of its own.
+        self.header().refs.fetch_sub(1, Ordering::Relaxed);
+        self.copied()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
 //!
 //! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
+use crate::block::REFS_MAX;
 use crate::{alloc, arena};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -154,11 +155,22 @@ impl<V> Deref for Shared<V> {
     }
 }
 
-impl<V> Clone for Shared<V> {
+/// Another reference, or a clone of the value where it has as many owners as can be counted.
+impl<V: Clone> Clone for Shared<V> {
     fn clone(&self) -> Shared<V> {
-        let before = self.body().refs.fetch_add(1, Ordering::Relaxed);
-        assert!(before < u32::MAX / 2, "a value's references are leaked");
-        Shared(self.0)
+        if self.body().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
+            return Shared(self.0);
+        }
+        self.body().refs.fetch_sub(1, Ordering::Relaxed);
+        Shared::new(V::clone(self))
+    }
+}
+
+#[cfg(test)]
+impl<V> Shared<V> {
+    /// Counts so many owners more, or no longer.
+    pub(crate) fn pretend_owners(&self, more: u32) {
+        self.body().refs.fetch_add(more, Ordering::Relaxed);
     }
 }
 
@@ -192,6 +204,21 @@ mod tests {
         assert_eq!((second.1, second.is_shared()), (2, false));
         drop((first, second));
         assert_eq!(Arc::strong_count(&witness), 1);
+    }
+
+    #[test]
+    fn one_owner_more_than_can_be_counted_gets_a_clone_of_the_value() {
+        let shared = Shared::new(vec![7]);
+        shared.pretend_owners(REFS_MAX - 2);
+        let (last, mut copy) = (shared.clone(), shared.clone());
+        copy.make_mut().push(8);
+        assert_eq!(
+            (&*last, &*copy, copy.is_shared(), last.0 == shared.0),
+            (&vec![7], &vec![7, 8], false, true)
+        );
+        drop(last);
+        shared.pretend_owners(0_u32.wrapping_sub(REFS_MAX - 2));
+        assert!(!shared.is_shared());
     }
 
     #[test]

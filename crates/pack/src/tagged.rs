@@ -652,27 +652,46 @@ impl<V: Clone, F: Form> Tagged<V, F> {
 
     #[cold]
     fn unshare_shared(&mut self) {
-        let copy = Block::from_slice(&self.block);
+        *self = self.copied();
+    }
+
+    /// A leaf of its own with the same entries; the outside values are those of both.
+    #[cold]
+    fn copied(&self) -> Tagged<V, F> {
+        let mut copy = Block::from_slice(&self.block);
         if Kind::of(&copy).has_outside {
             for slot in self.slots() {
                 if let Some(bytes) = self.parts(slot).pointer {
                     // SAFETY: our entry owns a reference; the clone's is the copy's, which owns it as bytes.
                     let shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
-                    std::mem::forget(Shared::clone(&shared));
+                    let end = copy.len() - slot.back + slot.len;
+                    copy.make_mut()[end - POINTER_BYTES..end]
+                        .copy_from_slice(&Shared::clone(&shared).into_bytes());
                 }
             }
         }
-        *self = Tagged::of_block(copy);
+        Tagged::of_block(copy)
     }
 }
 
-impl<V, F: Form> Clone for Tagged<V, F> {
+#[cfg(test)]
+impl<V, F: Form> Tagged<V, F> {
+    /// Counts so many owners more, or no longer.
+    pub(crate) fn pretend_owners(&self, more: u32) {
+        self.block.pretend_owners(more);
+    }
+}
+
+impl<V: Clone, F: Form> Clone for Tagged<V, F> {
     fn clone(&self) -> Tagged<V, F> {
-        Tagged { block: self.block.clone(), owns: PhantomData }
+        match self.block.another() {
+            Some(block) => Tagged::of_block(block),
+            None => self.copied(),
+        }
     }
 }
 
-impl<V, F: Form> Leaf for Tagged<V, F> {}
+impl<V: Clone, F: Form> Leaf for Tagged<V, F> {}
 
 impl<V, F: Form> Drop for Tagged<V, F> {
     fn drop(&mut self) {

@@ -1,5 +1,6 @@
 //! The tree against a plain vector of leaves, in both orders, with clones held and checked.
 use super::*;
+use crate::block::REFS_MAX;
 use base::random::Random;
 use std::sync::Arc;
 
@@ -84,6 +85,32 @@ fn by_rank_random_edits_agree_with_a_vector_and_clones_stay() {
             assert_eq!(numbers(&old), then, "a held clone changed");
         }
     }
+}
+
+#[test]
+fn one_owner_more_of_a_tree_than_can_be_counted_gets_a_root_of_its_own() {
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut path = tree.plant(1, number(0));
+    (1..9).for_each(|n| tree.insert_after(&mut path, 1, number(n)));
+    let pretend = |more| {
+        tree.for_each_node(&mut |node| {
+            if let Node::Inner(inner) = node {
+                inner.pretend_owners(more);
+            }
+        });
+    };
+    pretend(REFS_MAX - 1);
+    let mut copy = tree.clone();
+    pretend(0_u32.wrapping_sub(REFS_MAX - 1));
+    let before = numbers(&tree);
+    assert_eq!(numbers(&copy), before);
+    let path = nth(&copy, 3);
+    copy.remove(&path);
+    assert_eq!((numbers(&tree), numbers(&copy).len()), (before, 8));
+    let leaf = &tree.leaf(&nth(&tree, 0)).0;
+    assert_eq!(Arc::strong_count(leaf), 2, "leaves are those of both");
+    drop(copy);
+    assert_eq!(Arc::strong_count(&tree.leaf(&nth(&tree, 0)).0), 1);
 }
 
 #[test]
