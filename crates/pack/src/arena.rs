@@ -138,6 +138,32 @@ pub fn purge(budget: usize) -> usize {
     STRIPE.iter().map(|s| s.purge(budget)).sum()
 }
 
+/// Memory of a stripe: this thread's own, but while it panics with that one's lock in its hands, whichever has its lock free.
+#[inline]
+fn serve(size: usize) -> *mut u8 {
+    let block = own_stripe().alloc(size);
+    if block.is_null() { serve_panic(size) } else { block }
+}
+
+#[cold]
+fn serve_panic(size: usize) -> *mut u8 {
+    if !std::thread::panicking() {
+        return std::ptr::null_mut();
+    }
+    STRIPE
+        .iter()
+        .map(|stripe| stripe.alloc(size))
+        .find(|block| !block.is_null())
+        .unwrap_or(std::ptr::null_mut())
+}
+
+/// Panics while the lock of this thread's stripe is held, as a broken heap does: whether that is reported can be tried with it.
+pub fn panic_under_lock() -> ! {
+    let _inner = own_stripe().lock();
+    // Longer than what the general allocator serves, so that writing it takes memory of a stripe.
+    panic!("{:0200}: the arena was told to panic under its lock", 0)
+}
+
 /// The allocator: the arena for the sizes that leaves have, `A` for the rest.
 pub struct Arena<A>(pub A);
 
@@ -187,7 +213,7 @@ fn number_of(stripe: &Stripe) -> usize {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match tier(layout) {
-            Tier::Stripe => own_stripe().alloc(layout.size()),
+            Tier::Stripe => serve(layout.size()),
             Tier::Mapping => extent::map_pages(layout.size()),
             // SAFETY: the caller's promise is passed on.
             Tier::General => unsafe { self.0.alloc(layout) },
@@ -197,7 +223,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match tier(layout) {
             Tier::Stripe => {
-                let block = own_stripe().alloc(layout.size());
+                let block = serve(layout.size());
                 if !block.is_null() {
                     // SAFETY: the block is ours and at least this long.
                     unsafe { block.write_bytes(0, layout.size()) };

@@ -1,7 +1,8 @@
 //! The crash report: when the server stops by a fault of its own, the log says what it was doing.
 //!
 //! A panic hook writes it, on the thread that panicked, while the locks which that thread held are still held: so it only
-//! tries locks, and names the shards that are taken. Workers note whom they serve once for each connection's turn, and
+//! tries locks, and names the shards that are taken. Memory for the report comes from a stripe of the arena whose lock is free.
+//! Of several threads that panic at once one reports and the others stand still; whatever holds that one up, an alarm ends the process. Workers note whom they serve once for each connection's turn, and
 //! dispatch notes the command in the client's card anyway; a request pays nothing for this. The process then ends by
 //! abort, so that the system keeps a core if it is told to.
 //!
@@ -10,12 +11,12 @@ use crate::PidFile;
 use crate::call::ServerCall;
 use crate::session::Card;
 use crate::shared::Shared;
-use command::Done;
+use command::{Done, Error};
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::panic::PanicHookInfo;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Where a thread is at home.
@@ -43,11 +44,20 @@ pub(crate) fn note_server(shared: &Arc<Shared>) {
     }
 }
 
+/// A report takes no longer. Who writes it may have to wait for others: for a reader of standard output, for a disk.
+const REPORT_SECONDS: u32 = 30;
+
 /// From here on a panic anywhere in the process is reported in the log and ends it. For the program; tests in one process
 /// want their panics.
 pub fn report_crashes() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        static IS_REPORTING: AtomicBool = AtomicBool::new(false);
+        while IS_REPORTING.swap(true, Relaxed) {
+            // Another thread reports, and then ends the process. Should this one panic while it reports, that ends it before it comes here.
+            std::thread::park();
+        }
+        nix::unistd::alarm::set(REPORT_SECONDS);
         let reported = home().is_some_and(|(shared, worker)| report(&shared, worker, &cause(panic)));
         if !reported {
             usual(panic);
@@ -145,9 +155,13 @@ fn facts(shared: &Shared) -> String {
     text
 }
 
-/// DEBUG PANIC
-pub(crate) fn panic(_: &mut ServerCall<'_>) -> Done {
-    panic!("DEBUG PANIC called")
+/// DEBUG PANIC [ALLOCATOR]
+pub(crate) fn panic(call: &mut ServerCall<'_>) -> Done {
+    match call.args.iter_from(2).next() {
+        None => panic!("DEBUG PANIC called"),
+        Some(word) if word.eq_ignore_ascii_case(b"allocator") => pack::arena::panic_under_lock(),
+        Some(_) => Err(Error::syntax()),
+    }
 }
 
 /// DEBUG ASSERT

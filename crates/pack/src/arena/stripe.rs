@@ -19,7 +19,7 @@ use super::{StripeStats, Usage};
 #[cfg(test)]
 use std::collections::BTreeMap;
 use std::ptr;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
 pub(super) const ALIGN: usize = 16;
 /// Where the first block of an extent starts.
@@ -98,9 +98,25 @@ impl Stripe {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory of at least `size` bytes, or null.
+    /// The lock, for a request of the program. None while this thread panics and the lock is taken: it may have been taken by
+    /// this very thread, and the report of the panic needs memory all the same.
+    #[inline]
+    fn lock_to_serve(&self) -> Option<MutexGuard<'_, Inner>> {
+        match self.0.try_lock() {
+            Ok(inner) => Some(inner),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => self.lock_unless_panicking(),
+        }
+    }
+
+    #[cold]
+    fn lock_unless_panicking(&self) -> Option<MutexGuard<'_, Inner>> {
+        (!std::thread::panicking()).then(|| self.lock())
+    }
+
+    /// Memory of at least `size` bytes, or null where the system has none or the thread [panics](Stripe::lock_to_serve).
     pub(super) fn alloc(&'static self, size: usize) -> *mut u8 {
-        let mut inner = self.lock();
+        let Some(mut inner) = self.lock_to_serve() else { return ptr::null_mut() };
         let inner = &mut *inner;
         let wanted = block_bytes(size);
         let Some(block) = inner.bins.find(&inner.heads, wanted).or_else(|| inner.grow(self)) else {
@@ -111,19 +127,22 @@ impl Stripe {
     }
 
     /// # Safety
-    /// `payload` came from `alloc` of this stripe and is live; it is not used again.
+    /// `payload` came from `alloc` of this stripe and is live; it is not used again. It is lost where the thread
+    /// [panics](Stripe::lock_to_serve).
     pub(super) unsafe fn free(&self, payload: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { self.lock().put_back(Block::of_payload(payload), Pages::Kept) };
+        if let Some(mut inner) = self.lock_to_serve() {
+            // SAFETY: the caller's promise.
+            unsafe { inner.put_back(Block::of_payload(payload), Pages::Kept) };
+        }
     }
 
-    /// Grows or shrinks where it is; false where the neighbour is in the way.
+    /// Grows or shrinks where it is; false where the neighbour is in the way, or the thread [panics](Stripe::lock_to_serve).
     ///
     /// # Safety
     /// `payload` came from `alloc` of this stripe and is live.
     pub(super) unsafe fn resize(&self, payload: *mut u8, size: usize) -> bool {
         let wanted = block_bytes(size);
-        let mut inner = self.lock();
+        let Some(mut inner) = self.lock_to_serve() else { return false };
         let inner = &mut *inner;
         // SAFETY: the caller's promise; the block behind is whole, and nobody's if it is free.
         unsafe {
