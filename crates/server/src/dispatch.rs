@@ -34,7 +34,7 @@ use store::{Garbage, View};
 pub(crate) struct Request<'s, 'a> {
     /// The row of its name, if there is one.
     pub(crate) row: Option<&'s Row>,
-    /// Of its only key, where that was known then.
+    /// Of its first key, where the table says where that stands.
     pub(crate) hash: Option<Hash>,
     pub(crate) args: Args<'a>,
 }
@@ -407,7 +407,7 @@ impl<'s> Executor<'s> {
         match row.run {
             Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
                 (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
-                _ => self.run_on_keys(db, row, run, args, reply),
+                _ => self.run_on_keys(db, row, run, request, reply),
             },
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
@@ -416,7 +416,7 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
                 self.alone(|this| this.run_on_all(db, ways.all, args, reply))
             }
-            Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, args, reply),
+            Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, request, reply),
             Run::Server(ServerRun::Shared(run)) => self.run_on_server(session, run, args, reply),
             Run::Server(ServerRun::Outside(run)) => {
                 self.outside(|this| this.run_on_server(session, run, args, reply))
@@ -453,13 +453,18 @@ impl<'s> Executor<'s> {
         db: u16,
         row: &Row,
         run: fn(&mut Call<'_, '_>) -> Done,
-        args: Args<'_>,
+        Request { args, hash: first_hash, .. }: Request<'_, '_>,
         reply: &mut Reply,
     ) -> Done {
         let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
         extract(row, &args, &mut self.positions);
-        let names: Vec<&[u8]> = self.positions.iter().map(|p| args.at(*p as usize)).collect();
-        let (mut view, keys) = keyspace.lock(db, self.now, settings, &names);
+        // The first key was hashed when the request was parsed, if the table says where it stands.
+        let mut known = first_hash.filter(|_| row.first_key() == self.positions.first().map(|p| *p as usize));
+        let names = self.positions.iter().map(|position| {
+            let name = args.at(*position as usize);
+            (name, known.take().unwrap_or_else(|| keyspace.hash(name)))
+        });
+        let (mut view, keys) = keyspace.lock(db, self.now, settings, names);
         self.prepare(&mut view, row);
         let done = run(&mut Call::new(&mut view, args, &keys, reply));
         self.let_go(view);

@@ -41,8 +41,25 @@ pub(crate) enum KeyShape {
     None,
     /// Exactly one, at this argument.
     One(usize),
+    /// One at `first` and after every `step` arguments from there on: exactly one where nothing follows.
+    From {
+        first: usize,
+        step: usize,
+    },
+    /// Several, the first of them at this argument. Of a container: that of all its subcommands that have keys.
+    First(usize),
     /// By the key specs.
     Many,
+}
+
+impl KeyShape {
+    /// The argument that is the first key, in every request that has keys.
+    fn first(self) -> Option<usize> {
+        match self {
+            KeyShape::One(first) | KeyShape::From { first, .. } | KeyShape::First(first) => Some(first),
+            KeyShape::None | KeyShape::Many => None,
+        }
+    }
 }
 
 pub(crate) struct Row {
@@ -68,6 +85,11 @@ pub(crate) struct Row {
 impl Row {
     fn new<R: Copy + Into<Run>>(command: &'static Command<R>, container: Option<&str>) -> Row {
         let lower = command.name.to_ascii_lowercase();
+        let subcommands: Vec<Row> = command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect();
+        let shape = match &subcommands[..] {
+            [] => shape(command.keys, command.flags, command.arity),
+            subcommands => shape_of_container(subcommands),
+        };
         Row {
             full_name: container.map_or_else(|| lower.clone(), |c| format!("{c}|{lower}")),
             name: command.name,
@@ -76,11 +98,11 @@ impl Row {
             flags: command.flags,
             acl: command.acl,
             keys: command.keys,
-            shape: shape(command.keys, command.flags, command.arity),
+            shape,
             doc: &command.doc,
             has_secrets: command::has_secrets(command.doc.args),
             run: command.run.into(),
-            subcommands: command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect(),
+            subcommands,
             number: 0,
         }
     }
@@ -99,12 +121,19 @@ impl Row {
         command::secrets(self.doc.args, args, first)
     }
 
-    /// The key, if the command has exactly one and `args` is long enough.
+    /// The key, if the request has exactly one and `args` is long enough.
     pub(crate) fn only_key<'a>(&self, args: &Args<'a>) -> Option<&'a [u8]> {
         match self.shape {
             KeyShape::One(index) => args.get(index),
-            KeyShape::None | KeyShape::Many => None,
+            KeyShape::From { first, step } if args.len() == first + step => args.get(first),
+            KeyShape::From { .. } | KeyShape::First(_) | KeyShape::None | KeyShape::Many => None,
         }
+    }
+
+    /// Which argument is the first key, of every request that has keys: for what is worth knowing early.
+    #[inline]
+    pub(crate) fn first_key(&self) -> Option<usize> {
+        self.shape.first()
     }
 
     /// Takes over the part of the same container that another family holds.
@@ -118,22 +147,35 @@ impl Row {
             std::mem::swap(self, &mut other);
         }
         self.subcommands.append(&mut other.subcommands);
+        self.shape = shape_of_container(&self.subcommands);
     }
 }
 
 fn shape(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
     use command::{Begin, Find};
-    let is_key = |spec: &&KeySpec| !spec.access.has(Access::NOT_KEY);
-    match keys.iter().filter(is_key).collect::<Vec<_>>()[..] {
-        [] => KeyShape::None,
-        [spec] if !flags.has(Flags::MOVABLEKEYS) => match (spec.begin, spec.find) {
-            // Whoever passes the arity check has this argument.
-            (Begin::Index(index), Find::Range { last: 0, .. }) if index < fewest(arity) => {
-                KeyShape::One(index)
-            }
-            _ => KeyShape::Many,
-        },
+    let specs: Vec<&KeySpec> = keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)).collect();
+    let Some(first) = specs.first() else { return KeyShape::None };
+    let Begin::Index(index) = first.begin else { return KeyShape::Many };
+    // Whoever passes the arity check has this argument.
+    let is_there = index < fewest(arity);
+    match (specs.len(), first.find) {
+        (1, Find::Range { last: 0, .. }) if is_there && !flags.has(Flags::MOVABLEKEYS) => {
+            KeyShape::One(index)
+        }
+        (1, Find::Range { last: -1, step, limit: 0 }) if is_there && !flags.has(Flags::MOVABLEKEYS) => {
+            KeyShape::From { first: index, step }
+        }
+        (_, Find::Range { .. }) if is_there => KeyShape::First(index),
         _ => KeyShape::Many,
+    }
+}
+
+/// Of a container: where its subcommands that have keys have the first, if all have it there.
+fn shape_of_container(subcommands: &[Row]) -> KeyShape {
+    let mut firsts = subcommands.iter().filter(|row| row.shape != KeyShape::None).map(Row::first_key);
+    match firsts.next() {
+        Some(Some(first)) if firsts.all(|other| other == Some(first)) => KeyShape::First(first),
+        _ => KeyShape::None,
     }
 }
 
@@ -326,6 +368,43 @@ mod tests {
         }
         for name in ["", "x", "ab", "abc", "nosuchcommand", "a-name-longer-than-sixteen-bytes"] {
             assert!(registry.find(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+
+    /// Of many requests, most of which would fail: what is known early is what the key specs then find.
+    #[test]
+    fn the_keys_known_early_are_those_of_the_key_specs() {
+        let registry = Registry::new();
+        let (mut only, mut first) = (0, 0);
+        for (row, word, len) in registry.all().flat_map(|row| {
+            ["1", "2", "STREAMS", "key"]
+                .into_iter()
+                .flat_map(move |word| (1..9).map(move |len| (row, word, len)))
+        }) {
+            let (buffer, span) =
+                (word.repeat(len), |at| resp::Span { start: at * word.len(), len: word.len() });
+            let spans: Vec<resp::Span> = (0..len).map(span).collect();
+            let args = Args::new(buffer.as_bytes(), &spans);
+            let mut positions = Vec::new();
+            let specs = row.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY));
+            specs.for_each(|spec| spec.extract(&args, &mut positions));
+            if !row.subcommands.is_empty() || !row.arity.accepts(len) {
+                continue;
+            }
+            let name = &row.full_name;
+            if let Some(key) = row.only_key(&args) {
+                assert_eq!(positions.len(), 1, "{name} of {len}");
+                assert!(std::ptr::eq(key, args.at(positions[0] as usize)), "{name} of {len}");
+                only += 1;
+            }
+            if let (Some(early), Some(position)) = (row.first_key(), positions.first()) {
+                assert_eq!(early, *position as usize, "{name} of {len}");
+                first += 1;
+            }
+        }
+        assert!(only > 500 && first > only, "{only} {first}");
+        for (name, expected) in [("DEL", Some(1)), ("COPY", Some(1)), ("OBJECT", Some(2)), ("CLIENT", None)] {
+            assert_eq!(registry.find(name.as_bytes()).and_then(Row::first_key), expected, "{name}");
         }
     }
 

@@ -11,7 +11,7 @@ fn a_copy_lies_where_its_source_does_until_one_of_them_is_written() {
     let (keyspace, settings) = (keyspace(4), Settings::default());
     let text = "x".repeat(3000);
     set(&keyspace, "a", &text, Expiry::At(Millis(NOW.0 + 500)));
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[b"a", b"b"]);
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"a", b"b"]);
     let copies = [keys[1], keys[1].in_db(9)];
     for key in &copies {
         let value = view.copy(&keys[0]).expect("it is there");
@@ -36,7 +36,7 @@ fn what_a_copy_still_holds_is_no_garbage_and_the_last_owner_leaves_it() {
     let keyspace = keyspace(0);
     set(&keyspace, "text", &"x".repeat(4 << 20), Expiry::Clear);
     let settings = Settings::default();
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[b"text", b"copy"]);
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"text", b"copy"]);
     let value = view.copy(&keys[0]).expect("it is there");
     view.put_taken(&keys[1], value);
     assert!(view.remove(&keys[0]) && view.take_garbage().is_empty());
@@ -46,7 +46,7 @@ fn what_a_copy_still_holds_is_no_garbage_and_the_last_owner_leaves_it() {
 /// Copies `from` over `to`.
 fn copy(keyspace: &Keyspace, from: &str, to: &str) {
     let settings = Settings::default();
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[from.as_bytes(), to.as_bytes()]);
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[from.as_bytes(), to.as_bytes()]);
     let value = view.copy(&keys[0]).expect("it is there");
     view.put_taken(&keys[1], value);
 }
@@ -161,7 +161,7 @@ fn what_a_value_is_moved_over_is_freed_in_the_background_where_it_is_large() {
     set(&keyspace, "large", &"x".repeat(4 << 20), Expiry::Clear);
     set(&keyspace, "small", "v", Expiry::Clear);
     let settings = Settings::default();
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[b"small", b"large"]);
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"small", b"large"]);
     let value = view.take(&keys[0]).expect("it is there");
     view.put_taken(&keys[1], value);
     assert_eq!(view.take_garbage().len(), 1);

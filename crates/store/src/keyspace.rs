@@ -1,7 +1,7 @@
 //! All shards: who locks what, in which order. A key's shard is the top bits of its hash.
 //!
 //! One key is the path of nearly every request: hash, lock one mutex, hand out a view; nothing is allocated. Several keys lock their shards in
-//! ascending order, each once, so no two workers can wait for each other.
+//! ascending order, each once, so no two workers can wait for each other (`keys.rs`).
 //!
 //! ```text
 //! Keyspace   dues: [AtomicI64]  when each shard next has something to expire; read without its lock
@@ -103,7 +103,7 @@ pub struct Keyspace {
     pub(crate) soonest: AtomicI64,
     pub(crate) lengths: Lengths,
     pub(crate) uses: Uses,
-    shard_bits: u32,
+    pub(crate) shard_bits: u32,
     databases: u16,
     pub(crate) seed: Seed,
     /// No key past its deadline is removed before this time, though nobody sees it; see [`Keyspace::rest_expiry`].
@@ -196,29 +196,6 @@ impl Keyspace {
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Poisoned(_)) => panic!("a panic under a shard's lock stops the process"),
         }
-    }
-
-    /// Locks the shards of `keys` in ascending order and hands out a token a key, in the order given (duplicates
-    /// allowed). `keys` may be empty. For one key [`Keyspace::lock_one`] does the same and allocates nothing.
-    pub fn lock<'k>(
-        &'k self,
-        db: u16,
-        now: Millis,
-        settings: &'k Settings,
-        keys: &[&'k [u8]],
-    ) -> (View<'k>, Vec<Key<'k>>) {
-        let hashes: Vec<Hash> = keys.iter().map(|key| self.hash(key)).collect();
-        let mut shards: Vec<usize> = hashes.iter().map(|hash| hash.shard(self.shard_bits)).collect();
-        // Each once: locking a mutex that this thread holds would never return.
-        shards.sort_unstable();
-        shards.dedup();
-        let guards = Guards::Many(shards.iter().map(|shard| self.shard(*shard)).collect());
-        let token = |(key, hash): (&&'k [u8], &Hash)| {
-            let guard = shards.binary_search(&hash.shard(self.shard_bits)).expect("its shard was locked");
-            Key::new(key, *hash, guard as u32, db)
-        };
-        let tokens = keys.iter().zip(&hashes).map(token).collect();
-        (View::new(self, guards, now, settings), tokens)
     }
 
     #[inline]

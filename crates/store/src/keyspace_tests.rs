@@ -36,12 +36,12 @@ fn many_keys_lock_each_shard_once_and_tokens_keep_the_order_of_the_keys() {
     let names: Vec<String> = (0..50).map(|n| format!("k{}", n % 30)).collect();
     let keys: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let settings = Settings::default();
-    let (mut view, tokens) = keyspace.lock(3, NOW, &settings, &keys);
-    for (name, token) in names.iter().zip(&tokens) {
+    let (mut view, tokens) = keyspace.lock_named(3, NOW, &settings, &keys);
+    for (name, token) in names.iter().zip(tokens.iter()) {
         assert_eq!(token.bytes(), name.as_bytes());
         view.put_string(token, name.as_bytes(), Form::Auto, Expiry::Clear);
     }
-    for (name, token) in names.iter().zip(&tokens) {
+    for (name, token) in names.iter().zip(tokens.iter()) {
         assert_eq!(view.string(token), Ok(Some(base::Item::Bytes(name.as_bytes()))));
     }
     view.dirty(5);
@@ -53,7 +53,7 @@ fn many_keys_lock_each_shard_once_and_tokens_keep_the_order_of_the_keys() {
 #[test]
 fn a_view_of_no_key_holds_nothing_and_may_be_asked_all_the_same() {
     let (keyspace, settings) = (keyspace(2), Settings::default());
-    let (mut view, tokens) = keyspace.lock(0, NOW, &settings, &[]);
+    let (mut view, tokens) = keyspace.lock_named(0, NOW, &settings, &[]);
     assert!(tokens.is_empty());
     assert_eq!(keyspace.len(0), 0, "no shard is locked");
     view.dirty(1);
@@ -73,7 +73,7 @@ fn two_keys_locked_in_both_orders_by_many_threads_never_wait_for_each_other() {
                 let (settings, mut random) = (Settings::default(), Random::new(thread));
                 for _ in 0..ROUNDS {
                     let pair = [names[random.below(4) as usize], names[random.below(4) as usize]];
-                    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &pair);
+                    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &pair);
                     view.add(&keys[0], 1).expect("it is a number");
                     view.add(&keys[1], -1).expect("it is a number");
                 }
@@ -265,7 +265,7 @@ fn a_value_moves_to_another_key_with_its_deadline_and_replaces_what_was_there() 
     let at = Deadline::At(Millis(NOW.0 + 500));
     set(&keyspace, "a", &"x".repeat(3000), Expiry::At(Millis(NOW.0 + 500)));
     set(&keyspace, "b", "old", Expiry::At(Millis(NOW.0 + 9)));
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[b"a", b"b"]);
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"a", b"b"]);
     let taken = view.take(&keys[0]).expect("it is there");
     view.put_taken(&keys[1], taken);
     assert!(!view.exists(&keys[0]));

@@ -42,6 +42,7 @@ mod hash;
 #[cfg(test)]
 mod hash_properties;
 mod info;
+mod keys;
 mod keyspace;
 #[cfg(test)]
 mod keyspace_tests;
@@ -81,6 +82,7 @@ pub use evict_beside::Beside;
 pub use fields::Lifetime;
 pub use hash::{Hash, HashMut};
 pub use info::{Brief, KeyInfo};
+pub use keys::Keys;
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::count_ones;

@@ -189,8 +189,12 @@ impl Run {
     fn step_transfer(&mut self) {
         let (from, to) = ((self.db(), self.key()), (self.db(), self.key()));
         let is_copy = self.random.below(2) == 0;
-        let (mut view, keys) =
-            self.keyspace.lock(from.0, Millis(self.model.now), &self.settings, &[&from.1[..], &to.1[..]]);
+        let (mut view, keys) = self.keyspace.lock_named(
+            from.0,
+            Millis(self.model.now),
+            &self.settings,
+            &[&from.1[..], &to.1[..]],
+        );
         let value = if is_copy { view.copy(&keys[0]) } else { view.take(&keys[0]) };
         let expected = if is_copy { self.model.copy(&from, &to) } else { self.model.rename(&from, &to) };
         assert_eq!(value.is_some(), expected, "seed {}", self.seed);

@@ -144,7 +144,7 @@ fn only_the_room_of_a_large_string_of_one_owner_is_taken_back() {
     fill("large", 2 << 20);
     fill("short", 1000);
     let settings = Settings::default();
-    let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[&b"large"[..], b"copy"]);
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[&b"large"[..], b"copy"]);
     let copy = view.copy(&keys[0]).expect("it is there");
     view.put_taken(&keys[1], copy);
     drop(view);
@@ -162,7 +162,7 @@ fn strings_are_lent_side_by_side() {
     set(&keyspace, "long", &"y".repeat(600), Expiry::Clear);
     let settings = Settings::default();
     let names: [&[u8]; 5] = [b"n", b"gone", b"long", b"missing", b"n"];
-    let (mut view, keys) = keyspace.lock(0, Millis(NOW.0 + 1), &settings, &names);
+    let (mut view, keys) = keyspace.lock_named(0, Millis(NOW.0 + 1), &settings, &names);
     let long = "y".repeat(600);
     let expected =
         [Some(Item::Int(123)), None, Some(Item::Bytes(long.as_bytes())), None, Some(Item::Int(123))];
@@ -171,7 +171,7 @@ fn strings_are_lent_side_by_side() {
     with(&keyspace, NOW, "l", |view, key| view.list_or_new(key).expect("a list").push(End::Head, b"1"));
     for (look_up, hits) in [(LookUp::All, 3), (LookUp::UntilRefused, 1)] {
         let before = keyspace.stats().hits;
-        let (mut view, keys) = keyspace.lock(0, NOW, &settings, &[&b"l"[..], b"n", b"long"]);
+        let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[&b"l"[..], b"n", b"long"]);
         view.count_lookups();
         assert_eq!(view.strings(&keys, look_up), Err(WrongType));
         drop(view);

@@ -22,8 +22,8 @@ pub struct Key<'k> {
     bytes: &'k [u8],
     pub(crate) hash: Hash,
     /// Which of the view's guards holds its shard.
-    guard: u32,
-    db: u16,
+    pub(crate) guard: u32,
+    pub(crate) db: u16,
 }
 const _: () = assert!(size_of::<Key<'_>>() == 32);
 
@@ -87,9 +87,10 @@ impl Deadline {
     }
 }
 
-/// The locks that a view holds: one inline, or those of all its keys' shards in ascending order.
+/// The locks that a view holds, one for each of its keys' shards: one or two inline, more in ascending order.
 pub(crate) enum Guards<'k> {
     One(Locked<'k>),
+    Two([Locked<'k>; 2]),
     Many(Vec<Locked<'k>>),
 }
 
@@ -98,13 +99,15 @@ impl Guards<'_> {
     fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
         match self {
             Guards::One(shard) => shard,
+            Guards::Two(shards) => &mut shards[key.guard as usize],
             Guards::Many(shards) => &mut shards[key.guard as usize],
         }
     }
 
-    fn shard_ref(&self, key: &Key<'_>) -> &Shard {
+    pub(crate) fn shard_ref(&self, key: &Key<'_>) -> &Shard {
         match self {
             Guards::One(shard) => shard,
+            Guards::Two(shards) => &shards[key.guard as usize],
             Guards::Many(shards) => &shards[key.guard as usize],
         }
     }
@@ -502,7 +505,7 @@ impl<'k> View<'k> {
     /// A write changed so many things (`rdb_changes_since_last_save`). The value APIs do not count: commands do, as Redis does.
     pub fn dirty(&mut self, changes: u64) {
         match &mut self.guards {
-            Guards::One(shard) => shard.stats.dirty += changes,
+            Guards::One(shard) | Guards::Two([shard, _]) => shard.stats.dirty += changes,
             Guards::Many(shards) => {
                 if let Some(shard) = shards.first_mut() {
                     shard.stats.dirty += changes;

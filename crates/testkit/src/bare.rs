@@ -99,8 +99,9 @@ impl Bare {
         }
         let mut positions = Vec::new();
         command.key_positions(&args, &mut positions);
-        let keys: Vec<&[u8]> = positions.iter().map(|position| args.at(*position as usize)).collect();
-        let (mut view, keys) = self.keyspace.lock(0, self.now, &self.settings, &keys);
+        let names = positions.iter().map(|position| args.at(*position as usize));
+        let names = names.map(|name| (name, self.keyspace.hash(name)));
+        let (mut view, keys) = self.keyspace.lock(0, self.now, &self.settings, names);
         run(&mut Call::new(&mut view, args, &keys, reply))
     }
 }

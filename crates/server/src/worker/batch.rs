@@ -37,7 +37,7 @@ pub(super) struct Batch<'s> {
 pub(super) struct Parsed<'s> {
     /// The row of its name, if there is one.
     pub(super) row: Option<&'s Row>,
-    /// Of its key, if the command has one where it is known to be.
+    /// Of its first key, if the table says where that stands.
     pub(super) hash: Option<Hash>,
     /// The request before it has the same key, which is asked for once.
     is_asked_for: bool,
@@ -230,7 +230,7 @@ impl<'s> Batch<'s> {
             }
             let args = Args::new(bytes, &self.spans[first_span..]);
             let row = shared.registry.find(args.at(0));
-            let key = row.and_then(|row| row.only_key(&args));
+            let key = row.and_then(|row| row.first_key()).and_then(|first| args.get(first));
             let hash = key.map(|key| shared.keyspace.hash(key));
             if let Some(hash) = hash {
                 shared.keyspace.prefetch_shard(hash);

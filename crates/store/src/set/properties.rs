@@ -48,7 +48,7 @@ impl Run {
 
     fn on<R>(&self, act: impl FnOnce(&mut View<'_>, &[Key<'_>]) -> R) -> R {
         let names: [&[u8]; 4] = [b"a", b"b", b"c", b"result"];
-        let (mut view, keys) = self.keyspace.lock(0, NOW, &self.settings, &names);
+        let (mut view, keys) = self.keyspace.lock_named(0, NOW, &self.settings, &names);
         act(&mut view, &keys)
     }
 
