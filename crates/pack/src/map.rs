@@ -623,7 +623,7 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
 
     pub fn remove(self) -> Removed<V> {
         let removed = self.map.take(&self.path, self.slot);
-        self.map.join_if_under(self.range.first);
+        self.join();
         removed
     }
 
@@ -631,8 +631,16 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
     pub fn discard(self) -> Option<Shared<V>> {
         let outside = self.map.tree.leaf_mut(&self.path).remove(self.slot);
         self.map.len -= 1;
-        self.map.join_if_under(self.range.first);
+        self.join();
         outside
+    }
+
+    /// The leaf has lost an entry. Its path still holds, so most often one look says that nothing is to be done.
+    fn join(self) {
+        let leaf = self.tagged();
+        if leaf.count() == 0 || leaf.is_under() {
+            self.map.join_if_under(self.range.first);
+        }
     }
 
     pub fn leaf(&self) -> LeafPlace {

@@ -357,9 +357,11 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     pub(crate) fn take_out(&mut self, slot: Slot) -> Option<Shared<V>> {
         self.unshare();
         let old = pointer_of::<F>(self.entry(slot));
-        self.resize(slot, 0);
         let leaf = self.block.make_mut();
         let kind = Kind::of(leaf);
+        let (used, end) = (kind.sum_before(leaf, kind.count), leaf.len());
+        assert!(slot.back <= used && kind.len(leaf, slot.index) == slot.len, "a stale slot");
+        leaf.copy_within(end - used..end - slot.back, end - used + slot.len);
         kind.close_lane(leaf, slot.index);
         let fewer = Kind { count: kind.count - 1, ..kind };
         if kind.has_uses {

@@ -238,8 +238,8 @@ impl Desk<'_> {
     /// Removes an entry, whatever its deadline.
     pub(crate) fn remove(&mut self, entry: Occupied<'_, Large>) {
         self.timer.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
-        let removed = entry.remove();
-        self.discard(removed.outside);
+        let outside = entry.discard();
+        self.discard(outside);
     }
 }
 
@@ -439,11 +439,9 @@ impl<'k> View<'k> {
     /// afterwards whether the key was gone already.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
         let (map, seed, mut desk) = self.open(key);
-        let Some(removed) = map.remove(seed, key.hash, key.bytes) else { return false };
-        let deadline = Meta(removed.meta).deadline(&removed.inline);
-        desk.timer.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
-        desk.discard(removed.outside);
-        let is_past = deadline.is_past(desk.timer.now);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return false };
+        let is_past = Meta(entry.meta()).deadline(entry.inline()).is_past(desk.timer.now);
+        desk.remove(entry);
         desk.stats.expired += u64::from(is_past);
         !is_past
     }

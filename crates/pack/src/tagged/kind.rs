@@ -84,31 +84,27 @@ impl Kind {
         leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
     }
 
-    /// Closes the gap that entry `index` leaves in the columns of tags and lengths.
+    /// Takes out one lane: those behind it move up by one, and the last is cleared.
     pub(super) fn close_lane(self, leaf: &mut [u8], index: usize) {
-        if self.width == 1 {
-            for column in [0, LANES] {
-                self.close_column(leaf, column, index);
+        let (first, last) = (index / LANES, (self.count - 1) / LANES);
+        let mut lane = index % LANES;
+        for group in first..=last {
+            let at = self.group_at(group);
+            // The last lane takes the first of the next group.
+            let next = (group < last).then(|| self.group_at(group + 1));
+            close_byte(leaf, at, lane, next);
+            match self.width {
+                1 => close_byte(leaf, at + LANES, lane, next.map(|next| next + LANES)),
+                width => {
+                    let (lens, end) = (at + LANES, at + self.group_bytes());
+                    leaf.copy_within(lens + (lane + 1) * width..end, lens + lane * width);
+                    match next {
+                        Some(next) => leaf.copy_within(next + LANES..next + LANES + width, end - width),
+                        None => leaf[end - width..end].fill(0),
+                    }
+                }
             }
-            return;
-        }
-        for at in index..self.count - 1 {
-            let (tag, len) = (leaf[self.tag_at(at + 1)], self.len(leaf, at + 1));
-            self.set_lane(leaf, at, tag, len);
-        }
-        self.set_lane(leaf, self.count - 1, 0, 0);
-    }
-
-    /// The same in one column of bytes, which begins so far behind each group: a group at a time, each taking the first
-    /// byte of the next as its last. What lies behind the last entry is zeros.
-    fn close_column(self, leaf: &mut [u8], column: usize, index: usize) {
-        let at = |group: usize| self.group_at(group) + column;
-        for group in index / LANES..self.groups() {
-            let next = if group + 1 < self.groups() { leaf[at(group + 1)] } else { 0 };
-            let bytes = &mut leaf[at(group)..at(group) + LANES];
-            let from = if group == index / LANES { index % LANES } else { 0 };
-            bytes.copy_within(from + 1.., from);
-            bytes[LANES - 1] = next;
+            lane = 0;
         }
     }
 
@@ -143,6 +139,15 @@ impl Kind {
             _ => 4,
         }
     }
+}
+
+/// Takes byte `lane` out of the sixteen at `at`; the byte at `next`, or 0, comes in behind them.
+fn close_byte(leaf: &mut [u8], at: usize, lane: usize, next: Option<usize>) {
+    let last = next.map_or(0, |next| u128::from(leaf[next]));
+    let group: &mut Group = (&mut leaf[at..at + LANES]).try_into().expect("16 bytes");
+    let bytes = u128::from_le_bytes(*group);
+    let before = (1 << (8 * lane)) - 1;
+    *group = (bytes & before | bytes >> 8 & !before | last << 120).to_le_bytes();
 }
 
 fn read_len(bytes: &[u8]) -> usize {
