@@ -24,6 +24,7 @@
 //!
 //! The key `ab` with meta 3 and the payload `xyz` is `03 02 6162 78797A`; the member `ab` is `6162`. Cost beside the leaf's
 //! tag and length: 2 bytes a key of up to 127 bytes; nothing a member.
+use crate::probe::equal;
 use crate::varint::{read_varint, varint_len, write_varint};
 use base::hash::{Hash, Seed};
 
@@ -120,7 +121,7 @@ impl Form for Members {
 
     #[inline(always)]
     fn is(entry: &[u8], name: Name<'_>) -> bool {
-        entry == name.bytes
+        entry.len() == name.bytes.len() && equal(entry, name.bytes)
     }
 
     #[inline(always)]

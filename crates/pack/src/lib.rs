@@ -44,6 +44,7 @@ pub mod seq;
 pub mod set_image;
 mod shared;
 pub mod short_int;
+pub mod sift;
 mod simd;
 pub mod sixes;
 pub mod sorted;

@@ -318,6 +318,12 @@ impl<V: Clone, F: Form> Map<V, F> {
         range.last.checked_add(1)
     }
 
+    /// The leaf that covers `place`, and all places that it covers.
+    pub(crate) fn leaf_from(&self, place: u32) -> Option<(&Tagged<V, F>, OrderRange)> {
+        let (path, range) = self.tree.seek(place)?;
+        Some((self.tree.leaf(&path), range))
+    }
+
     /// Every entry, in hash order of leaves.
     pub fn for_each(&self, visit: &mut dyn FnMut(Found<'_, V>)) {
         self.tree.for_each_leaf(&mut |leaf| leaf.slots().for_each(|slot| visit(leaf.found(slot))));

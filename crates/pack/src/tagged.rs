@@ -28,6 +28,7 @@
 //!
 //! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share one
 //! place cannot be split, and make an oversize leaf.
+mod by_tag;
 mod kind;
 mod search;
 
@@ -37,6 +38,7 @@ use crate::form::{Form, Keys, Name, OUTSIDE};
 use crate::node::Leaf;
 use crate::shared::{POINTER_BYTES, Shared};
 use crate::simd::{self, LANES};
+pub(crate) use by_tag::{ByTag, Listed};
 use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;

@@ -145,17 +145,8 @@ pub(super) const SDIFFSTORE: Command = Command {
     run: DataRun::Keys(sdiffstore),
 };
 
-/// How many there are is known last.
 fn sinter(call: &mut Call<'_, '_>) -> Done {
-    let place = call.reply.deferred();
-    let mut common = 0;
-    call.view.visit_common(call.keys(), &mut |member| {
-        common += 1;
-        call.reply.item(member);
-        call.reply.flow()
-    })?;
-    call.reply.fill_set(place, common);
-    Ok(())
+    answer(call, Merge::Intersection)
 }
 
 fn sunion(call: &mut Call<'_, '_>) -> Done {
@@ -166,13 +157,16 @@ fn sdiff(call: &mut Call<'_, '_>) -> Done {
     answer(call, Merge::Difference)
 }
 
+/// How many there are is known last.
 fn answer(call: &mut Call<'_, '_>, merge: Merge) -> Done {
-    let result = call.view.merge(call.keys(), merge)?;
-    call.reply.set(result.len() as usize);
-    let _ = result.visit(&mut |member| {
+    let place = call.reply.deferred();
+    let mut len = 0;
+    call.view.visit_merged(call.keys(), merge, &mut |member| {
+        len += 1;
         call.reply.item(member);
         call.reply.flow()
-    });
+    })?;
+    call.reply.fill_set(place, len);
     Ok(())
 }
 
@@ -208,7 +202,7 @@ fn sintercard(call: &mut Call<'_, '_>) -> Done {
     let rest = rest.filter(|rest| *rest <= call.args.len()).ok_or_else(Error::more_keys_than_arguments)?;
     let limit = sintercard_limit(call, rest)?;
     let mut common = 0;
-    call.view.visit_common(call.keys(), &mut |_| {
+    call.view.visit_merged(call.keys(), Merge::Intersection, &mut |_| {
         common += 1;
         if common == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;

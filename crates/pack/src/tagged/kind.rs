@@ -84,6 +84,26 @@ impl Kind {
         leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
     }
 
+    /// Tells the tag and the length of every entry, in order of insertion.
+    #[inline(always)]
+    pub(super) fn for_each_lane(self, leaf: &[u8], mut tell: impl FnMut(u8, usize)) {
+        let mut left = self.count;
+        for group in leaf[HEAD_BYTES..][..self.groups() * self.group_bytes()].chunks_exact(self.group_bytes())
+        {
+            let (tags, lens) = group.split_at(LANES);
+            let tags = &tags[..left.min(LANES)];
+            match self.width {
+                1 => tags.iter().zip(lens).for_each(|(tag, len)| tell(*tag, usize::from(*len))),
+                width => {
+                    tags.iter()
+                        .zip(lens.chunks_exact(width))
+                        .for_each(|(tag, len)| tell(*tag, read_len(len)));
+                }
+            }
+            left -= tags.len();
+        }
+    }
+
     /// Takes out one lane: those behind it move up by one, and the last is cleared.
     pub(super) fn close_lane(self, leaf: &mut [u8], index: usize) {
         let (first, last) = (index / LANES, (self.count - 1) / LANES);

@@ -13,6 +13,7 @@ use pack::arena::Moves;
 use pack::int_set::IntSet;
 use pack::map::{self, Entry, Map};
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
+use pack::sift::Pass;
 use std::ops::ControlFlow;
 
 #[derive(Clone)]
@@ -106,15 +107,7 @@ impl Members {
         seed: &Seed,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let (mut place, mut flow) = (Some(0), ControlFlow::Continue(()));
-        while let (Some(from), ControlFlow::Continue(())) = (place, flow) {
-            place = self.texts.scan(seed, from, &mut |found| {
-                if flow.is_continue() {
-                    flow = visit(found.key);
-                }
-            });
-        }
-        flow
+        self.texts.sift(seed, &[], Pass::Rest, visit)
     }
 
     /// A member chosen uniformly, if there is one.

@@ -1,5 +1,6 @@
 //! Intersection, union and difference. Integers are merged in order, each set's cursor jumping to where the others are, so the
-//! smaller one decides what it costs; texts are looked up, from the side that has fewer. What can be made of a set that is
+//! smaller one decides what it costs; texts are sifted leaf by leaf (`pack::sift`), from the side that has fewer. What is only shown is
+//! not made: a union is each set less those before it. What is stored and can be made of a set that is
 //! there is a copy of it, which costs nothing, edited: a million members less ten cost ten removals.
 //!
 //! Sets are named by their keys, and a key that is missing is an empty set.
@@ -7,13 +8,14 @@
 //! The order of a small result, and the name of a stored one, are Redis's.
 use super::fresh::Fresh;
 use super::read::Source;
-use super::{Members, Name, NewSet, Set};
+use super::{Image, Members, Name, NewSet, Set};
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::{Key, View, WrongType};
 use base::Item;
 use base::hash::Seed;
 use pack::int_set::Cursor;
+use pack::sift::Pass;
 use std::ops::ControlFlow;
 
 /// What becomes of several sets.
@@ -26,16 +28,35 @@ pub enum Merge {
 }
 
 impl<'k> View<'k> {
-    /// Shows every member that the sets of all keys, at least one, have in common, until told to stop.
-    pub fn visit_common(
+    /// Shows every member of what becomes of the sets of `keys`, at least one, until told to stop.
+    pub fn visit_merged(
         &mut self,
         keys: &[Key<'_>],
+        merge: Merge,
         visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Result<(), WrongType> {
-        let sets: Option<Vec<Set<'_>>> = self.sets(keys)?.into_iter().collect();
-        if let Some(mut sets) = sets {
-            intersect(&mut sets, visit);
-        }
+        let (seed, limits) = (self.seed(), &self.settings().set);
+        let sets = self.sets(keys)?;
+        let _ = match merge {
+            Merge::Intersection => match sets.into_iter().collect::<Option<Vec<_>>>() {
+                Some(mut sets) => intersect(&mut sets, visit),
+                None => ControlFlow::Continue(()),
+            },
+            Merge::Union => {
+                let sets: Vec<Set<'_>> = sets.into_iter().flatten().collect();
+                match is_free_in_order(&sets, limits) {
+                    true => (0..sets.len()).try_for_each(|at| rest(sets[at], &sets[..at], visit)),
+                    false => union(&sets, seed, limits).fresh.visit(seed, visit),
+                }
+            }
+            Merge::Difference => {
+                let (first, others) = split_first(&sets);
+                match first {
+                    Some(first) if matches!(first.source, Source::Members(_)) => rest(first, &others, visit),
+                    _ => difference(first, &others, seed, limits).fresh.visit(seed, visit),
+                }
+            }
+        };
         Ok(())
     }
 
@@ -50,42 +71,67 @@ impl<'k> View<'k> {
             },
             Merge::Union => union(&sets.into_iter().flatten().collect::<Vec<_>>(), seed, limits),
             Merge::Difference => {
-                let (first, others) = sets.split_first().expect("at least one set");
-                let others: Vec<Set<'_>> = others.iter().flatten().copied().collect();
-                difference(*first, &others, seed, limits)
+                let (first, others) = split_first(&sets);
+                difference(first, &others, seed, limits)
             }
         })
     }
+}
+
+/// The first set, and those of the others that are there.
+fn split_first<'s>(sets: &[Option<Set<'s>>]) -> (Option<Set<'s>>, Vec<Set<'s>>) {
+    let (first, others) = sets.split_first().expect("at least one set");
+    (*first, others.iter().flatten().copied().collect())
+}
+
+/// Unions of more sets are made, because each set would be looked through for all those before it.
+const SHOWN_SETS_MAX: usize = 8;
+
+/// Whether a union is certain to have so many members, some of them texts, that Redis answers them in no order.
+fn is_free_in_order(sets: &[Set<'_>], limits: &SetLimits) -> bool {
+    let is_large = |set: &Set<'_>| match set.source {
+        Source::Members(members) => members.texts.len() > limits.listpack_entries,
+        Source::Image(_) => false,
+    };
+    sets.len() <= SHOWN_SETS_MAX && sets.iter().any(is_large)
 }
 
 type Visit<'f> = dyn FnMut(Item<'_>) -> ControlFlow<()> + 'f;
 
 /// Shows every member that all of `sets` have, until told to stop; there is at least one set. They are put into ascending
 /// order of their lengths.
-fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) {
+fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(Set::len);
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
     let Source::Members(_) = first.source else {
-        let _ = first.visit(&mut |member| match others.iter().all(|set| set.has(member)) {
+        return first.visit(&mut |member| match others.iter().all(|set| set.has(member)) {
             true => visit(member),
             false => ControlFlow::Continue(()),
         });
-        return;
     };
-    let (mut members, mut images) = (Vec::with_capacity(sets.len()), Vec::new());
-    for set in sets.iter() {
-        match set.source {
-            Source::Members(found) => members.push(found),
-            Source::Image(image) => images.push(image),
-        }
+    let (mut members, images) = by_source(sets);
+    if images.is_empty() {
+        common_ints(&mut members, visit)?;
+        return common_texts(&mut members, first.seed, visit);
     }
     let mut visit = |member: Item<'_>| match images.iter().all(|image| image.contains(member)) {
         true => visit(member),
         false => ControlFlow::Continue(()),
     };
-    if common_ints(&mut members, &mut visit).is_continue() {
-        let _ = common_texts(&mut members, first.seed, &mut visit);
+    common_ints(&mut members, &mut visit)?;
+    common_texts(&mut members, first.seed, &mut visit)
+}
+
+/// The sets outside their entries, and those inside.
+fn by_source<'s>(sets: &[Set<'s>]) -> (Vec<&'s Members>, Vec<Image<'s>>) {
+    let (mut members, mut images) = (Vec::with_capacity(sets.len()), Vec::new());
+    for set in sets {
+        match set.source {
+            Source::Members(found) => members.push(found),
+            Source::Image(image) => images.push(image),
+        }
     }
+    (members, images)
 }
 
 /// Each cursor in turn jumps to the greatest of what the others are at, until all are at one.
@@ -111,17 +157,64 @@ fn common_ints(sets: &mut [&Members], visit: &mut Visit<'_>) -> ControlFlow<()> 
     }
 }
 
-/// All trees are in hash order, so the lookups of one walk go through the others from left to right too.
 fn common_texts(sets: &mut [&Members], seed: &Seed, visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(|members| members.texts.len());
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
-    first.visit_texts(seed, &mut |text| {
-        let hash = seed.hash(text);
-        match others.iter().all(|members| members.texts.find(hash, text).is_some()) {
-            true => visit(Item::Bytes(text)),
-            false => ControlFlow::Continue(()),
+    sift(first, others, Pass::Common, seed, visit)
+}
+
+/// Shows the texts of `first` that pass.
+fn sift(
+    first: &Members,
+    others: &[&Members],
+    pass: Pass,
+    seed: &Seed,
+    visit: &mut Visit<'_>,
+) -> ControlFlow<()> {
+    if first.texts.is_empty() {
+        return ControlFlow::Continue(());
+    }
+    let others: Vec<_> = others.iter().map(|members| &members.texts).collect();
+    first.texts.sift(seed, &others, pass, &mut |text| visit(Item::Bytes(text)))
+}
+
+/// Shows every member that `first` has and none of `others`, until told to stop.
+fn rest(first: Set<'_>, others: &[Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let Source::Members(own) = first.source else {
+        return first.visit(&mut |member| match others.iter().any(|set| set.has(member)) {
+            true => ControlFlow::Continue(()),
+            false => visit(member),
+        });
+    };
+    let (members, images) = by_source(others);
+    if images.is_empty() {
+        rest_of_ints(own, &members, visit)?;
+        return sift(own, &members, Pass::Rest, first.seed, visit);
+    }
+    let mut visit = |member: Item<'_>| match images.iter().any(|image| image.contains(member)) {
+        true => ControlFlow::Continue(()),
+        false => visit(member),
+    };
+    rest_of_ints(own, &members, &mut visit)?;
+    sift(own, &members, Pass::Rest, first.seed, &mut visit)
+}
+
+/// The others' cursors follow the first one's.
+fn rest_of_ints(first: &Members, others: &[&Members], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let others = others.iter().filter(|members| !members.ints.is_empty());
+    let mut cursors: Vec<Cursor<'_>> = others.map(|members| members.ints.cursor()).collect();
+    let mut own = first.ints.cursor();
+    while let Some(value) = own.value() {
+        let has = |cursor: &mut Cursor<'_>| {
+            cursor.seek(value);
+            cursor.value() == Some(value)
+        };
+        if !cursors.iter_mut().any(has) {
+            visit(Item::Int(value))?;
         }
-    })
+        own.step();
+    }
+    ControlFlow::Continue(())
 }
 
 /// What is common to all, as a set. Redis begins it as a "listpack" where the smallest is one, else as an "intset", and
@@ -130,7 +223,7 @@ fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits)
     sets.sort_by_key(Set::len);
     let name = if sets[0].name() == Name::Listpack { Name::Listpack } else { Name::Intset };
     let mut result = NewSet::new(name, seed, limits);
-    intersect(sets, &mut |member| {
+    let _ = intersect(sets, &mut |member| {
         result.insert(member);
         ControlFlow::Continue(())
     });
@@ -218,11 +311,12 @@ fn difference<'k>(
             });
             result.remove_all(others);
         }
-        _ => first.for_each(&mut |member| {
-            if !others.iter().any(|set| set.has(member)) {
+        _ => {
+            let _ = rest(first, others, &mut |member| {
                 result.insert(member);
-            }
-        }),
+                ControlFlow::Continue(())
+            });
+        }
     }
     result
 }
