@@ -11,6 +11,7 @@ pub mod sha1;
 pub mod size;
 pub mod text;
 pub mod time;
+pub mod word;
 
 pub use item::Item;
 pub use time::Millis;

@@ -2,6 +2,7 @@
 //! On the path of every request: nothing is allocated, nothing formatted but errors.
 use crate::Error;
 use base::text::parse_i64;
+use base::word::is_same_word;
 
 /// A signed 64-bit integer in its one canonical spelling: no `+`, no leading zero, no blanks.
 pub(crate) fn int(text: &[u8]) -> Result<i64, Error> {
@@ -33,7 +34,7 @@ pub(crate) fn nth_database(index: i32, databases: u16) -> Option<u16> {
 
 /// Whether `text` is the option `word` (given in upper case), in any case.
 pub(crate) fn is_word(text: &[u8], word: &str) -> bool {
-    text.eq_ignore_ascii_case(word.as_bytes())
+    is_same_word(text, word.as_bytes())
 }
 
 /// `first..=last` as users name positions (negative: from the end) within `len` elements: the position of the

@@ -8,6 +8,7 @@
 //! COMMAND and error texts go on with its own name, as in Redis.
 use crate::call::ServerRun;
 use crate::families::FAMILIES;
+use base::word::is_same_word;
 use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
 use resp::Args;
 
@@ -109,7 +110,7 @@ impl Row {
 
     /// The subcommand of this name, in any case.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Row> {
-        self.subcommands.iter().find(|s| s.name.as_bytes().eq_ignore_ascii_case(name))
+        self.subcommands.iter().find(|s| is_same_word(s.name.as_bytes(), name))
     }
 
     /// The places of the arguments that nobody but the client may read, ascending.
@@ -234,7 +235,7 @@ impl Registry {
     /// The row of a command's name in any case; a container's row where it has subcommands.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Row> {
         let row = self.rows.get(self.index.candidate(name))?;
-        row.called.eq_ignore_ascii_case(name).then_some(row)
+        is_same_word(&row.called, name).then_some(row)
     }
 
     /// The rows that a name leads to.
