@@ -26,6 +26,17 @@ impl Seed {
         Seed { secrets: RapidSecrets { seed: RapidSecrets::seed(second).seed, secrets } }
     }
 
+    /// A seed for one purpose. Who finds out all of it knows nothing of this one, nor of those for other purposes: it would take a
+    /// preimage of SHA-1.
+    pub fn derive(&self, purpose: &str) -> Seed {
+        let words = self.secrets.secrets.iter().chain([&self.secrets.seed]);
+        let mut text: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        text.extend_from_slice(purpose.as_bytes());
+        let digest = crate::sha1::sha1(&text);
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| digest[at + i]));
+        Seed::new(word(0), word(8))
+    }
+
     /// The hash of a key, field or member.
     pub fn hash(&self, bytes: &[u8]) -> Hash {
         Hash(rapidhash_v3_inline::<true, false, true>(bytes, &self.secrets))
@@ -143,6 +154,22 @@ mod tests {
         assert_ne!(hash, Seed::new(3, 2).hash(b"key"));
         assert_ne!(hash, Seed::new(1, 3).hash(b"key"));
         assert_eq!(format!("{:?}", Seed::new(1, 2)), "Seed(..)");
+    }
+
+    #[test]
+    fn seeds_for_different_purposes_have_nothing_in_common() {
+        let seeds = [SEED, SEED.derive("keys"), SEED.derive("members"), Seed::new(1, 3).derive("keys")];
+        for (at, seed) in seeds.iter().enumerate() {
+            for other in &seeds[at + 1..] {
+                let differing = |n: u64| {
+                    let text = n.to_le_bytes();
+                    (seed.hash(&text).0 ^ other.hash(&text).0).count_ones()
+                };
+                let bits: u32 = (0..1000).map(differing).sum();
+                assert!((31_000..33_000).contains(&bits), "{bits} of 64,000 bits differ");
+            }
+        }
+        assert_eq!(SEED.derive("keys").hash(b"key"), Seed::new(1, 2).derive("keys").hash(b"key"));
     }
 
     #[test]

@@ -459,7 +459,8 @@ impl<V: Clone, F: Form> Map<V, F> {
     /// Splits the leaf that covers `place` until no part of it is over its limit, or cannot be split.
     fn split_if_over(&mut self, seed: &Seed, place: u32, notes: &mut impl Notes<V>) {
         let Some((mut path, range)) = self.tree.seek(place) else { return };
-        if !self.tree.leaf(&path).is_over() {
+        let leaf = self.tree.leaf(&path);
+        if !leaf.is_over() || leaf.is_waiting_to_split() {
             return;
         }
         let place = |name: Name<'_>| F::hash(seed, name).order();
@@ -704,6 +705,9 @@ impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
     }
 }
 
+#[cfg(test)]
+#[path = "chosen_names.rs"]
+mod chosen_names;
 #[cfg(test)]
 #[path = "map_tests.rs"]
 mod tests;

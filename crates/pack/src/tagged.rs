@@ -135,6 +135,13 @@ impl<V, F: Form> Tagged<V, F> {
             || (self.allocated_bytes() > F::BYTES_MAX && count > 1 && self.used_bytes() > F::BYTES_MAX)
     }
 
+    /// A leaf of twice as many entries as it may have could not be split before: they share one place. To try means to hash all of
+    /// them, so it is tried again only after half as many more as a leaf may have.
+    pub(crate) fn is_waiting_to_split(&self) -> bool {
+        let count = self.count();
+        count > 2 * F::COUNT_MAX && !count.is_multiple_of(F::COUNT_MAX / 2)
+    }
+
     /// Whether the leaf is so empty that it looks for a neighbour to join.
     pub(crate) fn is_under(&self) -> bool {
         self.count() < F::COUNT_MAX / 4 && self.used_bytes() < F::BYTES_MAX / 4

@@ -322,7 +322,7 @@ impl Keyspace {
     ) -> Catch {
         let Candidate { db, key, .. } = &hunter.best;
         let (db, stats, _) = shard.open(*db);
-        let Some(removed) = db.map.evict(&self.seed, self.hash(key), key) else { return Catch::Key };
+        let Some(removed) = db.map.evict(&self.seeds.keys, self.hash(key), key) else { return Catch::Key };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
         db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
         match deadline.is_past(chase.now) {

@@ -617,7 +617,7 @@ impl Drop for HashMut<'_> {
 impl View<'_> {
     #[inline]
     pub fn hash(&mut self, key: &Key<'_>) -> Result<Option<Hash<'_>>, WrongType> {
-        let (seed, now) = (self.seed(), self.now());
+        let (seed, now) = (&self.seeds().fields, self.now());
         let Some(found) = self.look_hash(key) else { return Ok(None) };
         let meta = Meta(found.meta);
         let source = match (meta.shape(), found.outside) {
@@ -630,14 +630,14 @@ impl View<'_> {
 
     #[inline]
     pub fn hash_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<HashMut<'v>>, WrongType> {
-        let (at, limits) = (At { seed: self.seed(), now: self.now() }, self.settings().hash);
+        let (at, limits) = (At { seed: &self.seeds().fields, now: self.now() }, self.settings().hash);
         self.site(key).map(|site| HashMut::open(site, at, limits)).transpose()
     }
 
     /// Created empty where missing.
     #[inline]
     pub fn hash_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<HashMut<'v>, WrongType> {
-        let (at, limits) = (At { seed: self.seed(), now: self.now() }, self.settings().hash);
+        let (at, limits) = (At { seed: &self.seeds().fields, now: self.now() }, self.settings().hash);
         HashMut::open(self.site_or_new(key), at, limits)
     }
 }

@@ -88,6 +88,29 @@ impl Garbage {
     }
 }
 
+/// What names are hashed with, by what they name. The cursors of SCAN show places in hash order, so whoever scans a set of their own
+/// learns how its members hash; that tells nothing of keys, or of other types.
+pub(crate) struct Seeds {
+    pub(crate) keys: Seed,
+    /// Of hashes.
+    pub(crate) fields: Seed,
+    /// Of sets.
+    pub(crate) members: Seed,
+    /// Members of sorted sets.
+    pub(crate) scores: Seed,
+}
+
+impl Seeds {
+    fn of(seed: &Seed) -> Seeds {
+        Seeds {
+            keys: seed.derive("keys"),
+            fields: seed.derive("fields"),
+            members: seed.derive("members"),
+            scores: seed.derive("scores"),
+        }
+    }
+}
+
 /// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines, because
 /// processors fetch them in pairs.
 #[repr(align(128))]
@@ -105,7 +128,7 @@ pub struct Keyspace {
     pub(crate) uses: Uses,
     pub(crate) shard_bits: u32,
     databases: u16,
-    pub(crate) seed: Seed,
+    pub(crate) seeds: Seeds,
     /// No key past its deadline is removed before this time, though nobody sees it; see [`Keyspace::rest_expiry`].
     pub(crate) expiry_rests_until: AtomicI64,
     /// The shard at which a call of `expire` begins that follows one which ran out of budget.
@@ -124,15 +147,17 @@ impl Keyspace {
     pub fn new(options: KeyspaceOptions) -> Keyspace {
         assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
         let shards = 1 << options.shard_bits;
+        // What commands choose at random shows these numbers to clients.
+        let draws = options.seed.derive("draws");
         Keyspace {
-            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &options.seed)))).collect(),
+            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &draws)))).collect(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
             lengths: Lengths::new(shards as usize, options.databases),
             uses: Uses::new(),
             shard_bits: options.shard_bits,
             databases: options.databases,
-            seed: options.seed,
+            seeds: Seeds::of(&options.seed),
             expiry_rests_until: AtomicI64::new(i64::MIN),
             expire_turn: AtomicUsize::new(0),
         }
@@ -143,7 +168,7 @@ impl Keyspace {
     }
 
     pub fn seed(&self) -> &Seed {
-        &self.seed
+        &self.seeds.keys
     }
 
     /// How many shards there are.
@@ -154,7 +179,7 @@ impl Keyspace {
     /// What [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want: a batch hashes each key once.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
-        self.seed.hash(key)
+        self.seeds.keys.hash(key)
     }
 
     pub(crate) fn shard_number(&self, hash: Hash) -> usize {

@@ -117,7 +117,8 @@ impl Keyspace {
         stats: &mut MoverStats,
     ) {
         let Some(db) = shard.dbs_mut().0.nth(long.db) else { return };
-        let Entry::Occupied(mut entry) = db.map.entry(&self.seed, self.hash(&long.key), &long.key) else {
+        let Entry::Occupied(mut entry) = db.map.entry(&self.seeds.keys, self.hash(&long.key), &long.key)
+        else {
             return;
         };
         // Shared with a snapshot, it would have to be copied to be looked at.

@@ -7,6 +7,7 @@
 use crate::entry::{Large, Meta, Shape};
 use crate::expire::{NO_DEADLINE, Timer};
 use crate::hash::fields_due;
+use crate::keyspace::Seeds;
 use crate::locked::Locked;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
 use crate::uses::{Touch, Tracking, Uses};
@@ -283,9 +284,8 @@ impl<'k> View<'k> {
         self.guards.shard(key)
     }
 
-    /// What members, fields and keys are hashed with.
-    pub(crate) fn seed(&self) -> &'k Seed {
-        &self.keyspace.seed
+    pub(crate) fn seeds(&self) -> &'k Seeds {
+        &self.keyspace.seeds
     }
 
     /// A generator of its own for a command that only reads `key`.
@@ -335,7 +335,7 @@ impl<'k> View<'k> {
             touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);
         let touch = if is_use { touch } else { Touch::None };
         let desk = Desk { timer, stats, buffers, touch, garbage: &mut self.garbage };
-        (&mut db.map, &self.keyspace.seed, desk)
+        (&mut db.map, &self.keyspace.seeds.keys, desk)
     }
 
     /// The entry of `key`, to be read, if it is there and not past its deadline.

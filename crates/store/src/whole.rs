@@ -69,7 +69,7 @@ impl Keyspace {
         while shard < self.shards() as u64 && seen < count && steps < count.saturating_add(EMPTY_STEPS_MAX) {
             steps += 1;
             let guard = self.shard(shard as usize);
-            let step = guard.db(db).map(|db| scan_leaf(db, &self.seed, now, place, visit));
+            let step = guard.db(db).map(|db| scan_leaf(db, &self.seeds.keys, now, place, visit));
             match step {
                 Some((leaf, Some(next))) => {
                     seen += leaf;
@@ -95,7 +95,7 @@ impl Keyspace {
             let hash = self.hash(key);
             let mut shard = self.shard_of(hash);
             let (db, stats, _) = shard.open(db);
-            let Entry::Occupied(entry) = db.map.entry(&self.seed, hash, key) else { continue };
+            let Entry::Occupied(entry) = db.map.entry(&self.seeds.keys, hash, key) else { continue };
             if Db::is_overdue(&entry.found(), now) {
                 db.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
                 stats.expired += 1;

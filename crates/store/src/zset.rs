@@ -624,6 +624,7 @@ impl KeyInfo {
 /// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
 pub struct ZSetCopy {
     body: CopyBody,
+    /// Of the kind of set that it is a copy of.
     seed: Seed,
 }
 
@@ -689,9 +690,9 @@ impl ZSetCopy {
 impl View<'_> {
     /// A sorted set, or a plain one, that outlives the view's attention; empty where there is none.
     pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
-        let seed = *self.seed();
+        let seeds = self.seeds();
         let Some(found) = self.look_used(key) else {
-            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed });
+            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed: seeds.scores });
         };
         let meta = Meta(found.meta);
         let value = meta.value(found.inline);
@@ -711,11 +712,12 @@ impl View<'_> {
                 CopyBody::SmallSet(members)
             }
         };
+        let seed = if matches!(body, CopyBody::Set(_)) { seeds.members } else { seeds.scores };
         Ok(ZSetCopy { body, seed })
     }
 
     pub fn zset(&mut self, key: &Key<'_>) -> Result<Option<ZSet<'_>>, WrongType> {
-        let seed = self.seed();
+        let seed = &self.seeds().scores;
         let Some(found) = self.look_used(key) else { return Ok(None) };
         let meta = Meta(found.meta);
         let image = || Source::Image(meta.value(found.inline));
@@ -730,7 +732,7 @@ impl View<'_> {
 
     #[inline]
     pub fn zset_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ZSetMut<'v>>, WrongType> {
-        let (seed, limits) = (self.seed(), &self.settings().zset);
+        let (seed, limits) = (&self.seeds().scores, &self.settings().zset);
         let Some(site) = self.site(key) else { return Ok(None) };
         ZSetMut::open(site, seed, limits).map(Some)
     }
@@ -738,7 +740,7 @@ impl View<'_> {
     /// Created empty where missing.
     #[inline]
     pub fn zset_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ZSetMut<'v>, WrongType> {
-        let (seed, limits) = (self.seed(), &self.settings().zset);
+        let (seed, limits) = (&self.seeds().scores, &self.settings().zset);
         ZSetMut::open(self.site_or_new(key), seed, limits)
     }
 }

@@ -270,14 +270,14 @@ impl Drop for SetMut<'_> {
 impl<'k> View<'k> {
     #[inline]
     pub fn set_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<SetMut<'v>>, WrongType> {
-        let (seed, limits) = (self.seed(), &self.settings().set);
+        let (seed, limits) = (&self.seeds().members, &self.settings().set);
         self.site(key).map(|site| SetMut::open(site, seed, limits)).transpose()
     }
 
     /// Created empty where missing.
     #[inline]
     pub fn set_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<SetMut<'v>, WrongType> {
-        let (seed, limits) = (self.seed(), &self.settings().set);
+        let (seed, limits) = (&self.seeds().members, &self.settings().set);
         SetMut::open(self.site_or_new(key), seed, limits)
     }
 }

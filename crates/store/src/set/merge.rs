@@ -35,7 +35,7 @@ impl<'k> View<'k> {
         merge: Merge,
         visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Result<(), WrongType> {
-        let (seed, limits) = (self.seed(), &self.settings().set);
+        let (seed, limits) = (&self.seeds().members, &self.settings().set);
         let sets = self.sets(keys)?;
         let _ = match merge {
             Merge::Intersection => match sets.into_iter().collect::<Option<Vec<_>>>() {
@@ -62,7 +62,7 @@ impl<'k> View<'k> {
 
     /// The sets of `keys`, at least one, made into one.
     pub fn merge(&mut self, keys: &[Key<'_>], merge: Merge) -> Result<NewSet<'k>, WrongType> {
-        let (seed, limits) = (self.seed(), &self.settings().set);
+        let (seed, limits) = (&self.seeds().members, &self.settings().set);
         let sets = self.sets(keys)?;
         Ok(match merge {
             Merge::Intersection => match sets.into_iter().collect::<Option<Vec<_>>>() {

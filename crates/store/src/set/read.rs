@@ -148,7 +148,7 @@ impl<'v> Set<'v> {
 
 impl<'k> View<'k> {
     pub fn set(&mut self, key: &Key<'_>) -> Result<Option<Set<'_>>, WrongType> {
-        let seed = self.seed();
+        let seed = &self.seeds().members;
         let found = self.look_used(key);
         found.map(|found| Set::of(Meta(found.meta), found.inline, found.outside, seed)).transpose()
     }
@@ -159,7 +159,7 @@ impl<'k> View<'k> {
         for key in keys {
             are_there.push(self.set(key)?.is_some());
         }
-        let seed = self.seed();
+        let seed = &self.seeds().members;
         let found = keys.iter().zip(are_there).map(|(key, is_there)| {
             let found = self.peek(key).filter(|_| is_there);
             found.map(|found| Set::of(Meta(found.meta), found.inline, found.outside, seed)).transpose()
