@@ -387,8 +387,9 @@ fn scan_all(keyspace: &Keyspace, db: u16, now: Millis, count: u64) -> BTreeSet<T
     let (mut cursor, mut names) = (0, BTreeSet::new());
     loop {
         cursor = keyspace
-            .scan(db, now, cursor, count, &mut |key, _| {
-                names.insert(key.to_vec());
+            .scan(db, now, cursor, count, &mut |key, kind| {
+                // One without a kind is past its deadline.
+                names.extend(kind.map(|_| key.to_vec()));
             })
             .next_cursor;
         if cursor == 0 {
