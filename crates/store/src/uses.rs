@@ -172,12 +172,16 @@ impl View<'_> {
     pub fn idle(&mut self, key: &Key<'_>) -> Option<Usage> {
         self.look(key)?;
         self.uses().ask(self.now());
-        self.usage(key)
+        self.usage_of_present(key)
     }
 
     /// When or how often the key was used, without using it; None if it is not there.
     pub fn usage(&mut self, key: &Key<'_>) -> Option<Usage> {
         self.look(key)?;
+        self.usage_of_present(key)
+    }
+
+    fn usage_of_present(&mut self, key: &Key<'_>) -> Option<Usage> {
         let tracking = self.uses().tracking(self.settings().eviction.policy);
         let byte = self.map(key)?.use_of(key.hash, key.bytes())?;
         Some(match tracking {

@@ -3,7 +3,7 @@
 use crate::client::{Client, config, request, start};
 
 /// Requests, and the hits and misses that Redis 8.0.2 counted for each.
-const COUNTED: [(&str, u64, u64); 34] = [
+const COUNTED: [(&str, u64, u64); 36] = [
     ("SET a 1", 0, 0),
     ("COPY a b", 1, 0),
     ("COPY a b", 1, 0),
@@ -25,6 +25,8 @@ const COUNTED: [(&str, u64, u64); 34] = [
     ("OBJECT ENCODING b", 1, 0),
     ("OBJECT REFCOUNT b", 1, 0),
     ("OBJECT REFCOUNT nosuch", 0, 1),
+    ("OBJECT IDLETIME b", 1, 0),
+    ("OBJECT IDLETIME nosuch", 0, 1),
     ("MEMORY USAGE b", 0, 0),
     ("MEMORY USAGE nosuch", 0, 0),
     ("EXPIRE b 100", 0, 0),
