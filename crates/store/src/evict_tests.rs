@@ -1,6 +1,6 @@
 //! Eviction: who goes under each policy, from few keys and from many.
 use crate::keyspace_tests::{NOW, keyspace, set, with};
-use crate::{Catch, End, Eviction, Expiry, Hunter, Keyspace, Policy};
+use crate::{Catch, End, Eviction, Expiry, Hunter, Keyspace, Lifetime, Policy};
 use base::Millis;
 use std::collections::BTreeSet;
 
@@ -83,6 +83,30 @@ fn the_nearest_deadlines_go_first() {
     let left = names(&keyspace);
     let spared = (0..250).filter(|n| left.contains(&key(*n))).count();
     assert!(spared <= 12, "{spared} of the 250 nearest are still there");
+}
+
+/// The leaf waits for the field, and so said nothing of the keys beside it.
+#[test]
+fn a_key_is_found_by_its_deadline_beside_fields_that_fall_due_before_it() {
+    let keyspace = keyspace(0);
+    for n in 0..30 {
+        with(&keyspace, NOW, &format!("hash{n}"), |view, key| {
+            let mut hash = view.hash_or_new(key).unwrap();
+            hash.set(b"f", b"v", Lifetime::Until(Millis(NOW.0 + 10 + n)));
+        });
+    }
+    (0..300).for_each(|n| set(&keyspace, &format!("k{n}"), "v", later(1000 + n % 3 * 1000)));
+    let mut hunter = Hunter::new(8);
+    for nearest in 0..3 {
+        (0..100).for_each(|_| assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Key));
+        let left = names(&keyspace);
+        let gone = (0..300).filter(|n| n % 3 <= nearest && !left.contains(&format!("k{n}"))).count();
+        assert_eq!(gone as i64, 100 * (nearest + 1), "the nearest deadlines go first");
+    }
+    assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Nothing);
+    assert_eq!(keyspace.len(0), 30, "fields do not go before their time");
+    keyspace.expire(Millis(NOW.0 + 40), usize::MAX, &mut Vec::new());
+    assert_eq!(keyspace.len(0), 0, "and then they do");
 }
 
 #[test]

@@ -197,8 +197,11 @@ struct Reaper<'s> {
     volatile: &'s mut Volatile,
     stats: &'s mut ShardStats,
     garbage: &'s mut Vec<Garbage>,
-    /// The earliest deadline that stays in the leaf being visited.
-    earliest: u64,
+    /// The earliest deadline of a field that stays in the leaf being visited, and of a key.
+    earliest_field: u64,
+    earliest_key: u64,
+    /// Leaves in which fields of a hash fall due before any key, and when the first key does. Only where keys go before their time.
+    hidden: Vec<Item>,
     /// A hash has lost its last field, and is about to go.
     is_emptied: bool,
     looks: u64,
@@ -222,7 +225,9 @@ impl<'s> Reaper<'s> {
             volatile,
             stats,
             garbage,
-            earliest: NO_DEADLINE,
+            earliest_field: NO_DEADLINE,
+            earliest_key: NO_DEADLINE,
+            hidden: Vec::new(),
             is_emptied: false,
             looks: 0,
             removals: 0,
@@ -242,13 +247,13 @@ impl Sweeper<Large> for Reaper<'_> {
             return Sweep::Evict;
         }
         if let Deadline::At(at) = deadline {
-            self.earliest = self.earliest.min(note_of(at));
+            self.earliest_key = self.earliest_key.min(note_of(at));
         }
         let fields_due = fields_due(meta, found.inline, found.outside);
         if fields_due <= note_of(self.clock) {
             return Sweep::Prune;
         }
-        self.earliest = self.earliest.min(fields_due);
+        self.earliest_field = self.earliest_field.min(fields_due);
         Sweep::Keep
     }
 
@@ -256,7 +261,7 @@ impl Sweeper<Large> for Reaper<'_> {
         let swept = sweep_fields(entry, self.clock, self.volatile, self.garbage);
         self.stats.expired_fields += swept.removed;
         self.removals += swept.removed;
-        self.earliest = self.earliest.min(swept.due);
+        self.earliest_field = self.earliest_field.min(swept.due);
         self.is_emptied = swept.verdict == Sweep::Remove;
         swept.verdict
     }
@@ -275,11 +280,29 @@ impl Sweeper<Large> for Reaper<'_> {
     }
 
     fn renote(&mut self, range: OrderRange) -> u64 {
-        let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
+        let fields = std::mem::replace(&mut self.earliest_field, NO_DEADLINE);
+        let key = std::mem::replace(&mut self.earliest_key, NO_DEADLINE);
+        let note = fields.min(key);
         if note != NO_DEADLINE {
             self.wheel.schedule(Item { due: note, range });
         }
+        if self.removals_max > 0 && fields < key && key != NO_DEADLINE {
+            self.hidden.push(Item { due: key, range });
+        }
         note
+    }
+}
+
+/// Of the wheel, or of leaves that wait in it for something earlier.
+fn take_soonest(wheel: &mut Wheel, hidden: &mut Vec<Item>) -> Option<Item> {
+    let index = (0..hidden.len()).min_by_key(|index| hidden[*index].due);
+    match (wheel.take_soonest(), index) {
+        (Some(item), Some(index)) if hidden[index].due < item.due => {
+            wheel.schedule(item);
+            Some(hidden.swap_remove(index))
+        }
+        (None, Some(index)) => Some(hidden.swap_remove(index)),
+        (item, _) => item,
     }
 }
 
@@ -315,7 +338,8 @@ impl Db {
     }
 
     /// Removes the key that is due first, before its time; false if there is none. Fields of hashes wait in the same wheel and do not
-    /// go before their time: what was taken out for them is put back in the end, so that it is taken once.
+    /// go before their time: what was taken out for them is put back in the end, so that it is taken once. The keys in their leaves,
+    /// which wait under the same item, are looked for at their own times.
     pub(crate) fn evict_soonest(
         &mut self,
         now: Millis,
@@ -323,24 +347,32 @@ impl Db {
         garbage: &mut Vec<Garbage>,
     ) -> bool {
         let Some(wheel) = self.wheel.as_deref_mut().filter(|_| self.volatile.keys > 0) else { return false };
-        let (mut is_evicted, mut later) = (false, Vec::new());
-        while !is_evicted && let Some(item) = wheel.take_soonest() {
-            let (mut fresh, keys) = (Wheel::new(note_of(now)), self.volatile.keys);
+        let keys = self.volatile.keys;
+        let (mut later, mut hidden) = (Vec::new(), Vec::new());
+        while self.volatile.keys == keys
+            && let Some(item) = take_soonest(wheel, &mut hidden)
+        {
+            let mut fresh = Wheel::new(note_of(now));
             let mut reaper = Reaper {
                 now: Millis(time_of(item.due)),
                 removals_max: 1,
                 ..Reaper::new(now, &mut fresh, &mut self.volatile, stats, garbage)
             };
-            if let Some(range) = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper) {
+            let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper);
+            hidden.append(&mut reaper.hidden);
+            if let Some(range) = rest {
                 wheel.schedule(Item { due: item.due, range });
             }
-            is_evicted = self.volatile.keys < keys;
             while let Some(next) = fresh.take_soonest() {
-                if next.due > item.due { wheel.schedule(next) } else { later.push(next) }
+                if next.due > item.due {
+                    wheel.schedule(next);
+                } else if !later.contains(&next) {
+                    later.push(next);
+                }
             }
         }
         later.into_iter().for_each(|item| wheel.schedule(item));
-        is_evicted
+        self.volatile.keys < keys
     }
 
     /// When something here is next due.

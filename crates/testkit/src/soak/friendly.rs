@@ -208,7 +208,7 @@ impl<'s> Friend<'s> {
                 *model = Some(Model::Text(text));
             }
             _ => {
-                let text = if self.random.below(50) == 0 { word.repeat(200) } else { word };
+                let text = if self.random.below(50) == 0 { word.repeat(50) } else { word };
                 self.ask(key, &[b"SET", key, &text], ok());
                 *model = Some(Model::Text(text));
             }

@@ -115,6 +115,9 @@ pub fn run(options: &Options) -> io::Result<Summary> {
         failures.push(why);
     }
     failures.extend(process.crash_report());
+    if !failures.is_empty() {
+        failures.push(process.last_lines());
+    }
     let mut text = String::new();
     let _ = writeln!(text, "seed {}, {} s, {} workers", options.seed, options.seconds, options.workers);
     let _ = writeln!(

@@ -161,6 +161,14 @@ impl Process {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// The end of the log.
+    pub(super) fn last_lines(&self) -> String {
+        const LINES: usize = 30;
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        format!("the log ends with\n{}", lines[lines.len().saturating_sub(LINES)..].join("\n"))
+    }
+
     /// What the log says of a crash, and a little before it.
     pub(super) fn crash_report(&self) -> Option<String> {
         const LINES_MAX: usize = 120;
