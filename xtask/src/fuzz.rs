@@ -1,7 +1,12 @@
-//! `cargo xtask fuzz TARGET SECONDS`: what cargo-fuzz does, without having to install it. Builds a target of fuzz/ with
-//! nightly, libFuzzer's coverage and AddressSanitizer, and runs it on its corpus. A crash's input stays in
-//! fuzz/artifacts/TARGET; run the program that this prints with that file as its argument to see it again.
+//! `cargo xtask fuzz TARGET|all SECONDS`: what cargo-fuzz does, without having to install it. Builds fuzz/ with nightly, libFuzzer's coverage and
+//! AddressSanitizer, and runs one target, or each, for so long. It begins with the inputs that the repository keeps
+//! (fuzz/corpus/TARGET.txt, one a line in hexadecimal) and those that earlier runs have found (target/fuzz/corpus). A crash's
+//! input stays in target/fuzz/artifacts; as a line of the kept corpus it becomes a test.
+//!
+//! `cargo xtask fuzz keep` writes the kept corpus anew: of all inputs the fewest and shortest that reach the same code, as far as there is room.
 use crate::shell::{Outcome, execute, host, nightly_cargo, root, target};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Coverage that libFuzzer reads (counters, compared values), the sanitizer, and one codegen unit so that both see all.
@@ -9,36 +14,118 @@ const FLAGS: &str = "-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-san
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-simplifycfg-branch-fold-threshold=0 \
     --cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions";
-
-fn fuzz(name: &str, seconds: u32) -> Outcome {
-    let (host, builds) = (host()?, target("fuzz"));
-    let mut build = nightly_cargo()?;
-    build.args([
-        "build",
-        "--release",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--bin",
-        name,
-        "--target",
-        &host,
-    ]);
-    execute(build.arg("--target-dir").arg(&builds).env("RUSTFLAGS", FLAGS))?;
-    let corpus = root().join("fuzz/corpus").join(name);
-    let artifacts = root().join("fuzz/artifacts").join(name);
-    for folder in [&corpus, &artifacts] {
-        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
-    let program = builds.join(host).join("release").join(name);
-    let artifacts = format!("-artifact_prefix={}/", artifacts.display());
-    execute(Command::new(program).args([&format!("-max_total_time={seconds}"), &artifacts]).arg(corpus))
-}
+/// Of an input, in bytes.
+const LEN_MAX: &str = "-max_len=2048";
+/// An input that takes so many seconds is a fault.
+const TIMEOUT: &str = "-timeout=20";
+/// What is kept of a target, in bytes.
+const KEPT_BYTES_MAX: usize = 12 << 10;
 
 pub(crate) fn run(name: &str, seconds: &str) -> Outcome {
-    let seconds = seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?;
-    let source = root().join("fuzz/fuzz_targets").join(name).with_extension("rs");
-    if !source.exists() {
-        return Err(format!("no such target: {}", source.display()));
+    let seconds: u32 = seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?;
+    let all = targets()?;
+    let chosen: Vec<&String> = all.iter().filter(|target| name == "all" || *target == name).collect();
+    if chosen.is_empty() {
+        return Err(format!("no such target; there are {}", all.join(", ")));
     }
-    fuzz(name, seconds)
+    let program = build()?;
+    let failed: Vec<&str> = chosen
+        .iter()
+        .filter(|name| fuzz(&program, name, seconds).is_err())
+        .map(|name| name.as_str())
+        .collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+pub(crate) fn keep() -> Outcome {
+    let program = build()?;
+    targets()?.iter().try_for_each(|name| keep_one(&program, name))
+}
+
+/// Every target keeps something.
+fn targets() -> Result<Vec<String>, String> {
+    let folder = root().join("fuzz/corpus");
+    let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let stem = |entry: fs::DirEntry| Some(entry.path().file_stem()?.to_str()?.to_owned());
+    let mut names: Vec<String> = entries.filter_map(Result::ok).filter_map(stem).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn build() -> Result<PathBuf, String> {
+    let (host, builds) = (host()?, target("fuzz"));
+    let mut build = nightly_cargo()?;
+    build.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
+    execute(build.arg("--target-dir").arg(&builds).env("RUSTFLAGS", FLAGS))?;
+    Ok(builds.join(host).join("release/fuzz"))
+}
+
+fn folder(kind: &str, name: &str) -> Result<PathBuf, String> {
+    let folder = target("fuzz").join(kind).join(name);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(folder)
+}
+
+fn fuzz(program: &Path, name: &str, seconds: u32) -> Outcome {
+    let corpus = unpack(name)?;
+    let artifacts = format!("-artifact_prefix={}/", folder("artifacts", name)?.display());
+    let time = format!("-max_total_time={seconds}");
+    let mut command = Command::new(program);
+    execute(command.env("SARDINE_FUZZ", name).args([&time, LEN_MAX, TIMEOUT, &artifacts]).arg(corpus))
+}
+
+fn kept_file(name: &str) -> PathBuf {
+    root().join("fuzz/corpus").join(name).with_extension("txt")
+}
+
+/// The kept inputs as files beside those that were found.
+fn unpack(name: &str) -> Result<PathBuf, String> {
+    let (file, corpus) = (kept_file(name), folder("corpus", name)?);
+    let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    for (number, line) in text.lines().enumerate() {
+        let bytes = unhex(line).ok_or_else(|| format!("{}:{}", file.display(), number + 1))?;
+        let path = corpus.join(format!("kept-{number}"));
+        fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(corpus)
+}
+
+fn unhex(line: &str) -> Option<Vec<u8>> {
+    let digits = line.as_bytes().chunks_exact(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+fn keep_one(program: &Path, name: &str) -> Outcome {
+    let (corpus, fewest) = (unpack(name)?, folder("fewest", name)?);
+    fs::remove_dir_all(&fewest).map_err(|e| format!("{}: {e}", fewest.display()))?;
+    let fewest = folder("fewest", name)?;
+    let mut command = Command::new(program);
+    execute(command.env("SARDINE_FUZZ", name).args(["-merge=1", LEN_MAX]).args([&fewest, &corpus]))?;
+    let entries = fs::read_dir(&fewest).map_err(|e| format!("{}: {e}", fewest.display()))?;
+    let mut inputs: Vec<Vec<u8>> =
+        entries.filter_map(Result::ok).filter_map(|entry| fs::read(entry.path()).ok()).collect();
+    inputs.sort_by_key(|input| (input.len(), input.clone()));
+    let mut bytes = 0;
+    let has_room = |input: &&Vec<u8>| {
+        bytes += input.len();
+        bytes <= KEPT_BYTES_MAX
+    };
+    let line = |input: &Vec<u8>| input.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
+    let text: String =
+        inputs.iter().filter(|input| !input.is_empty()).take_while(has_room).map(line).collect();
+    fs::write(kept_file(name), text).map_err(|e| format!("{}: {e}", kept_file(name).display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kept_input_can_be_unpacked() {
+        for name in targets().unwrap() {
+            let text = fs::read_to_string(kept_file(&name)).unwrap();
+            assert!(text.lines().count() > 0 && text.lines().all(|line| unhex(line).is_some()), "{name}");
+            assert!(text.len() <= 3 * KEPT_BYTES_MAX, "{name} keeps too much");
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //! | `differ [...]` | random requests to a real redis-server and to Sardine, replies compared |
 //! | `soak MINUTES [...]` | hostile and friendly clients together on a restless server with checks |
 //! | `peers` | unpacks the servers to compare with into target/peers |
-//! | `fuzz TARGET SECONDS` | runs a fuzzer of fuzz/ on nightly |
+//! | `fuzz TARGET\|all SECONDS` | runs fuzzers led by coverage, on nightly; `fuzz keep` writes the kept corpus anew |
 //! | `arena SECONDS` | the arena's state machine for so long, and under schedulers of its threads for as long again |
 //! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
 //! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
@@ -31,7 +31,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | differ [...] \
-    | soak MINUTES [--seed N] | peers | fuzz TARGET SECONDS | arena SECONDS | asan | valgrind";
+    | soak MINUTES [--seed N] | peers | fuzz TARGET|all SECONDS | fuzz keep | arena SECONDS | asan | valgrind";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         ["differ", ref rest @ ..] => differ::run(rest),
         ["soak", minutes, ref rest @ ..] => soak::run(minutes, rest),
         ["peers"] => peers::run(),
+        ["fuzz", "keep"] => fuzz::keep(),
         ["fuzz", target, seconds] => fuzz::run(target, seconds),
         ["arena", seconds] => arena::run(seconds),
         ["asan"] => sanitize::asan(),

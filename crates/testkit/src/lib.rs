@@ -2,6 +2,7 @@
 //! [`redis_server`]), a client, and random streams of requests that are compared with a real server ([`differ`]).
 pub mod bare;
 pub mod differ;
+pub mod fuzz;
 pub mod in_process;
 pub mod redis_server;
 pub mod resp_client;

@@ -1,11 +1,9 @@
 //! Maps of integers against a tree of the standard library: each four bytes of the input are an edit of a key that lies near
 //! others, far from them, or at an end of the range, with a value of some width. A clone is held and compared in the end.
-#![no_main]
-use libfuzzer_sys::fuzz_target;
 use pack::int_map::IntMap;
 use std::collections::BTreeMap;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut map, mut twin) = (IntMap::new(), BTreeMap::new());
     let mut held = (map.clone(), twin.clone());
     let mut run = 0;
@@ -32,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     }
     compare(&map, &twin);
     compare(&held.0, &held.1);
-});
+}
 
 fn compare(map: &IntMap, twin: &BTreeMap<i64, i64>) {
     let mut all = Vec::new();

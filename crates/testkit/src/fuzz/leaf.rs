@@ -1,21 +1,19 @@
 //! Decoders on any bytes, which must answer with an error or with bytes, and short lists edited through drafts.
 //!
 //! The first byte chooses the codec and the length that is promised; the rest is what a dump file might hold.
-#![no_main]
 use base::Item;
-use libfuzzer_sys::fuzz_target;
 use pack::classic::lzf;
 use pack::compressed::decode;
 use pack::seq::image::{self, Draft};
 use pack::seq::{Codec, End};
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let codec = [Codec::Lzf, Codec::Lz4, Codec::Zstd][usize::from(*first) % 3];
     let _ = decode(codec, rest, usize::from(*first) * 8, &mut Vec::new());
     survives_lzf(rest);
     survives_an_image(rest);
-});
+}
 
 fn survives_lzf(bytes: &[u8]) {
     let (mut packed, mut opened) = (Vec::new(), vec![0; bytes.len()]);

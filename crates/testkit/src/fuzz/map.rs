@@ -1,8 +1,6 @@
 //! The map by hash against a tree of the standard library: each four bytes of the input are an edit of one of two thousand keys.
 //! A clone is held and compared in the end. Values outside count themselves, so that one lost or dropped twice is seen.
-#![no_main]
 use base::hash::Seed;
-use libfuzzer_sys::fuzz_target;
 use pack::map::{Entry, Found, Map, Shared};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,7 +13,7 @@ type Twin = BTreeMap<Vec<u8>, Value>;
 /// A value outside: counted by the other owner of the `Rc`.
 type Outside = (u16, Rc<()>);
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let live = Rc::new(());
     let (mut map, mut twin): (Map<Outside>, Twin) = (Map::new(), Twin::new());
     let mut held = (map.clone(), twin.clone());
@@ -30,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     compare(&held.0, &held.1);
     drop((map, held));
     assert_eq!(Rc::strong_count(&live), 1, "values outside are leaked");
-});
+}
 
 /// Mostly short, so that leaves fill; some so long that a leaf's lengths widen.
 fn inline(kind: u8, word: u16) -> Vec<u8> {

@@ -1,13 +1,11 @@
 //! The image of a small hash against a vector of pairs: each four bytes of the input are an edit of one of two dozen fields, of
 //! which some are integers. A field keeps its place until it goes.
-#![no_main]
 use base::Item;
-use libfuzzer_sys::fuzz_target;
 use pack::pairs::{self, MARK_BYTES, TEXT_MAX};
 
 type Twin = Vec<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut image, mut twin) = (Vec::new(), Twin::new());
     for edit in data.chunks_exact(4) {
         let field = text(edit[1] % 24, edit[1]);
@@ -38,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(pairs::len(&image), twin.len() as u64);
     }
     compare(&image, &twin);
-});
+}
 
 /// Small and large integers, texts that only look like some, and texts up to the longest.
 fn text(kind: u8, word: u8) -> Vec<u8> {

@@ -1,15 +1,13 @@
 //! Lists against a deque: each four bytes of the input are an edit. Limits change on the way, a clone is held and compared
 //! in the end.
-#![no_main]
 use base::Item;
-use libfuzzer_sys::fuzz_target;
 use pack::seq::{Codec, End, Fill, Limits, Seq};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 type List = VecDeque<Vec<u8>>;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut seq, mut model, mut limits) = (Seq::new(), List::new(), limits(0));
     let mut held = (seq.clone(), model.clone());
     for edit in data.chunks_exact(4) {
@@ -22,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     }
     compare(&seq, &model);
     compare(&held.0, &held.1);
-});
+}
 
 fn limits(byte: u8) -> Limits {
     Limits {

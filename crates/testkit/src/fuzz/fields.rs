@@ -1,8 +1,6 @@
 //! The map of a hash's fields against a tree of the standard library: each four bytes of the input are an edit of one of two thousand
 //! fields. A clone is held and compared in the end.
-#![no_main]
 use base::hash::Seed;
-use libfuzzer_sys::fuzz_target;
 use pack::fields::{Field, Fields, field_of};
 use pack::map::{Entry, Form, Map, Shared};
 use std::collections::BTreeMap;
@@ -12,7 +10,7 @@ const SEED: Seed = Seed::new(13, 14);
 /// Meta, what lies inside, what lies outside.
 type Twin = BTreeMap<Vec<u8>, (u8, Vec<u8>, Option<u16>)>;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut map, mut twin): (Map<u16, Fields>, Twin) = (Map::new(), Twin::new());
     let mut held = (map.clone(), twin.clone());
     for edit in data.chunks_exact(4) {
@@ -24,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     }
     compare(&map, &twin);
     compare(&held.0, &held.1);
-});
+}
 
 fn name(word: u16) -> Vec<u8> {
     match word % 4 {

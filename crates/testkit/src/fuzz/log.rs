@@ -1,7 +1,5 @@
 //! Logs against an ordered map: each four bytes of the input are an edit. A clone is held and compared in the end.
-#![no_main]
 use base::Item;
-use libfuzzer_sys::fuzz_target;
 use pack::log::{Direction, Id, Limits, Log, Pairs, Precision, Trim};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,7 +23,7 @@ impl Pairs for Fields {
     }
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut log, mut twin, mut last) = (Log::new(), Twin::new(), Id::MIN);
     let mut held = (log.clone(), twin.clone());
     for edit in data.chunks_exact(4) {
@@ -36,7 +34,11 @@ fuzz_target!(|data: &[u8]| {
             0 => held = (log.clone(), twin.clone()),
             1..=9 => {
                 let ms = last.ms + u64::from(edit[1] & 3).pow(20);
-                last = if ms == last.ms { last.next().unwrap() } else { Id { ms, seq: u64::from(word & 1) } };
+                last = if ms == last.ms {
+                    last.next().expect("ids do not end here")
+                } else {
+                    Id { ms, seq: u64::from(word & 1) }
+                };
                 let fields = fields(edit[1], word);
                 log.append(last, &fields, &limits);
                 twin.insert(last, fields);
@@ -60,7 +62,7 @@ fuzz_target!(|data: &[u8]| {
     }
     compare(&log, &twin);
     compare(&held.0, &held.1);
-});
+}
 
 fn fields(kind: u8, word: u16) -> Fields {
     let value = match kind & 3 {

@@ -1,8 +1,6 @@
 //! The sorted set against a map of the standard library: each six bytes of the input are an edit of one of two thousand members. A clone
 //! is held and compared in the end.
-#![no_main]
 use base::hash::Seed;
-use libfuzzer_sys::fuzz_target;
 use pack::sorted::{Bound, End, Sorted};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,7 +9,7 @@ const SEED: Seed = Seed::new(21, 22);
 
 type Twin = BTreeMap<Vec<u8>, f64>;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut set, mut twin) = (Sorted::new(), Twin::new());
     let mut held = (set.clone(), twin.clone());
     for edit in data.chunks_exact(6) {
@@ -23,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     }
     compare(&set, &twin);
     compare(&held.0, &held.1);
-});
+}
 
 /// Names that share beginnings, numbers among them; some so long that few fit a leaf.
 fn member(kind: u8, word: u16) -> Vec<u8> {

@@ -1,11 +1,9 @@
 //! Sets of integers against a tree of the standard library: each three bytes of the input are an edit of a member that lies near
 //! others, far from them, or at an end of the range. A clone is held and compared in the end, and both are merged by cursors.
-#![no_main]
-use libfuzzer_sys::fuzz_target;
 use pack::int_set::IntSet;
 use std::collections::BTreeSet;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let (mut set, mut twin) = (IntSet::new(), BTreeSet::new());
     let mut held = (set.clone(), twin.clone());
     let mut run = 0;
@@ -32,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     compare(&set, &twin);
     compare(&held.0, &held.1);
     merge(&set, &twin, &held.0);
-});
+}
 
 fn compare(set: &IntSet, twin: &BTreeSet<i64>) {
     let mut all = Vec::new();
