@@ -18,6 +18,11 @@ const BATCH_MAX: u64 = 40;
 const BATCHES_PER_ROUND: u64 = 300;
 /// Collections of more elements are begun anew.
 const LEN_MAX: usize = 1000;
+/// Of one word.
+const WORD_BYTES_MAX: u64 = 6000;
+/// Texts of so many words, and a little more, stay below the least `proto-max-bulk-len` that hostile
+/// clients set, a megabyte.
+const TEXT_WORDS_MAX: usize = 150;
 
 type Bytes = Vec<u8>;
 
@@ -114,7 +119,9 @@ impl<'s> Friend<'s> {
             self.draw();
         }
         let wire: Vec<u8> = self.batch.iter().flat_map(|asked| request(&asked.request)).collect();
-        self.client.send_bytes(&wire)?;
+        if let Err(error) = self.client.send_bytes(&wire) {
+            return Err(self.last_words(error));
+        }
         let batch = std::mem::take(&mut self.batch);
         let (mut wrong, mut unsure) = (None, BTreeSet::new());
         for asked in &batch {
@@ -134,6 +141,13 @@ impl<'s> Friend<'s> {
         wrong.map_or(Ok(()), |wrong| Err(io::Error::other(wrong)))
     }
 
+    /// Why the server has closed the connection: the last of its replies that has arrived.
+    fn last_words(&mut self, error: io::Error) -> io::Error {
+        let last = std::iter::from_fn(|| self.client.receive().ok()).last();
+        let last = last.map_or("nothing".to_owned(), |last| last.lines().join(" "));
+        io::Error::other(format!("{error}; the last that it answered: {last}"))
+    }
+
     fn ask(&mut self, key: &[u8], words: &[&[u8]], expected: Expected) {
         let request = words.iter().map(|word| word.to_vec()).collect();
         self.batch.push(Asked { key: key.to_vec(), request, expected });
@@ -145,7 +159,7 @@ impl<'s> Friend<'s> {
             3 => self.random.next_u64().to_string().into_bytes(),
             4..7 => format!("member:{}", self.random.below(3000)).into_bytes(),
             _ => {
-                let len = [40, 400, 6000][self.random.below(3) as usize];
+                let len = [40, 400, WORD_BYTES_MAX][self.random.below(3) as usize];
                 let mut bytes = vec![0; self.random.below(len) as usize];
                 self.random.fill(&mut bytes);
                 bytes
@@ -196,7 +210,7 @@ impl<'s> Friend<'s> {
                 self.ask(key, &[b"APPEND", key, &word], int(text.len() as i64));
                 *model = Some(Model::Text(text));
             }
-            3 if old.is_some() => {
+            3 if old.is_some_and(|old| old.len() <= WORD_BYTES_MAX as usize * TEXT_WORDS_MAX) => {
                 let mut text = old.cloned().unwrap_or_default();
                 let at = self.random.below(text.len() as u64 + 50) as usize;
                 if !word.is_empty() {
@@ -208,7 +222,7 @@ impl<'s> Friend<'s> {
                 *model = Some(Model::Text(text));
             }
             _ => {
-                let text = if self.random.below(50) == 0 { word.repeat(50) } else { word };
+                let text = if self.random.below(50) == 0 { word.repeat(TEXT_WORDS_MAX) } else { word };
                 self.ask(key, &[b"SET", key, &text], ok());
                 *model = Some(Model::Text(text));
             }
