@@ -61,6 +61,8 @@ impl Worker<'_> {
         connection.session.after = After::Next;
         self.waits.remove(id, &waiting);
         self.reply.protocol = connection.protocol;
+        // The one that was left is another client's.
+        self.reply.bound(usize::MAX);
         match how {
             _ if waiting.is_mute => {}
             Unblock::Timeout => self.reply.append(&waiting.late_reply),

@@ -11,6 +11,7 @@ use crate::dispatch::Request;
 use crate::session::After;
 use command::Flags;
 use net::ConnId;
+use resp::Parser;
 use std::sync::atomic::Ordering::Acquire;
 
 /// What the peer reads at a time.
@@ -27,6 +28,8 @@ impl Worker<'_> {
         self.serve();
         let Some(connection) = self.table.at(id) else { return };
         connection.kept.truncate(READ_BYTES);
+        // It may have read beyond that, of a request that was not whole.
+        connection.parser = Parser::new();
         let mut turn = Turn::of_kept(id);
         self.executor.begin();
         self.executor.start_turn(&connection.session, connection.kept.len());
@@ -41,6 +44,7 @@ impl Worker<'_> {
         self.executor.end();
         self.batch.clear();
         self.reply.cut(0);
+        self.reply.bound(usize::MAX);
     }
 
     /// Runs what is parsed and does more than read; how many requests that took.

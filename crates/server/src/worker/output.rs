@@ -98,8 +98,9 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn limit_stranger(&mut self, id: ConnId) {
         let owed_bytes = self.reply.out.len() + self.engine.unsent_bytes(id);
-        let is_over = owed_bytes > UNAUTHENTICATED_BYTES_MAX;
-        if is_over && self.table.at(id).is_some_and(|connection| !connection.session.is_authenticated) {
+        let Some(connection) = self.table.at(id) else { return };
+        let is_stranger = connection.session.must_log_in(self.executor.config());
+        if is_stranger && owed_bytes > UNAUTHENTICATED_BYTES_MAX {
             self.reply.give_up();
         }
     }
@@ -112,9 +113,9 @@ impl Worker<'_> {
         let line = line_of(card, &self.shared.registry, self.executor.now().0);
         // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
         card.note_output_buffer(0, self.executor.counters());
-        let excess = match connection.session.is_authenticated {
-            true => self.executor.output_bound().least(self.shared, card).1,
-            false => Excess::Output,
+        let excess = match connection.session.must_log_in(self.executor.config()) {
+            true => Excess::Output,
+            false => self.executor.output_bound().least(self.shared, card).1,
         };
         let stats = &self.shared.stats;
         match excess {

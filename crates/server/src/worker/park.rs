@@ -33,6 +33,10 @@ impl Worker<'_> {
         if connection.has_ended {
             return self.close(id, CloseWhen::Now);
         }
+        // It may have sent more while it was busy, or its end: nobody would ever see that it has left.
+        if connection.kept.len() <= KEPT_BYTES_MAX {
+            self.engine.resume(id);
+        }
         if let Some(waiting) = &connection.session.waiting {
             self.waits.add(id, waiting);
             connection.session.card.is_waiting.store(true, Release);

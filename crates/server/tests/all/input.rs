@@ -90,6 +90,62 @@ fn writes_that_have_arrived_with_slow_requests_are_not_lost_with_their_client() 
     }
 }
 
+/// A client that is paused, because it does not read a large value, in the middle of a request with a large argument.
+fn paused_amid_a_large_request(server: &Running, other: &mut Client) -> TcpStream {
+    other.check("SETRANGE large 40000000 x", ":40000001\r\n");
+    let mut stream = reckless(server);
+    let argument = "x".repeat(17_000);
+    let amid = format!("*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$17000\r\n{argument}\r\n");
+    stream.write_all(&[request(&["GET", "large"]), amid.into_bytes()].concat()).unwrap();
+    while sum_of(&other.ask("CLIENT LIST"), "qbuf") < 17_000 {}
+    // At a turn after that the worker has looked at what waits unread.
+    other.check("PING", "+PONG\r\n");
+    stream
+}
+
+#[test]
+fn one_who_leaves_amid_a_large_request_while_its_replies_wait_harms_nobody() {
+    for io_engine in engines() {
+        let (server, _time) = start_at_noon(Config { io_engine, ..alone() });
+        let mut other = Client::connect(&server);
+        drop(paused_amid_a_large_request(&server, &mut other));
+        other.wait_for_info("connected_clients", "1");
+        other.check("GET k", "$-1\r\n");
+    }
+}
+
+#[test]
+fn the_last_requests_of_one_who_has_left_take_no_room_from_the_replies_of_others() {
+    for io_engine in engines() {
+        let (server, time) = start_at_noon(Config { io_engine, ..config() });
+        // The first and the third are one worker's.
+        let [mut waiting, mut other] = [(); 2].map(|()| Client::connect(&server));
+        waiting.send(b"WAIT 1 1000\r\n");
+        other.wait_for_info("blocked_clients", "1");
+        drop(paused_amid_a_large_request(&server, &mut other));
+        other.wait_for_info("connected_clients", "2");
+        for _ in 0..100 {
+            time.advance(Duration::from_millis(10));
+            other.check("PING", "+PONG\r\n");
+        }
+        waiting.expect(":0\r\n");
+        waiting.check("PING", "+PONG\r\n");
+    }
+}
+
+#[test]
+fn one_who_ends_its_side_before_its_command_waits_is_forgotten() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
+        other.check("PING", "+PONG\r\n");
+        // The end arrives in the middle of the turns that its requests take.
+        client.send(&[request(&["DEBUG", "SLEEP", "0.05"]).repeat(4), request(&["WAIT", "1", "0"])].concat());
+        client.finish();
+        other.wait_for_info("connected_clients", "1");
+    }
+}
+
 #[test]
 fn a_pipeline_of_a_client_that_has_ended_its_side_runs_to_its_end() {
     for io_engine in engines() {
@@ -201,4 +257,17 @@ fn what_follows_reset_is_parsed_as_from_one_who_has_not_said_the_password() {
     let large = request(&["ECHO", &"x".repeat(20_000)]);
     client.send(&[request(&["RESET"]), large].concat());
     assert_eq!(client.rest(), "+RESET\r\n-ERR Protocol error: unauthenticated bulk length\r\n");
+}
+
+#[test]
+fn one_who_needs_no_password_any_more_may_leave_as_much_unread_as_others() {
+    let server = start(Config { requirepass: b"secret".to_vec(), ..alone() });
+    let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
+    client.check("PING", "-NOAUTH Authentication required.\r\n");
+    other.check("AUTH secret", "+OK\r\n");
+    other.send(b"CONFIG SET requirepass \"\"\r\n");
+    other.expect("+OK\r\n");
+    let text = "x".repeat(200);
+    client.send(&request(&["ECHO", &text]).repeat(1000));
+    client.expect(&bulk(&text).repeat(1000));
 }
