@@ -141,12 +141,6 @@ const EXCEPTIONS: &[Exception] = &[
         }),
     },
     Exception {
-        line: "OBJECT IDLETIME answers an error unless an LRU policy is in force",
-        kind: Replies(|exchange| {
-            exchange.name == "object|idletime" && is_number(exchange.theirs) && is_error(exchange.ours)
-        }),
-    },
-    Exception {
         line: "OBJECT ENCODING of a list that was cut says `listpack`",
         kind: Replies(|exchange| {
             exchange.name == "object|encoding"
