@@ -3,7 +3,8 @@
 //! (fuzz/corpus/TARGET.txt, one a line in hexadecimal) and those that earlier runs have found (target/fuzz/corpus). A crash's
 //! input stays in target/fuzz/artifacts; as a line of the kept corpus it becomes a test.
 //!
-//! `cargo xtask fuzz keep` writes the kept corpus anew: of all inputs the fewest and shortest that reach the same code, as far as there is room.
+//! `cargo xtask fuzz keep` writes the kept corpus anew: of all inputs the fewest and shortest that reach the same code, or
+//! as many of them as there is room for.
 use crate::shell::{Outcome, execute, host, nightly_cargo, root, target};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,23 +103,33 @@ fn keep_one(program: &Path, name: &str) -> Outcome {
     let mut command = Command::new(program);
     execute(command.env("SARDINE_FUZZ", name).args(["-merge=1", LEN_MAX]).args([&fewest, &corpus]))?;
     let entries = fs::read_dir(&fewest).map_err(|e| format!("{}: {e}", fewest.display()))?;
-    let mut inputs: Vec<Vec<u8>> =
-        entries.filter_map(Result::ok).filter_map(|entry| fs::read(entry.path()).ok()).collect();
-    inputs.sort_by_key(|input| (input.len(), input.clone()));
-    let mut bytes = 0;
-    let has_room = |input: &&Vec<u8>| {
-        bytes += input.len();
-        bytes <= KEPT_BYTES_MAX
-    };
+    let inputs = entries.filter_map(Result::ok).filter_map(|entry| fs::read(entry.path()).ok());
     let line = |input: &Vec<u8>| input.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
-    let text: String =
-        inputs.iter().filter(|input| !input.is_empty()).take_while(has_room).map(line).collect();
+    let text: String = chosen(inputs.collect()).iter().map(line).collect();
     fs::write(kept_file(name), text).map_err(|e| format!("{}: {e}", kept_file(name).display()))
+}
+
+/// All there is room for: else every second or third and so on by their length, short and long ones alike.
+fn chosen(mut inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    inputs.retain(|input| !input.is_empty());
+    inputs.sort_by_key(|input| (input.len(), input.clone()));
+    let bytes: usize = inputs.iter().map(Vec::len).sum();
+    let one_in = bytes.div_ceil(KEPT_BYTES_MAX).max(1);
+    inputs.into_iter().skip(one_in / 2).step_by(one_in).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_short_and_long() {
+        let inputs: Vec<Vec<u8>> = (0..200).map(|len| vec![b'x'; len]).collect();
+        let kept = chosen(inputs);
+        assert!(kept.iter().map(Vec::len).sum::<usize>() < KEPT_BYTES_MAX + 200);
+        assert!(kept[0].len() < 5 && kept[kept.len() - 1].len() > 190);
+        assert_eq!(chosen(vec![vec![], b"a".to_vec()]), [b"a"]);
+    }
 
     #[test]
     fn every_kept_input_can_be_unpacked() {
