@@ -6,7 +6,7 @@
 //!
 //! A batch asks for the first key of each request some requests ahead. The others are asked for here, all of them before the first is
 //! looked up, so that ten keys wait for memory about as long as two. On the path of every request with several keys: up to
-//! four keys in up to two shards (COPY, RENAME, LMOVE) allocate nothing.
+//! four keys in one shard (COPY, RENAME, LMOVE) allocate nothing, in two shards once.
 use crate::view::Guards;
 use crate::{Key, Keyspace, Settings, View};
 use base::Millis;
@@ -98,8 +98,8 @@ impl Keyspace {
                 }
                 (left.guard, right.guard) =
                     (u32::from(shard_of(left) == upper), u32::from(shard_of(right) == upper));
-                // The elements of an array are made in their order.
-                Guards::Two([self.shard(lower), self.shard(upper)])
+                // Room for two locks inside would make every view larger.
+                Guards::Many([lower, upper].map(|shard| self.shard(shard)).into())
             }
             _ => {
                 let mut shards: Vec<usize> = keys.iter().map(shard_of).collect();

@@ -88,19 +88,18 @@ impl Deadline {
     }
 }
 
-/// The locks that a view holds, one for each of its keys' shards: one or two inline, more in ascending order.
+/// The locks that a view holds, one for each of its keys' shards: one inline, several in ascending order.
 pub(crate) enum Guards<'k> {
     One(Locked<'k>),
-    Two([Locked<'k>; 2]),
     Many(Vec<Locked<'k>>),
 }
+const _: () = assert!(size_of::<Guards<'_>>() == 32, "a view is moved about by every request");
 
 impl Guards<'_> {
     #[inline]
     fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
         match self {
             Guards::One(shard) => shard,
-            Guards::Two(shards) => &mut shards[key.guard as usize],
             Guards::Many(shards) => &mut shards[key.guard as usize],
         }
     }
@@ -108,7 +107,6 @@ impl Guards<'_> {
     pub(crate) fn shard_ref(&self, key: &Key<'_>) -> &Shard {
         match self {
             Guards::One(shard) => shard,
-            Guards::Two(shards) => &shards[key.guard as usize],
             Guards::Many(shards) => &shards[key.guard as usize],
         }
     }
@@ -503,7 +501,7 @@ impl<'k> View<'k> {
     /// A write changed so many things (`rdb_changes_since_last_save`). The value APIs do not count: commands do, as Redis does.
     pub fn dirty(&mut self, changes: u64) {
         match &mut self.guards {
-            Guards::One(shard) | Guards::Two([shard, _]) => shard.stats.dirty += changes,
+            Guards::One(shard) => shard.stats.dirty += changes,
             Guards::Many(shards) => {
                 if let Some(shard) = shards.first_mut() {
                     shard.stats.dirty += changes;
