@@ -8,7 +8,7 @@
 //! | `u64::MAX` | no entry of the leaf has a deadline |
 //! | 2 and up | no entry's deadline is earlier, and every place of the leaf lies in the range of an item due at just this time |
 //! | `UNSURE` (0) | two leaves with different notes merged |
-//! | `ASKED` (1) | as `UNSURE`, and every place of the leaf lies in the range of an item that is due at once |
+//! | `ASKED` (1) | as `UNSURE`, and every place of the leaf lies in the range of an item that is due at once (since the beginning of time) |
 //!
 //! Of a hash the earliest deadline of its fields counts as well; fields that are due go, the key with the last of them. A large hash has
 //! a wheel of its own (`fields.rs`), which works by the same rules ([`Chime`]).
@@ -34,7 +34,8 @@ use crate::wheel::{Item, Step, Wheel};
 use crate::{Deadline, Garbage, Keyspace, ShardStats};
 use base::Millis;
 use pack::map::{
-    Entry, Form, Found, LeafPlace, Notes, Occupied, OrderRange, Removed, Sweep, Sweeper, Sweeping, Vacant,
+    Entry, Form, Found, LeafPlace, Map, Notes, Occupied, OrderRange, Removed, Sweep, Sweeper, Sweeping,
+    Vacant,
 };
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -50,6 +51,11 @@ const LOOKS_PER_SWEEP: u64 = 512;
 const LOOKS_PER_EVICTION: u64 = 64;
 /// Looking at so many entries counts like removing one.
 const LOOKS_PER_REMOVAL: u64 = 16;
+/// So many items of a wheel are looked through at a time for those that no leaf needs, which counts like removing so many keys.
+pub(crate) const ITEMS_PER_TIDYING: usize = 64;
+const TIDYING_COST: u64 = 16;
+/// An item whose range has become so many leaves counts as needed.
+const LEAVES_PER_ITEM: usize = 4;
 
 pub(crate) fn note_of(Millis(ms): Millis) -> u64 {
     u64::try_from(ms).unwrap_or(0).max(FIRST_NOTE)
@@ -86,8 +92,6 @@ impl<V: Clone, F: Form> InLeaf for Vacant<'_, V, F> {
 
 /// A wheel and the notes of the leaves that it is for: the keyspace's, or those of one hash's fields.
 pub(crate) trait Chime {
-    fn now(&self) -> Millis;
-
     /// Puts an item into the wheel.
     fn schedule(&mut self, due: u64, range: OrderRange);
 
@@ -97,7 +101,7 @@ pub(crate) trait Chime {
         match leaf.note {
             UNSURE => {
                 entry.note(ASKED);
-                self.schedule(note_of(self.now()), leaf.range);
+                self.schedule(FIRST_NOTE, leaf.range);
             }
             ASKED => {}
             old if note < old => {
@@ -157,13 +161,11 @@ impl Timer<'_> {
 }
 
 impl Chime for Timer<'_> {
-    fn now(&self) -> Millis {
-        self.now
-    }
-
     fn schedule(&mut self, due: u64, range: OrderRange) {
         let now = note_of(self.now);
-        self.wheel.get_or_insert_with(|| Box::new(Wheel::new(now))).schedule(Item { due, range });
+        let wheel = self.wheel.get_or_insert_with(|| Box::new(Wheel::new(now)));
+        wheel.schedule(Item { due, range });
+        let due = if wheel.is_untidy() { due.min(now) } else { due };
         Keyspace::publish_due(self.due, self.soonest, time_of(due));
     }
 }
@@ -176,6 +178,23 @@ impl Notes<Large> for Timer<'_> {
     fn birth(&self) -> Option<u8> {
         self.birth
     }
+}
+
+/// Whether some leaf may rely on this item: one in its range that has its time as its note, or a note that does not tell.
+pub(crate) fn is_needed<V: Clone, F: Form>(map: &Map<V, F>, item: Item) -> bool {
+    let mut at = item.range.first;
+    for _ in 0..LEAVES_PER_ITEM {
+        let Some(crowd) = map.crowd(at) else { return false };
+        let LeafPlace { note, range } = crowd.place();
+        if note < FIRST_NOTE || note == item.due {
+            return true;
+        }
+        match range.last.checked_add(1).filter(|next| *next <= item.range.last) {
+            Some(next) => at = next,
+            None => return false,
+        }
+    }
+    true
 }
 
 fn earliest_of(found: &Found<'_, Large>) -> u64 {
@@ -334,6 +353,10 @@ impl Db {
             };
             *budget = budget.saturating_sub(cost + 1);
         }
+        while *budget > 0 && wheel.is_untidy() {
+            wheel.tidy(ITEMS_PER_TIDYING, |item| is_needed(&self.map, item));
+            *budget = budget.saturating_sub(TIDYING_COST);
+        }
         self.next_due()
     }
 
@@ -375,9 +398,11 @@ impl Db {
         self.volatile.keys < keys
     }
 
-    /// When something here is next due.
+    /// When something here is next due: at once where the wheel should be tidied.
     pub(crate) fn next_due(&self) -> i64 {
-        self.wheel.as_ref().and_then(|wheel| wheel.next_due()).map_or(NEVER_DUE, time_of)
+        let Some(wheel) = &self.wheel else { return NEVER_DUE };
+        let due = if wheel.is_untidy() { Some(wheel.elapsed()) } else { wheel.next_due() };
+        due.map_or(NEVER_DUE, time_of)
     }
 }
 

@@ -145,6 +145,7 @@ fn a_budget_ends_a_call_and_the_next_goes_on_where_it_stopped() {
 fn the_first_deadline_of_a_shard_does_not_look_at_all_its_keys() {
     let keyspace = keyspace(0);
     (1..=4000).for_each(|n| set(&keyspace, &format!("key:{n}"), "v", Expiry::At(at(1000 * n))));
+    expire(&keyspace, at(0));
     let (budget, mut garbage) = (16, Vec::new());
     let next = keyspace.expire(at(1000), budget, &mut garbage);
     assert!(next > Some(at(1000)), "one key was due, so a small budget is left over: {next:?}");
@@ -210,4 +211,77 @@ fn large_values_that_expire_are_left_for_the_background() {
     let mut garbage = Vec::new();
     keyspace.expire(at(5), 100, &mut garbage);
     assert_eq!((garbage.len(), keyspace.stats().lazyfreed), (1, 1));
+}
+
+/// What a server does at its turns: expires what is due, and whatever else the keyspace asks to be called for.
+fn turn(keyspace: &Keyspace, now: Millis) {
+    while keyspace.soonest_due().is_some_and(|due| due <= now) {
+        keyspace.expire(now, 256, &mut Vec::new());
+    }
+}
+
+const YEARS_MS: i64 = 10 * 365 * 86_400_000;
+
+#[test]
+fn keys_that_go_before_their_deadline_leave_nothing_in_the_timers() {
+    let keyspace = keyspace(2);
+    for n in 0..50_000 {
+        let key = format!("session:{}", n % 50);
+        set(&keyspace, &key, "v", Expiry::At(at(n + YEARS_MS)));
+        assert!(with(&keyspace, at(n), &key, |view, key| view.remove(key)));
+        turn(&keyspace, at(n));
+    }
+    assert!(keyspace.wheel_bytes(0) < 4 * 3000, "{} bytes", keyspace.wheel_bytes(0));
+}
+
+#[test]
+fn a_deadline_that_comes_nearer_all_the_time_leaves_nothing_in_the_timers() {
+    let keyspace = keyspace(0);
+    for n in 0..50_000 {
+        set(&keyspace, "k", "v", Expiry::At(at(YEARS_MS - n)));
+        turn(&keyspace, at(n));
+    }
+    assert!(keyspace.wheel_bytes(0) < 3000, "{} bytes", keyspace.wheel_bytes(0));
+    turn(&keyspace, at(YEARS_MS - 50_000));
+    assert_eq!(keyspace.len(0), 1);
+    turn(&keyspace, at(YEARS_MS - 49_999));
+    assert_eq!(keyspace.len(0), 0);
+}
+
+#[test]
+fn timers_stay_few_and_true_while_keys_come_and_go_and_leaves_split_and_join() {
+    let seed = 7;
+    let (keyspace, mut random) = (keyspace(1), Random::new(seed));
+    let mut deadlines = std::collections::BTreeMap::new();
+    let mut now = 0;
+    for round in 0..30 {
+        // The number of keys rises and falls, so that leaves do split and join.
+        let wanted = if round % 2 == 0 { 4000 } else { 200 };
+        while deadlines.len() != wanted {
+            let name = random.below(20_000);
+            if deadlines.len() < wanted {
+                let bits = 10 + 3 * random.below(8);
+                let due = now + 1 + random.below(1 << bits) as i64;
+                set(&keyspace, &format!("k{name}"), "v", Expiry::At(at(due)));
+                deadlines.insert(name, due);
+            } else if let Some(name) = deadlines.range(name..).next().map(|(name, _)| *name) {
+                deadlines.remove(&name);
+                with(&keyspace, at(now), &format!("k{name}"), |view, key| view.remove(key));
+            }
+        }
+        assert!(keyspace.wheel_bytes(0) < 2 * 9000, "{} bytes in round {round}", keyspace.wheel_bytes(0));
+        for _ in 0..20 {
+            now += random.below(50) as i64;
+            turn(&keyspace, at(now));
+            deadlines.retain(|_, due| *due > now);
+            assert_eq!(keyspace.len(0), deadlines.len() as u64, "seed {seed}, round {round}, at {now} ms");
+        }
+    }
+    while let Some(due) = deadlines.values().min().copied() {
+        turn(&keyspace, at(due - 1));
+        assert_eq!(keyspace.len(0), deadlines.len() as u64, "seed {seed}, before {due} ms");
+        turn(&keyspace, at(due));
+        deadlines.retain(|_, other| *other > due);
+        assert_eq!(keyspace.len(0), deadlines.len() as u64, "seed {seed}, at {due} ms");
+    }
 }

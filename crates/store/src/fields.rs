@@ -15,7 +15,7 @@
 //! turn is the hash's due time; the keyspace counts it among the deadlines of its leaf, so the sweeper comes by.
 //!
 //! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
-use crate::expire::{Chime, NO_DEADLINE, note_of};
+use crate::expire::{Chime, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
 use crate::field::Kept;
 use crate::hash::HashName;
 use crate::info::{KeyInfo, string_dump_bytes};
@@ -219,7 +219,7 @@ impl FieldTree {
     ) -> bool {
         let (name, hash) = (Field::of(name), at.seed.hash(field));
         let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
-        match self.map.entry(at.seed, hash, name.name()) {
+        let is_new = match self.map.entry(at.seed, hash, name.name()) {
             Entry::Vacant(mut entry) => {
                 let kept = Kept { value, deadline: lifetime.deadline(Deadline::Never) };
                 self.text_bytes += (field.len() + value.len()) as u64;
@@ -244,6 +244,18 @@ impl FieldTree {
                 });
                 is_new
             }
+        };
+        self.tidy_wheel();
+        is_new
+    }
+
+    /// Items of the wheel that fields left behind are forgotten, some at a time.
+    #[inline]
+    fn tidy_wheel(&mut self) {
+        if let Some(Timed { wheel: Some(wheel), .. }) = self.timed.as_deref_mut()
+            && wheel.is_untidy()
+        {
+            wheel.tidy(ITEMS_PER_TIDYING, |item| is_needed(&self.map, item));
         }
     }
 
@@ -276,6 +288,7 @@ impl FieldTree {
         };
         chime.change(&mut entry, old_deadline, deadline);
         Kept { value, deadline }.lay_out(|meta, inline| entry.replace_inline(meta, inline, &mut chime));
+        self.tidy_wheel();
     }
 
     /// Whether the field was there and not past its deadline; it goes either way. What is large is left in `freed`.
@@ -459,10 +472,6 @@ impl FieldChime<'_> {
 }
 
 impl Chime for FieldChime<'_> {
-    fn now(&self) -> Millis {
-        self.now
-    }
-
     fn schedule(&mut self, due: u64, range: OrderRange) {
         let now = note_of(self.now);
         let wheel = &mut self.timed.get_or_insert_default().wheel;

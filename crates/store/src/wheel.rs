@@ -16,6 +16,10 @@
 //! through one slab of items, so that falling and firing allocate nothing.
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
+//!
+//! Leaves that split and join and keys that go before their time leave items behind that nobody waits for, for years if their due times
+//! are that far. So when twice as many wait as the last time, whoever drives the wheel goes through all of them, some at a time
+//! ([`Wheel::tidy`]), and says which are needed; what is not needed is forgotten.
 use base::random::Random;
 use pack::arena::{Moves, relocate_box, relocate_vec};
 use pack::map::OrderRange;
@@ -59,7 +63,15 @@ impl Node {
 }
 
 /// What a free node holds: a range that no item has.
-const FREE: Node = Node { due_high: 0, due_low: 0, first: 1, last: 0, next: NONE };
+const FREE: Node = Node { due_high: 0, due_low: 0, first: NOTHING.first, last: NOTHING.last, next: NONE };
+/// The range of a node that is free, or waits but is not needed any more.
+const NOTHING: OrderRange = OrderRange { first: 1, last: 0 };
+/// A level that has emptied stays where so many items wait.
+const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
+/// Of so few items none is looked for that is not needed.
+const TIDY_ITEMS_MIN: u32 = 8;
+/// Everything is laid out anew where one item in so many is not needed.
+const NEEDLESS_PART: u32 = 4;
 /// How many items of a slot are compared for the soonest.
 const COMPARED: usize = 64;
 
@@ -114,6 +126,20 @@ pub(crate) struct Wheel {
     free: u32,
     ready: u32,
     falling: u32,
+    /// Nodes that are in a list other than the free one.
+    waiting: u32,
+    /// When so many wait, those that are not needed are looked for.
+    tidy_at: u32,
+    /// The node that is looked at next; NONE while none are.
+    tidying: u32,
+    /// How many that look has found.
+    needless: u32,
+}
+
+impl Node {
+    fn is_something(&self) -> bool {
+        self.first <= self.last
+    }
 }
 
 impl Wheel {
@@ -125,6 +151,10 @@ impl Wheel {
             free: NONE,
             ready: NONE,
             falling: NONE,
+            waiting: 0,
+            tidy_at: TIDY_ITEMS_MIN,
+            tidying: NONE,
+            needless: 0,
         }
     }
 
@@ -136,6 +166,39 @@ impl Wheel {
     pub(crate) fn schedule(&mut self, item: Item) {
         let node = self.allocate(item);
         self.place(node, item.due);
+        if self.waiting >= self.tidy_at && self.tidying == NONE {
+            (self.tidying, self.needless) = (0, 0);
+        }
+    }
+
+    /// Whether items should be looked through for those that are not needed.
+    #[inline]
+    pub(crate) fn is_untidy(&self) -> bool {
+        self.tidying != NONE
+    }
+
+    /// Looks through so many items at most, and in the end forgets those of which `is_needed` said no.
+    pub(crate) fn tidy(&mut self, looks: usize, mut is_needed: impl FnMut(Item) -> bool) {
+        if !self.is_untidy() {
+            return;
+        }
+        let nodes = self.slab.iter_mut().skip(self.tidying as usize).take(looks);
+        let mut looked = 0;
+        for node in nodes {
+            looked += 1;
+            if node.is_something() && !is_needed(node.item()) {
+                (node.first, node.last) = (NOTHING.first, NOTHING.last);
+                self.needless += 1;
+            }
+        }
+        self.tidying += looked;
+        if self.tidying as usize == self.slab.len() {
+            self.tidying = NONE;
+            self.tidy_at = (2 * self.waiting).max(TIDY_ITEMS_MIN);
+            if self.needless * NEEDLESS_PART >= self.waiting {
+                self.lay_out(self.elapsed);
+            }
+        }
     }
 
     /// When to step again, at the latest: never later than the earliest item's due time.
@@ -158,7 +221,7 @@ impl Wheel {
             return Step::Moved;
         }
         if self.ready != NONE {
-            return Step::Fired(self.take_ready());
+            return self.take_ready().map_or(Step::Moved, Step::Fired);
         }
         match self.next_slot() {
             Some((level, slot, start)) if start <= now => {
@@ -176,6 +239,16 @@ impl Wheel {
     /// Takes out the item that is due first, before its time, about: the first of some that wait in the slot that opens
     /// next.
     pub(crate) fn take_soonest(&mut self) -> Option<Item> {
+        loop {
+            let taken = self.take_next()?;
+            if taken.is_some() {
+                return taken;
+            }
+        }
+    }
+
+    /// None where nothing waits, `Some(None)` where what waited was not needed.
+    fn take_next(&mut self) -> Option<Option<Item>> {
         let next = self.next_slot();
         let head = if self.ready != NONE {
             &mut self.ready
@@ -196,10 +269,8 @@ impl Wheel {
             && self.falling == NONE
             && is_emptied
             && let Some((level, slot, _)) = next
-            && let Some(level) = &mut self.levels[level]
-            && level.heads[slot] == NONE
         {
-            level.occupied &= !(1 << slot);
+            self.close(level, slot);
         }
         Some(self.release(node))
     }
@@ -211,15 +282,27 @@ impl Wheel {
             return None;
         }
         let mut nodes = (0..DRAWS).map(|_| &self.slab[random.below(self.slab.len() as u64) as usize]);
-        nodes.find(|node| node.first <= node.last).map(|node| node.item().range)
+        nodes.find(|node| node.is_something()).map(|node| node.item().range)
     }
 
     /// Empties a slot whose time has come: its list becomes `ready` or `falling`, both of which are empty.
     fn open(&mut self, level: usize, slot: usize) {
         let level_ref = self.levels[level].as_mut().expect("next_slot names a level that exists");
-        level_ref.occupied &= !(1 << slot);
         let head = std::mem::replace(&mut level_ref.heads[slot], NONE);
+        self.close(level, slot);
         *(if level == 0 { &mut self.ready } else { &mut self.falling }) = head;
+    }
+
+    /// Marks a slot that is empty as such. A level takes as much as a dozen items, so where few wait one that is empty goes.
+    fn close(&mut self, level: usize, slot: usize) {
+        if let Some(level_ref) = &mut self.levels[level]
+            && level_ref.heads[slot] == NONE
+        {
+            level_ref.occupied &= !(1 << slot);
+            if level_ref.occupied == 0 && self.waiting < ITEMS_FOR_EMPTY_LEVELS {
+                self.levels[level] = None;
+            }
+        }
     }
 
     /// The next slot to open, and when: (level, slot, its first millisecond).
@@ -252,6 +335,7 @@ impl Wheel {
     }
 
     fn allocate(&mut self, item: Item) -> u32 {
+        self.waiting += 1;
         let node = self.free;
         if node == NONE {
             assert!(self.slab.len() < NONE as usize, "a wheel holds fewer than 2^32 items");
@@ -263,31 +347,26 @@ impl Wheel {
         node
     }
 
-    fn take_ready(&mut self) -> Item {
+    fn take_ready(&mut self) -> Option<Item> {
         let node = self.ready;
         self.ready = self.slab[node as usize].next;
         self.release(node)
     }
 
-    /// A node that is in no list any more becomes a free one.
-    fn release(&mut self, node: u32) -> Item {
-        let item = self.slab[node as usize].item();
-        self.slab[node as usize] = Node { next: self.free, ..FREE };
+    /// A node that is in no list any more becomes a free one. What it held, if that is still needed.
+    fn release(&mut self, node: u32) -> Option<Item> {
+        let old = std::mem::replace(&mut self.slab[node as usize], Node { next: self.free, ..FREE });
         self.free = node;
-        item
+        self.waiting -= 1;
+        old.is_something().then(|| old.item())
     }
 
-    /// The clock was set back: everything is placed anew as seen from `now`. O(items), and as rare as such clocks.
+    /// Everything is placed anew as seen from `now`, in O(items): the clock was set back, which is rare, or much is not needed.
     fn lay_out(&mut self, now: u64) {
-        let mut is_free = vec![false; self.slab.len()];
-        let mut node = self.free;
-        while node != NONE {
-            is_free[node as usize] = true;
-            node = self.slab[node as usize].next;
-        }
-        let waiting = self.slab.iter().zip(is_free).filter(|(_, free)| !free);
-        let items: Vec<Item> = waiting.map(|(node, _)| node.item()).collect();
-        *self = Wheel::new(now);
+        let needed = self.slab.iter().filter(|node| node.is_something());
+        let items: Vec<Item> = needed.map(Node::item).collect();
+        let tidy_at = (2 * items.len() as u32).max(TIDY_ITEMS_MIN);
+        *self = Wheel { tidy_at, slab: Vec::with_capacity(items.len()), ..Wheel::new(now) };
         items.into_iter().for_each(|item| self.schedule(item));
     }
 
