@@ -204,6 +204,7 @@ impl Shared {
     ) -> Result<(), E> {
         let writer = self.in_force.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(change(&self.config())?);
+        self.keyspace.go_by(next.store.eviction.policy);
         *self.in_force.config.write().unwrap_or_else(PoisonError::into_inner) = next;
         self.in_force.version.fetch_add(1, Ordering::Release);
         drop(writer);

@@ -198,6 +198,7 @@ fn share(
         databases: config.databases,
         seed: Seed::new(word(0), word(1)),
     });
+    keyspace.go_by(config.store.eviction.policy);
     let posts: Box<[Post]> = engines.iter().map(|engine| Post::new(engine.waker())).collect();
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let shared = Arc::new(Shared {

@@ -10,11 +10,12 @@
 //! other than they are. Nothing but the choice of what to evict depends on it.
 use crate::calendar::{CODES, UNKNOWN, micros};
 use crate::hand::Hand;
-use crate::{Eviction, Key, Policy, View};
+use crate::{Eviction, Key, Keyspace, Policy, View};
 use base::Millis;
 use base::random::Random;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64};
 
 /// What the bytes mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(crate) struct Uses {
     began_us: Box<[AtomicI64; CODES]>,
     /// Somebody has asked for a key's idle time: times of use are kept from then on, also where no policy goes by them.
     is_asked: AtomicBool,
+    /// False where uses surely need not be kept: all that a command looks at then.
+    is_kept: AtomicBool,
     /// Evictions since the last tick of the calendar.
     pub(crate) evicted: AtomicU64,
     pub(crate) hand: Mutex<Hand>,
@@ -66,6 +69,7 @@ impl Uses {
             now: AtomicU8::new(UNKNOWN),
             began_us: Box::new([const { AtomicI64::new(0) }; CODES]),
             is_asked: AtomicBool::new(false),
+            is_kept: AtomicBool::new(true),
             evicted: AtomicU64::new(0),
             hand: Mutex::new(Hand::new()),
         }
@@ -102,17 +106,39 @@ impl Uses {
         }
     }
 
+    /// Whether a use may have to leave a trace; [`Uses::tracking`] knows.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Relaxed)
+    }
+
+    /// This policy will be in force. Where one went by times of use they are kept for good: a time that is not kept true would later
+    /// pass for a long idleness.
+    fn go_by(&self, policy: Policy) {
+        if policy.tracking() == Tracking::Recency {
+            self.is_asked.store(true, SeqCst);
+        }
+        self.is_kept.store(policy.tracking() != Tracking::Off, SeqCst);
+        // Who asks meanwhile is either seen here, or sets the word after it was cleared.
+        if self.is_asked.load(SeqCst) {
+            self.is_kept.store(true, SeqCst);
+        }
+    }
+
     /// Times of use are asked for, and kept from `now` on if they were not before.
     fn ask(&self, now: Millis) {
-        if !self.is_asked.swap(true, Relaxed) {
-            let began = &self.began_us[usize::from(UNKNOWN)];
-            let _ = began.compare_exchange(0, micros(now), Relaxed, Relaxed);
-        }
+        let began = &self.began_us[usize::from(UNKNOWN)];
+        let _ = began.compare_exchange(0, micros(now), Relaxed, Relaxed);
+        self.is_asked.store(true, SeqCst);
+        self.is_kept.store(true, SeqCst);
     }
 
     /// What a use does, if it does anything.
     #[inline]
     pub(crate) fn touch(&self, eviction: &Eviction) -> Touch {
+        if !self.is_kept() {
+            return Touch::None;
+        }
         match self.tracking(eviction.policy) {
             Tracking::Off => Touch::None,
             Tracking::Recency => Touch::Code(self.now.load(Relaxed)),
@@ -150,6 +176,14 @@ impl Touch {
                 old.saturating_add(u8::from(is_counted))
             }
         }
+    }
+}
+
+impl Keyspace {
+    /// Says what policy will be in force, before anybody works under it. Until the first such word uses are kept if the settings that
+    /// come with a command ask for it.
+    pub fn go_by(&self, policy: Policy) {
+        self.uses.go_by(policy);
     }
 }
 

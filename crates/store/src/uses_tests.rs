@@ -81,6 +81,43 @@ fn without_a_policy_that_asks_nothing_is_kept_until_somebody_asks() {
 }
 
 #[test]
+fn idle_times_stay_true_after_a_policy_that_went_by_them_has_gone() {
+    let (keyspace, lru, off) = (keyspace(0), settings(Policy::AllkeysLru), settings(Policy::NoEviction));
+    keyspace.go_by(lru.eviction.policy);
+    tend(&keyspace, &lru, 0, 5);
+    set(&keyspace, &lru, at(5), "k");
+    keyspace.go_by(off.eviction.policy);
+    tend(&keyspace, &off, 5, 100);
+    get(&keyspace, &off, at(100), "k");
+    keyspace.go_by(lru.eviction.policy);
+    tend(&keyspace, &lru, 100, 110);
+    let Usage::IdleMs(ms) = usage(&keyspace, &lru, at(110), "k") else { panic!() };
+    assert!((9_000..=11_000).contains(&ms), "{ms}");
+}
+
+#[test]
+fn what_the_keyspace_was_told_of_the_policy_decides_whether_uses_are_kept() {
+    let (keyspace, off, lfu) = (keyspace(0), settings(Policy::NoEviction), settings(Policy::AllkeysLfu));
+    keyspace.go_by(off.eviction.policy);
+    set(&keyspace, &off, at(0), "k");
+    let plain = keyspace.tree_stats(0).tagged.used_bytes;
+    keyspace.go_by(lfu.eviction.policy);
+    get(&keyspace, &off, at(1), "k");
+    assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain, "that command was under the policy before");
+    get(&keyspace, &lfu, at(1), "k");
+    assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain + 1);
+    keyspace.go_by(off.eviction.policy);
+    set(&keyspace, &off, at(2), "other");
+    // Who asks is told, and from then on uses are kept again, whatever policies come.
+    assert_eq!(idle(&keyspace, &off, at(50), "other"), Usage::IdleMs(0));
+    keyspace.go_by(off.eviction.policy);
+    tend(&keyspace, &off, 50, 60);
+    get(&keyspace, &off, at(60), "other");
+    let Usage::IdleMs(ms) = idle(&keyspace, &off, at(70), "other") else { panic!() };
+    assert!((9_000..=11_000).contains(&ms), "{ms}");
+}
+
+#[test]
 fn small_integers_are_shared_unless_the_uses_of_each_count() {
     let share = |policy, limits_memory| Settings { limits_memory, ..settings(policy) }.shares_integers();
     let counting = [Policy::AllkeysLru, Policy::AllkeysLfu, Policy::VolatileLru, Policy::VolatileLfu];

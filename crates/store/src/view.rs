@@ -10,7 +10,7 @@ use crate::hash::fields_due;
 use crate::keyspace::Seeds;
 use crate::locked::Locked;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
-use crate::uses::{Touch, Tracking, Uses};
+use crate::uses::{Touch, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
 use base::hash::{Hash, Seed};
@@ -364,19 +364,19 @@ impl<'k> View<'k> {
 
     #[inline(always)]
     fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
-        match self.keyspace.uses.tracking(self.settings.eviction.policy) {
-            Tracking::Off => self.look_as::<HASH>(key),
-            _ => self.look_tracked::<HASH>(key),
+        match self.keyspace.uses.is_kept() {
+            false => self.look_as::<HASH>(key),
+            true => self.look_tracked::<HASH>(key),
         }
     }
 
     /// Out of line, so that the path without tracking is what it would be if there were none.
     #[inline(never)]
     fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
-        if !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
+        let touch = self.keyspace.uses.touch(&self.settings.eviction);
+        if touch == Touch::None || !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
             return self.look_as::<HASH>(key);
         }
-        let touch = self.keyspace.uses.touch(&self.settings.eviction);
         let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
         let next = |old| touch.next(old, random);
         let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
