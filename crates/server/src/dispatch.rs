@@ -523,7 +523,8 @@ impl<'s> Executor<'s> {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        let done = run(&mut ServerCall { shared: self.shared, session, args, reply, now: self.now });
+        let (now, request_bytes) = (self.now, self.request_bytes);
+        let done = run(&mut ServerCall { shared: self.shared, session, args, reply, now, request_bytes });
         if self.shared.is_stopping() {
             session.after = After::Close;
         }

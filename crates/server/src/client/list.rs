@@ -78,7 +78,8 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
 
 fn info(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
-    describe(&call.session.card, &call.shared.registry, call.now.0, &mut out);
+    let card = &call.session.card;
+    describe(card, Query::of(card, call), &call.shared.registry, call.now.0, &mut out);
     call.reply.verbatim("txt", &out);
     Ok(())
 }
@@ -87,7 +88,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     let chosen = chosen_cards(call)?;
     let mut out = Vec::new();
     for card in chosen {
-        describe(&card, &call.shared.registry, call.now.0, &mut out);
+        describe(&card, Query::of(&card, call), &call.shared.registry, call.now.0, &mut out);
         // A client may be named again and again.
         if out.len() > call.reply.spare_bytes() {
             break;
@@ -128,14 +129,41 @@ pub(super) fn addresses(card: &Card) -> (String, String) {
     }
 }
 
+/// What there is of a client's requests: text that has arrived, room behind it, and arguments that are known.
+struct Query {
+    len_bytes: u64,
+    free_bytes: u64,
+    parsed_bytes: u64,
+}
+
+impl Query {
+    /// What is kept for a client of requests that have not run.
+    fn kept(card: &Card) -> Query {
+        let (len_bytes, parsed_bytes) =
+            (card.query_len_bytes.load(Relaxed), card.query_parsed_bytes.load(Relaxed));
+        let free_bytes = card.query_buffer_bytes.load(Relaxed).saturating_sub(len_bytes + parsed_bytes);
+        Query { len_bytes, free_bytes, parsed_bytes }
+    }
+
+    /// The client that asks has the pipeline that is being served as well, which lies in its worker's buffer, and the arguments of this
+    /// very request.
+    fn of(card: &Card, call: &ServerCall<'_>) -> Query {
+        let kept = Query::kept(card);
+        if card.id != call.session.card.id {
+            return kept;
+        }
+        let parsed_bytes = call.args.iter_from(0).map(|arg| arg.len() as u64).sum();
+        Query { len_bytes: kept.len_bytes.max(call.request_bytes as u64), parsed_bytes, ..kept }
+    }
+}
+
 /// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
 /// use them.
-pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
+fn describe(card: &Card, query: Query, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
     let (addr, laddr) = addresses(card);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     let face = card.face().clone();
-    let (query, parsed) = (card.query_len_bytes.load(Relaxed), card.query_parsed_bytes.load(Relaxed));
-    let query_free = card.query_buffer_bytes.load(Relaxed).saturating_sub(query + parsed);
+    let Query { len_bytes: query, free_bytes: query_free, parsed_bytes: parsed } = query;
     let output = card.output_buffer_bytes.load(Relaxed);
     let events = if output > 0 { "rw" } else { "r" };
     let command = match card.last_row.load(Relaxed) {
@@ -173,7 +201,7 @@ pub(super) fn describe(card: &Card, registry: &Registry, now_ms: i64, out: &mut 
 /// The same without the line's end, for the log.
 pub(crate) fn line_of(card: &Card, registry: &Registry, now_ms: i64) -> String {
     let mut line = Vec::new();
-    describe(card, registry, now_ms, &mut line);
+    describe(card, Query::kept(card), registry, now_ms, &mut line);
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 

@@ -121,6 +121,23 @@ fn list_shows_what_a_client_is_and_does() {
 }
 
 #[test]
+fn a_client_sees_its_own_pipeline_and_the_arguments_of_its_own_request() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    let info = "*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n";
+    let ping = "*1\r\n$4\r\nPING\r\n";
+    for (before, after) in [("", ""), (ping, ""), ("", ping)] {
+        let pipeline = [before, info, after].concat();
+        client.send(pipeline.as_bytes());
+        client.expect(if before.is_empty() { "" } else { "+PONG\r\n" });
+        let line = client.bulk();
+        client.expect(if after.is_empty() { "" } else { "+PONG\r\n" });
+        let expected = format!(" qbuf={} qbuf-free=0 argv-mem=10 ", pipeline.len());
+        assert!(line.contains(&expected), "{line}");
+    }
+}
+
+#[test]
 fn list_by_several_ids_shows_them_in_the_order_given() {
     let server = start(Config { worker_threads: 3, ..config() });
     let [mut a, mut b, mut c] = [(); 3].map(|()| Client::connect(&server));
