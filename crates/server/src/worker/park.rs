@@ -24,6 +24,17 @@ pub(super) struct Parked {
     ids: Vec<(ConnId, u64)>,
 }
 
+impl Parked {
+    /// Those that have left meanwhile stay on the list until it would have to grow: a pause may last for long, and clients come and go.
+    fn add(&mut self, id: ConnId, word: u64, mut is_parked: impl FnMut(ConnId) -> bool) {
+        if self.ids.len() == self.ids.capacity() {
+            self.ids.retain(|(id, _)| is_parked(*id));
+            self.ids.reserve(self.ids.len() + 1);
+        }
+        self.ids.push((id, word));
+    }
+}
+
 impl Worker<'_> {
     /// A request of this connection has to wait: it and all behind it is kept by now.
     pub(super) fn park(&mut self, id: ConnId) {
@@ -42,7 +53,9 @@ impl Worker<'_> {
             connection.session.card.is_waiting.store(true, Release);
             return;
         }
-        self.parked.ids.push((id, self.shared.pause.word()));
+        let Worker { parked, table, shared, .. } = self;
+        let is_parked = |id| table.at(id).is_some_and(|connection| connection.flow == Flow::Parked);
+        parked.add(id, shared.pause.word(), is_parked);
     }
 
     /// Keeps what a parked client sends, and notices that it leaves.
@@ -95,4 +108,19 @@ fn go_on(connection: &mut Connection, now: Millis) {
     connection.flow = Flow::Busy;
     connection.session.card.last_active_ms.store(now.0, Relaxed);
     connection.session.card.is_parked.store(false, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_that_are_parked_and_leave_take_no_room_however_long_the_pause_lasts() {
+        let mut parked = Parked::default();
+        let id = |index| ConnId { index, generation: 1 };
+        // Every hundredth stays.
+        (0..10_000).for_each(|n| parked.add(id(n), 1, |id| id.index.is_multiple_of(100)));
+        assert!(parked.ids.len() < 1000, "{} of 100", parked.ids.len());
+        assert!((0..100).all(|n| parked.ids.contains(&(id(100 * n), 1))), "whoever is there is on the list");
+    }
 }
