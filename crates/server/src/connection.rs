@@ -170,7 +170,10 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
         // What follows is parsed under the limits of those who have not said the password.
         call.session.after = After::Yield;
     }
-    call.session.reply_mode = ReplyMode::On;
+    if call.session.reply_mode != ReplyMode::Skip {
+        // Else this is the very request that is not answered.
+        call.session.reply_mode = ReplyMode::On;
+    }
     call.session.leaves_trace = true;
     call.shared.monitors.remove(&call.session.card);
     choose_db(call, 0);

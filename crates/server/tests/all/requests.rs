@@ -95,6 +95,14 @@ fn clients_may_ask_for_silence() {
 }
 
 #[test]
+fn reset_ends_silence_and_is_itself_the_request_that_skip_leaves_unanswered() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.send(b"CLIENT REPLY OFF\r\nRESET\r\nPING\r\nCLIENT REPLY SKIP\r\nRESET\r\nECHO x\r\n");
+    client.expect("+RESET\r\n+PONG\r\n$1\r\nx\r\n");
+}
+
+#[test]
 fn several_databases_live_side_by_side() {
     let server = start(config());
     let mut client = Client::connect(&server);
