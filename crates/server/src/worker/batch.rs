@@ -67,6 +67,8 @@ pub(super) struct Turn {
     pub(super) rest: Rest,
     /// The first request of those parsed last was decoded where it lies.
     is_decoded: bool,
+    /// Those parsed last are of a client that has still to say the password.
+    pub(super) is_of_stranger: bool,
 }
 
 impl Turn {
@@ -85,6 +87,7 @@ impl Turn {
             parsed: 0,
             rest: Rest::Unfinished { wanted_bytes: 0 },
             is_decoded: false,
+            is_of_stranger: false,
         }
     }
 }
@@ -204,6 +207,7 @@ impl<'s> Batch<'s> {
         let last = first + if limits.is_authenticated { REQUESTS_MAX } else { 1 };
         turn.first_span = self.spans.len();
         turn.is_decoded = false;
+        turn.is_of_stranger = !limits.is_authenticated;
         let mut at = turn.parsed;
         turn.rest = loop {
             let first_span = self.spans.len();

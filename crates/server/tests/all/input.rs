@@ -271,3 +271,15 @@ fn one_who_needs_no_password_any_more_may_leave_as_much_unread_as_others() {
     client.send(&request(&["ECHO", &text]).repeat(1000));
     client.expect(&bulk(&text).repeat(1000));
 }
+
+#[test]
+fn what_a_client_was_owed_before_reset_is_no_reason_to_close_it() {
+    let server = start(Config { requirepass: b"secret".to_vec(), ..alone() });
+    let mut client = Client::connect(&server);
+    client.check("AUTH secret", "+OK\r\n");
+    let text = "x".repeat(40_000);
+    client.check(&format!("SET k {text}"), "+OK\r\n");
+    // The quotes end what is parsed at a time.
+    client.send(b"GET k\r\nRESET\r\nAUTH \"secret\"\r\nPING\r\n");
+    client.expect(&format!("{}+RESET\r\n+OK\r\n+PONG\r\n", bulk(&text)));
+}
