@@ -38,12 +38,14 @@ impl F64Text {
 
     /// The text of `n`: "inf", "-inf", "nan", or a number that reads back as `n`.
     pub fn format(&mut self, n: f64) -> &[u8] {
-        if n != 0.0 && n.trunc() == n && n.abs() <= INTEGER_MAX {
-            self.len = 0;
-            self.put(crate::text::I64Text::new().format(n as i64));
-            return &self.bytes[..self.len];
+        match whole_number(n) {
+            Some(n) => {
+                self.len = 0;
+                self.put(crate::text::I64Text::new().format(n));
+                &self.bytes[..self.len]
+            }
+            None => self.format_digits(n),
         }
-        self.format_digits(n)
     }
 
     /// The same without the rule for whole numbers, so that `1e+15` is that: what DEBUG DIGEST sums up.
@@ -114,6 +116,14 @@ impl F64Text {
 
 /// Whole numbers up to here print as integers: half of `i64`'s range, as a double.
 const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
+
+/// `n` where it prints as an integer. Zero does not: it may be negative.
+#[inline]
+pub fn whole_number(n: f64) -> Option<i64> {
+    // A double beyond the range becomes its nearest end, which is another number or too large, and no number becomes 0.
+    let whole = n as i64;
+    (whole as f64 == n && whole != 0 && n.abs() <= INTEGER_MAX).then_some(whole)
+}
 
 /// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest. Redis shows scores so in
 /// ZSCAN.
@@ -298,6 +308,17 @@ fn scale(mut n: f64, mut power: i64) -> f64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn only_whole_numbers_within_half_the_range_of_integers_print_as_such() {
+        let max = (1_u64 << 62) as f64;
+        for (n, expect) in [(1.0, 1), (-7.0, -7), (max, 1 << 62), (-max, -(1 << 62))] {
+            assert_eq!(whole_number(n), Some(expect), "{n}");
+        }
+        let others =
+            [0.0, -0.0, 0.5, -1.5, 2.0 * max, -2.0 * max, max * 1.001, 1e300, f64::NAN, f64::INFINITY];
+        assert_eq!(others.map(whole_number), [None; 10]);
+    }
 
     #[track_caller]
     fn check(n: f64, expect: &str) {

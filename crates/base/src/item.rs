@@ -30,6 +30,7 @@ impl<'a> Item<'a> {
     }
 
     /// The text, written into `scratch` where it is an integer.
+    #[inline]
     pub fn text<'s>(&'s self, scratch: &'s mut crate::text::I64Text) -> &'s [u8] {
         match self {
             Item::Bytes(b) => b,

@@ -74,6 +74,7 @@ impl Default for I64Text {
 }
 
 impl I64Text {
+    #[inline]
     pub const fn new() -> I64Text {
         I64Text([0; 20])
     }

@@ -264,7 +264,7 @@ impl<'a> Ints<'a> {
         &self,
         index: usize,
         towards: End,
-        visit: &mut dyn FnMut(usize, Item<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match towards {
             End::Tail => (index..self.count()).try_for_each(|i| visit(i, Item::Int(self.get(i)))),

@@ -190,7 +190,7 @@ impl<'a> Leaf<'a> {
         &self,
         index: usize,
         towards: End,
-        visit: &mut dyn FnMut(usize, Item<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
             Leaf::Strings(strings) => strings.visit(index, towards, visit),

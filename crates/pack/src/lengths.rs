@@ -29,6 +29,7 @@ pub(crate) struct Extent {
 }
 
 impl Width {
+    #[inline]
     pub(crate) fn bytes(self) -> usize {
         self as usize
     }
@@ -75,7 +76,7 @@ impl Width {
         if extent.is_int { self.code_max() - INT_CODES + extent.len as u32 } else { extent.len as u32 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn decode(self, code: u32) -> Extent {
         let string_len_max = self.code_max() - INT_CODES;
         if code > string_len_max {
@@ -86,8 +87,16 @@ impl Width {
     }
 
     /// The extent whose code begins at `bytes[at]`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(self, bytes: &[u8], at: usize) -> Extent {
+        match self {
+            Width::One => Width::One.decode(u32::from(bytes[at])),
+            _ => self.read_wide(bytes, at),
+        }
+    }
+
+    #[inline(never)]
+    fn read_wide(self, bytes: &[u8], at: usize) -> Extent {
         let code = match self {
             Width::One => u32::from(bytes[at]),
             Width::Two => u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])),

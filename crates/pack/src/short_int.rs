@@ -33,10 +33,21 @@ pub fn int_len(n: i64) -> usize {
 #[inline]
 pub fn read_int(bytes: &[u8]) -> i64 {
     debug_assert!((1..=8).contains(&bytes.len()));
-    let mut wide = [0; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
     let spare = 64 - 8 * bytes.len() as u32;
-    i64::from_le_bytes(wide) << spare >> spare
+    (low_bytes(bytes) as i64) << spare >> spare
+}
+
+/// The same without a sign. Its ends, which may overlap, in place of a copy whose length is not known.
+#[inline]
+fn low_bytes(bytes: &[u8]) -> u64 {
+    let shift = |width: usize| 8 * (bytes.len() - width) as u32;
+    if let (Some(front), Some(back)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from(u32::from_le_bytes(*front)) | u64::from(u32::from_le_bytes(*back)) << shift(4)
+    } else if let (Some(front), Some(back)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from(u16::from_le_bytes(*front)) | u64::from(u16::from_le_bytes(*back)) << shift(2)
+    } else {
+        u64::from(bytes[0])
+    }
 }
 
 #[cfg(test)]

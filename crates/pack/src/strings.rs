@@ -204,7 +204,7 @@ impl<'a> Strings<'a> {
         &self,
         index: usize,
         towards: End,
-        visit: &mut dyn FnMut(usize, Item<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match (self.shape.is_mirrored, towards) {
             (false, End::Tail) => self.visit_up(index, visit),
@@ -263,7 +263,7 @@ impl<'a> Strings<'a> {
     fn visit_up(
         &self,
         place: usize,
-        visit: &mut dyn FnMut(usize, Item<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut offset = self.offset(place);
         for place in place..self.shape.count {
@@ -278,7 +278,7 @@ impl<'a> Strings<'a> {
     fn visit_down(
         &self,
         place: usize,
-        visit: &mut dyn FnMut(usize, Item<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut offset = self.offset(place + 1);
         for place in (0..=place).rev() {
@@ -289,7 +289,7 @@ impl<'a> Strings<'a> {
     }
 
     /// The entry `place`, which begins at `offset`, and where the next begins.
-    #[inline]
+    #[inline(always)]
     fn at(&self, place: usize, offset: usize) -> (Item<'a>, usize) {
         let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
         (item(&self.bytes[offset..offset + extent.len], extent), offset + extent.len)

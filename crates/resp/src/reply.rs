@@ -12,7 +12,7 @@
 //! On the path of every request: bytes are appended to one buffer, integers are written without `core::fmt`.
 use crate::ProtocolError;
 use base::Item;
-use base::double::F64Text;
+use base::double::{F64Text, whole_number};
 use base::text::I64Text;
 use std::ops::ControlFlow;
 
@@ -182,24 +182,27 @@ impl Reply {
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
         match bytes.len() {
-            1..=SHORT_MAX => self.short_bulk(bytes),
+            1..=SHORT_MAX => self.short_bulk(bytes, &[]),
             _ => self.long_bulk(bytes),
         }
     }
 
-    /// A bulk string of a few bytes, written into a block of a fixed size that is appended first: no piece of it is a call, and none is
+    /// A bulk string of a few bytes, in two parts of which the second may be empty, written into a block of a fixed size that is appended first: no piece of it is a call, and none is
     /// written elsewhere and read back at another width, which a processor waits for. Replies of many short strings are mostly this.
     #[inline]
-    fn short_bulk(&mut self, bytes: &[u8]) {
+    fn short_bulk(&mut self, front: &[u8], back: &[u8]) {
         if !self.room(SHORT_CELL) {
             return;
         }
-        let (at, len) = (self.out.len(), bytes.len());
+        let (at, len) = (self.out.len(), front.len() + back.len());
         self.out.extend_from_slice(&[0; SHORT_CELL]);
         let Some(cell) = self.out[at..].first_chunk_mut::<SHORT_CELL>() else { return };
         let (header, start) = HEADERS[len];
         cell[..8].copy_from_slice(&header);
-        copy_short(&mut cell[start..start + SHORT_MAX], bytes);
+        copy_short(&mut cell[start..start + front.len()], front);
+        if !back.is_empty() {
+            copy_short(&mut cell[start + front.len()..start + len], back);
+        }
         cell[start + len..start + len + 2].copy_from_slice(b"\r\n");
         self.out.truncate(at + start + len + 2);
     }
@@ -212,6 +215,7 @@ impl Reply {
         }
     }
 
+    #[inline]
     pub fn item(&mut self, item: Item<'_>) {
         match item {
             Item::Bytes(bytes) => self.bulk(bytes),
@@ -223,7 +227,11 @@ impl Reply {
     pub fn bulk_joined(&mut self, front: &[u8], back: Item<'_>) {
         let mut text = I64Text::new();
         let back = back.text(&mut text);
-        if self.room(front.len() + back.len() + 32) {
+        if !front.is_empty() && front.len() + back.len() <= SHORT_MAX {
+            self.short_bulk(front, back);
+        } else if front.is_empty() {
+            self.bulk(back);
+        } else if self.room(front.len() + back.len() + 32) {
             self.header(b'$', front.len() + back.len());
             self.out.extend_from_slice(front);
             self.out.extend_from_slice(back);
@@ -276,10 +284,14 @@ impl Reply {
 
     /// RESP2: a bulk string of the shortest text that reads back as the same number.
     pub fn double(&mut self, n: f64) {
-        let mut text = F64Text::new();
+        let (mut whole, mut any) = (I64Text::new(), F64Text::new());
+        let text = match whole_number(n) {
+            Some(n) => whole.format(n),
+            None => any.format(n),
+        };
         match self.protocol {
-            Protocol::Resp3 => self.line(b',', text.format(n)),
-            Protocol::Resp2 => self.bulk(text.format(n)),
+            Protocol::Resp3 => self.line(b',', text),
+            Protocol::Resp2 => self.bulk(text),
         }
     }
 
@@ -552,6 +564,27 @@ mod tests {
         check(|r| r.item(Item::Bytes(b"0123456789")), "$10\r\n0123456789\r\n", "$10\r\n0123456789\r\n");
         check(|r| r.bulk(b""), "$0\r\n\r\n", "$0\r\n\r\n");
         check(|r| r.int(i64::MIN), ":-9223372036854775808\r\n", ":-9223372036854775808\r\n");
+    }
+
+    #[test]
+    fn texts_of_every_length_in_one_piece_or_two_are_whole() {
+        let text: Vec<u8> = (0..1100_u32).map(|n| b'a' + (n % 23) as u8).collect();
+        for len in (0..130).chain([998, 999, 1000, 1001]) {
+            let text = &text[..len];
+            let expect = [format!("${len}\r\n").as_bytes(), text, b"\r\n"].concat();
+            let mut reply = Reply::new(Protocol::Resp2);
+            reply.bulk(text);
+            assert_eq!(reply.out, expect);
+            for cut in 0..=len.min(40) {
+                let mut reply = Reply::new(Protocol::Resp2);
+                reply.bulk_joined(&text[..cut], Item::Bytes(&text[cut..]));
+                assert_eq!(reply.out, expect, "in two, cut at {cut}");
+            }
+        }
+        for len in (0..1001).chain([123_456]) {
+            let (array, set) = (format!("*{len}\r\n"), format!("~{len}\r\n"));
+            check(|r| r.set(len), &array, &set);
+        }
     }
 
     #[test]
