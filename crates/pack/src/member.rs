@@ -64,15 +64,28 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// The order of the text of `n`. Numbers of as many digits are in the order of their texts, and need not become text.
-#[inline]
-fn compare_with_text(n: i64, text: &[u8]) -> Ordering {
-    match u64::try_from(n) {
-        Ok(n) if u64_len(n) == text.len() => match parse_u64(text) {
-            Some(other) => n.cmp(&other),
-            None => I64Text::new().format_u64(n).cmp(text),
-        },
-        _ => I64Text::new().format(n).cmp(text),
+/// A text that many rests of members are compared with: read as a number once.
+pub(crate) struct Needle<'a> {
+    text: &'a [u8],
+    number: Option<u64>,
+}
+
+impl<'a> Needle<'a> {
+    #[inline]
+    pub(crate) fn new(text: &'a [u8]) -> Needle<'a> {
+        Needle { text, number: parse_u64(text) }
+    }
+
+    /// The order of a rest. Numbers of as many digits are in the order of their texts, and need not become text.
+    #[inline]
+    pub(crate) fn compare(&self, rest: Item<'_>) -> Ordering {
+        match (rest, self.number) {
+            (Item::Bytes(own), _) => own.cmp(self.text),
+            (Item::Int(n @ 0..), Some(number)) if u64_len(n as u64) == self.text.len() => {
+                (n as u64).cmp(&number)
+            }
+            (Item::Int(n), _) => I64Text::new().format(n).cmp(self.text),
+        }
     }
 }
 
@@ -91,6 +104,7 @@ impl<'a> Member<'a> {
     }
 
     /// What it begins with, and what follows.
+    #[inline]
     pub fn parts(&self) -> (&'a [u8], Item<'a>) {
         (self.prefix, self.rest)
     }
@@ -115,8 +129,7 @@ impl<'a> Member<'a> {
     pub fn compare(&self, text: &[u8]) -> Ordering {
         match (strip_prefix(text, self.prefix), self.rest) {
             (None, _) => self.prefix.cmp(text),
-            (Some(rest), Item::Bytes(own)) => own.cmp(rest),
-            (Some(rest), Item::Int(n)) => compare_with_text(n, rest),
+            (Some(rest), own) => Needle::new(rest).compare(own),
         }
     }
 
@@ -157,7 +170,7 @@ mod tests {
             };
             let own = n.to_string();
             assert_eq!(
-                compare_with_text(n, text.as_bytes()),
+                Needle::new(text.as_bytes()).compare(Item::Int(n)),
                 own.as_bytes().cmp(text.as_bytes()),
                 "{n} {text}"
             );

@@ -68,10 +68,11 @@ impl Scale {
             return (is_exact && level.unsigned_abs() <= WHOLE_MAX as u64).then_some(level);
         }
         if self.is_decimal() {
-            let level = (score * POWERS[usize::from(self.0)]).round();
-            let is_near = level.abs() <= DECIMAL_MAX as f64;
-            return (is_near && self.value(level as i64).to_bits() == score.to_bits())
-                .then_some(level as i64);
+            // Rounded to a neighbour at least, which is enough: the level is checked. `round` would be a call.
+            let product = score * POWERS[usize::from(self.0)];
+            let level = (product + 0.5_f64.copysign(product)) as i64;
+            let is_near = level.unsigned_abs() <= DECIMAL_MAX as u64;
+            return (is_near && self.value(level).to_bits() == score.to_bits()).then_some(level);
         }
         self.level_of_bits(score)
     }
@@ -108,9 +109,11 @@ impl Scale {
     #[inline]
     fn around(self, score: f64) -> (i64, i64) {
         if self == Scale::WHOLE {
-            let floor = score.floor();
-            let high = (floor.clamp(-(WHOLE_MAX as f64) - 2.0, WHOLE_MAX as f64 + 2.0)) as i64;
-            return (if floor < score { high + 1 } else { high }, high);
+            // Beyond all levels one score is as good as another. `floor` would be a call.
+            let score = score.clamp(-(WHOLE_MAX as f64) - 2.0, WHOLE_MAX as f64 + 2.0);
+            let near = score as i64;
+            let high = near - i64::from(near as f64 > score);
+            return (high + i64::from((high as f64) < score), high);
         }
         if self.is_decimal() { self.around_decimal(score) } else { self.around_bits(score) }
     }
@@ -285,7 +288,15 @@ fn read_last_code(bytes: &[u8], at: usize, width: usize) -> u64 {
 #[inline]
 pub(crate) fn write_code(bytes: &mut [u8], at: usize, width: usize, code: u64) {
     debug_assert!(width == 8 || code >> (8 * width) == 0);
-    bytes[at..at + width].copy_from_slice(&code.to_le_bytes()[..width]);
+    match bytes.get_mut(at..at + 8) {
+        // What follows is written back: cheaper than a copy whose length is not known.
+        Some(word) if width < 8 => {
+            let old = u64::from_le_bytes(*word.first_chunk().expect("8 bytes"));
+            let kept = old & !((1 << (8 * width)) - 1);
+            word.copy_from_slice(&(kept | code).to_le_bytes());
+        }
+        _ => bytes[at..at + width].copy_from_slice(&code.to_le_bytes()[..width]),
+    }
 }
 
 /// How many of the `count` codes at `bytes[at..]` are below `limit`; they rise.

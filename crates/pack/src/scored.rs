@@ -26,7 +26,7 @@
 use crate::block::Block;
 use crate::leaf::Buffer;
 use crate::lengths::{Extent, Width};
-use crate::member::{Bound, Edge, Entry, Member};
+use crate::member::{Bound, Edge, Entry, Member, Needle};
 use crate::probe::{Probe, strip_prefix};
 use crate::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
 use crate::short_int::{int_len, read_int};
@@ -158,7 +158,7 @@ impl<'a> Scored<'a> {
         read_code(self.bytes, self.shape.score_at(index), self.shape.frame.width)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn score(&self, index: usize) -> f64 {
         assert!(index < self.count(), "score {index} of {}", self.count());
         self.shape.frame.score(self.code(index))
@@ -183,10 +183,17 @@ impl<'a> Scored<'a> {
     /// The member whose rest begins there, and where the next one's does.
     #[inline]
     fn member_at(&self, index: usize, at: usize) -> (Member<'a>, usize) {
+        let (rest, next) = self.rest_from(index, at);
+        (Member::new(self.prefix(), rest), next)
+    }
+
+    /// The rest of member `index`, which begins there, and where the next one begins.
+    #[inline(always)]
+    fn rest_from(&self, index: usize, at: usize) -> (Item<'a>, usize) {
         let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
         let stored = &self.bytes[at..at + extent.len];
         let rest = if extent.is_int { Item::Int(read_int(stored)) } else { Item::Bytes(stored) };
-        (Member::new(self.prefix(), rest), at + extent.len)
+        (rest, at + extent.len)
     }
 
     fn prefix(&self) -> &'a [u8] {
@@ -197,10 +204,11 @@ impl<'a> Scored<'a> {
     pub(crate) fn entries(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let leaf = *self;
         let mut at = if index < leaf.count() { leaf.shape.rest_at(leaf.bytes, index) } else { 0 };
+        let prefix = leaf.prefix();
         (index..leaf.count()).map(move |index| {
-            let (member, next) = leaf.member_at(index, at);
+            let (rest, next) = leaf.rest_from(index, at);
             at = next;
-            Entry { score: leaf.score(index), member }
+            Entry { score: leaf.score(index), member: Member::new(prefix, rest) }
         })
     }
 
@@ -208,9 +216,10 @@ impl<'a> Scored<'a> {
     pub(crate) fn entries_down(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let leaf = *self;
         let mut end = leaf.shape.rest_at(leaf.bytes, index + 1);
+        let prefix = leaf.prefix();
         (0..=index).rev().map(move |index| {
             end -= leaf.shape.lens.read(leaf.bytes, leaf.shape.len_at(index)).len;
-            Entry { score: leaf.score(index), member: leaf.member_at(index, end).0 }
+            Entry { score: leaf.score(index), member: Member::new(prefix, leaf.rest_from(index, end).0) }
         })
     }
 
@@ -294,15 +303,24 @@ impl<'a> Scored<'a> {
         let Some(rest) = strip_prefix(member, self.prefix()) else {
             return if is_before(self.prefix().cmp(member)) { high } else { low };
         };
+        let needle = Needle::new(rest);
+        let mut low_at = self.shape.rest_at(self.bytes, low);
         while low < high {
             let middle = low.midpoint(high);
-            if is_before(Member::new(&[], self.rest(middle)).compare(rest)) {
-                low = middle + 1;
+            let (rest, next_at) = self.rest_from(middle, low_at + self.rests_len(low..middle));
+            if is_before(needle.compare(rest)) {
+                (low, low_at) = (middle + 1, next_at);
             } else {
                 high = middle;
             }
         }
         low
+    }
+
+    /// The bytes that the rests of some entries take.
+    #[inline]
+    fn rests_len(&self, range: Range<usize>) -> usize {
+        self.shape.lens.sum(self.lens(&range))
     }
 
     fn rest(&self, index: usize) -> Item<'a> {

@@ -57,6 +57,8 @@ enum Reach {
     Within,
     /// Perhaps into other leaves.
     Beyond,
+    /// Its members are known to be twins.
+    Twins,
 }
 
 impl Default for Sorted {
@@ -298,10 +300,15 @@ impl Sorted {
     }
 
     /// A member got this score, and its run may be long.
-    fn join_run(&mut self, seed: &Seed, member: &[u8], score: f64) {
-        let is_known = self.twins.as_ref().is_some_and(|twins| {
-            self.other_of_run(member, score).is_some_and(|other| twins.has(seed, &other))
-        });
+    fn join_run(&mut self, reach: Reach, seed: &Seed, member: &[u8], score: f64) {
+        let is_known = match (reach, &self.twins) {
+            (Reach::Within, _) => return,
+            (Reach::Twins, _) => true,
+            (Reach::Beyond, Some(twins)) => {
+                self.other_of_run(member, score).is_some_and(|other| twins.has(seed, &other))
+            }
+            (Reach::Beyond, None) => false,
+        };
         if is_known {
             self.twins.get_or_insert_default().insert(seed, member);
             return;
@@ -407,7 +414,7 @@ impl Sorted {
     }
 
     fn insert(&mut self, seed: &Seed, member: &[u8], place: u32, score: f64) {
-        let reach = self.put(member, score);
+        let reach = self.put(seed, member, score);
         match &mut self.index {
             Some(index) => index.insert(placed::Entry { place, score }),
             None if self.tree.height() > 1 => self.make_index(seed),
@@ -417,13 +424,11 @@ impl Sorted {
         if self.index.as_ref().is_some_and(is_too_coarse) {
             self.make_index(seed);
         }
-        if reach == Reach::Beyond {
-            self.join_run(seed, member, score);
-        }
+        self.join_run(reach, seed, member, score);
     }
 
     /// Puts an entry into the tree; whether its run reaches beyond its leaf.
-    fn put(&mut self, member: &[u8], score: f64) -> Reach {
+    fn put(&mut self, seed: &Seed, member: &[u8], score: f64) -> Reach {
         let bound = Bound { score, edge: Edge::Before(member) };
         let Some(path) = self.seek(&bound) else {
             let leaf = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
@@ -433,7 +438,15 @@ impl Sorted {
         let block = self.tree.leaf(&path);
         let leaf = Scored::open(block);
         let at = leaf.position(score, bound.edge);
-        let reach = self.reach(&path, leaf, at, score);
+        let mut reach = self.reach(&path, leaf, at, score);
+        if let (Reach::Beyond, Some(twins)) = (reach, &self.twins) {
+            // Of a run all members are twins, or none: nearly always the one before it or behind it tells.
+            let mut beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
+            let other = beside.find(|at| *at < leaf.count() && leaf.score(*at) == score);
+            if other.is_some_and(|other| twins.has(seed, &leaf.member(other).to_vec())) {
+                reach = Reach::Twins;
+            }
+        }
         let is_full = leaf.count() >= COUNT_MAX || block.len() + member.len() > BYTES_MAX;
         if is_full && self.begin_leaf(&path, at, member, score) {
             return reach;
@@ -506,13 +519,13 @@ impl Sorted {
             reach
         } else {
             self.take(&found);
-            self.put(member, score)
+            self.put(seed, member, score)
         };
         if found.score != score {
             self.leave_run(seed, member, found.score);
         }
-        if found.score != score && reach == Reach::Beyond {
-            self.join_run(seed, member, score);
+        if found.score != score {
+            self.join_run(reach, seed, member, score);
         }
         self.settle_index();
     }
