@@ -100,5 +100,5 @@ pub use stream::{
 pub use string::{AddError, Expiry, Form, Growth, LookUp};
 pub use uses::Usage;
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};
-pub use whole::ScanStep;
+pub use whole::{Deadlines, ScanStep};
 pub use zset::{LexBound, RankSpan, ZSet, ZSetCopy, ZSetLimits, ZSetMut};

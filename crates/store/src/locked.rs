@@ -29,13 +29,27 @@ impl Lengths {
 
     /// The keys of a database in all shards.
     pub(crate) fn sum(&self, db: u16) -> u64 {
-        let lengths = match db {
-            0 => Some(&self.first),
-            n => self.others.get(usize::from(n) - 1).and_then(OnceLock::get),
-        };
         // Read one after the other: keys that move between shards meanwhile may be counted twice or not at all, but no
         // single change is seen by half.
-        lengths.map_or(0, |lengths| lengths.iter().map(|len| len.load(Ordering::Acquire)).sum())
+        self.of(db).map_or(0, sum)
+    }
+
+    /// The shard that holds the `nth` key of a database, counted shard by shard.
+    pub(crate) fn shard_of_nth(&self, db: u16, nth: u64) -> Option<usize> {
+        let mut left = nth;
+        self.of(db)?.iter().position(|len| {
+            let len = len.load(Ordering::Acquire);
+            let is_here = left < len;
+            left = left.saturating_sub(len);
+            is_here
+        })
+    }
+
+    fn of(&self, db: u16) -> Option<&[AtomicU64]> {
+        match db {
+            0 => Some(&self.first),
+            n => self.others.get(usize::from(n) - 1)?.get().map(|lengths| &lengths[..]),
+        }
     }
 
     fn publish(&self, shard: usize, db: usize, len: u64) {
@@ -45,6 +59,18 @@ impl Lengths {
         };
         lengths[shard].store(len, Ordering::Release);
     }
+}
+
+/// Four sums side by side: no addition waits for the one before it.
+fn sum(lengths: &[AtomicU64]) -> u64 {
+    let (fours, rest) = lengths.as_chunks::<4>();
+    let mut sums = [0; 4];
+    for four in fours {
+        for (sum, len) in sums.iter_mut().zip(four) {
+            *sum += len.load(Ordering::Acquire);
+        }
+    }
+    sums.iter().sum::<u64>() + rest.iter().map(|len| len.load(Ordering::Acquire)).sum::<u64>()
 }
 
 fn zeros(shards: usize) -> Box<[AtomicU64]> {

@@ -8,6 +8,7 @@
 //! bit 47..32  shard     bit 31..0  place in the shard's tree     0 is the beginning and the end
 //! ```
 use crate::entry::Meta;
+use crate::keyspace::NEVER_DUE;
 use crate::shard::{Db, Volatile, discard, kind, scan_leaf, visit_live};
 use crate::{Garbage, Keyspace, Kind};
 use base::Millis;
@@ -21,6 +22,16 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanStep {
     pub next_cursor: u64,
+}
+
+/// What has deadlines in a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    pub keys: u64,
+    /// Of these keys; 0 where none is left to live.
+    pub ttl_mean_ms: i64,
+    /// Hashes of which some field has one.
+    pub hashes: u64,
 }
 
 /// A call of SCAN looks at no more than this many shards or leaves beyond its count: empty ones are cheap, but there may be
@@ -37,20 +48,32 @@ impl Keyspace {
         self.len(db) == 0
     }
 
+    /// What has deadlines in `db`. Locks only the shards where anything has.
+    pub fn deadlines(&self, db: u16, now: Millis) -> Deadlines {
+        let of_shard = |index| self.shard(index).db(db).map_or(Volatile::default(), |db| db.volatile);
+        let has_any = |index: &usize| self.dues[*index].load(Ordering::Relaxed) != NEVER_DUE;
+        let shards = (0..self.shards()).filter(has_any);
+        let sum = shards.map(of_shard).fold(Volatile::default(), Volatile::sum);
+        let mean = match sum.keys {
+            0 => 0,
+            keys => sum.deadlines_ms / i128::from(keys) - i128::from(now.0),
+        };
+        Deadlines {
+            keys: sum.keys,
+            ttl_mean_ms: i64::try_from(mean.max(0)).unwrap_or(i64::MAX),
+            hashes: sum.hashes,
+        }
+    }
+
     /// Keys with a deadline in `db`, and their mean time to live in milliseconds (0 where none is left to live).
     pub fn volatile(&self, db: u16, now: Millis) -> (u64, i64) {
-        let of_shard = |index| self.shard(index).db(db).map_or(Volatile::default(), |db| db.volatile);
-        let sum = (0..self.shards()).map(of_shard).fold(Volatile::default(), Volatile::sum);
-        if sum.keys == 0 {
-            return (0, 0);
-        }
-        let mean = sum.deadlines_ms / i128::from(sum.keys) - i128::from(now.0);
-        (sum.keys, i64::try_from(mean.max(0)).unwrap_or(i64::MAX))
+        let Deadlines { keys, ttl_mean_ms, .. } = self.deadlines(db, now);
+        (keys, ttl_mean_ms)
     }
 
     /// Hashes in `db` of which some field has a deadline.
     pub fn timed_hashes(&self, db: u16) -> u64 {
-        (0..self.shards()).map(|index| self.shard(index).db(db).map_or(0, |db| db.volatile.hashes)).sum()
+        self.deadlines(db, Millis(0)).hashes
     }
 
     /// Visits about `count` keys of `db` from `cursor` on, those past their deadline without a kind. A cursor is any u64.
@@ -162,25 +185,19 @@ impl Keyspace {
         &self,
         db: u16,
         now: Millis,
-        mut nth: u64,
+        nth: u64,
         random: &mut Random,
         visit: &mut dyn FnMut(&[u8], Kind),
     ) -> bool {
-        for index in 0..self.shards() {
-            let guard = self.shard(index);
-            let len = guard.db(db).map_or(0, |db| db.map.len());
-            if nth >= len {
-                nth -= len;
-                continue;
-            }
-            let Some(found) = guard.random(db, random) else { return false };
-            let is_live = !Db::is_overdue(&found, now);
-            if is_live {
-                visit(found.key, kind(&found));
-            }
-            return is_live;
+        let Some(index) = self.lengths.shard_of_nth(db, nth) else { return false };
+        let guard = self.shard(index);
+        // Its keys may have gone since they were counted.
+        let Some(found) = guard.random(db, random) else { return false };
+        let is_live = !Db::is_overdue(&found, now);
+        if is_live {
+            visit(found.key, kind(&found));
         }
-        false
+        is_live
     }
 
     /// Empties `db`, or all (None); what was there is returned to be dropped by whoever pleases. Returns the key count too.

@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use base::Millis;
 use nix::sys::resource::UsageWho;
 use std::sync::atomic::Ordering::Relaxed;
+use store::Deadlines;
 
 pub(super) struct Section {
     /// Its name is the same in lower case.
@@ -327,11 +328,10 @@ fn keyspace(report: &mut Report, shared: &Shared, now: Millis) {
     for db in 0..shared.keyspace.databases() {
         let keys = shared.keyspace.len(db);
         if keys > 0 {
-            let (expires, avg_ttl) = shared.keyspace.volatile(db, now);
-            let subexpiry = shared.keyspace.timed_hashes(db);
+            let Deadlines { keys: expires, ttl_mean_ms, hashes } = shared.keyspace.deadlines(db, now);
             report.field(
                 &format!("db{db}"),
-                format_args!("keys={keys},expires={expires},avg_ttl={avg_ttl},subexpiry={subexpiry}"),
+                format_args!("keys={keys},expires={expires},avg_ttl={ttl_mean_ms},subexpiry={hashes}"),
             );
         }
     }
