@@ -31,6 +31,8 @@ const HEADER: usize = 12;
 /// As Redis: smaller leaves are left open, and so are those that would not get smaller by so much.
 const RAW_MIN: usize = 48;
 const SAVED_MIN: usize = 8;
+/// Each thread keeps a buffer up to this: a leaf of an element that is larger must not cost it for ever.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 /// By measurement (examples/seq_bytes.rs).
 const ZSTD_LEVEL: i32 = 3;
 
@@ -92,7 +94,9 @@ pub(crate) fn read<R>(bytes: &[u8], look: impl FnOnce(Leaf<'_>) -> R) -> R {
 fn with_buffer<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let mut buffer = RAW.take();
     let result = work(&mut buffer);
-    RAW.set(buffer);
+    if buffer.capacity() <= KEPT_BYTES_MAX {
+        RAW.set(buffer);
+    }
     result
 }
 
