@@ -44,6 +44,10 @@ impl Error {
     pub fn no_such_key() -> Error {
         fixed("ERR no such key")
     }
+    /// A key, a field, a member or an element beyond what leaves hold ([`store::Lengths`]): strings alone may be longer.
+    pub fn element_too_long() -> Error {
+        fixed("ERR key, field, member or element exceeds maximum allowed size (512 MB)")
+    }
     /// A command that a setting keeps to some connections, or to none.
     pub fn not_enabled(command: &str, setting: &str) -> Error {
         built(format!(
@@ -247,6 +251,9 @@ impl Error {
 
     pub fn invalid_stream_id() -> Error {
         fixed("ERR Invalid stream ID specified as stream command argument")
+    }
+    pub fn row_too_long() -> Error {
+        fixed("ERR Elements are too large to be stored")
     }
     /// A subcommand whose further arguments make no sense; `container` in upper case.
     pub fn unknown_subcommand(subcommand: &[u8], container: &str) -> Error {

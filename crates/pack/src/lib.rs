@@ -23,6 +23,7 @@ pub mod int_set;
 mod ints;
 mod leaf;
 mod lengths;
+pub mod limits;
 pub mod listpack;
 pub mod log;
 pub mod map;

@@ -82,7 +82,8 @@ impl Shape {
 
     fn write(&self, target: &mut Vec<u8>) {
         let coarse = if self.grain == Grain::Coarse { COARSE } else { 0 };
-        target.extend_from_slice(&(self.count as u16).to_le_bytes());
+        let count = u16::try_from(self.count).expect("a leaf of so many members at one place");
+        target.extend_from_slice(&count.to_le_bytes());
         target.push(self.frame.width as u8 | (self.base_width as u8) << 4);
         target.push(self.frame.scale() | (self.width as u8 - 1) << 5 | coarse);
         target.extend_from_slice(&self.origin.to_le_bytes());

@@ -105,7 +105,8 @@ impl Head {
 /// A leaf without rows, with room for `room` bytes of lists and rows.
 pub(crate) fn start(base: Id, size: u64, room: usize) -> Block {
     let end = HEAD_BYTES as u32;
-    let head = Head { lists: 0, count: 0, end, rows: end, size: size as u32, added: 0, base };
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    let head = Head { lists: 0, count: 0, end, rows: end, size, added: 0, base };
     let mut bytes = [0; HEAD_BYTES];
     head.write(&mut bytes);
     Block::spread(&bytes, room, &[])
@@ -177,7 +178,7 @@ fn listpack_row_bytes(head: &Head, id: Id, pairs: &impl Pairs, is_master: bool, 
     // The node counts its rows in an element that grows at 128 and 4096 of them.
     let counted = i64::from(head.count);
     sum += int(counted + 1) - int(counted);
-    sum as u32
+    u32::try_from(sum).unwrap_or(u32::MAX)
 }
 
 fn names_listpack_bytes(pairs: &impl Pairs) -> u64 {

@@ -41,6 +41,13 @@ impl<'a> Args<'a> {
         header(self.spans.len()) + bulks.sum::<usize>()
     }
 
+    /// From where argument `index` begins to where the last one ends: no less than their text.
+    #[inline]
+    pub fn framed_bytes_from(&self, index: usize) -> usize {
+        let end = self.spans[self.spans.len() - 1];
+        end.start + end.len - self.spans[index].start
+    }
+
     /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None where nothing is left.
     pub fn tail(&self, index: usize) -> Option<Args<'a>> {
         let spans = self.spans.get(index..).filter(|rest| !rest.is_empty())?;

@@ -16,12 +16,13 @@ use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
 use crate::session::{After, Session};
 use crate::shared::Shared;
+use crate::too_long::is_too_long;
 use crate::worker::OutputBound;
 use crate::{attack, histogram, latency};
 use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
-use command::{Access, Call, DataRun, Done, Flags, Scope, WholeCall};
+use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
 use net::{Meter, Scale, Tick};
 use resp::{Args, Reply};
 use std::hint::cold_path;
@@ -53,6 +54,13 @@ pub(crate) enum Look {
     Now,
 }
 
+/// Why a request does not run now.
+enum Hindrance<'s> {
+    /// It waits for memory that is being freed.
+    Garbage,
+    Refused(Refusal<'s>),
+}
+
 /// One worker's means to run commands.
 pub(crate) struct Executor<'s> {
     shared: &'s Shared,
@@ -71,6 +79,9 @@ pub(crate) struct Executor<'s> {
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
+    /// Requests of this turn are looked at before they run: memory has a ceiling, or an argument may be too long.
+    is_guarded: bool,
+    element_bytes_max: usize,
     /// So many ticks later it has had its turn.
     turn_ticks: u64,
     /// A call of so many ticks is reason to look whether it has.
@@ -109,6 +120,8 @@ impl<'s> Executor<'s> {
             leaves_trace: true,
             request_bytes: 0,
             turn_start: meter.read(),
+            is_guarded: true,
+            element_bytes_max: config.store.lengths.element_bytes_max,
             turn_ticks: meter.ticks(TURN_NS),
             look_ticks: meter.ticks(LOOK_NS),
             ticks_max: 0,
@@ -242,6 +255,7 @@ impl<'s> Executor<'s> {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
         let shows_all = may_be_large || self.shared.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
+        self.is_guarded = self.ceiling.is_set() || self.request_bytes > self.element_bytes_max;
     }
 
     /// How many ticks it is since the last call of this or of `start_turn`.
@@ -294,20 +308,15 @@ impl<'s> Executor<'s> {
                 return None;
             }
         };
-        if self.ceiling.is_set() && row.flags.has(Flags::DENYOOM) {
-            match self.room_for(session.db, &request) {
-                Room::Enough | Room::Later => {}
-                Room::Garbage => {
-                    cold_path();
-                    session.after = After::Retry;
-                    return None;
-                }
-                Room::None => {
-                    cold_path();
-                    self.refuse(&Refusal::OutOfMemory(row), &request.args, reply);
-                    return None;
-                }
+        if self.is_guarded
+            && let Err(held) = self.guard(session.db, row, &request)
+        {
+            cold_path();
+            match held {
+                Hindrance::Garbage => session.after = After::Retry,
+                Hindrance::Refused(refusal) => self.refuse(&refusal, &request.args, reply),
             }
+            return None;
         }
         session.card.last_row.store(row.number as u32, Relaxed);
         if let Err(error) = self.run(session, row, request, reply) {
@@ -317,6 +326,23 @@ impl<'s> Executor<'s> {
             reply.error(error.text());
         }
         Some(row)
+    }
+
+    /// Whether what a request brings may be kept, and there is memory for it.
+    #[inline]
+    fn guard(&mut self, db: u16, row: &'s Row, request: &Request<'s, '_>) -> Result<(), Hindrance<'s>> {
+        let bytes_max = self.element_bytes_max;
+        if self.request_bytes > bytes_max && is_too_long(row, &request.args, bytes_max, &mut self.positions) {
+            return Err(Hindrance::Refused(Refusal::TooLong(row)));
+        }
+        if !self.ceiling.is_set() || !row.flags.has(Flags::DENYOOM) {
+            return Ok(());
+        }
+        match self.room_for(db, request) {
+            Room::Enough | Room::Later => Ok(()),
+            Room::Garbage => Err(Hindrance::Garbage),
+            Room::None => Err(Hindrance::Refused(Refusal::OutOfMemory(row))),
+        }
     }
 
     /// After a call that took long or may be remarkable.
@@ -457,7 +483,7 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
-        extract(row, &args, &mut self.positions);
+        row.extract_keys(&args, &mut self.positions);
         // The first key was hashed when the request was parsed, if the table says where it stands.
         let mut known = first_hash.filter(|_| row.first_key() == self.positions.first().map(|p| *p as usize));
         let names = self.positions.iter().map(|position| {
@@ -575,12 +601,4 @@ fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> R
         return Err(Refusal::NotAuthenticated(row));
     }
     Ok(row)
-}
-
-/// All positions of keys, in the order of the key specs.
-fn extract(row: &Row, args: &Args<'_>, positions: &mut Vec<u32>) {
-    positions.clear();
-    for spec in row.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
-        spec.extract(args, positions);
-    }
 }

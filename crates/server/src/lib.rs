@@ -46,6 +46,7 @@ mod shutdown;
 mod slowlog;
 mod start;
 mod time;
+mod too_long;
 mod wait;
 mod worker;
 

@@ -14,6 +14,8 @@ pub(crate) enum Refusal<'s> {
     NotAuthenticated(&'s Row),
     /// Memory is over `maxmemory`, and nothing may be evicted.
     OutOfMemory(&'s Row),
+    /// An argument is longer than what is made of it may be.
+    TooLong(&'s Row),
 }
 
 /// How much of what the client sent is quoted.
@@ -24,7 +26,10 @@ impl<'s> Refusal<'s> {
     pub(crate) fn row(&self) -> Option<&'s Row> {
         match self {
             Refusal::UnknownCommand | Refusal::UnknownSubcommand(_) => None,
-            Refusal::Arity(row) | Refusal::NotAuthenticated(row) | Refusal::OutOfMemory(row) => Some(row),
+            Refusal::Arity(row)
+            | Refusal::NotAuthenticated(row)
+            | Refusal::OutOfMemory(row)
+            | Refusal::TooLong(row) => Some(row),
         }
     }
 
@@ -42,6 +47,7 @@ impl<'s> Refusal<'s> {
             }
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),
             Refusal::NotAuthenticated(_) => b"NOAUTH Authentication required.".to_vec(),
+            Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
             Refusal::OutOfMemory(_) => b"OOM command not allowed when used memory > 'maxmemory'.".to_vec(),
         }
     }

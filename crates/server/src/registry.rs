@@ -113,6 +113,14 @@ impl Row {
         self.subcommands.iter().find(|s| is_same_word(s.name.as_bytes(), name))
     }
 
+    /// All places of keys, in the order of the key specs.
+    pub(crate) fn extract_keys(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
+        positions.clear();
+        for spec in self.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
+            spec.extract(args, positions);
+        }
+    }
+
     /// The places of the arguments that nobody but the client may read, ascending.
     pub(crate) fn secrets(&self, args: &Args<'_>) -> Vec<usize> {
         if !self.has_secrets {

@@ -86,6 +86,7 @@ pub use keys::Keys;
 pub use keyspace::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
 pub use list::{List, ListMut};
 pub use pack::count_ones;
+pub use pack::limits::Lengths;
 pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};
 pub use pack::seq::{Codec, End, Fill};
 pub use pack::sixes;
@@ -97,7 +98,7 @@ pub use settings::{HashLimits, SetLimits, Settings};
 pub use stream::{
     Acknowledgment, Consumer, ConsumerId, Fate, Group, Id, Member, Pending, References, Stream, StreamMut,
 };
-pub use string::{AddError, Expiry, Form, Growth, LookUp};
+pub use string::{AddError, Expiry, Form, Growth, HUGE_STRING_BYTES_MIN, LookUp, has_room_for_string};
 pub use uses::Usage;
 pub use view::{Deadline, Key, Kind, Taken, View, WrongType};
 pub use whole::{Deadlines, ScanStep};

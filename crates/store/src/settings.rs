@@ -1,6 +1,7 @@
 //! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
 //! A view borrows it for one command, so no command sees two versions.
 use crate::{Eviction, ZSetLimits};
+use pack::limits::Lengths;
 use pack::log;
 use pack::seq::{Codec, Fill, Limits};
 
@@ -13,6 +14,8 @@ pub struct Settings {
     pub zset: ZSetLimits,
     pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
+    /// No setting of users: what leaves can hold.
+    pub lengths: Lengths,
     /// `hll-sparse-max-bytes`: a HyperLogLog that would be longer becomes an array of registers.
     pub hll_sparse_bytes_max: u64,
     pub lazyfree_user_del: bool,
@@ -55,6 +58,7 @@ impl Default for Settings {
             zset: ZSetLimits::default(),
             stream: log::Limits { bytes: 4096, entries: 100 },
             proto_max_bulk_len_bytes: 512 << 20,
+            lengths: Lengths::default(),
             hll_sparse_bytes_max: 3_000,
             lazyfree_user_del: false,
             lazyfree_user_flush: false,

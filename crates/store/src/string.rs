@@ -51,6 +51,27 @@ const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 /// From here on an allocation is pages of its own.
 const RECLAIMED_BYTES_MIN: usize = 1 << 20;
 
+/// From here on a string grows by an eighth and no longer to the double, and asks first whether there is so much.
+pub const HUGE_STRING_BYTES_MIN: u64 = 1 << 30;
+
+/// Whether the system has the addresses for a string that grows to so many bytes. A client may name any length: where memory
+/// cannot be mapped the process would end.
+pub fn has_room_for_string(len_bytes: u64) -> bool {
+    if len_bytes < HUGE_STRING_BYTES_MIN {
+        return true;
+    }
+    let Ok(len_bytes) = usize::try_from(len_bytes) else { return false };
+    let mut probe: Vec<u8> = Vec::new();
+    let has_room = probe.try_reserve_exact(with_growth(len_bytes)).is_ok();
+    // An allocation that nobody uses may be left out.
+    std::hint::black_box(&mut probe);
+    has_room
+}
+
+fn with_growth(len_bytes: usize) -> usize {
+    len_bytes.saturating_add(len_bytes / 8)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddError {
     WrongType,
@@ -133,6 +154,7 @@ impl View<'_> {
     /// Appends, creating the key; the new length.
     pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, WrongType> {
         self.edit(key, Form::Auto, |text| {
+            grow_slowly(text, text.len() + tail.len());
             text.extend_from_slice(tail);
             text.len() as u64
         })
@@ -264,7 +286,16 @@ fn lengthen(text: &mut Vec<u8>, len: usize) {
         longer[..text.len()].copy_from_slice(text);
         *text = longer;
     } else if len > text.len() {
+        grow_slowly(text, len);
         text.resize(len, 0);
+    }
+}
+
+/// Makes room for `len` bytes where these are so many that the usual doubling would not do.
+#[inline]
+fn grow_slowly(text: &mut Vec<u8>, len: usize) {
+    if len as u64 >= HUGE_STRING_BYTES_MIN && len > text.capacity() {
+        text.reserve_exact(with_growth(len) - text.len());
     }
 }
 

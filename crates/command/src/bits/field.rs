@@ -6,6 +6,7 @@
 use super::integer::{Format, Overflow};
 use super::single;
 use crate::argument::{int, is_word};
+use crate::string::check_growth;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::text::I64Text;
 use resp::Reply;
@@ -182,6 +183,7 @@ fn read(call: &mut Call<'_, '_>, operations: &[Operation]) -> Done {
 }
 
 fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Done {
+    check_growth(call, len_min)?;
     let key = call.key(0);
     let reply = &mut *call.reply;
     let changes = call.view.edit_bytes(&key, len_min, |bytes, growth| {

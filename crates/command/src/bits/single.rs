@@ -1,4 +1,5 @@
 //! SETBIT and GETBIT: one bit of a string, whatever its length, at the cost of one lookup.
+use crate::string::check_growth;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::text::{I64Text, parse_i64};
 use store::Growth;
@@ -65,6 +66,7 @@ fn setbit(call: &mut Call<'_, '_>) -> Done {
         b"1" => mask,
         _ => return Err(Error::bit_value()),
     };
+    check_growth(call, byte + 1)?;
     let key = call.key(0);
     let (old, growth) = call.view.edit_bytes(&key, byte + 1, |bytes, growth| {
         let byte = &mut bytes[byte as usize];

@@ -8,7 +8,7 @@ use crate::argument::is_word;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::{Item, Millis};
 use resp::Args;
-use store::{Id, Pairs, Stream};
+use store::{Id, Lengths, Pairs, Stream};
 
 pub(super) const XADD: Command = Command {
     name: "XADD",
@@ -67,6 +67,18 @@ pub(super) const XADD: Command = Command {
 struct Fields<'a> {
     args: Args<'a>,
     first: usize,
+}
+
+impl Fields<'_> {
+    /// Whether a stream can hold them. What all of them take in the request is known at once, and is nearly always little.
+    #[inline]
+    fn check(&self, lengths: &Lengths) -> Done {
+        let is_small = self.args.framed_bytes_from(self.first) <= lengths.row_bytes_max;
+        if is_small || !lengths.is_row_too_long(self.text_bytes(), self.count()) {
+            return Ok(());
+        }
+        Err(Error::row_too_long())
+    }
 }
 
 impl Pairs for Fields<'_> {
@@ -144,7 +156,8 @@ fn xadd(call: &mut Call<'_, '_>) -> Done {
             }
         }
     };
-    let id = match next_id(&stream, request.id, now) {
+    let id = next_id(&stream, request.id, now);
+    let id = match id.and_then(|id| fields.check(&settings.lengths).map(|()| id)) {
         Ok(id) => id,
         Err(error) => {
             if stream.is_new() {

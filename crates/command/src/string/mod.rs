@@ -3,12 +3,14 @@
 //! Text that reads as an integer is kept as one whatever wrote it. Commands see neither that nor where a value lies: they are lent
 //! an `Item`, which writes itself as text.
 mod get;
+mod grow;
 mod lcs;
 mod number;
 mod range;
 mod set;
 
 use crate::{Command, checked};
+pub(crate) use grow::check_growth;
 
 pub const COMMANDS: &[&Command] = checked(&[
     &range::APPEND,

@@ -2,6 +2,7 @@
 //!
 //! A value that is kept as an integer is edited and read as its text. Edits go through the store, which knows where the bytes lie: a
 //! long string is edited where it is, a short one by way of a buffer that its shard keeps.
+use super::grow::{check_end, check_growth, string_len};
 use crate::argument::{from_end, int};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
@@ -85,7 +86,8 @@ fn append(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let tail = call.args.at(2);
     let len = string_len(call)?;
-    check_len(call, len, tail.len() as u64)?;
+    check_end(call, len, tail.len() as u64)?;
+    check_growth(call, len + tail.len() as u64)?;
     let len = call.view.append(&key, tail)?;
     call.view.dirty(1);
     call.reply.int(len as i64);
@@ -99,25 +101,14 @@ fn setrange(call: &mut Call<'_, '_>) -> Done {
     let mut len = string_len(call)?;
     // Nothing written changes nothing: no key comes into being, no padding either.
     if !bytes.is_empty() {
-        check_len(call, offset, bytes.len() as u64)?;
+        check_end(call, offset, bytes.len() as u64)?;
+        check_growth(call, offset + bytes.len() as u64)?;
         let key = call.key(0);
         len = call.view.set_range(&key, offset, bytes)?;
         call.view.dirty(1);
     }
     call.reply.int(len as i64);
     Ok(())
-}
-
-/// The length of the first key's string, 0 where it is missing.
-fn string_len(call: &mut Call<'_, '_>) -> Result<u64, Error> {
-    let key = call.key(0);
-    Ok(call.view.string(&key)?.map_or(0, |item| item.len() as u64))
-}
-
-/// Whether `added` more bytes fit behind `len`, without an overflow where a client names an offset near 2^63.
-fn check_len(call: &Call<'_, '_>, len: u64, added: u64) -> Done {
-    let fits = len.saturating_add(added) <= call.view.settings().proto_max_bulk_len_bytes;
-    if fits { Ok(()) } else { Err(Error::string_too_long()) }
 }
 
 /// The part is copied from the entry straight into the reply.

@@ -10,6 +10,7 @@ mod crowd;
 mod info;
 mod input;
 mod latency;
+mod lengths;
 mod limits;
 mod lookups;
 mod monitor;

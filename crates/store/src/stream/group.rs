@@ -105,13 +105,14 @@ impl Group {
         let number = match self.consumers.iter().position(Option::is_none) {
             Some(free) => {
                 self.consumers[free] = Some(consumer);
-                free as u32
+                free
             }
             None => {
                 self.consumers.push(Some(consumer));
-                self.consumers.len() as u32 - 1
+                self.consumers.len() - 1
             }
         };
+        let number = u32::try_from(number).expect("a group has fewer than 2^32 consumers");
         self.order.insert(index, number);
         Some(ConsumerId(number))
     }

@@ -236,6 +236,11 @@ impl Results {
         self.all.len()
     }
 
+    /// Bytes of the longest.
+    pub(super) fn len_max(&self) -> usize {
+        self.all.iter().flatten().map(|span| span.len).max().unwrap_or(0)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
         self.all.iter().map(|span| span.map(|span| text(&self.bytes, span)))
     }

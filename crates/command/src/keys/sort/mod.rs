@@ -119,12 +119,12 @@ fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
     let lookup: &mut Lookup<'_> = &mut |_, _, _| unreachable!("no pattern names another key");
     let elements = ordered(&sort, elements, lookup)?;
     match call.keys().get(1) {
-        Some(destination) => {
-            store(call.view, destination, &elements.results(&sort.get, lookup), call.reply);
+        Some(destination) => store(call.view, destination, &elements.results(&sort.get, lookup), call.reply),
+        None => {
+            elements.answer(&sort.get, lookup, call.reply);
+            Ok(())
         }
-        None => elements.answer(&sort.get, lookup, call.reply),
     }
-    Ok(())
 }
 
 /// Locks one key after another: no other worker runs, so what was read stays true until the reply.
@@ -148,9 +148,9 @@ fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
     };
     let results = elements.results(&sort.get, lookup);
     let (mut view, key) = keyspace.lock_one(db, now, settings, destination);
-    store(&mut view, &key, &results, call.reply);
+    let done = store(&mut view, &key, &results, call.reply);
     call.garbage.append(&mut view.take_garbage());
-    Ok(())
+    done
 }
 
 /// In the order that is asked for, and cut to LIMIT.
@@ -164,8 +164,11 @@ fn ordered(sort: &Sort<'_>, mut elements: Elements, lookup: &mut Lookup<'_>) -> 
 }
 
 /// A list takes the place of whatever was there, without a deadline; what GET did not find is an empty text in it. No
-/// results, no list.
-fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &mut Reply) {
+/// results, no list. A string may be longer than an element: then nothing changes.
+fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &mut Reply) -> Done {
+    if results.len_max() > view.settings().lengths.element_bytes_max {
+        return Err(Error::element_too_long());
+    }
     let existed = view.remove(destination);
     if results.len() == 0 {
         view.dirty(u64::from(existed));
@@ -176,4 +179,5 @@ fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &
         view.dirty(results.len() as u64);
     }
     reply.int(results.len() as i64);
+    Ok(())
 }
