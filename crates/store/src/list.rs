@@ -219,6 +219,7 @@ impl<'v> ListMut<'v> {
         let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
         if !is_far && listpack::exceeds(fill, self.draft_listpack_bytes() + text_bytes, len) {
             self.encoding = Encoding::Quicklist;
+            self.edits.changed = true;
         }
     }
 

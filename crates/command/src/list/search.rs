@@ -240,6 +240,8 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
         call.reply.int(0);
         return Ok(());
     };
+    // Before the pivot is looked for: the name changes also where there is none.
+    list.announce(1, call.args.at(4).len() as u64);
     let Some(pivot) = first_match(&list, Item::classify(call.args.at(3))) else {
         call.reply.int(-1);
         return Ok(());
