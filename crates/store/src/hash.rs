@@ -20,6 +20,7 @@ use crate::field::{Kept, Mark};
 use crate::fields::{At, FieldTree, Lifetime};
 use crate::shard::Buffers;
 use crate::site::Site;
+use crate::snapshot::Parts;
 use crate::{Deadline, HashLimits, Key, View, WrongType};
 use base::hash::Seed;
 use base::random::Random;
@@ -121,6 +122,20 @@ enum Source<'v> {
 }
 
 impl<'v> Hash<'v> {
+    #[inline]
+    pub(crate) fn of(
+        (meta, inline, outside): Parts<'v>,
+        seed: &'v Seed,
+        now: Millis,
+    ) -> Result<Hash<'v>, WrongType> {
+        let source = match (meta.shape(), outside) {
+            (Shape::Hash | Shape::TimedHash, _) => Source::Image(meta.value(inline)),
+            (Shape::HashTree, Some(Large::Hash(tree))) => Source::Tree(tree),
+            _ => return Err(WrongType),
+        };
+        Ok(Hash { source, seed, now })
+    }
+
     /// How many fields there are.
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
@@ -132,10 +147,19 @@ impl<'v> Hash<'v> {
         }
     }
 
+    /// Whether some field is past its deadline and has not gone yet.
+    pub fn has_overdue(&self) -> bool {
+        let due = match self.source {
+            Source::Image(image) => image_due(image),
+            Source::Tree(tree) => tree.due().unwrap_or(NO_DEADLINE),
+        };
+        due <= note_of(self.now)
+    }
+
     /// How many of them a walk shows: without those that are past their deadline and have not gone yet.
     pub fn live_len(&self) -> u64 {
         match self.source {
-            Source::Tree(tree) if tree.due().is_some_and(|due| due <= note_of(self.now)) => {
+            Source::Tree(_) if self.has_overdue() => {
                 let mut live = 0;
                 self.for_each(&mut |_, _| live += 1);
                 live
@@ -619,13 +643,7 @@ impl View<'_> {
     pub fn hash(&mut self, key: &Key<'_>) -> Result<Option<Hash<'_>>, WrongType> {
         let (seed, now) = (&self.seeds().fields, self.now());
         let Some(found) = self.look_hash(key) else { return Ok(None) };
-        let meta = Meta(found.meta);
-        let source = match (meta.shape(), found.outside) {
-            (Shape::Hash | Shape::TimedHash, _) => Source::Image(meta.value(found.inline)),
-            (Shape::HashTree, Some(Large::Hash(tree))) => Source::Tree(tree),
-            _ => return Err(WrongType),
-        };
-        Ok(Some(Hash { source, seed, now }))
+        Hash::of((Meta(found.meta), found.inline, found.outside), seed, now).map(Some)
     }
 
     #[inline]

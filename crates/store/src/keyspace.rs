@@ -75,7 +75,8 @@ pub enum Weight {
 }
 
 impl Garbage {
-    pub(crate) fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
+    /// What frees about so many bytes when it is dropped.
+    pub fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
         Garbage { value: Box::new(value), weight: Weight::Bytes(bytes) }
     }
 

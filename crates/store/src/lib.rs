@@ -10,6 +10,7 @@
 //! | `entry.rs` | the bytes of a keyspace entry |
 //! | `string.rs`, `list.rs`, `hash.rs`, `stream/` | one value API a type |
 //! | `site.rs` | the place of a collection's entry while it is edited |
+//! | `snapshot.rs` | a value as it was at one moment, to be read later |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `tree.rs` | a list outside its entry |
 //! | `fields.rs`, `field.rs` | a hash outside its entry; what it keeps for one field |
@@ -64,6 +65,7 @@ mod set;
 mod settings;
 mod shard;
 mod site;
+mod snapshot;
 mod stream;
 mod string;
 mod tree;
@@ -95,6 +97,7 @@ pub use relocate::{Mover, MoverStats, StepLimits};
 pub use restless::{Shadow, Transients};
 pub use set::{Merge, NewSet, Set, SetMut};
 pub use settings::{HashLimits, SetLimits, Settings};
+pub use snapshot::Snapshot;
 pub use stream::{
     Acknowledgment, Consumer, ConsumerId, Fate, Group, Id, Member, Pending, References, Stream, StreamMut,
 };

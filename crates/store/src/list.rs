@@ -36,7 +36,11 @@ enum Source<'v> {
 }
 
 impl<'v> List<'v> {
-    fn of(meta: Meta, payload: &'v [u8], outside: Option<&'v Large>) -> Result<List<'v>, WrongType> {
+    pub(crate) fn of(
+        meta: Meta,
+        payload: &'v [u8],
+        outside: Option<&'v Large>,
+    ) -> Result<List<'v>, WrongType> {
         match (meta.shape(), outside) {
             (Shape::Listpack | Shape::Quicklist, _) => Ok(List(Source::Image(meta.value(payload)))),
             (Shape::Tree, Some(Large::List(tree))) => Ok(List(Source::Tree(&tree.seq))),

@@ -305,7 +305,7 @@ const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
 const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
 
 /// What a value outside takes, about.
-fn value_bytes(value: &Large) -> u64 {
+pub(crate) fn value_bytes(value: &Large) -> u64 {
     match value {
         Large::Str(bytes) => bytes.capacity() as u64,
         other => other
@@ -315,7 +315,7 @@ fn value_bytes(value: &Large) -> u64 {
 }
 
 /// Whether freeing it would hold a worker up.
-fn is_heavy(value: &Large, bytes: u64) -> bool {
+pub(crate) fn is_heavy(value: &Large, bytes: u64) -> bool {
     match value.collection() {
         None => bytes > DROPPED_BYTES_MAX,
         Some(collection) => {

@@ -10,6 +10,7 @@ use crate::hash::fields_due;
 use crate::keyspace::Seeds;
 use crate::locked::Locked;
 use crate::shard::{Buffers, Db, Shard, discard, kind};
+use crate::snapshot::Parts;
 use crate::uses::{Touch, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
@@ -132,6 +133,20 @@ pub struct Taken {
     meta: Meta,
     inline: Vec<u8>,
     outside: Option<Shared<Large>>,
+}
+
+impl Taken {
+    pub(crate) fn kind(&self) -> Kind {
+        self.meta.shape().kind()
+    }
+
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        (self.meta, &self.inline, self.outside.as_deref())
+    }
+
+    pub(crate) fn outside(&self) -> Option<&Shared<Large>> {
+        self.outside.as_ref()
+    }
 }
 
 pub struct View<'k> {

@@ -18,6 +18,7 @@ use crate::info::KeyInfo;
 use crate::outside::Outside;
 use crate::set::{Image as SetImage, Members};
 use crate::site::Site;
+use crate::snapshot::Parts;
 use crate::{End, Key, View, WrongType};
 use base::Item;
 use base::hash::Seed;
@@ -134,6 +135,18 @@ pub struct ZSet<'v> {
 }
 
 impl<'v> ZSet<'v> {
+    #[inline]
+    pub(crate) fn of((meta, inline, outside): Parts<'v>, seed: &'v Seed) -> Result<ZSet<'v>, WrongType> {
+        let image = || Source::Image(meta.value(inline));
+        let (source, encoding) = match (meta.shape(), outside) {
+            (Shape::ZSetListpack, _) => (image(), Encoding::Listpack),
+            (Shape::ZSetSkiplist, _) => (image(), Encoding::Skiplist),
+            (Shape::ZSetTree, Some(Large::ZSet(tree))) => (Source::Tree(&tree.set), tree.encoding),
+            _ => return Err(WrongType),
+        };
+        Ok(ZSet { source, seed, encoding })
+    }
+
     /// Whether Redis would keep these scores as doubles, and show them in a scan with all their 17 digits.
     pub fn has_long_scores(&self) -> bool {
         self.encoding == Encoding::Skiplist
@@ -719,15 +732,7 @@ impl View<'_> {
     pub fn zset(&mut self, key: &Key<'_>) -> Result<Option<ZSet<'_>>, WrongType> {
         let seed = &self.seeds().scores;
         let Some(found) = self.look_used(key) else { return Ok(None) };
-        let meta = Meta(found.meta);
-        let image = || Source::Image(meta.value(found.inline));
-        let (source, encoding) = match (meta.shape(), found.outside) {
-            (Shape::ZSetListpack, _) => (image(), Encoding::Listpack),
-            (Shape::ZSetSkiplist, _) => (image(), Encoding::Skiplist),
-            (Shape::ZSetTree, Some(Large::ZSet(tree))) => (Source::Tree(&tree.set), tree.encoding),
-            _ => return Err(WrongType),
-        };
-        Ok(Some(ZSet { source, seed, encoding }))
+        ZSet::of((Meta(found.meta), found.inline, found.outside), seed).map(Some)
     }
 
     #[inline]

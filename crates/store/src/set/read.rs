@@ -24,7 +24,7 @@ pub(super) enum Source<'v> {
 const DRAWN_SHARE: u64 = 3;
 
 impl<'v> Set<'v> {
-    fn of(
+    pub(crate) fn of(
         meta: Meta,
         payload: &'v [u8],
         outside: Option<&'v Large>,

@@ -1,0 +1,74 @@
+//! A value as it was at one moment, for whoever reads it for longer than its key can be locked.
+//!
+//! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is written meanwhile; what lies
+//! inside is copied, which is some hundred bytes. So taking one costs about a lookup. It holds on to the value: memory of a key
+//! that is deleted meanwhile is free when the last snapshot of it has gone.
+use crate::entry::{Large, Meta};
+use crate::shard::{is_heavy, value_bytes};
+use crate::view::Taken;
+use crate::{Hash, Key, Kind, List, Set, View, ZSet};
+use base::Millis;
+use base::hash::Seed;
+
+/// The parts of an entry, as a value API reads them.
+pub(crate) type Parts<'v> = (Meta, &'v [u8], Option<&'v Large>);
+
+/// One value, whole.
+pub struct Snapshot {
+    value: Taken,
+    /// Of what it is hashed with, if it is.
+    seed: Seed,
+    now: Millis,
+}
+
+impl Snapshot {
+    /// None where it is no set; so for the other types.
+    pub fn set(&self) -> Option<Set<'_>> {
+        let (meta, inline, outside) = self.value.parts();
+        Set::of(meta, inline, outside, &self.seed).ok()
+    }
+
+    /// Fields that were past their deadline at that moment are gone, the others are there for good.
+    pub fn hash(&self) -> Option<Hash<'_>> {
+        let (meta, inline, outside) = self.value.parts();
+        Hash::of((meta, inline, outside), &self.seed, self.now).ok()
+    }
+
+    pub fn zset(&self) -> Option<ZSet<'_>> {
+        let (meta, inline, outside) = self.value.parts();
+        ZSet::of((meta, inline, outside), &self.seed).ok()
+    }
+
+    pub fn list(&self) -> Option<List<'_>> {
+        let (meta, inline, outside) = self.value.parts();
+        List::of(meta, inline, outside).ok()
+    }
+
+    /// What it takes by itself.
+    pub fn bytes(&self) -> usize {
+        size_of::<Snapshot>() + self.value.parts().1.len()
+    }
+
+    /// What dropping it would free at this moment, if that is so much that it takes a while; otherwise 0.
+    pub fn burden_bytes(&self) -> u64 {
+        let alone = self.value.outside().filter(|value| !value.is_shared());
+        alone.map_or(0, |value| {
+            let bytes = value_bytes(value);
+            if is_heavy(value, bytes) { bytes } else { 0 }
+        })
+    }
+}
+
+impl View<'_> {
+    /// None where there is no such key.
+    pub fn snapshot(&mut self, key: &Key<'_>) -> Option<Snapshot> {
+        let (seeds, now) = (self.seeds(), self.now());
+        let value = self.copy(key)?;
+        let seed = match value.kind() {
+            Kind::Hash => seeds.fields,
+            Kind::ZSet => seeds.scores,
+            Kind::Set | Kind::String | Kind::List | Kind::Stream => seeds.members,
+        };
+        Some(Snapshot { value, seed, now })
+    }
+}
