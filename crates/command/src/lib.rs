@@ -5,6 +5,7 @@ mod argument;
 mod big;
 mod call;
 mod cursor;
+mod draws;
 mod error;
 mod flags;
 mod keyspec;

@@ -11,6 +11,7 @@
 //!
 //! On the path of every request: bytes are appended to one buffer, integers are written without `core::fmt`.
 use crate::ProtocolError;
+use crate::remainder::{Enough, Remainder};
 use base::Item;
 use base::double::{F64Text, whole_number};
 use base::text::I64Text;
@@ -29,7 +30,8 @@ pub enum Protocol {
 /// nothing of it, so only the owner of the buffer has to ask ([`Reply::is_due`]), and commands are right without knowing. A
 /// loop that could go on for long asks [`Reply::is_full`] and ends. The bound is on the buffer's room, and looked at only where the
 /// buffer must grow, so a reply that fits pays nothing.
-#[derive(Debug)]
+///
+/// A command whose reply is long may leave a [`Remainder`] instead of writing all of it. The reply is due then.
 pub struct Reply {
     pub out: Vec<u8>,
     pub protocol: Protocol,
@@ -37,6 +39,7 @@ pub struct Reply {
     bytes_max: usize,
     /// From this length on [`Reply::is_due`]; 0 when full.
     due_bytes: usize,
+    remainder: Option<Box<dyn Remainder>>,
 }
 
 /// What the owner looks at before a batch has ended: it may want to send it.
@@ -46,7 +49,7 @@ const HEADER_BYTES_MAX: usize = 23;
 
 impl Reply {
     pub fn new(protocol: Protocol) -> Reply {
-        Reply { out: Vec::new(), protocol, bytes_max: usize::MAX, due_bytes: DUE_BYTES }
+        Reply { out: Vec::new(), protocol, bytes_max: usize::MAX, due_bytes: DUE_BYTES, remainder: None }
     }
 
     pub fn is_resp3(&self) -> bool {
@@ -81,16 +84,45 @@ impl Reply {
         self.due_bytes = 0;
     }
 
-    /// There is so much that it is worth sending, or it is full.
+    /// The last command's reply goes on with this, behind what it has written, which is something.
+    pub fn leave(&mut self, remainder: Box<dyn Remainder>) {
+        if !self.is_full() {
+            debug_assert!(!self.out.is_empty() && self.remainder.is_none(), "a header stands before it");
+            self.remainder = Some(remainder);
+            self.due_bytes = 1;
+        }
+    }
+
+    /// For whoever goes on with it.
+    pub fn take_remainder(&mut self) -> Option<Box<dyn Remainder>> {
+        if !self.is_full() {
+            self.due_bytes = DUE_BYTES;
+        }
+        self.remainder.take()
+    }
+
+    pub fn has_remainder(&self) -> bool {
+        self.remainder.is_some()
+    }
+
+    /// Writes all that a command has left to be written.
+    pub fn finish(&mut self) {
+        if let Some(mut remainder) = self.take_remainder() {
+            while remainder.write(self, Enough::MOST).is_continue() && !self.is_full() {}
+        }
+    }
+
+    /// There is so much that it is worth sending, or something is left to be written later, or it is full.
     #[inline]
     pub fn is_due(&self) -> bool {
         self.out.len() >= self.due_bytes
     }
 
-    /// Takes back all but the first `len` bytes, and whether they were too many.
+    /// Takes back all but the first `len` bytes, whether they were too many, and what is left to be written.
     pub fn cut(&mut self, len: usize) {
         self.out.truncate(len);
         self.due_bytes = DUE_BYTES;
+        self.remainder = None;
     }
 
     /// Another `bytes` have room, without a new look at the bound up to there.
@@ -662,5 +694,51 @@ mod tests {
         reply.bulk(b"fits");
         assert_eq!(reply.out, b"+OK\r\n$4\r\nfits\r\n");
         assert_eq!(reply.spare_bytes(), 85);
+    }
+
+    /// Writes a number that counts down, until it is 0.
+    struct Countdown(i64);
+
+    impl Remainder for Countdown {
+        fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()> {
+            for _ in 0..enough.elements.min(self.0 as u64) {
+                self.0 -= 1;
+                reply.int(self.0);
+            }
+            if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn bytes(&self) -> usize {
+            size_of::<Countdown>()
+        }
+
+        fn burden_bytes(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_reply_of_which_something_is_left_is_due_until_somebody_goes_on_with_it() {
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.array(3);
+        reply.leave(Box::new(Countdown(3)));
+        assert!(reply.is_due() && reply.has_remainder() && !reply.is_full());
+        let mut remainder = reply.take_remainder().unwrap();
+        assert!(!reply.is_due() && !reply.has_remainder());
+        assert!(remainder.write(&mut reply, Enough { bytes: 0, elements: 2 }).is_continue());
+        assert!(remainder.write(&mut reply, Enough::MOST).is_break());
+        assert_eq!(reply.out, b"*3\r\n:2\r\n:1\r\n:0\r\n");
+        reply.cut(0);
+        reply.array(2);
+        reply.leave(Box::new(Countdown(2)));
+        reply.finish();
+        assert_eq!(reply.out, b"*2\r\n:1\r\n:0\r\n");
+        reply.leave(Box::new(Countdown(2)));
+        reply.cut(0);
+        assert!(!reply.has_remainder(), "what is taken back is not gone on with");
+        reply.bound(0);
+        reply.bulk(&[b'x'; 1000]);
+        reply.leave(Box::new(Countdown(2)));
+        assert!(reply.is_full() && !reply.has_remainder(), "of a full reply nothing is sent");
     }
 }

@@ -51,6 +51,13 @@ impl CommandCounts {
         }
     }
 
+    /// A call that was counted took longer in the end. Its time is counted by now.
+    pub(crate) fn correct(&self, (before, now): (u64, u64), tracked: Option<Scale>) {
+        if let (Some(scale), Some(histogram)) = (tracked, self.histogram.get()) {
+            histogram.correct(scale.units(before), scale.units(now));
+        }
+    }
+
     fn reset(&self) {
         for count in [&self.calls, &self.ticks, &self.rejected, &self.failed] {
             count.reset();

@@ -265,8 +265,13 @@ impl<'s> Executor<'s> {
         self.mark.since(before)
     }
 
-    /// Runs one request and appends its reply.
-    pub(crate) fn execute(&mut self, session: &mut Session, request: Request<'s, '_>, reply: &mut Reply) {
+    /// Runs one request and appends its reply. How many ticks that took, and bytes of reply.
+    pub(crate) fn execute(
+        &mut self,
+        session: &mut Session,
+        request: Request<'s, '_>,
+        reply: &mut Reply,
+    ) -> (u64, usize) {
         let (start, reply_mode) = (reply.out.len(), session.reply_mode);
         let ran = self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
@@ -278,15 +283,17 @@ impl<'s> Executor<'s> {
         }
         session.reply_mode = session.reply_mode.next();
         let ticks = self.lap();
+        let reply_bytes = reply.out.len() - start;
         if let Some(row) = ran {
             self.counters.commands[row.number].count(ticks, self.tracked);
-            let reply_bytes = reply.out.len() - start;
             if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
-                self.look(session, row, ticks, (request.args, reply_bytes));
+                let is_whole = !reply.has_remainder();
+                self.look(session, row, is_whole, (ticks, request.args, reply_bytes));
             }
         } else if session.after == After::Retry {
             session.reply_mode = reply_mode;
         }
+        (ticks, reply_bytes)
     }
 
     /// The command that ran, if one did.
@@ -347,24 +354,45 @@ impl<'s> Executor<'s> {
 
     /// After a call that took long or may be remarkable.
     #[cold]
-    fn look(&mut self, session: &mut Session, row: &Row, ticks: u64, call: (Args<'_>, usize)) {
+    fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
         if self.is_turn_over() && session.after == After::Next {
             session.after = After::Yield;
         }
-        let shows_all = self.ticks_max == 0;
-        if shows_all || ticks >= self.bounds.ticks || call.1 >= self.bounds.reply_bytes {
-            self.report(session, row, ticks, call);
+        if self.ticks_max == 0 && self.shared.monitors.is_any() {
+            self.feed.add(row, &call.1, session, self.shared.clock.now_us());
+        }
+        if is_whole {
+            self.report(session, row, call);
         }
     }
 
+    /// A command whose reply is written piece by piece took so much time more.
+    #[cold]
+    pub(crate) fn count_time(&self, row: u32, ticks: u64) {
+        self.counters.commands[row as usize].ticks.add(ticks);
+    }
+
+    /// After the last piece: by how long all of them took, and the ticks of the command by itself are the first.
+    #[cold]
+    pub(crate) fn look_back(
+        &self,
+        session: &Session,
+        ticks: (u64, u64),
+        (args, reply_bytes): (Args<'_>, usize),
+    ) {
+        let row = self.shared.registry.row(session.card.last_row.load(Relaxed) as usize);
+        self.counters.commands[row.number].correct(ticks, self.tracked);
+        self.report(session, row, (ticks.1, args, reply_bytes));
+    }
+
     /// Shows a call that may be remarkable to the logs.
-    fn report(&mut self, session: &Session, row: &Row, ticks: u64, (args, reply_bytes): (Args<'_>, usize)) {
-        let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
-        let time_us = self.shared.clock.now_us();
-        if self.shared.monitors.is_any() {
-            self.feed.add(row, &args, session, time_us);
+    fn report(&self, session: &Session, row: &Row, (ticks, args, reply_bytes): (u64, Args<'_>, usize)) {
+        let shows_all = self.ticks_max == 0;
+        if !shows_all && ticks < self.bounds.ticks && reply_bytes < self.bounds.reply_bytes {
+            return;
         }
-        let time_s = time_us / 1_000_000;
+        let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
+        let time_s = self.shared.clock.now_us() / 1_000_000;
         let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
         self.shared.latency.note(&self.config, event, call.time_ns, time_s);
         self.shared.command_log.note(&self.config.command_log, row, &call, &session.card, time_s);

@@ -37,6 +37,15 @@ impl Histogram {
         self.0[cell(units)].add(1);
     }
 
+    /// One that was recorded took longer, unless it was forgotten since.
+    pub(crate) fn correct(&self, before: u64, now: u64) {
+        let was = &self.0[cell(before)];
+        if was.load() > 0 {
+            was.add(u64::MAX);
+            self.record(now);
+        }
+    }
+
     pub(crate) fn reset(&self) {
         self.0.iter().for_each(Count::reset);
     }

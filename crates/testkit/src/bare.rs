@@ -47,6 +47,7 @@ impl Bare {
         if let Err(error) = self.dispatch(Args::new(&wire, &spans), &mut reply) {
             reply.error(error.text());
         }
+        reply.finish();
         reply.out
     }
 

@@ -1,11 +1,13 @@
 //! Fields chosen at random, each with the same chance whatever the hash looks like inside.
 use crate::argument::{int_between, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
+};
 use base::Item;
 use base::hash::Set;
 use base::random::Random;
 use resp::{Protocol, Reply};
-use store::Hash;
+use store::{Hash, Key};
 
 pub(super) const HRANDFIELD: Command = Command {
     name: "HRANDFIELD",
@@ -38,14 +40,12 @@ fn hrandfield(call: &mut Call<'_, '_>) -> Done {
     }
     let (count, shows) = wanted(call)?;
     let mut random = call.view.random(&key);
-    let Some(hash) = call.view.hash(&key)? else {
-        call.reply.array(0);
-        return Ok(());
-    };
-    match count {
-        0 => call.reply.array(0),
-        1.. => different(call.reply, &hash, count as u64, shows, &mut random),
-        _ => repeating(call.reply, &hash, count.unsigned_abs(), shows, &mut random),
+    if count < 0 {
+        return repeating(call, &key, count.unsigned_abs(), shows, random);
+    }
+    match call.view.hash(&key)? {
+        Some(hash) if count > 0 => different(call.reply, &hash, count as u64, shows, &mut random),
+        _ => call.reply.array(0),
     }
     Ok(())
 }
@@ -97,22 +97,43 @@ fn show(reply: &mut Reply, field: Item<'_>, value: Item<'_>, shows: Shows) {
     }
 }
 
-/// Every draw is from all fields.
-fn repeating(reply: &mut Reply, hash: &Hash<'_>, count: u64, shows: Shows, random: &mut Random) {
-    if hash.random(random).is_none() {
-        return reply.array(0);
-    }
-    begin(reply, count as usize, shows);
-    let mut last = None;
-    for _ in 0..count {
-        last = hash.random(random).or(last);
-        if let Some((field, value)) = last {
-            show(reply, field, value, shows);
+/// Every draw is from all fields. Where nearly all are past their deadline a draw may find none that is not: then the first that was
+/// found comes again.
+fn repeating(call: &mut Call<'_, '_>, key: &Key<'_>, count: u64, shows: Shows, mut random: Random) -> Done {
+    let hash = call.view.hash(key)?;
+    let Some((hash, first)) = hash.and_then(|hash| hash.random(&mut random).map(|first| (hash, first)))
+    else {
+        call.reply.array(0);
+        return Ok(());
+    };
+    begin(call.reply, count as usize, shows);
+    let left = draws::begin(count, call.reply, |reply| draw(&hash, &mut random, reply, shows, || first));
+    let spare = if left > 0 && hash.has_overdue() { first } else { (Item::Int(0), Item::Int(0)) };
+    let spare = [owned(spare.0), owned(spare.1)];
+    let held_bytes = spare[0].len() + spare[1].len();
+    draws::leave(call, key, (left, random), held_bytes, move |value, random, reply| {
+        if let Some(hash) = value.hash() {
+            draw(&hash, random, reply, shows, || (Item::Bytes(&spare[0]), Item::Bytes(&spare[1])));
         }
-        if reply.is_full() {
-            return;
-        }
-    }
+    });
+    Ok(())
+}
+
+fn owned(item: Item<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    item.append_to(&mut text);
+    text
+}
+
+fn draw<'v>(
+    hash: &Hash<'v>,
+    random: &mut Random,
+    reply: &mut Reply,
+    shows: Shows,
+    spare: impl FnOnce() -> (Item<'v>, Item<'v>),
+) {
+    let (field, value) = hash.random(random).unwrap_or_else(spare);
+    show(reply, field, value, shows);
 }
 
 /// Few of many are drawn until they are enough; otherwise all are gone through, and each is taken with the chance that it then has

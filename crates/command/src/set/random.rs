@@ -3,7 +3,12 @@
 //! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key that is missing
 //! is a null where no count is given, and nothing where one is.
 use crate::argument::{self, int};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
+};
+use base::random::Random;
+use resp::Reply;
+use store::Set;
 
 pub(super) const SPOP: Command = Command {
     name: "SPOP",
@@ -126,12 +131,17 @@ fn random_some(call: &mut Call<'_, '_>) -> Done {
         });
         return Ok(());
     }
-    call.reply.array(count.unsigned_abs() as usize);
-    for _ in 0..count.unsigned_abs() {
-        set.random(&mut random, |member| call.reply.item(member));
-        if call.reply.is_full() {
-            break;
+    let count = count.unsigned_abs();
+    call.reply.array(count as usize);
+    let left = draws::begin(count, call.reply, |reply| draw(&set, &mut random, reply));
+    draws::leave(call, &key, (left, random), 0, |value, random, reply| {
+        if let Some(set) = value.set() {
+            draw(&set, random, reply);
         }
-    }
+    });
     Ok(())
+}
+
+fn draw(set: &Set<'_>, random: &mut Random, reply: &mut Reply) {
+    set.random(random, |member| reply.item(member));
 }

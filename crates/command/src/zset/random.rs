@@ -1,7 +1,9 @@
 //! ZRANDMEMBER: members chosen uniformly, by rank: every entry is found by its number in the same time, so nothing is approximated.
 use super::{Show, reply_entry, reply_header, reply_member};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
+};
 use base::hash::Set;
 use base::random::Random;
 use resp::Reply;
@@ -49,9 +51,23 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Done {
         }
         (None, None) => call.reply.null(),
         (None, Some(_)) => call.reply.array(0),
-        (Some(set), Some(count)) => reply_some(call.reply, &set, count, show, &mut random),
+        (Some(set), Some(count)) if count < 0 => {
+            let count = count.unsigned_abs();
+            reply_header(call.reply, show, count as usize);
+            let left = draws::begin(count, call.reply, |reply| draw(&set, &mut random, reply, show));
+            draws::leave(call, &key, (left, random), 0, move |value, random, reply| {
+                if let Some(set) = value.zset() {
+                    draw(&set, random, reply, show);
+                }
+            });
+        }
+        (Some(set), Some(count)) => reply_some(call.reply, &set, count.unsigned_abs(), show, &mut random),
     }
     Ok(())
+}
+
+fn draw(set: &ZSet<'_>, random: &mut Random, reply: &mut Reply, show: Show) {
+    set.get(random.below(set.len()), |entry| reply_entry(reply, show, entry));
 }
 
 fn count(text: &[u8]) -> Result<i64, Error> {
@@ -61,19 +77,10 @@ fn count(text: &[u8]) -> Result<i64, Error> {
     }
 }
 
-/// A negative count may answer members twice; a positive one answers each at most once.
-fn reply_some(reply: &mut Reply, set: &ZSet<'_>, count: i64, show: Show, random: &mut Random) {
-    let (len, wanted) = (set.len(), count.unsigned_abs());
-    let reply_rank = |reply: &mut Reply, rank| set.get(rank, |entry| reply_entry(reply, show, entry));
-    if count < 0 {
-        reply_header(reply, show, wanted as usize);
-        for _ in 0..wanted {
-            reply_rank(reply, random.below(len));
-            if reply.is_full() {
-                return;
-            }
-        }
-    } else if wanted >= len {
+/// Each member at most once.
+fn reply_some(reply: &mut Reply, set: &ZSet<'_>, wanted: u64, show: Show, random: &mut Random) {
+    let len = set.len();
+    if wanted >= len {
         reply_header(reply, show, len as usize);
         let all = RankSpan { first: 0, count: len };
         set.visit_span(all, End::Tail, 0, len, &mut |entry| {
@@ -83,7 +90,7 @@ fn reply_some(reply: &mut Reply, set: &ZSet<'_>, count: i64, show: Show, random:
     } else {
         reply_header(reply, show, wanted as usize);
         for rank in distinct(wanted, len, random) {
-            reply_rank(reply, rank);
+            set.get(rank, |entry| reply_entry(reply, show, entry));
             if reply.is_full() {
                 return;
             }

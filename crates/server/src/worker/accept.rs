@@ -136,11 +136,13 @@ impl Worker<'_> {
             connection.parser = Parser::new();
             connection.session.card.note_query_buffer(QueryBuffer::default(), self.executor.counters());
             self.engine.close(id, when);
+            self.give_up_pieces(id);
         }
     }
 
     /// The engine has let go of a connection.
     pub(super) fn forget(&mut self, id: ConnId) {
+        self.give_up_pieces(id);
         self.run_last_requests(id);
         let Some(connection) = self.table.remove(id) else { return };
         self.cron.forget(id);
@@ -184,6 +186,7 @@ fn connection(id: ConnId, session: Session) -> Connection {
         allowance_bytes: ALLOWANCE_BYTES,
         unsent_before_bytes: 0,
         over_soft_limit_since_ms: None,
+        unfinished: None,
     }
 }
 

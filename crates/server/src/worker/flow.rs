@@ -9,7 +9,8 @@
 //! A paused client is neither read from nor served, so one that pipelines without end takes no more memory than its
 //! allowance. But there are clients that send all of a pipeline before they read the first reply; to wait for them would be to wait
 //! for ever. So the allowance of a client that has read nothing between two looks doubles: those get on, as
-//! with the peer, and `client-output-buffer-limit` is what stops them.
+//! with the peer, and `client-output-buffer-limit` is what stops them. One whose reply is written in pieces (`pieces.rs`) gets no more
+//! than it reads.
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
 use crate::config::OutputLimit;
@@ -55,7 +56,8 @@ impl Worker<'_> {
         for client in self.shared.monitors.of_worker(self.index) {
             let Some(id) = self.ids.get(&client).copied() else { continue };
             let Some(connection) = self.table.at(id) else { continue };
-            if connection.flow != Flow::Closing {
+            if connection.flow != Flow::Closing && !self.keep_lines(id, lines) {
+                let Some(connection) = self.table.at(id) else { continue };
                 count_sent(&connection.session.card, self.executor.counters(), lines.len());
                 let unsent_bytes = self.engine.send(id, &mut lines.to_vec());
                 self.note_sent(id, unsent_bytes);
@@ -69,7 +71,8 @@ impl Worker<'_> {
         if unsent_bytes >= worth_a_look(limit) {
             cold_path();
             if let Some(connection) = self.table.at(id) {
-                connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
+                let owed_bytes = unsent_bytes + connection.unfinished_bytes();
+                connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
             }
             self.sent.push(id);
         }
@@ -86,20 +89,33 @@ impl Worker<'_> {
     fn look_at(&mut self, id: ConnId) {
         let unsent_bytes = self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
-        connection.session.card.note_output_buffer(unsent_bytes, self.executor.counters());
+        let owed_bytes = unsent_bytes + connection.unfinished_bytes();
+        connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
         let limit = self.executor.config().client_output_buffer.normal;
         let verdict = judge(connection, unsent_bytes, limit, self.executor.now());
         if verdict == Verdict::Close {
             return self.close_for_its_output(id, unsent_bytes);
         }
-        let is_served = matches!(connection.flow, Flow::Open | Flow::Busy);
-        let is_paused = is_served && unsent_bytes > connection.allowance_bytes;
-        if is_paused {
-            connection.flow = Flow::Paused;
-            connection.unsent_before_bytes = unsent_bytes;
-            self.engine.pause(id);
+        let is_served = matches!(connection.flow, Flow::Open | Flow::Busy | Flow::Writing);
+        if is_served && unsent_bytes > connection.allowance_bytes {
+            self.pause(id, unsent_bytes);
+        } else if verdict == Verdict::Watch {
+            self.watch(id);
         }
-        if (is_paused || verdict == Verdict::Watch) && !connection.is_watched {
+    }
+
+    /// Until it has read what is unsent.
+    pub(super) fn pause(&mut self, id: ConnId, unsent_bytes: usize) {
+        let Some(connection) = self.table.at(id) else { return };
+        connection.flow = Flow::Paused;
+        connection.unsent_before_bytes = unsent_bytes;
+        self.engine.pause(id);
+        self.watch(id);
+    }
+
+    fn watch(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        if !connection.is_watched {
             connection.is_watched = true;
             self.cron.watched.push(id);
         }
@@ -109,7 +125,8 @@ impl Worker<'_> {
     pub(super) fn drained(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         connection.over_soft_limit_since_ms = None;
-        connection.session.card.note_output_buffer(0, self.executor.counters());
+        let owed_bytes = connection.unfinished_bytes();
+        connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
         if connection.flow == Flow::Paused {
             self.unpause(id);
         }
@@ -117,7 +134,7 @@ impl Worker<'_> {
 
     pub(super) fn unpause(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        connection.flow = Flow::Busy;
+        connection.flow = if connection.unfinished.is_some() { Flow::Writing } else { Flow::Busy };
         self.again.push(id);
     }
 
@@ -135,7 +152,10 @@ impl Worker<'_> {
             if connection.flow == Flow::Paused {
                 let has_read = unsent_bytes < connection.unsent_before_bytes;
                 connection.unsent_before_bytes = unsent_bytes;
-                if !has_read {
+                if !has_read && connection.unfinished.is_some() {
+                    // It may want to send more before it reads.
+                    self.engine.resume(id);
+                } else if !has_read {
                     connection.allowance_bytes = unsent_bytes.saturating_mul(2);
                     self.unpause(id);
                 }
@@ -146,10 +166,8 @@ impl Worker<'_> {
     }
 
     fn keep_watching(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        if connection.flow == Flow::Paused && !connection.is_watched {
-            connection.is_watched = true;
-            self.cron.watched.push(id);
+        if self.table.at(id).is_some_and(|connection| connection.flow == Flow::Paused) {
+            self.watch(id);
         }
     }
 

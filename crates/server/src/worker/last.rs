@@ -21,7 +21,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn run_last_requests(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        let is_served = matches!(connection.flow, Flow::Busy | Flow::Paused);
+        let is_served = matches!(connection.flow, Flow::Busy | Flow::Writing | Flow::Paused);
         if !is_served || connection.session.card.is_killed.load(Acquire) {
             return;
         }

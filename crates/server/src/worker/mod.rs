@@ -19,6 +19,7 @@ mod last;
 mod output;
 mod park;
 mod peaks;
+mod pieces;
 mod table;
 
 use crate::client::memory;
@@ -153,9 +154,7 @@ impl<'s> Worker<'s> {
     fn handle(&mut self, events: &mut Vec<Event>) {
         self.look_at_sent();
         self.relieve_clients();
-        for id in std::mem::take(&mut self.again) {
-            self.take_up(id);
-        }
+        self.take_up_all();
         self.serve();
         for event in &*events {
             if let Event::Readable(id) = event {
@@ -205,7 +204,8 @@ impl<'s> Worker<'s> {
             Flow::Open => {}
             Flow::Parked => return self.receive_parked(id),
             // It is read from again when what has arrived before has run.
-            Flow::Busy => return self.engine.pause(id),
+            Flow::Busy | Flow::Writing => return self.engine.pause(id),
+            Flow::Paused if connection.unfinished.is_some() => return self.receive_behind(id),
             Flow::Paused | Flow::Closing => return,
         }
         // There while the kernel is at work.
@@ -230,11 +230,26 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Goes on with what a connection has kept.
-    fn take_up(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        if connection.flow == Flow::Busy && !connection.is_in_batch {
-            self.batch.resume(connection);
+    /// Goes on with connections that have something kept, or that have not been written all of a reply. Of those some, lest others wait
+    /// for all of them.
+    fn take_up_all(&mut self) {
+        let (mut pieces, mut first) = (0, Vec::new());
+        for id in std::mem::take(&mut self.again) {
+            let Some(connection) = self.table.at(id) else { continue };
+            match connection.flow {
+                Flow::Busy if !connection.is_in_batch => self.batch.resume(connection),
+                Flow::Writing if pieces == pieces::PIECES_IN_A_ROW => first.push(id),
+                Flow::Writing => {
+                    pieces += 1;
+                    self.write_more(id);
+                }
+                _ => {}
+            }
+        }
+        if !first.is_empty() {
+            // Those that had no turn have the next ones.
+            first.append(&mut self.again);
+            self.again = first;
         }
     }
 
@@ -318,7 +333,7 @@ impl<'s> Worker<'s> {
         }
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.protocol = self.reply.protocol;
-        let is_cut = !turn.requests.is_empty() || connection.flow == Flow::Parked;
+        let is_cut = !turn.requests.is_empty() || connection.flow.keeps_all();
         if is_cut {
             cold_path();
             self.batch.keep_requests(turn, connection);
@@ -338,10 +353,7 @@ impl<'s> Worker<'s> {
         }
         let is_over = !turn.requests.is_empty() || self.reply.is_full() || self.executor.is_turn_over();
         !is_over
-            && self
-                .table
-                .at(turn.id)
-                .is_some_and(|c| c.session.after == After::Next && c.flow != Flow::Parked)
+            && self.table.at(turn.id).is_some_and(|c| c.session.after == After::Next && !c.flow.keeps_all())
     }
 
     /// Executes what is parsed, or until the connection is to be closed, its client to be waited for, or a request has to
@@ -370,12 +382,18 @@ impl<'s> Worker<'s> {
                 connection.flow = Flow::Parked;
                 return index;
             }
-            executor.execute(&mut connection.session, request, reply);
+            let call = executor.execute(&mut connection.session, request, reply);
             match connection.session.after {
                 After::Next => {}
                 After::Yield => {
                     cold_path();
                     connection.session.after = After::Next;
+                    pieces::begin(
+                        &mut connection.unfinished,
+                        &mut connection.flow,
+                        reply,
+                        (request.args, call),
+                    );
                     return index + 1;
                 }
                 After::Retry => {
@@ -401,7 +419,13 @@ impl<'s> Worker<'s> {
             }
             if reply.is_due() {
                 cold_path();
-                if reply.is_full() {
+                let is_begun = pieces::begin(
+                    &mut connection.unfinished,
+                    &mut connection.flow,
+                    reply,
+                    (request.args, call),
+                );
+                if is_begun || reply.is_full() {
                     return index + 1;
                 }
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
@@ -439,7 +463,7 @@ impl<'s> Worker<'s> {
                 connection.flow = Flow::Busy;
                 self.again.push(turn.id);
             }
-            Flow::Busy if has_more => self.again.push(turn.id),
+            Flow::Busy | Flow::Writing if has_more => self.again.push(turn.id),
             Flow::Busy => {
                 cold_path();
                 connection.flow = Flow::Open;

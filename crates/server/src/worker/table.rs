@@ -1,5 +1,6 @@
 //! One worker's connections, by the index that its engine gave them.
 use super::kept::Kept;
+use super::pieces::Unfinished;
 use crate::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
@@ -27,6 +28,15 @@ pub(super) struct Connection {
     pub(super) unsent_before_bytes: usize,
     /// Since when it is over the soft output limit, in milliseconds.
     pub(super) over_soft_limit_since_ms: Option<i64>,
+    /// The reply that is being written to it, with [`Flow::Writing`], or while it is paused.
+    pub(super) unfinished: Option<Box<Unfinished>>,
+}
+
+impl Connection {
+    /// What the reply that is being written to it takes.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        self.unfinished.as_ref().map_or(0, |unfinished| unfinished.bytes())
+    }
 }
 
 /// Whether a connection is read from.
@@ -35,12 +45,22 @@ pub(super) enum Flow {
     Open,
     /// Whole requests wait in what is kept of it: they run at its next turn, and nothing more is read before that.
     Busy,
+    /// A reply is being written to it piece by piece; see `pieces`.
+    Writing,
     /// It does not read its replies: nothing more is read from it, and nothing executed.
     Paused,
     /// Its next request has to wait: what it sends is kept, nothing executed; see `park`.
     Parked,
     /// It will be gone; what still arrives is not looked at.
     Closing,
+}
+
+impl Flow {
+    /// Whether what has arrived behind the request that ran last has to wait.
+    #[inline]
+    pub(super) fn keeps_all(self) -> bool {
+        matches!(self, Flow::Parked | Flow::Writing)
+    }
 }
 
 #[derive(Default)]

@@ -16,6 +16,7 @@ mod lookups;
 mod monitor;
 mod output;
 mod pause;
+mod pieces;
 mod requests;
 mod secrets;
 mod settings;

@@ -1,0 +1,195 @@
+//! Replies that are written piece by piece: what a command has left to be written (`resp::Remainder`) is written as the client reads.
+//!
+//! ```text
+//! Open --- a command leaves a remainder ---> Writing --- more unsent than its allowance ---> Paused
+//!   ^                                        |  ^                                               |
+//!   \---- all is written, what follows runs -/  \------------------ all has left ---------------/
+//! ```
+//!
+//! A connection that is being written to has turns like one with many requests: of about a millisecond, or of one piece. Nothing
+//! else of its requests runs and nothing is received. So a reply of any length takes one piece of memory beyond the
+//! allowance, and nobody waits for it longer than for anything else. The allowance does not grow, whatever the client does.
+//! But a client may want to send all of its requests before it reads the first reply: so of one that reads nothing more is received
+//! while it is paused, and kept, up to what any client may keep unread by us.
+use super::flow::ALLOWANCE_BYTES;
+use super::table::Flow;
+use super::{Worker, count_received, note, note_kept};
+use crate::shared::Shared;
+use net::{CloseWhen, ConnId, Received};
+use resp::{Args, Enough, Remainder, Reply, Span};
+use std::hint::cold_path;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use store::Garbage;
+
+/// What is written between two looks at the time.
+const ELEMENTS_AT_ONCE: u64 = 64;
+/// What is written between two sends.
+const PIECE_BYTES_MAX: usize = 256 << 10;
+/// So many connections have turns before others are served.
+pub(super) const PIECES_IN_A_ROW: usize = 4;
+
+/// A reply that goes on.
+pub(super) struct Unfinished {
+    remainder: Box<dyn Remainder>,
+    /// The request, for the logs.
+    request: Vec<u8>,
+    spans: Vec<Span>,
+    /// What the command took itself, and what it has taken by now.
+    first_ticks: u64,
+    ticks: u64,
+    reply_bytes: usize,
+    /// What was fed to a client that watches (MONITOR) meanwhile.
+    lines: Vec<u8>,
+}
+
+impl Unfinished {
+    fn new(remainder: Box<dyn Remainder>, args: Args<'_>, ticks: u64, reply_bytes: usize) -> Unfinished {
+        let (mut request, mut spans) = (Vec::new(), Vec::new());
+        for arg in args.iter_from(0) {
+            spans.push(Span { start: request.len(), len: arg.len() });
+            request.extend_from_slice(arg);
+        }
+        let lines = Vec::new();
+        Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, lines }
+    }
+
+    /// At least what the request took as it arrived.
+    fn request_bytes(&self) -> usize {
+        const HEADER_BYTES_MAX: usize = 32;
+        self.request.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
+    }
+
+    /// What it takes by itself, the value that it reads from left out.
+    pub(super) fn bytes(&self) -> usize {
+        let spans_bytes = self.spans.capacity() * size_of::<Span>();
+        let own_bytes = size_of::<Unfinished>() + self.request.capacity() + spans_bytes;
+        own_bytes + self.remainder.bytes() + self.lines.capacity()
+    }
+}
+
+/// Takes up what the command that ran last has left, if it has; whether it has.
+pub(super) fn begin(
+    unfinished: &mut Option<Box<Unfinished>>,
+    flow: &mut Flow,
+    reply: &mut Reply,
+    (args, (ticks, reply_bytes)): (Args<'_>, (u64, usize)),
+) -> bool {
+    let Some(remainder) = reply.take_remainder() else { return false };
+    *unfinished = Some(Box::new(Unfinished::new(remainder, args, ticks, reply_bytes)));
+    *flow = Flow::Writing;
+    true
+}
+
+impl Worker<'_> {
+    /// A connection's turn to be written to.
+    #[cold]
+    pub(super) fn write_more(&mut self, id: ConnId) {
+        let Worker { table, executor, engine, reply, shared, .. } = self;
+        let Some(connection) = table.at(id) else { return };
+        let Some(unfinished) = connection.unfinished.as_deref_mut() else { return };
+        let card = &connection.session.card;
+        if card.is_killed.load(Acquire) {
+            return;
+        }
+        let (bound, unsent_bytes) = (executor.output_bound().least(shared, card).0, engine.unsent_bytes(id));
+        if unsent_bytes > allowance_bytes(bound) {
+            return self.pause(id, unsent_bytes);
+        }
+        executor.counters().serving.store(card.id, Relaxed);
+        executor.start_turn(&connection.session, unfinished.request_bytes());
+        reply.protocol = connection.protocol;
+        reply.bound((bound as usize).saturating_sub(unsent_bytes));
+        let enough = Enough { bytes: piece_bytes(bound), elements: ELEMENTS_AT_ONCE };
+        let mut ticks = 0;
+        let flow = loop {
+            let flow = unfinished.remainder.write(reply, enough);
+            ticks += executor.lap();
+            if flow.is_break() || reply.out.len() >= enough.bytes || executor.is_turn_over() {
+                break flow;
+            }
+        };
+        unfinished.ticks += ticks;
+        unfinished.reply_bytes += reply.out.len();
+        executor.count_time(card.last_row.load(Relaxed), ticks);
+        if reply.is_full() {
+            return self.close_for_its_reply(id);
+        }
+        if flow.is_break() {
+            self.end_pieces(id);
+        }
+        let Some(connection) = self.table.at(id) else { return };
+        note(connection, 0, self.executor.now(), self.executor.counters());
+        self.send(id);
+        self.again.push(id);
+    }
+
+    /// All of the reply is written. What follows it runs at the next turn.
+    fn end_pieces(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        let Some(unfinished) = connection.unfinished.take() else { return };
+        connection.flow = Flow::Busy;
+        let args = Args::new(&unfinished.request, &unfinished.spans);
+        let ticks = (unfinished.first_ticks, unfinished.ticks);
+        self.executor.look_back(&connection.session, ticks, (args, unfinished.reply_bytes));
+        self.reply.append(&unfinished.lines);
+        free(self.shared, unfinished);
+    }
+
+    /// Gives up what has not been written: the connection is closed, or has gone.
+    pub(super) fn give_up_pieces(&mut self, id: ConnId) {
+        if let Some(connection) = self.table.at(id)
+            && let Some(unfinished) = connection.unfinished.take()
+        {
+            cold_path();
+            free(self.shared, unfinished);
+        }
+    }
+
+    /// Lines for a client that watches while a reply is written to it: they come behind that. Whether they were taken.
+    pub(super) fn keep_lines(&mut self, id: ConnId, lines: &[u8]) -> bool {
+        let unfinished = self.table.at(id).and_then(|connection| connection.unfinished.as_deref_mut());
+        if let Some(unfinished) = unfinished {
+            unfinished.lines.extend_from_slice(lines);
+            return true;
+        }
+        false
+    }
+
+    /// Receives from a client that has read nothing of its reply for a while, and may want to send first.
+    pub(super) fn receive_behind(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        let (bytes, limit) = connection.kept.make_room();
+        match self.engine.receive(id, bytes, limit) {
+            Received::Bytes(count) => {
+                count_received(connection, self.executor.counters(), count);
+                note_kept(connection, self.executor.counters());
+                if connection.kept.len() as u64 > self.executor.query_buffer_bytes_max(&connection.session) {
+                    self.close_for_its_query_buffer(id);
+                }
+            }
+            Received::Empty => {}
+            Received::End => {
+                connection.has_ended = true;
+                self.engine.pause(id);
+            }
+            Received::Failed(_) => self.close(id, CloseWhen::Now),
+        }
+    }
+}
+
+/// What may wait unsent before no more is written: so far below the bound that a piece has room.
+fn allowance_bytes(bound: u64) -> usize {
+    ALLOWANCE_BYTES.min(bound as usize / 2)
+}
+
+fn piece_bytes(bound: u64) -> usize {
+    PIECE_BYTES_MAX.min(bound as usize / 4)
+}
+
+/// A value that nobody else has any more may be large.
+fn free(shared: &Shared, unfinished: Box<Unfinished>) {
+    let bytes = unfinished.remainder.burden_bytes();
+    if bytes > 0 {
+        shared.background.free(&mut vec![Garbage::of_bytes(bytes, unfinished)]);
+    }
+}

@@ -1,0 +1,305 @@
+//! Long replies, written piece by piece: others are served meanwhile, memory holds one piece, and every reply is whole.
+use crate::client::{Client, config, engines, request, start};
+use server::{Config, MemoryShare, OutputLimit, OutputLimits, Running};
+
+const ENDLESS: &str = "-1152921504606846976";
+/// Enough to fill what a socket holds many times over.
+const MANY: usize = 3_000_000;
+/// What a client that does not read may be owed, about: its allowance and a piece.
+const OWED_BYTES_MAX: u64 = 2 << 20;
+
+/// One worker, so that whoever keeps it busy keeps everybody.
+fn one_worker() -> Config {
+    Config { worker_threads: 1, ..config() }
+}
+
+/// All members, fields, values and scores have one byte, so that the length of a reply is known.
+fn fill(client: &mut Client) {
+    client.check("SADD set a b", ":2\r\n");
+    client.check("HSET hash a 1 b 2", ":2\r\n");
+    client.check("ZADD zset 1 a 2 b", ":2\r\n");
+}
+
+/// Reads an array of so many elements, each of which must be one of these, all of one length.
+fn read_all(client: &mut Client, header: &str, count: usize, elements: &[&str]) {
+    const ELEMENTS_AT_ONCE: usize = 10_000;
+    client.expect(header);
+    let len = elements[0].len();
+    let mut seen = vec![0; elements.len()];
+    for first in (0..count).step_by(ELEMENTS_AT_ONCE) {
+        let bytes = client.read(len * ELEMENTS_AT_ONCE.min(count - first));
+        for element in bytes.chunks(len) {
+            let which = elements.iter().position(|known| known.as_bytes() == element);
+            let which = which.unwrap_or_else(|| panic!("{:?} after {first}", element.escape_ascii()));
+            seen[which] += 1;
+        }
+    }
+    assert!(seen.iter().all(|times| *times > 0), "{seen:?}");
+}
+
+/// A field of this client's line in CLIENT LIST.
+fn listed(client: &mut Client, id: &str, field: &str) -> u64 {
+    let line = client.ask(&format!("CLIENT LIST ID {id}"));
+    let found = line.split(' ').find_map(|word| word.strip_prefix(field)?.strip_prefix('='));
+    found.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {field} in {line}"))
+}
+
+fn id_of(client: &mut Client) -> String {
+    client.raw("CLIENT ID").trim_start_matches(':').trim().to_owned()
+}
+
+/// Until a client that does not read is owed all that it may be.
+fn wait_until_paused(other: &mut Client, id: &str) {
+    while listed(other, id, "omem") < 1 << 20 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn others_are_served_while_a_reply_without_end_is_written() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..one_worker() });
+        let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+        fill(&mut b);
+        for command in ["SRANDMEMBER set", "HRANDFIELD hash", "ZRANDMEMBER zset"] {
+            a.send(&request(&format!("{command} {ENDLESS}").split(' ').collect::<Vec<_>>()));
+            (0..1000).for_each(|_| b.check("PING", "+PONG\r\n"));
+            a.expect("*1152921504606846976\r\n");
+            assert_eq!(a.read(7 * 1_000_000).len(), 7_000_000);
+            b.check("SADD set a", ":0\r\n");
+            a = Client::connect(&server);
+        }
+        drop(a);
+        b.wait_for_info("connected_clients", "1");
+    }
+}
+
+#[test]
+fn every_reply_in_pieces_has_as_many_elements_as_it_announced() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    fill(&mut client);
+    let names = ["$1\r\na\r\n", "$1\r\nb\r\n"];
+    let pairs = ["$1\r\na\r\n$1\r\n1\r\n", "$1\r\nb\r\n$1\r\n2\r\n"];
+    let nested = ["*2\r\n$1\r\na\r\n$1\r\n1\r\n", "*2\r\n$1\r\nb\r\n$1\r\n2\r\n"];
+    let scored = ["*2\r\n$1\r\na\r\n,1\r\n", "*2\r\n$1\r\nb\r\n,2\r\n"];
+    for count in [999, 1000, 1001, 200_000] {
+        let (one, two) = (format!("*{count}\r\n"), format!("*{}\r\n", 2 * count));
+        let check = |client: &mut Client, line: &str, header: &str, elements: &[&str]| {
+            let words: Vec<String> =
+                line.replace('#', &format!("-{count}")).split(' ').map(Into::into).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            client.send(&[request(&["ECHO", "x"]), request(&words), request(&["PING"])].concat());
+            client.expect("$1\r\nx\r\n");
+            read_all(client, header, count, elements);
+            client.expect("+PONG\r\n");
+        };
+        for hello in ["HELLO 2", "HELLO 3"] {
+            client.raw(hello);
+            check(&mut client, "SRANDMEMBER set #", &one, &names);
+            check(&mut client, "HRANDFIELD hash #", &one, &names);
+            check(&mut client, "ZRANDMEMBER zset #", &one, &names);
+            let (header, of_hash, of_zset) =
+                if hello == "HELLO 2" { (&two, pairs, pairs) } else { (&one, nested, scored) };
+            check(&mut client, "HRANDFIELD hash # WITHVALUES", header, &of_hash);
+            check(&mut client, "ZRANDMEMBER zset # WITHSCORES", header, &of_zset);
+        }
+    }
+}
+
+#[test]
+fn a_reply_in_pieces_is_of_the_moment_of_its_command() {
+    let server = start(one_worker());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    let members: Vec<String> = (10_000..30_000).map(|n| format!("old:{n}")).collect();
+    for part in members.chunks(1000) {
+        b.send(&request(
+            &["SADD", "set"].into_iter().chain(part.iter().map(String::as_str)).collect::<Vec<_>>(),
+        ));
+        b.bulk();
+    }
+    a.send(&request(&["SRANDMEMBER", "set", "-1000000"]));
+    let id = (1..)
+        .map(|n| n.to_string())
+        .find(|id| b.ask(&format!("CLIENT LIST ID {id}")).contains("cmd=srandmember"));
+    let id = id.unwrap();
+    wait_until_paused(&mut b, &id);
+    b.check("SREM set old:10000", ":1\r\n");
+    b.check("SADD set new", ":1\r\n");
+    b.check("DEL set", ":1\r\n");
+    b.check("SET set x", "+OK\r\n");
+    a.expect("*1000000\r\n");
+    for _ in 0..1_000_000 {
+        let element = a.read("$9\r\nold:10000\r\n".len());
+        assert!(element.starts_with(b"$9\r\nold:"), "{}", element.escape_ascii());
+    }
+    a.check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_owed_little_and_what_it_sends_meanwhile_runs_afterwards() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..one_worker() });
+        let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+        fill(&mut b);
+        let id = id_of(&mut a);
+        a.send(&request(&["SRANDMEMBER", "set", &format!("-{MANY}")]));
+        // It blocks until much of it is received: far more than sockets hold.
+        const SETS: usize = 200_000;
+        let sets = request(&["SET", "key", &"x".repeat(100)]).repeat(SETS);
+        a.send(&sets);
+        a.send(&request(&["INCR", "number"]));
+        wait_until_paused(&mut b, &id);
+        assert!(listed(&mut b, &id, "omem") < OWED_BYTES_MAX);
+        b.check("EXISTS key number", ":0\r\n");
+        read_all(&mut a, &format!("*{MANY}\r\n"), MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+        assert!(a.read(5 * SETS).chunks(5).all(|reply| reply == b"+OK\r\n"));
+        a.expect(":1\r\n");
+        b.check("EXISTS key number", ":2\r\n");
+        b.wait_for_info("connected_clients", "2");
+    }
+}
+
+#[test]
+fn a_client_that_has_sent_all_gets_all_of_its_reply_and_is_closed() {
+    let server = start(one_worker());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    fill(&mut b);
+    a.send(&[request(&["SRANDMEMBER", "set", &format!("-{MANY}")]), request(&["INCR", "number"])].concat());
+    a.finish();
+    (0..100).for_each(|_| b.check("PING", "+PONG\r\n"));
+    read_all(&mut a, &format!("*{MANY}\r\n"), MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+    a.expect(":1\r\n");
+    a.expect_end();
+}
+
+#[test]
+fn a_client_that_is_killed_dies_or_outlives_the_server_in_the_middle_leaves_nothing() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..one_worker() });
+        let [mut a, mut b, mut c, mut d] = [(); 4].map(|()| Client::connect(&server));
+        fill(&mut b);
+        let id = id_of(&mut a);
+        let endless = request(&["SRANDMEMBER", "set", ENDLESS]);
+        [&mut a, &mut c, &mut d].into_iter().for_each(|client| client.send(&endless));
+        wait_until_paused(&mut b, &id);
+        b.check(&format!("CLIENT KILL ID {id}"), ":1\r\n");
+        assert!(a.rest().starts_with("*1152921504606846976\r\n"));
+        c.expect("*1152921504606846976\r\n");
+        drop(c);
+        b.wait_for_info("connected_clients", "2");
+        b.check("DEL set", ":1\r\n");
+        drop(server);
+        assert!(d.rest().starts_with("*1152921504606846976\r\n"));
+    }
+}
+
+#[test]
+fn a_client_that_wants_no_reply_waits_for_none() {
+    let server = start(one_worker());
+    let mut client = Client::connect(&server);
+    fill(&mut client);
+    let endless = request(&["SRANDMEMBER", "set", ENDLESS]);
+    client.send(&[request(&["CLIENT", "REPLY", "SKIP"]), endless.clone(), request(&["PING"])].concat());
+    client.expect("+PONG\r\n");
+    let wire = [request(&["CLIENT", "REPLY", "OFF"]), endless.repeat(3), request(&["CLIENT", "REPLY", "ON"])];
+    client.send(&wire.concat());
+    client.expect("+OK\r\n");
+    client.check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_pause_does_not_stop_a_reply_that_has_begun() {
+    let server = start(one_worker());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    fill(&mut b);
+    let id = id_of(&mut a);
+    a.send(&[request(&["SRANDMEMBER", "set", &format!("-{MANY}")]), request(&["INCR", "number"])].concat());
+    wait_until_paused(&mut b, &id);
+    b.check("CLIENT PAUSE 1000000 WRITE", "+OK\r\n");
+    read_all(&mut a, &format!("*{MANY}\r\n"), MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+    b.wait_for_info("blocked_clients", "1");
+    b.check("CLIENT UNPAUSE", "+OK\r\n");
+    a.expect(":1\r\n");
+}
+
+#[test]
+fn lines_for_a_client_that_watches_come_behind_its_reply() {
+    let server = start(one_worker());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    fill(&mut b);
+    let id = id_of(&mut a);
+    a.check("MONITOR", "+OK\r\n");
+    a.send(&request(&["SRANDMEMBER", "set", &format!("-{MANY}")]));
+    let mut line = Vec::new();
+    while listed(&mut b, &id, "omem") < 1 << 20 {
+        std::thread::yield_now();
+    }
+    b.check("SET watched key", "+OK\r\n");
+    // Lines may stand before the reply, never in it.
+    while !line.ends_with(format!("*{MANY}\r\n").as_bytes()) {
+        line.extend(a.read(1));
+    }
+    read_all(&mut a, "", MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+    line.clear();
+    while !line.ends_with(b"\"SET\" \"watched\" \"key\"\r\n") {
+        line.extend(a.read(1));
+    }
+}
+
+#[test]
+fn a_reply_in_pieces_is_one_call_of_its_command_in_all_that_counts() {
+    let server = start(one_worker());
+    let mut client = Client::connect(&server);
+    fill(&mut client);
+    client.check("CONFIG SET slowlog-log-slower-than 0", "+OK\r\n");
+    client.check("SLOWLOG RESET", "+OK\r\n");
+    client.check("CONFIG RESETSTAT", "+OK\r\n");
+    client.send(&request(&["SRANDMEMBER", "set", &format!("-{MANY}")]));
+    read_all(&mut client, &format!("*{MANY}\r\n"), MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+    let log = client.raw("SLOWLOG GET -1");
+    assert_eq!(log.matches("SRANDMEMBER").count(), 1, "{log}");
+    let stats = client.info("cmdstat_srandmember");
+    assert!(stats.starts_with("calls=1,"), "{stats}");
+    let usec: u64 = stats.split(',').find_map(|word| word.strip_prefix("usec=")?.parse().ok()).unwrap();
+    // So many draws take longer than the turn in which the command ran.
+    assert!(usec > 10_000, "{stats}");
+    let latency = client.raw("LATENCY HISTOGRAM srandmember");
+    assert!(latency.contains("calls\r\n:1\r\n"), "{latency}");
+    let histogram: Vec<&str> = latency.lines().filter(|line| line.starts_with(':')).collect();
+    assert!(histogram[1][1..].parse::<u64>().unwrap() > 10_000, "{latency}");
+}
+
+fn with_hard_limit(hard_bytes: u64) -> Running {
+    let normal = OutputLimit { hard_bytes, ..OutputLimit::default() };
+    start(Config { client_output_buffer: OutputLimits { normal, ..OutputLimits::default() }, ..one_worker() })
+}
+
+#[test]
+fn a_client_that_reads_gets_a_reply_of_many_times_its_output_limit() {
+    for hard_bytes in [100_000, 1 << 20] {
+        let server = with_hard_limit(hard_bytes);
+        let mut client = Client::connect(&server);
+        fill(&mut client);
+        client.send(&request(&["SRANDMEMBER", "set", &format!("-{MANY}")]));
+        read_all(&mut client, &format!("*{MANY}\r\n"), MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+        client.check("PING", "+PONG\r\n");
+        assert_eq!(client.info("client_output_buffer_limit_disconnections"), "0");
+    }
+}
+
+#[test]
+fn clients_that_do_not_read_stay_below_what_all_may_take_together() {
+    let server = start(Config { maxmemory_clients: MemoryShare::Bytes(16 << 20), ..one_worker() });
+    let mut other = Client::connect(&server);
+    fill(&mut other);
+    let mut readers: Vec<Client> = (0..4).map(|_| Client::connect(&server)).collect();
+    for reader in &mut readers {
+        let id = id_of(reader);
+        reader.send(&request(&["ZRANDMEMBER", "zset", ENDLESS]));
+        wait_until_paused(&mut other, &id);
+    }
+    assert_eq!(other.info("evicted_clients"), "0");
+    let clients_bytes: u64 = other.info("mem_clients_normal").parse().unwrap();
+    assert!(clients_bytes < 4 * OWED_BYTES_MAX, "{clients_bytes}");
+}
