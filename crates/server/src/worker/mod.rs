@@ -388,12 +388,8 @@ impl<'s> Worker<'s> {
                 After::Yield => {
                     cold_path();
                     connection.session.after = After::Next;
-                    pieces::begin(
-                        &mut connection.unfinished,
-                        &mut connection.flow,
-                        reply,
-                        (request.args, call),
-                    );
+                    let place = (&mut connection.unfinished, &mut connection.flow);
+                    pieces::begin(place, reply, request.args, call);
                     return index + 1;
                 }
                 After::Retry => {
@@ -419,13 +415,8 @@ impl<'s> Worker<'s> {
             }
             if reply.is_due() {
                 cold_path();
-                let is_begun = pieces::begin(
-                    &mut connection.unfinished,
-                    &mut connection.flow,
-                    reply,
-                    (request.args, call),
-                );
-                if is_begun || reply.is_full() {
+                let place = (&mut connection.unfinished, &mut connection.flow);
+                if pieces::begin(place, reply, request.args, call) || reply.is_full() {
                     return index + 1;
                 }
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());

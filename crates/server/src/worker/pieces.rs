@@ -69,10 +69,10 @@ impl Unfinished {
 
 /// Takes up what the command that ran last has left, if it has; whether it has.
 pub(super) fn begin(
-    unfinished: &mut Option<Box<Unfinished>>,
-    flow: &mut Flow,
+    (unfinished, flow): (&mut Option<Box<Unfinished>>, &mut Flow),
     reply: &mut Reply,
-    (args, (ticks, reply_bytes)): (Args<'_>, (u64, usize)),
+    args: Args<'_>,
+    (ticks, reply_bytes): (u64, usize),
 ) -> bool {
     let Some(remainder) = reply.take_remainder() else { return false };
     *unfinished = Some(Box::new(Unfinished::new(remainder, args, ticks, reply_bytes)));
