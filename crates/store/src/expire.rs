@@ -340,8 +340,6 @@ impl Db {
                 Step::Idle => break,
                 Step::Moved => 0,
                 Step::Fired(item) => {
-                    // Workers' clocks differ by a moment: what one saw fall due is due.
-                    let now = now.max(Millis(time_of(wheel.elapsed())));
                     let mut reaper = Reaper::new(now, wheel, &mut self.volatile, stats, garbage);
                     let rest = self.map.sweep(item.range, note_of(now), LOOKS_PER_SWEEP, &mut reaper);
                     let cost = reaper.removals + reaper.looks / LOOKS_PER_REMOVAL;
@@ -401,7 +399,7 @@ impl Db {
     /// When something here is next due: at once where the wheel should be tidied.
     pub(crate) fn next_due(&self) -> i64 {
         let Some(wheel) = &self.wheel else { return NEVER_DUE };
-        let due = if wheel.is_untidy() { Some(wheel.elapsed()) } else { wheel.next_due() };
+        let due = if wheel.is_untidy() { Some(0) } else { wheel.next_due() };
         due.map_or(NEVER_DUE, time_of)
     }
 }

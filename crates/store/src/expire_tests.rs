@@ -285,3 +285,20 @@ fn timers_stay_few_and_true_while_keys_come_and_go_and_leaves_split_and_join() {
         assert_eq!(keyspace.len(0), deadlines.len() as u64, "seed {seed}, at {due} ms");
     }
 }
+
+/// Of keys of one leaf, some with deadlines that the clock had already reached when it was put back.
+#[test]
+fn a_clock_put_back_by_half_a_second_removes_no_key_before_its_time() {
+    let keyspace = keyspace(0);
+    set(&keyspace, "first", "v", Expiry::At(at(10_000)));
+    expire(&keyspace, at(10_000));
+    assert_eq!(keyspace.len(0), 0, "the wheels have turned this far");
+    for after in [100, 200, 300, 400, 450, 600] {
+        set(&keyspace, &format!("k{after}"), "v", Expiry::At(at(9_500 + after)));
+    }
+    for (now, left) in [(9_500, 6), (9_599, 6), (9_600, 5), (9_750, 4), (9_949, 2), (9_950, 1), (10_100, 0)] {
+        let next = expire(&keyspace, at(now));
+        assert_eq!(keyspace.len(0), left, "at {now}");
+        assert!(next.is_none_or(|next| next > at(now)), "at {now}: {next:?}");
+    }
+}

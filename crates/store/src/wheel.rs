@@ -15,6 +15,9 @@
 //! any `u64`; a level is allocated when something first waits in it. An item falls at most once a level. Slots are lists
 //! through one slab of items, so that falling and firing allocate nothing.
 //!
+//! Nothing fires before its time, though the clock be put back behind `elapsed`: what has become due between the two, and did
+//! not fire yet, waits in a list of its own until the first of it is due again.
+//!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
 //!
 //! Leaves that split and join and keys that go before their time leave items behind that nobody waits for, for years if their due times
@@ -29,7 +32,8 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = 11;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
-/// A clock that steps back by less than this is waited for; by more, the wheel is laid out anew.
+/// A clock that steps back by less than this is waited for; by more, the wheel is laid out anew. Clocks of workers differ by a moment,
+/// so the first happens all the time.
 const BACKSTEP_MS_MAX: u64 = 1000;
 
 /// One entry of the slab: 20 bytes, so the due time is kept in halves.
@@ -122,10 +126,15 @@ pub(crate) struct Wheel {
     elapsed: u64,
     levels: [Option<Box<Level>>; LEVELS],
     slab: Vec<Node>,
-    /// Heads of lists: free nodes, what is due, and the slot that is being emptied downwards.
+    /// Heads of lists: free nodes, what is due by `elapsed`, the slot that is being emptied downwards, and what is not due because
+    /// the clock was put back.
     free: u32,
     ready: u32,
     falling: u32,
+    early: u32,
+    /// Nothing of `ready`, nor of `early`, is due before; `u64::MAX` where `early` is empty.
+    ready_due: u64,
+    early_due: u64,
     /// Nodes that are in a list other than the free one.
     waiting: u32,
     /// When so many wait, those that are not needed are looked for.
@@ -151,16 +160,14 @@ impl Wheel {
             free: NONE,
             ready: NONE,
             falling: NONE,
+            early: NONE,
+            ready_due: u64::MAX,
+            early_due: u64::MAX,
             waiting: 0,
             tidy_at: TIDY_ITEMS_MIN,
             tidying: NONE,
             needless: 0,
         }
-    }
-
-    /// The time that the wheel has reached.
-    pub(crate) fn elapsed(&self) -> u64 {
-        self.elapsed
     }
 
     pub(crate) fn schedule(&mut self, item: Item) {
@@ -203,7 +210,13 @@ impl Wheel {
 
     /// When to step again, at the latest: never later than the earliest item's due time.
     pub(crate) fn next_due(&self) -> Option<u64> {
-        if self.ready != NONE || self.falling != NONE {
+        if self.ready != NONE {
+            return Some(self.ready_due.min(self.early_due));
+        }
+        if self.early != NONE {
+            return Some(self.early_due);
+        }
+        if self.falling != NONE {
             return Some(self.elapsed);
         }
         self.next_slot().map(|(_, _, start)| start)
@@ -221,7 +234,11 @@ impl Wheel {
             return Step::Moved;
         }
         if self.ready != NONE {
-            return self.take_ready().map_or(Step::Moved, Step::Fired);
+            return self.fire_or_defer(now);
+        }
+        if self.early != NONE && self.early_due <= now {
+            self.reconsider();
+            return Step::Moved;
         }
         match self.next_slot() {
             Some((level, slot, start)) if start <= now => {
@@ -234,6 +251,25 @@ impl Wheel {
                 Step::Idle
             }
         }
+    }
+
+    /// The first of what is ready fires, or waits where the clock was put back behind its time.
+    fn fire_or_defer(&mut self, now: u64) -> Step {
+        let node = self.ready;
+        let due = self.slab[node as usize].item().due;
+        if due <= now {
+            return self.take_ready().map_or(Step::Moved, Step::Fired);
+        }
+        self.ready = std::mem::replace(&mut self.slab[node as usize].next, self.early);
+        self.early = node;
+        self.early_due = self.early_due.min(due);
+        Step::Moved
+    }
+
+    /// What waits because the clock was put back is looked at again, when nothing else is ready.
+    fn reconsider(&mut self) {
+        self.ready = std::mem::replace(&mut self.early, NONE);
+        self.ready_due = std::mem::replace(&mut self.early_due, u64::MAX);
     }
 
     /// Takes out the item that is due first, before its time, about: the first of some that wait in the slot that opens
@@ -250,6 +286,9 @@ impl Wheel {
     /// None where nothing waits, `Some(None)` where what waited was not needed.
     fn take_next(&mut self) -> Option<Option<Item>> {
         let next = self.next_slot();
+        if self.ready == NONE && self.early != NONE {
+            self.reconsider();
+        }
         let head = if self.ready != NONE {
             &mut self.ready
         } else if self.falling != NONE {
@@ -290,7 +329,11 @@ impl Wheel {
         let level_ref = self.levels[level].as_mut().expect("next_slot names a level that exists");
         let head = std::mem::replace(&mut level_ref.heads[slot], NONE);
         self.close(level, slot);
-        *(if level == 0 { &mut self.ready } else { &mut self.falling }) = head;
+        if level == 0 {
+            (self.ready, self.ready_due) = (head, self.elapsed);
+        } else {
+            self.falling = head;
+        }
     }
 
     /// Marks a slot that is empty as such. A level takes as much as a dozen items, so where few wait one that is empty goes.
@@ -321,6 +364,7 @@ impl Wheel {
     /// Links a node into the slot of its due time.
     fn place(&mut self, node: u32, due: u64) {
         let head = if due <= self.elapsed {
+            self.ready_due = if self.ready == NONE { due } else { self.ready_due.min(due) };
             &mut self.ready
         } else {
             let level = ((63 - (self.elapsed ^ due).leading_zeros()) / BITS) as usize;
@@ -444,7 +488,7 @@ mod tests {
             if random.below(2) == 0 {
                 let next = wheel.next_due().expect("something waits");
                 let first = *twin.0.keys().next().expect("something waits");
-                assert!(next <= first.max(wheel.elapsed()), "seed {seed}: next {next}, first {first}");
+                assert!(next <= first.max(wheel.elapsed), "seed {seed}: next {next}, first {first}");
                 let mut fired: Vec<_> =
                     drain(&mut wheel, now).iter().map(|i| (i.due, i.range.first)).collect();
                 fired.sort_unstable();
@@ -525,6 +569,67 @@ mod tests {
         assert_eq!(drain(&mut wheel, 7_000_000).len(), 1);
         assert_eq!(drain(&mut wheel, 10_000_499), []);
         assert_eq!(drain(&mut wheel, 10_000_500).len(), 1);
+    }
+
+    /// Whatever the clock does, what has fired is what a sorted map would have given out at the same readings.
+    fn check_against_twin_under_an_unsteady_clock(seed: u64) {
+        let mut random = Random::new(seed);
+        let mut now = 1_000_000_000;
+        let (mut wheel, mut twin) = (Wheel::new(now), Twin::default());
+        for n in 0..1_000 {
+            now = match random.below(40) {
+                0 => now - random.below(4_000),
+                1 => now + random.below(4_000_000),
+                2 => now - random.below(4_000_000).min(now / 2),
+                3..8 => now - random.below(1_000),
+                8..20 => now + random.below(1_000),
+                _ => now + random.below(3),
+            };
+            let due = now - 100 + random.below(2_000);
+            wheel.schedule(Item { due, range: range(n) });
+            twin.0.entry(due).or_default().push(n);
+            // Now and then the driver stops in the middle, as where a budget ends.
+            for _ in 0..random.below(6) {
+                match wheel.step(now) {
+                    Step::Fired(item) => {
+                        assert!(item.due <= now, "seed {seed}: due at {}, fired at {now}", item.due);
+                        twin.0.get_mut(&item.due).expect("it waits").retain(|n| *n != item.range.first);
+                    }
+                    Step::Moved | Step::Idle => {}
+                }
+            }
+            twin.0.retain(|_, items| !items.is_empty());
+            let first = twin.0.keys().next().copied();
+            assert_eq!(wheel.next_due().is_some(), first.is_some(), "seed {seed}");
+            if random.below(2) == 0 {
+                let mut fired: Vec<_> =
+                    drain(&mut wheel, now).iter().map(|i| (i.due, i.range.first)).collect();
+                let mut expected = twin.drain(now);
+                fired.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(fired, expected, "seed {seed}, now {now}");
+                let (next, first) = (wheel.next_due(), twin.0.keys().next().copied());
+                assert!(
+                    next.is_none() == first.is_none() && next <= first,
+                    "seed {seed}: {next:?}, {first:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_by_any_time_makes_nothing_fire_early_or_late() {
+        (0..100).for_each(check_against_twin_under_an_unsteady_clock);
+    }
+
+    #[test]
+    fn what_waits_because_the_clock_went_back_can_be_taken_before_its_time() {
+        let mut wheel = Wheel::new(10_000);
+        [9_900, 9_700, 9_800].into_iter().for_each(|due| wheel.schedule(Item { due, range: range(0) }));
+        assert_eq!(drain(&mut wheel, 9_500), []);
+        assert_eq!(wheel.next_due(), Some(9_700));
+        let taken: Vec<u64> = std::iter::from_fn(|| wheel.take_soonest()).map(|item| item.due).collect();
+        assert_eq!((taken, wheel.next_due()), (vec![9_700, 9_800, 9_900], None));
     }
 
     #[test]
