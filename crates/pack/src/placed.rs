@@ -15,12 +15,15 @@
 //! kept as distances from the first place that the leaf covers: 3 bytes for a million members, 2 for a hundred million.
 //! Two fine members at 0x10 and 0x1200, origin 0, with scores of 7 and 9: `0200 01 20 00000000 | | 1000 0012 | 07 09`.
 //!
+//! A leaf of one place cannot be split. Its count is 65,535 from there on, and what it is in truth follows from its length.
+//!
 //! Cost: a place and a score's code for each member; a leaf takes 8 bytes, the base, and its block's header.
 use crate::block::Block;
 use crate::order::OrderRange;
 use crate::score::{Frame, bytes_of, count_below, read_code, write_code};
 use crate::short_int::{int_len, read_int};
 use crate::two_columns;
+use std::hint::cold_path;
 use std::ops::Range;
 
 /// A leaf with more entries than this is split.
@@ -70,20 +73,24 @@ impl Shape {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
         let base_width = usize::from(head[2] >> 4);
         let base = if base_width == 0 { 0 } else { read_int(&bytes[HEAD_BYTES..HEAD_BYTES + base_width]) };
-        Shape {
+        let mut shape = Shape {
             count: usize::from(u16::from_le_bytes([head[0], head[1]])),
             frame: Frame::new(head[3] & 31, usize::from(head[2] & 15), base),
             base_width,
             grain: if head[3] & COARSE == 0 { Grain::Fine } else { Grain::Coarse },
             origin: u32::from_le_bytes([head[4], head[5], head[6], head[7]]),
             width: usize::from(head[3] >> 5 & 3) + 1,
+        };
+        if shape.count == two_columns::COUNT_SAID_MAX {
+            cold_path();
+            shape.count = (bytes.len() - shape.place_at(0)) / (shape.width + shape.frame.width);
         }
+        shape
     }
 
     fn write(&self, target: &mut Vec<u8>) {
         let coarse = if self.grain == Grain::Coarse { COARSE } else { 0 };
-        let count = u16::try_from(self.count).expect("a leaf of so many members at one place");
-        target.extend_from_slice(&count.to_le_bytes());
+        target.extend_from_slice(&two_columns::said(self.count));
         target.push(self.frame.width as u8 | (self.base_width as u8) << 4);
         target.push(self.frame.scale() | (self.width as u8 - 1) << 5 | coarse);
         target.extend_from_slice(&self.origin.to_le_bytes());
@@ -180,7 +187,6 @@ pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block
         origin: range.first,
         width: bytes_of(span).max(1),
     };
-    assert!(entries.len() < 1 << 16, "so many members at one place of their hash");
     let mut leaf = Vec::with_capacity(shape.end());
     shape.write(&mut leaf);
     leaf.resize(shape.end(), 0);
@@ -233,6 +239,10 @@ pub(crate) fn set_score(block: &mut Block, range: OrderRange, index: usize, scor
 /// one place.
 pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)> {
     let leaf = Placed::open(block);
+    // Of a leaf that cannot be split this is asked for each entry that comes.
+    if leaf.place_code(0) == leaf.place_code(leaf.count() - 1) {
+        return None;
+    }
     let entries: Vec<Entry> = leaf.entries().collect();
     let middle = entries[entries.len() / 2].place;
     let mut at = entries.partition_point(|entry| entry.place < middle);

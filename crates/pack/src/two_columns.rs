@@ -40,6 +40,13 @@ pub(crate) fn remove(block: &mut Block, start: usize, count: usize, index: usize
 }
 
 fn set_count(bytes: &mut [u8], count: usize) {
-    let count = u16::try_from(count).expect("a leaf holds fewer elements");
-    bytes[..2].copy_from_slice(&count.to_le_bytes());
+    bytes[..2].copy_from_slice(&said(count));
+}
+
+/// A header that says so many elements may have more: the leaf's length tells.
+pub(crate) const COUNT_SAID_MAX: usize = u16::MAX as usize;
+
+/// A count as a header says it.
+pub(crate) fn said(count: usize) -> [u8; 2] {
+    (count.min(COUNT_SAID_MAX) as u16).to_le_bytes()
 }
