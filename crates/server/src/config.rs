@@ -26,6 +26,7 @@ pub(crate) use command::COMMANDS;
 pub use defrag::Defrag;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{MemoryShare, OutputLimit, OutputLimits};
+pub(crate) use rewrite::replace;
 pub use source::Source;
 pub(crate) use source::reason;
 pub(crate) use split::quoted;

@@ -64,4 +64,4 @@ pub use net::map_code;
 pub use open_files::make_room;
 pub use process::{Facility, OomScore, PidFile, Supervised, Supervisor};
 pub use shutdown::Signals;
-pub use start::{Running, StartError, Stopper, start};
+pub use start::{Running, StartError, Stopper, start, start_when};

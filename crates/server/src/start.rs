@@ -118,6 +118,16 @@ impl Drop for Running {
 
 /// Binds, starts the workers and returns. Why it does not start is also logged.
 pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartError> {
+    start_when(config, clock, log, |_| {})
+}
+
+/// The same, with something to do once it has its addresses and before anybody is served.
+pub fn start_when(
+    config: Config,
+    clock: Clock,
+    log: Log,
+    is_bound: impl FnOnce(&Log),
+) -> Result<Running, StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
     if let Err(error) = crate::process::adjust_oom_score(OomScore::No, &config) {
         log.warning(&format!("Unable to write oom_score_adj: {}", crate::config::reason(&error)));
@@ -127,6 +137,7 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
     let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
     let (shared, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
     crate::crash::note_server(&shared);
+    is_bound(&shared.log);
     shared.log.notice("Server initialized");
     let mut running = Running {
         addresses: shared.listening.addresses(),

@@ -105,19 +105,24 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     let supervisor = Supervisor::find(config.supervised, &log);
     introduce(&config, &log);
     let is_background = config.daemonize && supervisor == Supervisor::Nobody;
-    let pid_file = config.pidfile.clone();
+    let pid_path = config.pidfile.clone();
     if let Err(error) = server::make_room(&mut config, &log) {
         log.warning(&error.0);
         return ExitCode::FAILURE;
     }
     server::map_code();
+    // Not before it has the port: the file may be that of the server which has it.
+    let mut pid_file = PidFile::default();
+    let is_bound = |log: &Log| pid_file = PidFile::write(pid_path.as_deref(), is_background, log);
     // Why it does not start is in the log.
-    let Ok(running) = server::start(config, Clock::real(), log) else { return ExitCode::FAILURE };
+    let Ok(running) = server::start_when(config, Clock::real(), log, is_bound) else {
+        pid_file.remove(&Log::silent());
+        return ExitCode::FAILURE;
+    };
     if let Err(error) = signals.end(running.stopper()) {
+        pid_file.remove(running.log());
         return fail(&format!("Cannot wait for signals: {error}"));
     }
-    // Not before it has the port: the file may be that of the server which has it.
-    let pid_file = PidFile::write(pid_file.as_deref(), is_background, running.log());
     supervisor.ready(running.log());
     let status = running.wait_then(|log| {
         supervisor.stopping(log);

@@ -139,7 +139,7 @@ pub(super) fn with_unit(bytes: u64) -> Vec<u8> {
 }
 
 /// In one step, even if the machine stops in the middle of it. A link is kept; its target is replaced.
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let folder = target.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
