@@ -11,6 +11,8 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) args: Args<'c>,
     pub(crate) reply: &'c mut Reply,
     pub(crate) now: Millis,
+    /// What measures how long something takes (`clock.rs`).
+    pub(crate) steady: Millis,
     /// What had arrived on the connection when its turn began, this request included.
     pub(crate) request_bytes: usize,
 }

@@ -1,6 +1,10 @@
 //! The one place that reads the time. Everything else is given it: once a batch of requests, so that no command pays for
 //! it, and tests move it.
 //!
+//! There are two times. That of the wall is what deadlines of keys are told in; somebody may set it, and it then jumps. What only
+//! measures how long something takes (a client that waits, or is idle) goes by a steady time, which begins with that of the wall
+//! and then only passes.
+//!
 //! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers that sleep
 //! under a simulated clock are woken whenever it moves.
 use base::Millis;
@@ -10,12 +14,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Where the server's time comes from.
-#[derive(Clone, Default)]
-pub struct Clock(Option<Arc<Simulated>>);
+#[derive(Clone)]
+pub struct Clock(Source);
+
+#[derive(Clone)]
+enum Source {
+    /// The steady time was `began` at this instant.
+    System {
+        since: Instant,
+        began: Millis,
+    },
+    Simulated(Arc<Simulated>),
+}
 
 #[derive(Default)]
 struct Simulated {
+    /// The steady time.
     now_ms: AtomicI64,
+    /// By how much the wall's is ahead.
+    jumped_ms: AtomicI64,
     sleepers: Mutex<Vec<net::Waker>>,
 }
 
@@ -23,30 +40,72 @@ struct Simulated {
 #[derive(Clone)]
 pub struct SimulatedTime(Arc<Simulated>);
 
+impl Simulated {
+    fn wall_ms(&self) -> i64 {
+        self.now_ms.load(Ordering::SeqCst) + self.jumped_ms.load(Ordering::SeqCst)
+    }
+
+    fn wake_sleepers(&self) {
+        for waker in self.sleepers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            waker.wake();
+        }
+    }
+}
+
+/// A reading of both times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) wall: Millis,
+    pub(crate) steady: Millis,
+}
+
+impl Moment {
+    /// Before all others.
+    pub(crate) const NONE: Moment = Moment { wall: Millis(i64::MIN), steady: Millis(0) };
+
+    /// What the wall's clock will say at this steady time, unless it jumps.
+    pub(crate) fn wall_at(self, steady: Millis) -> Millis {
+        Millis(self.wall.0.saturating_add(steady.0.saturating_sub(self.steady.0)))
+    }
+}
+
 impl Clock {
     /// The system's.
+    #[allow(clippy::disallowed_methods)]
     pub fn real() -> Clock {
-        Clock(None)
+        Clock(Source::System { since: Instant::now(), began: Millis(system_now_us() / 1000) })
     }
 
     /// One that stands at `start`.
     pub fn simulated(start: Millis) -> (Clock, SimulatedTime) {
-        let time = Arc::new(Simulated { now_ms: AtomicI64::new(start.0), sleepers: Mutex::default() });
-        (Clock(Some(Arc::clone(&time))), SimulatedTime(time))
+        let time = Arc::new(Simulated { now_ms: AtomicI64::new(start.0), ..Simulated::default() });
+        (Clock(Source::Simulated(Arc::clone(&time))), SimulatedTime(time))
     }
 
     pub fn now(&self) -> Millis {
         match &self.0 {
-            Some(time) => Millis(time.now_ms.load(Ordering::SeqCst)),
-            None => Millis(system_now_us() / 1000),
+            Source::Simulated(time) => Millis(time.wall_ms()),
+            Source::System { .. } => Millis(system_now_us() / 1000),
+        }
+    }
+
+    /// Both times. In the millisecond of the reading before, only the wall's clock is looked at.
+    pub(crate) fn moment(&self, before: Moment) -> Moment {
+        let wall = self.now();
+        match &self.0 {
+            Source::System { .. } if wall == before.wall => before,
+            Source::System { since, began } => {
+                Moment { wall, steady: Millis(began.0 + since.elapsed().as_millis() as i64) }
+            }
+            Source::Simulated(time) => Moment { wall, steady: Millis(time.now_ms.load(Ordering::SeqCst)) },
         }
     }
 
     /// Microseconds since the epoch, for TIME and the log.
     pub(crate) fn now_us(&self) -> i64 {
         match &self.0 {
-            Some(time) => time.now_ms.load(Ordering::SeqCst) * 1000,
-            None => system_now_us(),
+            Source::Simulated(time) => time.wall_ms() * 1000,
+            Source::System { .. } => system_now_us(),
         }
     }
 
@@ -54,14 +113,14 @@ impl Clock {
     pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Wait {
         match (due, &self.0) {
             (Some(due), _) if due <= now => Wait::Not,
-            (Some(due), None) => Wait::Until(due),
+            (Some(due), Source::System { .. }) => Wait::Until(due),
             _ => Wait::Forever,
         }
     }
 
     /// Wakes this engine whenever simulated time moves.
     pub(crate) fn wakes(&self, waker: net::Waker) {
-        if let Some(time) = &self.0 {
+        if let Source::Simulated(time) = &self.0 {
             time.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
         }
     }
@@ -69,15 +128,19 @@ impl Clock {
 
 impl SimulatedTime {
     pub fn now(&self) -> Millis {
-        Millis(self.0.now_ms.load(Ordering::SeqCst))
+        Millis(self.0.wall_ms())
     }
 
     pub fn advance(&self, by: Duration) {
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.0.now_ms.fetch_add(by_ms, Ordering::SeqCst);
-        for waker in self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            waker.wake();
-        }
+        self.0.wake_sleepers();
+    }
+
+    /// Sets the wall's clock so much later, or earlier, though no time has passed.
+    pub fn jump(&self, by_ms: i64) {
+        self.0.jumped_ms.fetch_add(by_ms, Ordering::SeqCst);
+        self.0.wake_sleepers();
     }
 }
 

@@ -6,6 +6,7 @@
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
 use crate::call::{ServerCall, ServerRun};
+use crate::clock::Moment;
 use crate::commandlog::{Bounds, Measured};
 use crate::config::{Config, Tracking};
 use crate::counters::Counters;
@@ -96,7 +97,7 @@ pub(crate) struct Executor<'s> {
     random: Random,
     garbage: Vec<Garbage>,
     positions: Vec<u32>,
-    now: Millis,
+    now: Moment,
     /// What CLIENT PAUSE holds back in this batch.
     held: Held,
     inside: Option<RwLockReadGuard<'s, ()>>,
@@ -133,7 +134,7 @@ impl<'s> Executor<'s> {
             random: Random::new(seed),
             garbage: Vec::new(),
             positions: Vec::new(),
-            now: Millis(0),
+            now: Moment::NONE,
             held: Held::Nothing,
             inside: None,
         }
@@ -156,7 +157,16 @@ impl<'s> Executor<'s> {
     }
 
     pub(crate) fn now(&self) -> Millis {
+        self.now.wall
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
         self.now
+    }
+
+    /// What measures how long something takes.
+    pub(crate) fn steady(&self) -> Millis {
+        self.now.steady
     }
 
     /// What it holds between batches.
@@ -169,7 +179,7 @@ impl<'s> Executor<'s> {
     }
 
     /// The time that commands see from here on, and the configuration in force.
-    pub(crate) fn set_now(&mut self, now: Millis) {
+    pub(crate) fn set_now(&mut self, now: Moment) {
         self.now = now;
         self.refresh_config();
     }
@@ -185,7 +195,7 @@ impl<'s> Executor<'s> {
             self.tracked = tracked(&self.config, &self.meter);
             self.bound();
             // A policy that keeps uses has to begin before the next command.
-            self.shared.keyspace.tend_uses(self.now, &self.config.store.eviction);
+            self.shared.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
         }
     }
 
@@ -193,7 +203,7 @@ impl<'s> Executor<'s> {
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.shared.gates.enter(self.worker));
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
-        self.held = self.shared.pause.held(self.now);
+        self.held = self.shared.pause.held(self.now.wall);
     }
 
     /// After its last.
@@ -403,7 +413,8 @@ impl<'s> Executor<'s> {
     fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
         let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
         let beside = request.hash.map(|hash| (db, hash));
-        if !self.ceiling.is_due(coming_bytes) || self.ceiling.make_room_beside(self.now, coming_bytes, beside)
+        if !self.ceiling.is_due(coming_bytes)
+            || self.ceiling.make_room_beside(self.now.wall, coming_bytes, beside)
         {
             return Room::Enough;
         }
@@ -412,16 +423,16 @@ impl<'s> Executor<'s> {
 
     fn evict(&mut self, coming_bytes: u64) -> Room {
         let start = self.meter.read();
-        let room = self.ceiling.make_room(self.now, coming_bytes);
+        let room = self.ceiling.make_room(self.now.wall, coming_bytes);
         let time_ns = self.meter.ns(self.meter.read().since(start));
-        self.shared.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.0 / 1000);
+        self.shared.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.wall.0 / 1000);
         room
     }
 
     /// Keeps what is known of keys' uses true, ten times a second.
     pub(crate) fn tend_uses(&mut self) {
         self.begin();
-        self.shared.keyspace.tend_uses(self.now, &self.config.store.eviction);
+        self.shared.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
         self.end();
     }
 
@@ -494,7 +505,7 @@ impl<'s> Executor<'s> {
         (args, reply): (Args<'_>, &mut Reply),
     ) -> Done {
         let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
-        let (mut view, key) = keyspace.lock_one_hashed(db, self.now, settings, key, hash);
+        let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
         self.prepare(&mut view, row);
         let done = run(&mut Call::new(&mut view, args, &[key], reply));
         self.let_go(view);
@@ -518,7 +529,7 @@ impl<'s> Executor<'s> {
             let name = args.at(*position as usize);
             (name, known.take().unwrap_or_else(|| keyspace.hash(name)))
         });
-        let (mut view, keys) = keyspace.lock(db, self.now, settings, names);
+        let (mut view, keys) = keyspace.lock(db, self.now.wall, settings, names);
         self.prepare(&mut view, row);
         let done = run(&mut Call::new(&mut view, args, &keys, reply));
         self.let_go(view);
@@ -558,7 +569,7 @@ impl<'s> Executor<'s> {
         let done = run(&mut WholeCall {
             keyspace: &self.shared.keyspace,
             db,
-            now: self.now,
+            now: self.now.wall,
             settings: &self.config.store,
             args,
             reply,
@@ -577,8 +588,9 @@ impl<'s> Executor<'s> {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        let (now, request_bytes) = (self.now, self.request_bytes);
-        let done = run(&mut ServerCall { shared: self.shared, session, args, reply, now, request_bytes });
+        let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
+        let done =
+            run(&mut ServerCall { shared: self.shared, session, args, reply, now, steady, request_bytes });
         if self.shared.is_stopping() {
             session.after = After::Close;
         }

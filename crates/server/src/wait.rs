@@ -47,7 +47,7 @@ const WAITAOF: ServerCommand = ServerCommand {
 
 fn wait(call: &mut ServerCall<'_>) -> Done {
     let wanted = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
-    let until = deadline_if_any(call.args.at(2), call.now)?;
+    let until = deadline_if_any(call.args.at(2), call.steady)?;
     if wanted <= 0 {
         call.reply.int(0);
     } else {
@@ -62,7 +62,7 @@ fn waitaof(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::not_between(0, 1));
     }
     let wanted = parse_i64(call.args.at(2)).filter(|n| *n >= 0).ok_or_else(Error::not_positive)?;
-    let until = deadline_if_any(call.args.at(3), call.now)?;
+    let until = deadline_if_any(call.args.at(3), call.steady)?;
     if local == 1 {
         return Err(Error::custom(NO_AOF));
     }

@@ -155,7 +155,7 @@ fn spares(word: &[u8]) -> Result<Spares, Error> {
 fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
     let all: Vec<Arc<Card>> = call.shared.clients().values().cloned().collect();
     let mut killed = 0;
-    for card in all.iter().filter(|c| filter.matches(c, call.now.0)) {
+    for card in all.iter().filter(|c| filter.matches(c, call.steady.0)) {
         if card.id != call.session.card.id {
             call.shared.kill(card);
         } else if filter.spares == Spares::Nobody {

@@ -79,7 +79,7 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
 fn info(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
     let card = &call.session.card;
-    describe(card, Query::of(card, call), &call.shared.registry, call.now.0, &mut out);
+    describe(card, Query::of(card, call), &call.shared.registry, call.steady.0, &mut out);
     call.reply.verbatim("txt", &out);
     Ok(())
 }
@@ -88,7 +88,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     let chosen = chosen_cards(call)?;
     let mut out = Vec::new();
     for card in chosen {
-        describe(&card, Query::of(&card, call), &call.shared.registry, call.now.0, &mut out);
+        describe(&card, Query::of(&card, call), &call.shared.registry, call.steady.0, &mut out);
         // A client may be named again and again.
         if out.len() > call.reply.spare_bytes() {
             break;

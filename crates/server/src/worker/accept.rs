@@ -99,7 +99,7 @@ impl Worker<'_> {
     }
 
     fn card(&self, fd: i32, peer: Peer) -> Arc<Card> {
-        let now = self.executor.now();
+        let now = self.executor.steady();
         Arc::new(Card {
             id: self.shared.next_client_id.fetch_add(1, Relaxed),
             peer,

@@ -35,7 +35,7 @@ impl Waits {
 impl Worker<'_> {
     /// Answers those whose time is over.
     pub(super) fn end_waits(&mut self) {
-        let now = self.executor.now();
+        let now = self.executor.steady();
         while let Some((until_ms, id)) = self.waits.0.first().copied()
             && until_ms <= now.0
         {

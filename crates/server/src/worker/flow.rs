@@ -92,7 +92,7 @@ impl Worker<'_> {
         let owed_bytes = unsent_bytes + connection.unfinished_bytes();
         connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
         let limit = self.executor.config().client_output_buffer.normal;
-        let verdict = judge(connection, unsent_bytes, limit, self.executor.now());
+        let verdict = judge(connection, unsent_bytes, limit, self.executor.steady());
         if verdict == Verdict::Close {
             return self.close_for_its_output(id, unsent_bytes);
         }

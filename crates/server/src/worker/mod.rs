@@ -115,14 +115,14 @@ impl<'s> Worker<'s> {
     /// Serves until the server stops.
     pub(crate) fn run(mut self) {
         let mut events = Vec::new();
-        self.executor.set_now(self.clock.now());
+        self.executor.set_now(self.clock.moment(self.executor.moment()));
         while !self.shared.is_stopping() {
             let wait = self.wait();
             if let Err(error) = self.engine.poll(wait, &mut events) {
                 self.shared.fail(&format!("worker {} cannot wait for events: {error}", self.index));
                 return;
             }
-            self.executor.set_now(self.clock.now());
+            self.executor.set_now(self.clock.moment(self.executor.moment()));
             let start = self.executor.meter().read();
             self.handle(&mut events);
             self.serve();
@@ -178,7 +178,7 @@ impl<'s> Worker<'s> {
         let config = self.executor.config();
         let limit_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
         if limit_bytes != 0 {
-            memory::relieve(self.shared, limit_bytes, self.executor.now().0);
+            memory::relieve(self.shared, limit_bytes, self.executor.steady().0);
         }
     }
 
@@ -341,7 +341,7 @@ impl<'s> Worker<'s> {
             self.batch.keep_rest(turn, connection);
             finish(connection, turn, &mut self.reply);
         }
-        note(connection, turn.executed as u64, self.executor.now(), self.executor.counters());
+        note(connection, turn.executed as u64, self.executor.steady(), self.executor.counters());
         self.send(turn.id);
         self.settle(turn, is_cut);
     }

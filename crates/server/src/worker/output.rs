@@ -110,7 +110,7 @@ impl Worker<'_> {
         let Some(connection) = self.table.at(id) else { return };
         let card = &connection.session.card;
         card.note_output_buffer(owed_bytes, self.executor.counters());
-        let line = line_of(card, &self.shared.registry, self.executor.now().0);
+        let line = line_of(card, &self.shared.registry, self.executor.steady().0);
         // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
         card.note_output_buffer(0, self.executor.counters());
         let excess = match connection.session.must_log_in(self.executor.config()) {

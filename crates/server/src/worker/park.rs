@@ -95,7 +95,7 @@ impl Worker<'_> {
     }
 
     pub(super) fn unpark_one(&mut self, id: ConnId) {
-        let now = self.executor.now();
+        let now = self.executor.steady();
         if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
             go_on(connection, now);
             self.again.push(id);

@@ -71,3 +71,45 @@ fn time_tells_the_clock_to_the_microsecond() {
     time.advance(Duration::from_millis(1_234));
     client.check("TIME", "*2\r\n$10\r\n1800000001\r\n$6\r\n234000\r\n");
 }
+
+/// By an hour ahead and by two back: WAIT, idle clients and ages in CLIENT LIST go by the time that passes.
+#[test]
+fn a_clock_that_jumps_ends_no_wait_and_closes_no_idle_client_and_makes_no_wait_longer() {
+    const HOUR_MS: i64 = 3_600_000;
+    let (server, time) = start_at_noon(Config { timeout_s: 60, worker_threads: 1, ..config() });
+    let [mut waits, mut idle, mut client] = [(); 3].map(|()| Client::connect(&server));
+    idle.check("PING", "+PONG\r\n");
+    for (jump_ms, age) in [(HOUR_MS, " age=1 "), (-2 * HOUR_MS, " age=2 ")] {
+        waits.send(b"WAIT 1 1000\r\n");
+        client.wait_for_info("blocked_clients", "1");
+        time.jump(jump_ms);
+        // Each is a turn of the one worker.
+        for _ in 0..3 {
+            client.check("PING", "+PONG\r\n");
+        }
+        assert_eq!(client.info("blocked_clients"), "1");
+        time.advance(Duration::from_millis(1_000));
+        waits.expect(":0\r\n");
+        idle.check("PING", "+PONG\r\n");
+        assert!(client.ask("CLIENT INFO").contains(age));
+    }
+}
+
+#[test]
+fn a_clock_put_back_by_half_a_second_removes_no_key_before_its_time() {
+    let (server, time) = start_at_noon(Config { worker_threads: 1, ..config() });
+    let mut client = Client::connect(&server);
+    client.check("SET first v PX 10", "+OK\r\n");
+    time.advance(Duration::from_secs(1));
+    client.wait_for("DBSIZE", ":0");
+    time.jump(-500);
+    for n in 0..1_000 {
+        client.check(&format!("SET k:{n} v PX {}", 100 + n % 4 * 100), "+OK\r\n");
+    }
+    for left in [750, 500, 250, 0] {
+        time.advance(Duration::from_millis(99));
+        client.wait_for("DBSIZE", &format!(":{}", left + 250));
+        time.advance(Duration::from_millis(1));
+        client.wait_for("DBSIZE", &format!(":{left}"));
+    }
+}
