@@ -3,7 +3,6 @@
 use crate::resp_client::{Address, RespClient};
 use crate::scratch::Scratch;
 use std::io;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,12 +18,14 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// The one that `cargo xtask peers` has unpacked, which is the specification, else the installed one. None where there is neither.
-    pub fn start() -> io::Result<Option<RedisServer>> {
-        if Path::new(UNPACKED).exists() {
-            return RedisServer::start_program(&[UNPACKED]);
-        }
+    /// The one that Debian installs, which is what a fresh machine has.
+    pub fn installed() -> io::Result<Option<RedisServer>> {
         RedisServer::start_program(&["redis-server"])
+    }
+
+    /// The one that `cargo xtask peers` has unpacked: the version that is the specification.
+    pub fn unpacked() -> io::Result<Option<RedisServer>> {
+        RedisServer::start_program(&[UNPACKED])
     }
 
     /// Another build of it, or Sardine: a program and arguments that come before its own. None where there is no such program.

@@ -18,12 +18,9 @@ const STREAM_COUNT: u64 = 80;
 /// Different from day to day would be a test that fails for no change: the long run draws others.
 const FIRST_SEED: u64 = 1_000_000;
 
-/// What `cargo xtask peers` unpacks: the version that is the specification.
-const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/redis-8.0.2/redis-server");
-
 #[test]
 fn random_streams_are_answered_as_the_installed_redis_server_answers_them() {
-    match RedisServer::start().unwrap() {
+    match RedisServer::installed().unwrap() {
         Some(redis) => compare(&redis),
         None => skip_without("redis-server"),
     }
@@ -32,7 +29,7 @@ fn random_streams_are_answered_as_the_installed_redis_server_answers_them() {
 #[test]
 fn random_streams_are_answered_as_the_unpacked_redis_server_answers_them() {
     // Not every machine has it, and none must.
-    if let Some(redis) = RedisServer::start_program(&[UNPACKED]).unwrap() {
+    if let Some(redis) = RedisServer::unpacked().unwrap() {
         compare(&redis);
     }
 }
@@ -43,7 +40,7 @@ const RAW_STREAM_COUNT: u64 = 500;
 #[test]
 fn random_bytes_are_answered_and_refused_as_redis_does() {
     // Older ones read longer lines.
-    let Some(redis) = RedisServer::start_program(&[UNPACKED]).unwrap() else { return };
+    let Some(redis) = RedisServer::unpacked().unwrap() else { return };
     let config = Config { worker_threads: 1, ..InProcess::config() };
     let sardine = server::start(config, Clock::real(), Log::silent()).expect("loopback has a free port");
     let (ours, theirs) = (sardine.addresses[0].into(), redis.address());
@@ -79,7 +76,7 @@ fn shown(bytes: &[u8]) -> String {
 
 #[test]
 fn a_restless_server_answers_random_streams_as_a_real_one_does() {
-    match RedisServer::start().unwrap() {
+    match RedisServer::installed().unwrap() {
         Some(redis) => {
             let sardine = sardine(Config::default().databases);
             sardine.make_restless(FIRST_SEED);
