@@ -6,6 +6,7 @@ mod grisu;
 pub mod hash;
 pub mod item;
 pub mod murmur;
+pub mod permutation;
 pub mod random;
 pub mod sha1;
 pub mod size;

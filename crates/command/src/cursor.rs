@@ -1,15 +1,16 @@
 //! What SCAN and its kin (HSCAN, SSCAN, ZSCAN) have in common: how a cursor reads, what MATCH and COUNT ask for, and the shape of
-//! the reply.
+//! the reply. A cursor is a place in hash order, which clients see in another order that tells them nothing of hashes.
 use crate::Error;
 use crate::argument::{int, is_word};
+use base::permutation::Permutation;
 use base::text::I64Text;
 use base::{Item, glob};
 use resp::{Args, Reply};
 
 /// A cursor as C's `strtoull` reads it: spaces and a sign may stand before it, nothing after it. A negative number
-/// in the usual form is refused, as Redis does.
-pub(crate) fn cursor(text: &[u8]) -> Result<u64, Error> {
-    read(text).ok_or_else(Error::invalid_cursor)
+/// in the usual form is refused, as Redis does. The place that it stands for.
+pub(crate) fn cursor(text: &[u8], hidden_by: &Permutation) -> Result<u64, Error> {
+    read(text).map(|number| hidden_by.show(number)).ok_or_else(Error::invalid_cursor)
 }
 
 fn read(text: &[u8]) -> Option<u64> {
@@ -89,14 +90,18 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The reply: the cursor comes first and is known last. The elements are written by `scan`, which returns the next cursor and
+/// The reply: the cursor comes first and is known last. The elements are written by `scan`, which returns the next place and
 /// how many replies it has written.
-pub(crate) fn answer(reply: &mut Reply, scan: impl FnOnce(&mut Reply) -> (u64, usize)) {
+pub(crate) fn answer(
+    reply: &mut Reply,
+    hidden_by: &Permutation,
+    scan: impl FnOnce(&mut Reply) -> (u64, usize),
+) {
     let place = reply.deferred();
     let (next, written) = scan(reply);
     reply.fill_with(place, |front| {
         front.array(2);
-        front.bulk(I64Text::new().format_u64(next));
+        front.bulk(I64Text::new().format_u64(hidden_by.hide(next)));
         front.array(written);
     });
 }

@@ -19,6 +19,7 @@ use crate::view::Guards;
 use crate::{Key, Settings, View};
 use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
+use base::permutation::Permutation;
 use std::ops::{AddAssign, Deref};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -99,6 +100,15 @@ pub(crate) struct Seeds {
     pub(crate) members: Seed,
     /// Members of sorted sets.
     pub(crate) scores: Seed,
+    pub(crate) cursors: Cursors,
+}
+
+/// What hides the places that walks stand at: they are parts of hashes.
+pub(crate) struct Cursors {
+    /// Of SCAN: 48 bits.
+    pub(crate) keys: Permutation,
+    /// Of HSCAN, SSCAN and ZSCAN: 32 bits. Integers lie beyond.
+    pub(crate) elements: Permutation,
 }
 
 impl Seeds {
@@ -108,6 +118,10 @@ impl Seeds {
             fields: seed.derive("fields"),
             members: seed.derive("members"),
             scores: seed.derive("scores"),
+            cursors: Cursors {
+                keys: Permutation::new(seed.derive("cursors of keys"), 24),
+                elements: Permutation::new(seed.derive("cursors of elements"), 16),
+            },
         }
     }
 }
@@ -170,6 +184,11 @@ impl Keyspace {
 
     pub fn seed(&self) -> &Seed {
         &self.seeds.keys
+    }
+
+    /// How clients see the cursors of [`Keyspace::scan`].
+    pub fn key_cursors(&self) -> &Permutation {
+        &self.seeds.cursors.keys
     }
 
     /// How many shards there are.

@@ -15,6 +15,7 @@ use crate::uses::{Touch, Uses};
 use crate::{Garbage, Keyspace, Settings, ShardStats};
 use base::Millis;
 use base::hash::{Hash, Seed};
+use base::permutation::Permutation;
 use base::random::Random;
 use pack::map::{Entry, Found, Map, Occupied, Shared};
 
@@ -299,6 +300,11 @@ impl<'k> View<'k> {
 
     pub(crate) fn seeds(&self) -> &'k Seeds {
         &self.keyspace.seeds
+    }
+
+    /// How clients see the cursors of walks over one value.
+    pub fn element_cursors(&self) -> &'k Permutation {
+        &self.keyspace.seeds.cursors.elements
     }
 
     /// A generator of its own for a command that only reads `key`.

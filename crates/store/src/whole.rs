@@ -7,6 +7,8 @@
 //! ```text
 //! bit 47..32  shard     bit 31..0  place in the shard's tree     0 is the beginning and the end
 //! ```
+//!
+//! Clients see it hidden by [`Keyspace::key_cursors`], so that it tells them nothing of hashes.
 use crate::entry::Meta;
 use crate::keyspace::NEVER_DUE;
 use crate::shard::{Db, Volatile, discard, kind, scan_leaf, visit_live};
@@ -86,7 +88,7 @@ impl Keyspace {
         count: u64,
         visit: &mut dyn FnMut(&[u8], Option<Kind>),
     ) -> ScanStep {
-        let mut shard = cursor >> 32;
+        let mut shard = cursor >> 32 & (self.shards() as u64 - 1);
         let mut place = cursor as u32;
         let (mut seen, mut steps) = (0, 0);
         while shard < self.shards() as u64 && seen < count && steps < count.saturating_add(EMPTY_STEPS_MAX) {

@@ -152,15 +152,21 @@ mod tests {
 
     /// What a whole walk with `options` shows, and how many calls it took.
     fn walk(bare: &mut Bare, options: &str) -> (BTreeSet<Vec<u8>>, usize) {
-        let (mut keys, mut calls, mut cursor) = (BTreeSet::new(), 0, "0".to_owned());
+        let (keys, cursors) = walk_of(bare, "SCAN", options);
+        (keys.into_iter().collect(), cursors.len() + 1)
+    }
+
+    /// All that a walk shows, and the cursors between its calls.
+    fn walk_of(bare: &mut Bare, command: &str, options: &str) -> (Vec<Vec<u8>>, Vec<u64>) {
+        let (mut shown, mut cursors, mut cursor) = (Vec::new(), Vec::new(), 0);
         loop {
-            let reply = elements(call(bare, &format!("SCAN {cursor}{options}")));
-            calls += 1;
-            cursor = String::from_utf8(reply[0].text().unwrap().to_vec()).unwrap();
-            keys.extend(elements(reply[1].clone()).iter().map(|key| key.text().unwrap().to_vec()));
-            if cursor == "0" {
-                return (keys, calls);
+            let reply = elements(call(bare, &format!("{command} {cursor}{options}")));
+            shown.extend(elements(reply[1].clone()).iter().map(|text| text.text().unwrap().to_vec()));
+            cursor = std::str::from_utf8(reply[0].text().unwrap()).unwrap().parse().unwrap();
+            if cursor == 0 {
+                return (shown, cursors);
             }
+            cursors.push(cursor);
         }
     }
 
@@ -194,6 +200,27 @@ mod tests {
         assert_eq!(walk(&mut bare, " TYPE LIST MATCH list:1?").0.len(), 10);
         assert_eq!(walk(&mut bare, " MATCH key:29?? COUNT 7").0.len(), 100);
         assert_eq!(walk(&mut bare, " TYPE nothing").0.len(), 0);
+    }
+
+    /// Walks go by places in hash order. Whoever could read those would learn a part of the hash of each name that he has written.
+    #[test]
+    fn cursors_show_no_places() {
+        let mut bare = filled(8);
+        for n in 0..3_000 {
+            call(&mut bare, &format!("HSET hash field:{n} value"));
+            call(&mut bare, &format!("SADD set member:{n}"));
+            call(&mut bare, &format!("ZADD zset {n} member:{n}"));
+        }
+        for (walked, len) in
+            [("SCAN", 3_043), ("HSCAN hash", 6_000), ("SSCAN set", 3_000), ("ZSCAN zset", 6_000)]
+        {
+            let (shown, cursors) = walk_of(&mut bare, walked, "");
+            assert_eq!(shown.len(), len, "{walked}");
+            assert!(cursors.iter().all(|cursor| *cursor < 1 << 53), "{walked}: exact as doubles");
+            let ascents = cursors.windows(2).filter(|pair| pair[0] < pair[1]).count();
+            let (least, most) = (cursors.len() / 3, cursors.len() * 2 / 3);
+            assert!((least..most).contains(&ascents), "{walked}: {ascents} of {}", cursors.len());
+        }
     }
 
     #[test]

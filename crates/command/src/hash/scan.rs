@@ -29,14 +29,15 @@ pub(super) const HSCAN: Command = Command {
 
 /// A small hash is answered as a whole, whatever the cursor. Where the key is missing the options are not read.
 fn hscan(call: &mut Call<'_, '_>) -> Done {
-    let from = cursor::cursor(call.args.at(2))?;
+    let cursors = call.view.element_cursors();
+    let from = cursor::cursor(call.args.at(2), cursors)?;
     let key = call.key(0);
     let Some(hash) = call.view.hash(&key)? else {
-        cursor::answer(call.reply, |_| (0, 0));
+        cursor::answer(call.reply, cursors, |_| (0, 0));
         return Ok(());
     };
     let filter = Filter::parse_of_hash(&call.args)?;
-    cursor::answer(call.reply, |fields| {
+    cursor::answer(call.reply, cursors, |fields| {
         let mut written = 0;
         let next = hash.scan(from, filter.count, &mut |field, value| {
             if filter.takes(field) {

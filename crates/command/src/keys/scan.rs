@@ -108,11 +108,12 @@ impl Filter<'_> {
 /// A key past its deadline goes when it is met, whatever its type, if the pattern takes it: what expires by itself has mostly gone
 /// before.
 fn scan(call: &mut WholeCall<'_>) -> Done {
-    let from = cursor::cursor(call.args.at(1))?;
-    let filter = filter(call)?;
     let (keyspace, db, now) = (call.keyspace, call.db, call.now);
+    let cursors = keyspace.key_cursors();
+    let from = cursor::cursor(call.args.at(1), cursors)?;
+    let filter = filter(call)?;
     let mut overdue = Vec::new();
-    cursor::answer(call.reply, |keys| {
+    cursor::answer(call.reply, cursors, |keys| {
         let mut found = 0;
         let step = keyspace.scan(db, now, from, filter.count, &mut |key, kind| match kind {
             Some(kind) if filter.takes(key, kind.name()) => {

@@ -31,14 +31,15 @@ pub(super) const SSCAN: Command = Command {
 
 /// A cursor that is none is refused first; where the key is missing the options are not read.
 fn sscan(call: &mut Call<'_, '_>) -> Done {
-    let from = cursor::cursor(call.args.at(2))?;
+    let cursors = call.view.element_cursors();
+    let from = cursor::cursor(call.args.at(2), cursors)?;
     let key = call.key(0);
     let Some(set) = call.view.set(&key)? else {
-        cursor::answer(call.reply, |_| (0, 0));
+        cursor::answer(call.reply, cursors, |_| (0, 0));
         return Ok(());
     };
     let filter = Filter::parse(&call.args)?;
-    cursor::answer(call.reply, |members| {
+    cursor::answer(call.reply, cursors, |members| {
         let mut found = 0;
         let next = set.scan(from, filter.count, &mut |member| {
             if filter.takes(member) {

@@ -34,14 +34,15 @@ pub(super) const ZSCAN: Command = Command {
 
 /// Where there is no set, the options are not read.
 fn zscan(call: &mut Call<'_, '_>) -> Done {
-    let place = cursor(call.args.at(2))?;
+    let cursors = call.view.element_cursors();
+    let place = cursor(call.args.at(2), cursors)?;
     let key = call.key(0);
     let Some(set) = call.view.zset(&key)? else {
-        answer(call.reply, |_| (0, 0));
+        answer(call.reply, cursors, |_| (0, 0));
         return Ok(());
     };
     let filter = Filter::parse(&call.args)?;
-    answer(call.reply, |reply| scan(reply, &set, place, &filter));
+    answer(call.reply, cursors, |reply| scan(reply, &set, place, &filter));
     Ok(())
 }
 
