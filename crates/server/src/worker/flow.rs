@@ -10,7 +10,8 @@
 //! allowance. But there are clients that send all of a pipeline before they read the first reply; to wait for them would be to wait
 //! for ever. So the allowance of a client that has read nothing between two looks doubles: those get on, as
 //! with the peer, and `client-output-buffer-limit` is what stops them. One whose reply is written in pieces (`pieces.rs`) gets no more
-//! than it reads.
+//! than it reads; the limits hold for what is kept to be sent behind that reply, too.
+use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
 use crate::config::OutputLimit;
@@ -56,12 +57,18 @@ impl Worker<'_> {
         for client in self.shared.monitors.of_worker(self.index) {
             let Some(id) = self.ids.get(&client).copied() else { continue };
             let Some(connection) = self.table.at(id) else { continue };
-            if connection.flow != Flow::Closing && !self.keep_lines(id, lines) {
-                let Some(connection) = self.table.at(id) else { continue };
-                count_sent(&connection.session.card, self.executor.counters(), lines.len());
-                let unsent_bytes = self.engine.send(id, &mut lines.to_vec());
-                self.note_sent(id, unsent_bytes);
+            if connection.flow == Flow::Closing {
+                continue;
             }
+            if let Some(unfinished) = connection.unfinished.as_deref_mut() {
+                // A poll hands none of it to the kernel, so it is looked at whatever has left by then.
+                unfinished.keep_lines(lines);
+                self.sent.push(id);
+                continue;
+            }
+            count_sent(&connection.session.card, self.executor.counters(), lines.len());
+            let unsent_bytes = self.engine.send(id, &mut lines.to_vec());
+            self.note_sent(id, unsent_bytes);
         }
     }
 
@@ -92,9 +99,10 @@ impl Worker<'_> {
         let owed_bytes = unsent_bytes + connection.unfinished_bytes();
         connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
         let limit = self.executor.config().client_output_buffer.normal;
-        let verdict = judge(connection, unsent_bytes, limit, self.executor.steady());
+        let owed_bytes = unsent_bytes + connection.unfinished.as_deref().map_or(0, Unfinished::owed_bytes);
+        let verdict = judge(connection, owed_bytes, limit, self.executor.steady());
         if verdict == Verdict::Close {
-            return self.close_for_its_output(id, unsent_bytes);
+            return self.close_for_its_output(id, owed_bytes);
         }
         let is_served = matches!(connection.flow, Flow::Open | Flow::Busy | Flow::Writing);
         if is_served && unsent_bytes > connection.allowance_bytes {
@@ -123,11 +131,8 @@ impl Worker<'_> {
 
     /// All that waited has left.
     pub(super) fn drained(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        connection.over_soft_limit_since_ms = None;
-        let owed_bytes = connection.unfinished_bytes();
-        connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
-        if connection.flow == Flow::Paused {
+        self.look_at(id);
+        if self.table.at(id).is_some_and(|connection| connection.flow == Flow::Paused) {
             self.unpause(id);
         }
     }
@@ -196,8 +201,8 @@ fn worth_a_look(limit: OutputLimit) -> usize {
     limits.fold(LOOK_BYTES, |least, bytes| least.min(bytes as usize))
 }
 
-fn judge(connection: &mut Connection, unsent_bytes: usize, limit: OutputLimit, now: Millis) -> Verdict {
-    let is_over = |max: u64| max > 0 && unsent_bytes as u64 >= max;
+fn judge(connection: &mut Connection, owed_bytes: usize, limit: OutputLimit, now: Millis) -> Verdict {
+    let is_over = |max: u64| max > 0 && owed_bytes as u64 >= max;
     if is_over(limit.hard_bytes) {
         return Verdict::Close;
     }

@@ -8,7 +8,8 @@
 //! header announces: anybody can announce 512 MB. So the cost of a byte does not depend on how it arrives or how much
 //! waits behind it, and the memory of a connection does not depend on what it has only promised.
 //!
-//! While whole requests wait nothing is received, so bytes are moved together only in front of an unfinished request, once.
+//! While whole requests wait nothing is received but of clients that wait themselves (`behind`). So bytes are moved together only in
+//! front of an unfinished request, once, or where as much has run or room is doubled.
 
 /// So little is moved to where many connections receive: a connection that waits for the rest of a small request needs no room
 /// of its own.
@@ -111,20 +112,29 @@ impl Kept {
         self.clear();
     }
 
-    /// Where to receive, and how much at most: there is room for it.
+    /// Where to receive, and how much at most: there is room for it. What has run is given up where that moves no more than
+    /// has run, or where the rest has to move anyway.
     pub(super) fn make_room(&mut self) -> (&mut Vec<u8>, usize) {
+        if self.len() <= self.done {
+            self.close_up();
+        }
+        let least = if self.is_streaming { STREAM_BYTES } else { ROOM_BYTES_MIN };
+        let wanted = if self.wanted_bytes == 0 { usize::MAX } else { self.wanted_bytes };
+        if self.bytes.capacity() - self.bytes.len() < wanted.min(least) {
+            self.close_up();
+            self.bytes.reserve_exact(wanted.clamp(least, self.bytes.len().max(least)));
+        }
+        let limit = (self.bytes.capacity() - self.bytes.len()).min(RECEIVE_BYTES_MAX);
+        (&mut self.bytes, limit)
+    }
+
+    /// Moves the rest to where the bytes begin.
+    fn close_up(&mut self) {
         if self.done > 0 {
             self.note_moved(self.len());
             self.bytes.drain(..self.done);
             self.done = 0;
         }
-        let least = if self.is_streaming { STREAM_BYTES } else { ROOM_BYTES_MIN };
-        let wanted = if self.wanted_bytes == 0 { usize::MAX } else { self.wanted_bytes };
-        if self.bytes.capacity() - self.bytes.len() < wanted.min(least) {
-            self.bytes.reserve_exact(wanted.clamp(least, self.bytes.len().max(least)));
-        }
-        let limit = (self.bytes.capacity() - self.bytes.len()).min(RECEIVE_BYTES_MAX);
-        (&mut self.bytes, limit)
     }
 
     /// A receive asked for so much and brought that.
@@ -177,6 +187,23 @@ mod tests {
             kept.await_more(len - sent);
         }
         assert!(kept.moved_bytes <= 2 * SMALL_BYTES * SMALL_BYTES, "{}", kept.moved_bytes);
+    }
+
+    /// As of a client that waits again and again, and sends more meanwhile.
+    #[test]
+    fn what_arrives_behind_requests_that_run_one_by_one_moves_each_byte_a_few_times() {
+        const LEN: usize = 1 << 20;
+        let mut kept = Kept::default();
+        kept.keep(&vec![b'x'; LEN]);
+        let mut received = LEN;
+        while kept.len() > 100 {
+            kept.advance(14);
+            let (bytes, limit) = kept.make_room();
+            let count = limit.min(7);
+            bytes.resize(bytes.len() + count, b'x');
+            received += count;
+        }
+        assert!(kept.moved_bytes <= 8 * received, "{} for {received}", kept.moved_bytes);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! request, with `batch` and `dispatch`.
 mod accept;
 mod batch;
+mod behind;
 mod block;
 mod calm;
 mod cron;
@@ -202,10 +203,20 @@ impl<'s> Worker<'s> {
         let Some(connection) = self.table.at(id) else { return };
         match connection.flow {
             Flow::Open => {}
-            Flow::Parked => return self.receive_parked(id),
+            Flow::Parked => {
+                if self.receive_behind(id) {
+                    self.close(id, CloseWhen::Now);
+                }
+                return;
+            }
             // It is read from again when what has arrived before has run.
             Flow::Busy | Flow::Writing => return self.engine.pause(id),
-            Flow::Paused if connection.unfinished.is_some() => return self.receive_behind(id),
+            Flow::Paused if connection.unfinished.is_some() => {
+                if self.receive_behind(id) {
+                    self.end_behind(id);
+                }
+                return;
+            }
             Flow::Paused | Flow::Closing => return,
         }
         // There while the kernel is at work.

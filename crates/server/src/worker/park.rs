@@ -6,17 +6,14 @@
 //!                                            \--- the peer leaves, or is killed -----> Closing
 //! ```
 //!
-//! What the client has sent and still sends is kept, from the request that waits on; when it is served again all of that is
-//! parsed anew, and may be parked anew. A client that leaves meanwhile is forgotten with what it asked for, as in the
-//! peer. One that sends a lot is read from no further, and its leaving is seen only afterwards.
+//! What the client has sent and still sends is kept (`behind.rs`), from the request that waits on; when it is served again all of
+//! that is parsed anew, and may be parked anew. A client that leaves meanwhile is forgotten with what it asked for, as in
+//! the peer.
+use super::Worker;
 use super::table::{Connection, Flow};
-use super::{Worker, count_received, note_kept};
 use base::Millis;
-use net::{CloseWhen, ConnId, Received};
+use net::{CloseWhen, ConnId};
 use std::sync::atomic::Ordering::{Relaxed, Release};
-
-/// What is kept of a parked client before it is read from no further.
-const KEPT_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Parked {
@@ -45,9 +42,7 @@ impl Worker<'_> {
             return self.close(id, CloseWhen::Now);
         }
         // It may have sent more while it was busy, or its end: nobody would ever see that it has left.
-        if connection.kept.len() <= KEPT_BYTES_MAX {
-            self.engine.resume(id);
-        }
+        self.engine.resume(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.add(id, waiting);
             connection.session.card.is_waiting.store(true, Release);
@@ -56,23 +51,6 @@ impl Worker<'_> {
         let Worker { parked, table, shared, .. } = self;
         let is_parked = |id| table.at(id).is_some_and(|connection| connection.flow == Flow::Parked);
         parked.add(id, shared.pause.word(), is_parked);
-    }
-
-    /// Keeps what a parked client sends, and notices that it leaves.
-    pub(super) fn receive_parked(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        let (bytes, limit) = connection.kept.make_room();
-        match self.engine.receive(id, bytes, limit) {
-            Received::Bytes(count) => {
-                count_received(connection, self.executor.counters(), count);
-                note_kept(connection, self.executor.counters());
-                if connection.kept.len() > KEPT_BYTES_MAX {
-                    self.engine.pause(id);
-                }
-            }
-            Received::Empty => {}
-            Received::End | Received::Failed(_) => self.close(id, CloseWhen::Now),
-        }
     }
 
     /// When parked clients go on by themselves.

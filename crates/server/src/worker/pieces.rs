@@ -13,9 +13,9 @@
 //! while it is paused, and kept, up to what any client may keep unread by us.
 use super::flow::ALLOWANCE_BYTES;
 use super::table::Flow;
-use super::{Worker, count_received, note, note_kept};
+use super::{Worker, note};
 use crate::shared::Shared;
-use net::{CloseWhen, ConnId, Received};
+use net::ConnId;
 use resp::{Args, Enough, Remainder, Reply, Span};
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -57,6 +57,16 @@ impl Unfinished {
     fn request_bytes(&self) -> usize {
         const HEADER_BYTES_MAX: usize = 32;
         self.request.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
+    }
+
+    /// Lines for a client that watches: they come behind the reply.
+    pub(super) fn keep_lines(&mut self, lines: &[u8]) {
+        self.lines.extend_from_slice(lines);
+    }
+
+    /// What waits to be sent behind the reply.
+    pub(super) fn owed_bytes(&self) -> usize {
+        self.lines.len()
     }
 
     /// What it takes by itself, the value that it reads from left out.
@@ -111,11 +121,11 @@ impl Worker<'_> {
         unfinished.ticks += ticks;
         unfinished.reply_bytes += reply.out.len();
         executor.count_time(card.last_row.load(Relaxed), ticks);
-        if reply.is_full() {
-            return self.close_for_its_reply(id);
-        }
-        if flow.is_break() {
+        if flow.is_break() && !reply.is_full() {
             self.end_pieces(id);
+        }
+        if self.reply.is_full() {
+            return self.close_for_its_reply(id);
         }
         let Some(connection) = self.table.at(id) else { return };
         note(connection, 0, self.executor.now(), self.executor.counters());
@@ -142,37 +152,6 @@ impl Worker<'_> {
         {
             cold_path();
             free(self.shared, unfinished);
-        }
-    }
-
-    /// Lines for a client that watches while a reply is written to it: they come behind that. Whether they were taken.
-    pub(super) fn keep_lines(&mut self, id: ConnId, lines: &[u8]) -> bool {
-        let unfinished = self.table.at(id).and_then(|connection| connection.unfinished.as_deref_mut());
-        if let Some(unfinished) = unfinished {
-            unfinished.lines.extend_from_slice(lines);
-            return true;
-        }
-        false
-    }
-
-    /// Receives from a client that has read nothing of its reply for a while, and may want to send first.
-    pub(super) fn receive_behind(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        let (bytes, limit) = connection.kept.make_room();
-        match self.engine.receive(id, bytes, limit) {
-            Received::Bytes(count) => {
-                count_received(connection, self.executor.counters(), count);
-                note_kept(connection, self.executor.counters());
-                if connection.kept.len() as u64 > self.executor.query_buffer_bytes_max(&connection.session) {
-                    self.close_for_its_query_buffer(id);
-                }
-            }
-            Received::Empty => {}
-            Received::End => {
-                connection.has_ended = true;
-                self.engine.pause(id);
-            }
-            Received::Failed(_) => self.close(id, CloseWhen::Now),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Long replies, written piece by piece: others are served meanwhile, memory holds one piece, and every reply is whole.
-use crate::client::{Client, config, engines, request, start};
+use crate::client::{Client, config, engines, request, start, start_at_noon};
 use server::{Config, MemoryShare, OutputLimit, OutputLimits, Running};
+use std::time::Duration;
 
 const ENDLESS: &str = "-1152921504606846976";
 /// Enough to fill what a socket holds many times over.
@@ -302,4 +303,47 @@ fn clients_that_do_not_read_stay_below_what_all_may_take_together() {
     assert_eq!(other.info("evicted_clients"), "0");
     let clients_bytes: u64 = other.info("mem_clients_normal").parse().unwrap();
     assert!(clients_bytes < 4 * OWED_BYTES_MAX, "{clients_bytes}");
+}
+
+/// Lines behind an unfinished reply wait in no socket's queue, and are owed all the same.
+#[test]
+fn a_client_that_watches_and_reads_nothing_is_closed_for_the_lines_behind_its_reply() {
+    for io_engine in engines() {
+        let normal = OutputLimit { hard_bytes: 4 << 20, ..OutputLimit::default() };
+        let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+        let server = start(Config { io_engine, client_output_buffer, ..one_worker() });
+        let (_a, mut b) = watcher_that_does_not_read(&server);
+        let long = "x".repeat(10_000);
+        (0..1000).for_each(|_| b.check(&format!("SET key {long}"), "+OK\r\n"));
+        b.wait_for_info("client_output_buffer_limit_disconnections", "1");
+        b.wait_for_info("connected_clients", "1");
+    }
+}
+
+#[test]
+fn lines_behind_a_reply_count_against_the_soft_limit_for_as_long_as_they_wait() {
+    let normal = OutputLimit { hard_bytes: 0, soft_bytes: 4 << 20, soft_s: 10 };
+    let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+    let (server, time) = start_at_noon(Config { client_output_buffer, ..one_worker() });
+    let (_a, mut b) = watcher_that_does_not_read(&server);
+    let long = "x".repeat(10_000);
+    (0..1000).for_each(|_| b.check(&format!("SET key {long}"), "+OK\r\n"));
+    for _ in 0..9 {
+        time.advance(Duration::from_secs(1));
+        b.check("PING", "+PONG\r\n");
+    }
+    assert_eq!(b.info("client_output_buffer_limit_disconnections"), "0");
+    time.advance(Duration::from_secs(2));
+    b.wait_for_info("client_output_buffer_limit_disconnections", "1");
+}
+
+/// In the middle of a reply, with another client.
+fn watcher_that_does_not_read(server: &Running) -> (Client, Client) {
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(server));
+    fill(&mut b);
+    let id = id_of(&mut a);
+    a.check("MONITOR", "+OK\r\n");
+    a.send(&request(&["SRANDMEMBER", "set", ENDLESS]));
+    wait_until_paused(&mut b, &id);
+    (a, b)
 }

@@ -118,3 +118,40 @@ fn a_client_that_wants_no_replies_gets_none_late() {
     time.advance(Duration::from_millis(10));
     a.expect("+PONG\r\n");
 }
+
+#[test]
+fn one_that_has_sent_much_and_leaves_while_it_waits_is_forgotten_at_once() {
+    for io_engine in engines() {
+        let (server, _time) = start_at_noon(Config { io_engine, ..config() });
+        let mut b = Client::connect(&server);
+        for front in ["WAIT 1 0\r\n", "CLIENT PAUSE 1000000 WRITE\r\nSET k v\r\n"] {
+            let mut a = Client::connect(&server);
+            a.send(front.as_bytes());
+            b.wait_for_info("blocked_clients", "1");
+            a.send(&b"SET k v\r\n".repeat(200_000));
+            drop(a);
+            b.wait_for_info("connected_clients", "1");
+            assert_eq!(b.info("blocked_clients"), "0");
+        }
+        b.check("CLIENT UNPAUSE", "+OK\r\n");
+        b.check("EXISTS k", ":0\r\n");
+    }
+}
+
+#[test]
+fn one_that_waits_may_send_as_much_as_anybody_whose_request_is_not_whole() {
+    for io_engine in engines() {
+        let (server, time) =
+            start_at_noon(Config { io_engine, client_query_buffer_bytes_max: 4 << 20, ..config() });
+        let [mut a, mut b, mut c] = [(); 3].map(|()| Client::connect(&server));
+        [&mut a, &mut c].into_iter().for_each(|client| client.send(b"WAIT 1 100\r\n"));
+        b.wait_for_info("blocked_clients", "2");
+        a.send(&b"INCR n\r\n".repeat(400_000));
+        while c.try_send(&b"INCR m\r\n".repeat(100_000)) {}
+        b.wait_for_info("client_query_buffer_limit_disconnections", "1");
+        time.advance(Duration::from_millis(100));
+        a.expect(":0\r\n");
+        (1..=400_000).for_each(|n| a.expect(&format!(":{n}\r\n")));
+        b.check("EXISTS m", ":0\r\n");
+    }
+}
