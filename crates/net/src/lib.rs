@@ -150,6 +150,11 @@ pub trait Engine: Send {
     /// Queues all of `data` and leaves it empty (perhaps another, recycled buffer). The next `poll` sends it, so that
     /// all replies of a batch leave together and several to one connection in one call. Returns what `unsent_bytes` then says.
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
+    /// The same, but what is much may leave at once, as far as the kernel takes it: the client may have it before anything that
+    /// the caller does next.
+    fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
+        self.send(id, data)
+    }
     /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
     /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it has sent waits to

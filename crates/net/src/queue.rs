@@ -12,7 +12,7 @@ const COPY_BYTES_MAX: usize = 4 << 10;
 /// Room of a buffer that such data is gathered in.
 const GATHER_BYTES: usize = 16 << 10;
 /// Buffers with more room than this are freed, not kept.
-const KEPT_CAPACITY_MAX: usize = 64 << 10;
+const KEPT_CAPACITY_MAX: usize = 256 << 10;
 /// The most room that all kept buffers may have together.
 const POOL_BYTES_MAX: usize = 1 << 20;
 

@@ -43,7 +43,7 @@ pub struct Reply {
 }
 
 /// What the owner looks at before a batch has ended: it may want to send it.
-const DUE_BYTES: usize = 256 << 10;
+const DUE_BYTES: usize = 64 << 10;
 /// The longest header: a mark, 20 digits, a line's end.
 const HEADER_BYTES_MAX: usize = 23;
 

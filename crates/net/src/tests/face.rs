@@ -1,7 +1,7 @@
 //! What the face promises beside the bytes: timeouts, wakers, ids, descriptors.
-use super::{LIMIT, Rig, on_every_engine};
-use crate::{CloseWhen, Event, Received, Wait};
-use std::io::Write;
+use super::{LIMIT, Rig, on_every_engine, with_rig};
+use crate::{CloseWhen, EngineKind, Event, Received, Wait};
+use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ on_every_engine! {
     a_dead_id_answers_nothing_and_disturbs_no_one
     sending_nothing_is_nothing
     the_buffer_of_send_can_be_used_again_at_once
+    what_does_not_leave_at_once_leaves_in_order
 }
 
 fn a_poll_without_news_ends_by_its_timeout(mut rig: Rig) {
@@ -108,4 +109,36 @@ fn the_buffer_of_send_can_be_used_again_at_once(mut rig: Rig) {
         }
     }
     assert_eq!(rig.replied(&mut client, expected.len()), expected);
+}
+
+/// Before the next poll, and the buffer stays with who filled it. io_uring submits all with the next poll.
+#[test]
+fn epoll_sends_much_at_once() {
+    with_rig(EngineKind::Epoll, |mut rig| {
+        let (mut client, id) = rig.connect();
+        client.set_read_timeout(Some(LIMIT)).unwrap();
+        let (len, mut received) = (32 << 10, Vec::new());
+        for round in 0..3u8 {
+            let mut data = vec![round; len];
+            let place = data.as_ptr();
+            assert_eq!(rig.engine.send_at_once(id, &mut data), 0);
+            assert!(data.is_empty() && data.as_ptr() == place, "the buffer was given away");
+            received.resize(len, u8::MAX);
+            client.read_exact(&mut received).unwrap();
+            assert_eq!(received, vec![round; len]);
+        }
+    });
+}
+
+/// Of more than the kernel takes, what is left goes on behind it, and what is sent later behind that.
+fn what_does_not_leave_at_once_leaves_in_order(mut rig: Rig) {
+    let (mut client, id) = rig.connect();
+    let mut expected = Vec::new();
+    for (round, len) in [8 << 20, 10, 20 << 10, 30, 100 << 10, 40].into_iter().enumerate() {
+        let mut data = vec![round as u8; len];
+        expected.extend_from_slice(&data);
+        assert!(rig.engine.send_at_once(id, &mut data) <= expected.len() && data.is_empty());
+    }
+    assert!(rig.engine.unsent_bytes(id) > 0, "8 MB are more than the kernel takes");
+    assert!(rig.replied(&mut client, expected.len()) == expected);
 }

@@ -13,12 +13,13 @@
 //! than it reads; the limits hold for what is kept to be sent behind that reply, too.
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
-use super::{REPLY_BYTES_KEPT, Worker};
+use super::{OutputBound, REPLY_BYTES_KEPT, Worker};
 use crate::config::OutputLimit;
 use crate::counters::Counters;
 use crate::session::Card;
 use base::Millis;
-use net::{CloseWhen, ConnId};
+use net::{CloseWhen, ConnId, Engine};
+use resp::Reply;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -44,7 +45,7 @@ impl Worker<'_> {
             return self.note_sent(id, self.engine.unsent_bytes(id));
         }
         count_sent(&connection.session.card, self.executor.counters(), self.reply.out.len());
-        let unsent_bytes = self.engine.send(id, &mut self.reply.out);
+        let unsent_bytes = self.engine.send_at_once(id, &mut self.reply.out);
         if self.reply.out.capacity() > REPLY_BYTES_KEPT {
             cold_path();
             self.reply.out = Vec::new();
@@ -193,6 +194,19 @@ pub(super) fn count_sent(card: &Card, counters: &Counters, bytes: usize) {
     counters.bytes_out.add(bytes as u64);
     counters.writes.add(1);
     card.bytes_out.store(card.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
+}
+
+/// Sends what a batch has replied so far. Where a setting bounds it, nothing leaves before all of the batch is known to fit.
+pub(super) fn send_early(
+    engine: &mut dyn Engine,
+    bound: OutputBound,
+    id: ConnId,
+    reply: &mut Reply,
+) -> usize {
+    match bound.is_set() {
+        true => engine.send(id, &mut reply.out),
+        false => engine.send_at_once(id, &mut reply.out),
+    }
 }
 
 /// Less unsent than this changes nothing for the client.

@@ -431,7 +431,7 @@ impl<'s> Worker<'s> {
                     return index + 1;
                 }
                 flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
-                let unsent_bytes = engine.send(turn.id, &mut reply.out);
+                let unsent_bytes = flow::send_early(&mut **engine, executor.output_bound(), turn.id, reply);
                 executor.lap();
                 let (bound, card) = (executor.output_bound(), &connection.session.card);
                 reply.bound((bound.least(shared, card).0 as usize).saturating_sub(unsent_bytes));

@@ -47,6 +47,12 @@ impl OutputBound {
         }
     }
 
+    /// Whether a setting makes one.
+    #[inline]
+    pub(super) fn is_set(self) -> bool {
+        self != OutputBound::default()
+    }
+
     /// How many bytes of replies may be made for a client now. `unsent_bytes` is asked for only where a setting makes a bound:
     /// otherwise more than a little waits only for those who are judged after each poll.
     #[inline]
@@ -56,7 +62,7 @@ impl OutputBound {
         card: &Card,
         unsent_bytes: impl FnOnce() -> usize,
     ) -> usize {
-        if self == OutputBound::default() {
+        if !self.is_set() {
             return shared.output_bytes_max.load(Relaxed) as usize;
         }
         cold_path();
