@@ -57,7 +57,7 @@ struct Conn {
     /// Something waits, or may, that no edge will tell of again.
     is_unread: bool,
     is_hung_up: bool,
-    /// Nothing sent will arrive: the peer has reset the connection.
+    /// Nothing sent will arrive: the peer has reset the connection, or sending has failed.
     is_failed: bool,
     /// `receive` has told the end.
     has_ended: bool,
@@ -292,7 +292,7 @@ impl Epoll {
                     match e.kind() {
                         io::ErrorKind::WouldBlock => break,
                         io::ErrorKind::Interrupted => continue,
-                        _ => return self.kill(id),
+                        _ => return self.fail(id),
                     }
                 }
             }
@@ -337,6 +337,20 @@ impl Epoll {
             socket::discard(conn.fd.as_raw_fd());
         }
         self.kill(id);
+    }
+
+    /// Sending has failed. What the peer has sent before that can still be received, where that was not told to wait.
+    #[cold]
+    fn fail(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if conn.life != Life::Open || conn.is_paused || conn.has_ended || conn.is_failed {
+            return self.kill(id);
+        }
+        socket::shut_down(conn.fd.as_raw_fd());
+        conn.queue = SendQueue::default();
+        conn.is_blocked = false;
+        (conn.is_failed, conn.is_hung_up, conn.is_unread) = (true, true, true);
+        self.remember(id);
     }
 
     fn kill(&mut self, id: ConnId) {
@@ -446,6 +460,10 @@ impl Engine for Epoll {
                     cold_path();
                     conn.is_unread = false;
                     conn.has_ended = true;
+                    if conn.is_failed {
+                        self.kill(id);
+                        return Received::Failed(io::ErrorKind::ConnectionReset.into());
+                    }
                     return Received::End;
                 }
                 Ok(n) => {

@@ -72,7 +72,7 @@ pub enum Event {
     Readable(ConnId),
     /// All that was queued by `send` has left, after it could not leave at once.
     Drained(ConnId),
-    /// The connection failed or was closed by `close`; its id is dead after this. A later poll's connection may have
+    /// The connection failed, after what had arrived before was told, or was closed by `close`; its id is dead after this. A later poll's connection may have
     /// its index, none of this poll's.
     Gone(ConnId),
     /// `Waker::wake` was called at least once since the last poll.

@@ -40,6 +40,12 @@ pub(crate) fn send_pieces(fd: RawFd, pieces: &[IoSlice<'_>]) -> io::Result<usize
     checked(unsafe { libc::sendmsg(fd, &raw const message, flags) })
 }
 
+/// Nothing more is sent or arrives: what has arrived can be received, then the end.
+pub(crate) fn shut_down(fd: RawFd) {
+    // SAFETY: no pointers. That the peer has gone already is no error.
+    unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+}
+
 /// Reads and drops what has arrived. Closing a TCP socket with unread data resets the connection, and the reset can
 /// overtake the last reply (the error that says why we close).
 pub(crate) fn discard(fd: RawFd) {

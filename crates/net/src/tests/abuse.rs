@@ -13,6 +13,7 @@ on_every_engine! {
     a_reset_while_paused_is_told_as_gone
     a_reset_while_sending_is_told_as_gone
     a_reset_after_the_end_is_told_as_gone
+    what_came_before_a_reset_is_received_though_sending_fails_first
     closing_while_sending_is_at_once
     closing_flushed_may_become_closing_now
     a_reply_before_the_close_survives_unread_requests
@@ -68,6 +69,21 @@ fn a_reset_after_the_end_is_told_as_gone(mut rig: Rig) {
     rig.settle();
     reset(client);
     until_gone_by_itself(&mut rig, id);
+}
+
+/// The kernel takes no more of what is sent when a request and a reset arrive together: both are told by one wait.
+fn what_came_before_a_reset_is_received_though_sending_fails_first(mut rig: Rig) {
+    for _ in 0..20 {
+        let (mut client, id) = rig.connect();
+        rig.send(id, &pattern(16 << 20));
+        rig.settle();
+        assert!(rig.engine.unsent_bytes(id) > 0);
+        client.write_all(b"SET k v").unwrap();
+        reset(client);
+        rig.until_gone(id);
+        assert_eq!(rig.received(id), b"SET k v");
+        assert_eq!(rig.engine.unsent_bytes(id), 0);
+    }
 }
 
 fn closing_while_sending_is_at_once(mut rig: Rig) {

@@ -29,6 +29,8 @@ pub(super) struct Conn {
     pub(super) is_stopping: bool,
     /// The kernel would take no more: sends are patient until the queue is empty.
     pub(super) is_blocked: bool,
+    /// Sending has failed: what was received before is all there is.
+    pub(super) is_broken: bool,
     pub(super) has_ended: bool,
     pub(super) error: Option<i32>,
     /// Length of the send under way.
@@ -59,6 +61,7 @@ impl Conn {
             is_watched: false,
             is_stopping: false,
             is_blocked: false,
+            is_broken: false,
             has_ended: false,
             error: None,
             sending_bytes: 0,
@@ -76,6 +79,11 @@ impl Conn {
 
     pub(super) fn wants_bytes(&self) -> bool {
         self.life == Life::Open && !self.has_ended && self.error.is_none() && self.unread_bytes <= UNREAD_MAX
+    }
+
+    /// Whether something can be received, or may still come.
+    pub(super) fn has_more(&self) -> bool {
+        self.unread_bytes > 0 || !(self.has_ended || self.error.is_some())
     }
 
     /// Takes at most `limit` bytes of the stash.

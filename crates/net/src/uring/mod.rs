@@ -24,7 +24,7 @@ mod ring;
 mod token;
 
 use crate::listener::Listener;
-use crate::queue::Pool;
+use crate::queue::{Pool, SendQueue};
 use crate::rest::Rest;
 use crate::table::{Life, Table};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, now, socket};
@@ -244,6 +244,20 @@ impl Uring {
 
     // The end of a connection.
 
+    /// Sending has failed. What the peer has sent before that can still be received, where that was not told to wait.
+    #[cold]
+    fn fail(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if conn.life != Life::Open || conn.is_paused || conn.is_broken || !conn.has_more() {
+            return self.kill(id);
+        }
+        socket::shut_down(conn.fd.as_raw_fd());
+        conn.queue = SendQueue::default();
+        conn.is_blocked = false;
+        conn.is_broken = true;
+        self.set_idle(id);
+    }
+
     fn kill(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life != Life::Dying) else { return };
         conn.life = Life::Dying;
@@ -388,10 +402,7 @@ impl Uring {
             }
             failed if failed == -libc::EAGAIN => conn.is_blocked = true,
             failed if failed == -libc::EINTR => {}
-            _ => {
-                self.kill(id);
-                return;
-            }
+            _ => return self.fail(id),
         }
         match conn.queue.is_empty() {
             true => self.on_emptied(id, events),
@@ -526,7 +537,14 @@ impl Engine for Uring {
             self.kill(id);
             return Received::Failed(io::Error::from_raw_os_error(error));
         }
-        if conn.has_ended { Received::End } else { Received::Empty }
+        match (conn.has_ended, conn.is_broken) {
+            (true, true) => {
+                self.kill(id);
+                Received::Failed(io::ErrorKind::ConnectionReset.into())
+            }
+            (true, false) => Received::End,
+            (false, _) => Received::Empty,
+        }
     }
 
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
@@ -549,7 +567,7 @@ impl Engine for Uring {
     fn pause(&mut self, id: ConnId) {
         if let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) {
             conn.is_paused = true;
-            if conn.error.is_some() {
+            if conn.error.is_some() || conn.is_broken {
                 // Nobody would find out by reading.
                 self.kill(id);
             }
