@@ -140,22 +140,29 @@ impl Worker<'_> {
         }
     }
 
-    /// The engine has let go of a connection.
+    /// The engine has let go of a connection. What it brought before may still be in the batch.
     pub(super) fn forget(&mut self, id: ConnId) {
+        if self.table.at(id).is_some_and(|connection| connection.is_in_batch) {
+            self.serve();
+        }
         self.give_up_pieces(id);
-        self.run_last_requests(id);
         let Some(connection) = self.table.remove(id) else { return };
         self.cron.forget(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.remove(id, waiting);
         }
         let card = &connection.session.card;
-        let client = card.id;
         card.note_query_buffer(QueryBuffer::default(), self.executor.counters());
         card.note_output_buffer(0, self.executor.counters());
-        self.ids.remove(&client);
+        self.bury(connection);
+    }
+
+    /// A client is one no more.
+    pub(super) fn sign_off(&mut self, connection: &Connection) {
+        let card = &connection.session.card;
+        self.ids.remove(&card.id);
         self.shared.monitors.remove(card);
-        self.shared.clients().remove(&client);
+        self.shared.clients().remove(&card.id);
         self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
     }
 }

@@ -71,9 +71,10 @@ impl Kept {
         (self.bytes, self.done, self.wanted_bytes) = (Vec::new(), 0, 0);
     }
 
-    /// Gives up what is beyond this.
+    /// Gives up what is beyond this, and its room.
     pub(super) fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(self.done + len);
+        let rest = self.rest();
+        self.replace(rest[..rest.len().min(len)].to_vec());
     }
 
     /// Takes a copy of what it did not have yet.

@@ -1,56 +1,105 @@
 //! The last requests of a client that has died: what it sent before it knew that it would.
 //!
+//! ```text
+//! served --- its connection has gone ---> on the list --- all has run, or none of it may ---> forgotten
+//!                                          ^      \
+//!                                           \------ its turn is over, or memory has to be freed first
+//! ```
+//!
 //! A client may send requests and close its socket without reading the answers. The peer runs all that one read brings, up to
 //! 16 KB, before it can notice. Here a connection that has sent much takes turns with others, so it may be gone
-//! before all of that has run; then the rest of it runs at once, but for what only reads: nobody is there to hear.
-//! What has arrived beyond that is dropped, as with the peer, and so is what a client had sent that the server closed.
+//! before all of that has run; then the rest of it goes on taking turns, but for what only reads: nobody is there to hear.
+//! What has arrived beyond that is dropped, as with the peer, and so is what a client had sent that the server closed or that
+//! waits for something else than memory. Until then its place is taken: it counts as a client.
 use super::batch::{Rest, Turn};
-use super::table::Flow;
-use super::{Parsed, Worker};
+use super::table::{Connection, Flow};
+use super::{Parsed, Worker, limits};
 use crate::dispatch::Request;
 use crate::session::After;
 use command::Flags;
-use net::ConnId;
 use resp::Parser;
-use std::sync::atomic::Ordering::Acquire;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// What the peer reads at a time.
 const READ_BYTES: usize = 16 << 10;
+/// So many of the dead have turns before others are served.
+const TURNS_IN_A_ROW: usize = 4;
+
+/// Those that have died, each with what it had sent.
+#[derive(Default)]
+pub(super) struct Dead(VecDeque<Box<Connection>>);
+
+impl Dead {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether something is left to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Later,
+    Done,
+}
 
 impl Worker<'_> {
-    #[cold]
-    pub(super) fn run_last_requests(&mut self, id: ConnId) {
-        let Some(connection) = self.table.at(id) else { return };
-        let is_served = matches!(connection.flow, Flow::Busy | Flow::Writing | Flow::Paused);
-        if !is_served || connection.session.card.is_killed.load(Acquire) {
-            return;
+    /// Takes over a connection that has gone and is in no batch.
+    pub(super) fn bury(&mut self, mut connection: Box<Connection>) {
+        let is_served = !matches!(connection.flow, Flow::Parked | Flow::Closing);
+        if !is_served || connection.kept.is_empty() {
+            return self.sign_off(&connection);
         }
-        self.serve();
-        let Some(connection) = self.table.at(id) else { return };
         connection.kept.truncate(READ_BYTES);
         // It may have read beyond that, of a request that was not whole.
         connection.parser = Parser::new();
-        let mut turn = Turn::of_kept(id);
-        self.executor.begin();
-        self.executor.start_turn(&connection.session, connection.kept.len());
-        loop {
-            self.parse(&mut turn);
-            let executed = self.execute_unheard(&turn);
-            self.batch.advance(&mut turn, executed);
-            if !turn.requests.is_empty() || !matches!(turn.rest, Rest::Unparsed) {
-                break;
+        self.dead.0.push_back(connection);
+    }
+
+    /// Between batches: a turn for some of those that have died.
+    pub(super) fn run_last_requests(&mut self) {
+        for _ in 0..self.dead.0.len().min(TURNS_IN_A_ROW) {
+            let Some(mut connection) = self.dead.0.pop_front() else { return };
+            match self.run_unheard(&mut connection) {
+                Progress::Later => self.dead.0.push_back(connection),
+                Progress::Done => self.sign_off(&connection),
             }
         }
+    }
+
+    #[cold]
+    fn run_unheard(&mut self, connection: &mut Connection) -> Progress {
+        if connection.session.card.is_killed.load(Acquire) {
+            return Progress::Done;
+        }
+        debug_assert!(self.batch.turns.is_empty(), "its room is free");
+        let mut turn = Turn::of_kept(connection.id);
+        self.executor.counters().serving.store(connection.session.card.id, Relaxed);
+        self.executor.begin();
+        self.executor.start_turn(&connection.session, connection.kept.len());
+        let progress = loop {
+            let limits = limits(self.executor.config(), connection);
+            self.batch.parse(&mut turn, connection, self.shared, &limits);
+            let (executed, progress) = self.execute_unheard(&turn, connection);
+            self.batch.advance(&mut turn, executed);
+            match (progress, &turn.rest) {
+                (Some(progress), _) => break progress,
+                (None, Rest::Unparsed) if self.executor.is_turn_over() => break Progress::Later,
+                (None, Rest::Unparsed) => {}
+                (None, Rest::Unfinished { .. } | Rest::Wrong(_)) => break Progress::Done,
+            }
+        };
         self.executor.end();
+        self.batch.keep_requests(&turn, connection);
         self.batch.clear();
         self.reply.cut(0);
         self.reply.bound(usize::MAX);
+        progress
     }
 
-    /// Runs what is parsed and does more than read; how many requests that took.
-    fn execute_unheard(&mut self, turn: &Turn) -> usize {
-        let Worker { table, batch, executor, reply, .. } = self;
-        let Some(connection) = table.at(turn.id) else { return 0 };
+    /// Runs what is parsed and does more than read; how many requests that took, and why not all of them.
+    fn execute_unheard(&mut self, turn: &Turn, connection: &mut Connection) -> (usize, Option<Progress>) {
+        let Worker { batch, executor, reply, is_retrying, .. } = self;
         reply.protocol = connection.protocol;
         // What cannot be heard need not be written.
         reply.bound(0);
@@ -64,17 +113,21 @@ impl Worker<'_> {
                 continue;
             }
             if executor.must_wait(&connection.session, &request) {
-                return index;
+                return (index, Some(Progress::Done));
             }
             executor.execute(&mut connection.session, request, reply);
             reply.cut(0);
-            match connection.session.after {
+            connection.protocol = reply.protocol;
+            match std::mem::replace(&mut connection.session.after, After::Next) {
                 After::Next => {}
-                After::Yield => connection.session.after = After::Next,
-                After::Retry | After::Wait | After::Close | After::Abort => return index,
+                After::Yield => return (index + 1, Some(Progress::Later)),
+                After::Retry => {
+                    *is_retrying = true;
+                    return (index, Some(Progress::Later));
+                }
+                After::Wait | After::Close | After::Abort => return (index + 1, Some(Progress::Done)),
             }
         }
-        connection.protocol = reply.protocol;
-        turn.requests.len()
+        (turn.requests.len(), None)
     }
 }

@@ -34,6 +34,7 @@ use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
+use last::Dead;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 pub(crate) use output::{OutputBound, output_bytes_max};
 use park::Parked;
@@ -75,6 +76,7 @@ pub(crate) struct Worker<'s> {
     sent: Vec<ConnId>,
     parked: Parked,
     waits: Waits,
+    dead: Dead,
     reply: Reply,
     cron: Cron,
     /// When the next key expires.
@@ -102,6 +104,7 @@ impl<'s> Worker<'s> {
             sent: Vec::new(),
             parked: Parked::default(),
             waits: Waits::default(),
+            dead: Dead::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             cron: Cron::default(),
             expire_due: None,
@@ -146,7 +149,7 @@ impl<'s> Worker<'s> {
             // The freeing thread may need this processor.
             return Wait::at_most(RETRY_PAUSE);
         }
-        if !self.again.is_empty() || self.is_relieving {
+        if !self.again.is_empty() || !self.dead.is_empty() || self.is_relieving {
             return Wait::Not;
         }
         self.clock.sleep_until(self.executor.now(), self.next_due())
@@ -157,6 +160,7 @@ impl<'s> Worker<'s> {
         self.relieve_clients();
         self.take_up_all();
         self.serve();
+        self.run_last_requests();
         for event in &*events {
             if let Event::Readable(id) = event {
                 self.table.prefetch(*id);

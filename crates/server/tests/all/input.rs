@@ -90,6 +90,29 @@ fn writes_that_have_arrived_with_slow_requests_are_not_lost_with_their_client() 
     }
 }
 
+/// They take turns as they would if their client lived.
+#[test]
+fn the_last_requests_of_one_who_has_left_make_nobody_wait_for_all_of_them() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let [mut busy, mut other] = [(); 2].map(|()| Client::connect(&server));
+        other.check("PING", "+PONG\r\n");
+        let mut dead = reckless(&server);
+        busy.send(&request(&["DEBUG", "SLEEP", "0.2"]));
+        let slow = request(&["DEBUG", "SLEEP", "0.01"]).repeat(100);
+        dead.write_all(&[slow, request(&["SET", "k", "v"])].concat()).unwrap();
+        drop(dead);
+        let mut before = calls(&mut other, "debug");
+        while before < 101 {
+            let now = calls(&mut other, "debug");
+            assert!(now - before < 50, "it waited for {} requests of a dead client", now - before);
+            before = now;
+        }
+        other.wait_for_info("connected_clients", "2");
+        other.check("GET k", "$1\r\nv\r\n");
+    }
+}
+
 /// A client that is paused, because it does not read a large value, in the middle of a request with a large argument.
 fn paused_amid_a_large_request(server: &Running, other: &mut Client) -> TcpStream {
     other.check("SETRANGE large 40000000 x", ":40000001\r\n");

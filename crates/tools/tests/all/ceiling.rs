@@ -1,6 +1,7 @@
 //! The ceiling on memory, in the program: what the process counts is its own, which no other test moves.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use testkit::resp_client::{Address, RespClient, request};
@@ -244,5 +245,29 @@ fn a_flushed_keyspace_that_is_filled_again_at_once_stays_under_the_ceiling() {
         }
         let peak = client.info("memory", "used_memory_peak");
         assert!(peak < LIMIT / 100 * 125, "{policy}: {peak} bytes were in use under a limit of {LIMIT}");
+    }
+}
+
+/// The keys before them are on their way to be freed, and writes wait for that.
+#[test]
+fn the_last_writes_of_a_client_that_leaves_while_memory_is_freed_run_when_it_is() {
+    let args = ["--maxmemory", "64mb", "--worker-threads", "1", "--enable-debug-command", "local"];
+    let server = Server::start(&args);
+    let mut client = server.client();
+    for round in 0..3 {
+        client.call("DEBUG POPULATE 300000 key 120");
+        let mut dead = UnixStream::connect(server.folder.path().join("socket")).unwrap();
+        let fill =
+            (0..45).map(|n| vec!["SETRANGE".into(), format!("large:{n}"), "999999".into(), "x".into()]);
+        let last = [vec!["FLUSHALL".to_owned()]].into_iter().chain(fill);
+        let wire: Vec<u8> =
+            last.flat_map(|words| request(&words.iter().map(String::as_str).collect::<Vec<_>>())).collect();
+        dead.write_all(&wire).unwrap();
+        drop(dead);
+        while client.info("clients", "connected_clients") > 1 {
+            std::thread::sleep(PAUSE);
+        }
+        assert_eq!(client.keys(), 45, "round {round}");
+        client.call("FLUSHALL");
     }
 }
