@@ -16,6 +16,7 @@ pub enum Arity {
 }
 
 impl Arity {
+    #[inline]
     pub const fn accepts(self, count: usize) -> bool {
         match self {
             Arity::Exactly(n) => count == n as usize,

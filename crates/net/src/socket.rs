@@ -1,9 +1,13 @@
 //! The calls on connected sockets. All of them say `MSG_DONTWAIT`, so a socket's own mode does not matter, and none
 //! raises SIGPIPE. This file is on the path of every request: no allocation, but what `receive` must reserve.
+//!
+//! `recv` and `send` are system calls here, not the C library's functions: in a process of several threads those make the calling thread
+//! cancellable and back, which is two locked instructions a call, and nobody cancels threads here.
 use crate::SocketOptions;
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, RawFd};
+use std::ptr::{null, null_mut};
 use std::time::Duration;
 
 /// A closing socket reads and drops up to this much of what has arrived, see `discard`.
@@ -14,8 +18,11 @@ pub(crate) fn receive(fd: RawFd, into: &mut Vec<u8>, limit: usize) -> io::Result
     into.reserve(limit);
     let spare = into.spare_capacity_mut();
     // SAFETY: `spare` is `limit` writable bytes or more, borrowed for the duration of the call.
-    let n = unsafe { libc::recv(fd, spare.as_mut_ptr().cast(), limit, libc::MSG_DONTWAIT) };
-    let n = checked(n)?;
+    let n = unsafe {
+        let (nobody, no_len) = (null_mut::<libc::sockaddr>(), null_mut::<libc::socklen_t>());
+        libc::syscall(libc::SYS_recvfrom, fd, spare.as_mut_ptr(), limit, libc::MSG_DONTWAIT, nobody, no_len)
+    };
+    let n = checked(n as isize)?;
     // SAFETY: the kernel has written the first `n` bytes of the spare room.
     unsafe { into.set_len(into.len() + n) };
     Ok(n)
@@ -25,7 +32,11 @@ pub(crate) fn receive(fd: RawFd, into: &mut Vec<u8>, limit: usize) -> io::Result
 pub(crate) fn send(fd: RawFd, data: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: `data` is readable for its length, borrowed for the duration of the call.
-    checked(unsafe { libc::send(fd, data.as_ptr().cast(), data.len(), flags) })
+    let n = unsafe {
+        let (nobody, no_len) = (null::<libc::sockaddr>(), 0 as libc::socklen_t);
+        libc::syscall(libc::SYS_sendto, fd, data.as_ptr(), data.len(), flags, nobody, no_len)
+    };
+    checked(n as isize)
 }
 
 /// `send` for several pieces.

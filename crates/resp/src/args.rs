@@ -15,21 +15,25 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
+    #[inline]
     pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Args<'a> {
         Args { buffer, spans }
     }
 
+    #[inline]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
     /// Argument `index`; the name is 0. Panics beyond the last.
+    #[inline]
     pub fn at(&self, index: usize) -> &'a [u8] {
         let s = self.spans[index];
         &self.buffer[s.start..][..s.len]
     }
 
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         (index < self.spans.len()).then(|| self.at(index))
     }

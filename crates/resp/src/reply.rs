@@ -172,6 +172,11 @@ impl Reply {
         self.put(b"+OK\r\n");
     }
 
+    /// `+PONG`
+    pub fn pong(&mut self) {
+        self.put(b"+PONG\r\n");
+    }
+
     /// `+text`; no CR or LF in it.
     pub fn simple(&mut self, text: &str) {
         debug_assert!(!text.contains(['\r', '\n']), "a simple string is one line: {text:?}");
@@ -242,8 +247,8 @@ impl Reply {
     fn long_bulk(&mut self, bytes: &[u8]) {
         if self.room(bytes.len() + 32) {
             self.header(b'$', bytes.len());
-            self.out.extend_from_slice(bytes);
-            self.out.extend_from_slice(b"\r\n");
+            self.put(bytes);
+            self.put(b"\r\n");
         }
     }
 
@@ -418,6 +423,9 @@ impl Reply {
         match len {
             0..10 => self.put(&[mark, digit(len), b'\r', b'\n']),
             10..100 => self.put(&[mark, digit(len / 10), digit(len), b'\r', b'\n']),
+            100..1000 => {
+                self.put(&[mark, digit(len / 100), digit(len / 10), digit(len), b'\r', b'\n']);
+            }
             _ => self.line(mark, I64Text::new().format_u64(len as u64)),
         }
     }

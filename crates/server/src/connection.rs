@@ -126,7 +126,7 @@ const RESET: ServerCommand = ServerCommand {
 
 fn ping(call: &mut ServerCall<'_>) -> Done {
     match call.args.len() {
-        1 => call.reply.simple("PONG"),
+        1 => call.reply.pong(),
         2 => call.reply.bulk(call.args.at(1)),
         _ => return Err(Error::wrong_arity("ping")),
     }

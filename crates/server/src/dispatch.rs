@@ -184,19 +184,26 @@ impl<'s> Executor<'s> {
         self.refresh_config();
     }
 
+    #[inline]
     fn refresh_config(&mut self) {
         let version = self.shared.config_version();
         if version != self.config_version {
-            self.config = self.shared.config();
-            self.config_version = version;
-            self.ceiling.obey(&self.config);
-            self.bounds = Bounds::of(&self.config, &self.meter);
-            self.output_bound = OutputBound::of(&self.config);
-            self.tracked = tracked(&self.config, &self.meter);
-            self.bound();
-            // A policy that keeps uses has to begin before the next command.
-            self.shared.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+            cold_path();
+            self.obey_config(version);
         }
+    }
+
+    #[inline(never)]
+    fn obey_config(&mut self, version: u64) {
+        self.config = self.shared.config();
+        self.config_version = version;
+        self.ceiling.obey(&self.config);
+        self.bounds = Bounds::of(&self.config, &self.meter);
+        self.output_bound = OutputBound::of(&self.config);
+        self.tracked = tracked(&self.config, &self.meter);
+        self.bound();
+        // A policy that keeps uses has to begin before the next command.
+        self.shared.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
     }
 
     /// Before the first command of a batch.
@@ -550,10 +557,10 @@ impl<'s> Executor<'s> {
     /// Unlocks; what is large is freed elsewhere.
     #[inline(always)]
     fn let_go(&self, mut view: View<'_>) {
-        let mut garbage = view.take_garbage();
-        drop(view);
-        if !garbage.is_empty() {
+        if view.has_garbage() {
             cold_path();
+            let mut garbage = view.take_garbage();
+            drop(view);
             self.shared.background.free(&mut garbage);
         }
     }

@@ -31,6 +31,7 @@ use crate::shared::Shared;
 use base::Millis;
 use base::hash::Hash;
 use pack::counted;
+use std::hint::cold_path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use store::{Beside, Catch, Eviction, Garbage, Hunter, Weight};
 
@@ -336,6 +337,14 @@ fn patience_ns(tenacity: u32) -> u64 {
 
 /// Hands flushed keys to the freeing thread, with what they probably weigh: their share of all that counts.
 pub(crate) fn free_flushed(shared: &Shared, background: &Background, garbage: &mut Vec<Garbage>) {
+    if !garbage.is_empty() {
+        cold_path();
+        free_all(shared, background, garbage);
+    }
+}
+
+#[inline(never)]
+fn free_all(shared: &Shared, background: &Background, garbage: &mut Vec<Garbage>) {
     let keys = |piece: &Garbage| match piece.weight() {
         Weight::Keys(keys) => keys,
         Weight::Bytes(_) => 0,

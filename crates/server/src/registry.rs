@@ -1,5 +1,5 @@
 //! All commands by name: one row each, whoever runs it, built once from the tables. Found on the path of every request:
-//! a name is packed into an integer, a multiplication chosen at start-up makes the hash perfect, one comparison confirms.
+//! a name is packed into two integers, a multiplication chosen at start-up makes their hash perfect, one comparison confirms.
 //!
 //! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key; a MEMORY PURGE would not):
 //! rows of the same name are joined, their subcommands together.
@@ -11,6 +11,7 @@ use crate::families::FAMILIES;
 use base::word::is_same_word;
 use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
 use resp::Args;
+use std::hint::cold_path;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
@@ -69,6 +70,8 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// What clients call it: its name, another by `rename-command`, or nothing at all.
     pub(crate) called: Vec<u8>,
+    /// That name packed, where no other has the same.
+    word: Option<Word>,
     pub(crate) arity: Arity,
     pub(crate) flags: Flags,
     pub(crate) acl: Acl,
@@ -95,6 +98,7 @@ impl Row {
             full_name: container.map_or_else(|| lower.clone(), |c| format!("{c}|{lower}")),
             name: command.name,
             called: command.name.into(),
+            word: Word::of_letters(command.name.as_bytes()),
             arity: command.arity,
             flags: command.flags,
             acl: command.acl,
@@ -234,6 +238,7 @@ impl Registry {
                 return Err("Target command name already exists");
             }
             row.called.clone_from(to);
+            row.word = Word::of_letters(to);
         }
         let places = number(&mut rows);
         let index = Index::new(&rows).ok_or("The new name is too much like that of another command")?;
@@ -241,8 +246,14 @@ impl Registry {
     }
 
     /// The row of a command's name in any case; a container's row where it has subcommands.
+    #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Row> {
-        let row = self.rows.get(self.index.candidate(name))?;
+        let word = Word::of(name);
+        let row = self.rows.get(self.index.candidate(word))?;
+        if row.word == Some(word) {
+            return Some(row);
+        }
+        cold_path();
         is_same_word(&row.called, name).then_some(row)
     }
 
@@ -310,7 +321,7 @@ impl Index {
     /// Tries multipliers until no two names fall on one slot; None where none can tell two names apart.
     fn new(rows: &[Row]) -> Option<Index> {
         let named = || rows.iter().enumerate().filter(|(_, row)| !row.called.is_empty());
-        let mut all: Vec<u64> = named().map(|(_, row)| packed(&row.called)).collect();
+        let mut all: Vec<u64> = named().map(|(_, row)| Word::of(&row.called).mixed()).collect();
         all.sort_unstable();
         if all.windows(2).any(|two| two[0] == two[1]) {
             return None;
@@ -325,37 +336,63 @@ impl Index {
     }
 
     fn claim(&mut self, name: &[u8], row: usize) -> bool {
-        let slot = &mut self.slots[slot(name, self.multiplier)];
+        let slot = &mut self.slots[slot(Word::of(name), self.multiplier)];
         let is_free = *slot == EMPTY;
         *slot = row as u16;
         is_free
     }
 
-    fn candidate(&self, name: &[u8]) -> usize {
-        usize::from(self.slots[slot(name, self.multiplier)])
+    #[inline]
+    fn candidate(&self, word: Word) -> usize {
+        usize::from(self.slots[slot(word, self.multiplier)])
     }
 }
 
-fn slot(name: &[u8], multiplier: u64) -> usize {
-    (packed(name).wrapping_mul(multiplier) >> (64 - SLOTS.ilog2())) as usize
+#[inline]
+fn slot(word: Word, multiplier: u64) -> usize {
+    (word.mixed().wrapping_mul(multiplier) >> (64 - SLOTS.ilog2())) as usize
 }
 
-/// Letters folded to one case and packed with the length into an integer that tells all names apart that are in use: the
-/// first eight and the last eight bytes. Other names may share it; the caller compares.
-fn packed(name: &[u8]) -> u64 {
-    const FOLD: u64 = 0x2020_2020_2020_2020;
-    let len = name.len() as u64;
-    let (head, tail) = match name {
-        [] => (0, 0),
-        [a] => (u64::from(*a), 0),
-        [a, b] => (u64::from(*a), u64::from(*b)),
-        [a, b, c] => (u64::from(*a), u64::from(*b) << 8 | u64::from(*c)),
-        _ => match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
-            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
-            _ => (four(name.first_chunk()), four(name.last_chunk())),
-        },
-    };
-    (head | FOLD) ^ (tail | FOLD).rotate_left(27) ^ len.rotate_right(8)
+/// A name with its letters folded to one case: the first eight bytes and the last eight, or of a shorter one the first and the last
+/// four. Other bytes are folded too, so names that are not the same in any case may share it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Word {
+    head: u64,
+    tail: u64,
+    len: usize,
+}
+
+impl Word {
+    /// Longer names are not all in it.
+    const LEN_MAX: usize = 16;
+
+    #[inline]
+    fn of(name: &[u8]) -> Word {
+        const FOLD: u64 = 0x2020_2020_2020_2020;
+        let (head, tail) = match name {
+            [] => (0, 0),
+            [a] => (u64::from(*a), 0),
+            [a, b] => (u64::from(*a), u64::from(*b)),
+            [a, b, c] => (u64::from(*a), u64::from(*b) << 8 | u64::from(*c)),
+            _ => match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+                (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+                _ => (four(name.first_chunk()), four(name.last_chunk())),
+            },
+        };
+        Word { head: head | FOLD, tail: tail | FOLD, len: name.len() }
+    }
+
+    /// Of a name that alone has it: folding makes a letter only of this letter in either case.
+    fn of_letters(name: &[u8]) -> Option<Word> {
+        let is_whole = name.len() <= Word::LEN_MAX && name.iter().all(u8::is_ascii_alphabetic);
+        is_whole.then(|| Word::of(name))
+    }
+
+    /// One integer, which tells all names apart that are in use.
+    #[inline]
+    fn mixed(self) -> u64 {
+        self.head ^ self.tail.rotate_left(27) ^ (self.len as u64).rotate_right(8)
+    }
 }
 
 fn four(chunk: Option<&[u8; 4]>) -> u64 {
@@ -377,6 +414,20 @@ mod tests {
         }
         for name in ["", "x", "ab", "abc", "nosuchcommand", "a-name-longer-than-sixteen-bytes"] {
             assert!(registry.find(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+
+    /// Every bit of every byte: folding alone would take `RESTORE\rASKING` for RESTORE-ASKING.
+    #[test]
+    fn a_name_with_one_bit_changed_is_found_only_where_that_is_its_case() {
+        let registry = Registry::new();
+        for row in &registry.rows {
+            for bit in 0..8 * row.name.len() {
+                let mut name = row.name.as_bytes().to_vec();
+                name[bit / 8] ^= 1 << (bit % 8);
+                let same = registry.rows.iter().find(|r| r.name.as_bytes().eq_ignore_ascii_case(&name));
+                assert_eq!(registry.find(&name).map(|r| r.number), same.map(|r| r.number), "{name:?}");
+            }
         }
     }
 

@@ -281,7 +281,7 @@ impl Keyspace {
         pack::prefetch_value(&self.cells[hash.shard(self.shard_bits)]);
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
         if let Some(shard) = self.glance(hash)
             && let Some(db) = shard.db(db)
@@ -291,7 +291,7 @@ impl Keyspace {
     }
 
     /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its leaf has come.
-    #[inline]
+    #[inline(never)]
     pub fn prefetch_entry_hashed(&self, db: u16, hash: Hash) {
         if let Some(shard) = self.glance(hash)
             && let Some(db) = shard.db(db)

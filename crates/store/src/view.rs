@@ -531,7 +531,13 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Takes what is to be freed elsewhere; nearly always empty.
+    /// Whether anything is to be freed elsewhere, or may be after what is overdue was removed: seldom.
+    #[inline]
+    pub fn has_garbage(&self) -> bool {
+        !(self.overdue.is_empty() && self.garbage.is_empty())
+    }
+
+    /// Takes what is to be freed elsewhere.
     #[inline]
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
         if !self.overdue.is_empty() {

@@ -266,7 +266,7 @@ impl<'s> Batch<'s> {
     }
 
     /// Asks for the leaf that the key of a request lies in, if there is such a request.
-    #[inline]
+    #[inline(always)]
     pub(super) fn prefetch_leaf(&self, index: usize, keyspace: &Keyspace) {
         if let Some(Parsed { hash: Some(hash), db, is_asked_for: false, .. }) = self.requests.get(index) {
             keyspace.prefetch_hashed(*db, *hash);
@@ -274,7 +274,7 @@ impl<'s> Batch<'s> {
     }
 
     /// Asks for the key's entry in its leaf, which was asked for before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn prefetch_entry(&self, index: usize, keyspace: &Keyspace) {
         if let Some(Parsed { hash: Some(hash), db, is_asked_for: false, .. }) = self.requests.get(index) {
             keyspace.prefetch_entry_hashed(*db, *hash);
