@@ -2,7 +2,7 @@
 //! it, and tests move it.
 //!
 //! There are two times. That of the wall is what deadlines of keys are told in; somebody may set it, and it then jumps. What only
-//! measures how long something takes (a client that waits, or is idle) goes by a steady time, which begins with that of the wall
+//! measures how long something takes (a client that waits, or is idle, a pause, how long the server is up) goes by a steady time, which begins with that of the wall
 //! and then only passes.
 //!
 //! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers that sleep
@@ -109,6 +109,14 @@ impl Clock {
         }
     }
 
+    /// The steady time in microseconds.
+    pub(crate) fn steady_us(&self) -> i64 {
+        match &self.0 {
+            Source::Simulated(time) => time.now_ms.load(Ordering::SeqCst) * 1000,
+            Source::System { since, began } => began.0 * 1000 + since.elapsed().as_micros() as i64,
+        }
+    }
+
     /// How long to sleep until `due`: under a simulated clock until it moves.
     pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Wait {
         match (due, &self.0) {
@@ -179,6 +187,15 @@ mod tests {
         assert_eq!(clock.now(), Millis(1005));
         assert_eq!(clock.sleep_until(clock.now(), Some(Millis(1006))), Wait::Forever);
         assert_eq!(clock.sleep_until(clock.now(), Some(Millis(1005))), Wait::Not);
+    }
+
+    #[test]
+    fn steady_time_passes_though_the_clock_is_set_back() {
+        let (clock, time) = Clock::simulated(Millis(1000));
+        time.jump(-500);
+        time.advance(Duration::from_millis(7));
+        assert_eq!((clock.now_us(), clock.steady_us()), (507_000, 1_007_000));
+        assert_eq!(clock.moment(Moment::NONE), Moment { wall: Millis(507), steady: Millis(1007) });
     }
 
     #[test]

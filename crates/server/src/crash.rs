@@ -141,10 +141,9 @@ fn client(text: &mut String, shared: &Shared, card: &Card, hides_user: bool) {
 
 /// A line each, named as in INFO.
 fn facts(shared: &Shared) -> String {
-    let uptime_s = (shared.clock.now().0 - shared.started_ms) / 1000;
     let numbers = [
         ("process_id", u64::from(std::process::id())),
-        ("uptime_in_seconds", u64::try_from(uptime_s).unwrap_or(0)),
+        ("uptime_in_seconds", shared.uptime_s()),
         ("worker_threads", shared.posts.len() as u64),
         ("used_memory", pack::counted::used_bytes() as u64),
         ("used_memory_peak", pack::counted::peak_bytes() as u64),

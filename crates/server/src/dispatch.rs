@@ -210,7 +210,29 @@ impl<'s> Executor<'s> {
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.shared.gates.enter(self.worker));
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
-        self.held = self.shared.pause.held(self.now.wall);
+        self.held = match self.shared.pause.word() {
+            0 => Held::Nothing,
+            _ => self.look_at_pause(),
+        };
+    }
+
+    /// What CLIENT PAUSE holds back now. Whoever sees first that it is over lets expiry go on; no pause can begin meanwhile.
+    #[cold]
+    fn look_at_pause(&self) -> Held {
+        let held = self.shared.pause.held(self.now.steady);
+        if held == Held::Nothing {
+            self.shared.pause.stop();
+            self.shared.keyspace.resume_expiry();
+        }
+        held
+    }
+
+    /// Between batches: ends a pause whose time is over.
+    pub(crate) fn end_pause(&mut self) {
+        if self.shared.pause.end().is_some_and(|end| end <= self.now.steady) {
+            self.begin();
+            self.end();
+        }
     }
 
     /// After its last.

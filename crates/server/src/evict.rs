@@ -40,7 +40,7 @@ use store::{Beside, Catch, Eviction, Garbage, Hunter, Weight};
 pub(crate) struct Pressure {
     /// Bytes that workers are about to free.
     claimed: AtomicI64,
-    /// Since when memory is over the limit, in microseconds; 0 while it is not.
+    /// Since when memory is over the limit, in microseconds of the steady time; 0 while it is not.
     over_since_us: AtomicI64,
     /// For how long it was in all, before that.
     over_total_us: AtomicU64,
@@ -200,7 +200,7 @@ impl<'s> Ceiling<'s> {
         let excess_bytes = counts.saturating_sub(self.zone_start);
         if let Some((db, hash)) = beside
             && excess_bytes > 0
-            && !self.shared.keyspace.expiry_rests(now)
+            && !self.shared.keyspace.expiry_rests()
         {
             // From the middle of the zone on the worst key goes whatever it is.
             let middle = (self.limit_bytes - self.zone_start).div_ceil(2);
@@ -223,7 +223,7 @@ impl<'s> Ceiling<'s> {
             // No eviction could make room for it.
             return Room::None;
         }
-        if self.shared.keyspace.expiry_rests(now) {
+        if self.shared.keyspace.expiry_rests() {
             // CLIENT PAUSE: the data stands still.
             return Room::Enough;
         }
@@ -234,7 +234,7 @@ impl<'s> Ceiling<'s> {
         let counts = counted_bytes(self.shared);
         let is_over = counts > self.limit_bytes;
         let garbage = garbage_beyond(self.shared, self.limit_bytes);
-        self.shared.pressure.note(is_over, self.shared.clock.now_us());
+        self.shared.pressure.note(is_over, self.shared.clock.steady_us());
         self.look_away(counts + garbage);
         if !is_over && counts + garbage > self.limit_bytes {
             return Room::Garbage;

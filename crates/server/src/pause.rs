@@ -3,7 +3,7 @@
 //! ```text
 //!  63                   1      0
 //! +----------------------+-------+
-//! | end, ms since 1970   |  all  |   0: nothing is held back
+//! | end, steady ms       |  all  |   0: nothing is held back
 //! +----------------------+-------+
 //! ```
 //!

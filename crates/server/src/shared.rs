@@ -1,7 +1,7 @@
 //! What all workers share.
 use crate::background::Background;
 use crate::blocking::Unblock;
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::commandlog::CommandLog;
 use crate::config::Config;
 use crate::counters::AllCounters;
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) replication_id: ReplicationId,
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
-    pub(crate) started_ms: i64,
+    pub(crate) started: Moment,
     pub(crate) listening: Listening,
     /// "epoll" or "io_uring"
     pub(crate) engine_name: &'static str,
@@ -234,6 +234,12 @@ impl Shared {
     }
 
     /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.
+    /// How long it has been up, by the steady time.
+    pub(crate) fn uptime_s(&self) -> u64 {
+        let passed_us = self.clock.steady_us() - self.started.steady.0 * 1000;
+        u64::try_from(passed_us / 1_000_000).unwrap_or(0)
+    }
+
     pub(crate) fn stop(&self, exit_status: i32) {
         self.ending.exit_status.store(exit_status, Ordering::Release);
         self.ending.is_near.store(true, Ordering::Release);

@@ -1,5 +1,6 @@
 //! From a configuration to a running server, and back.
 use crate::background::Background;
+use crate::clock::Moment;
 use crate::counters::{AllCounters, Counters};
 use crate::defrag::DefragStats;
 use crate::evict::Pressure;
@@ -215,7 +216,7 @@ fn share(
     let shared = Arc::new(Shared {
         counters: AllCounters(posts.iter().map(|_| Counters::new(registry.count())).collect()),
         gates: Gates::new(posts.len()),
-        started_ms: clock.now().0,
+        started: clock.moment(Moment::NONE),
         listening,
         random_seed: word(2),
         run_id: hex(&random[32..]),

@@ -405,25 +405,29 @@ impl Db {
 }
 
 impl Keyspace {
-    /// A time before which nothing is removed anywhere, if anything ever is. It may be too early, and [`Keyspace::expire`]
+    /// A time before which nothing is removed anywhere, if anything is while things stay as they are. It may be too early, and [`Keyspace::expire`]
     /// then finds nothing and corrects it.
     pub fn soonest_due(&self) -> Option<Millis> {
-        self.after_rest(self.soonest.load(Ordering::Relaxed))
+        self.unless_resting(self.soonest.load(Ordering::Relaxed))
     }
 
-    fn after_rest(&self, due: i64) -> Option<Millis> {
-        let rest = self.expiry_rests_until.load(Ordering::Relaxed);
-        (due != NEVER_DUE).then(|| Millis(due.max(rest)))
+    fn unless_resting(&self, due: i64) -> Option<Millis> {
+        (due != NEVER_DUE && !self.expiry_rests()).then_some(Millis(due))
     }
 
-    /// Until then a key past its deadline is gone for whoever looks, but stays where it is: no read changes the data. A
-    /// time that has come lets expiry go on. Called while nobody else works on the keyspace.
-    pub fn rest_expiry(&self, until: Millis) {
-        self.expiry_rests_until.store(until.0, Ordering::Relaxed);
+    /// From now on a key past its deadline is gone for whoever looks, but stays where it is: no read changes the data. Called
+    /// while nobody else works on the keyspace.
+    pub fn rest_expiry(&self) {
+        self.is_expiry_resting.store(true, Ordering::Relaxed);
     }
 
-    pub fn expiry_rests(&self, now: Millis) -> bool {
-        now.0 < self.expiry_rests_until.load(Ordering::Relaxed)
+    /// Ends that.
+    pub fn resume_expiry(&self) {
+        self.is_expiry_resting.store(false, Ordering::Relaxed);
+    }
+
+    pub fn expiry_rests(&self) -> bool {
+        self.is_expiry_resting.load(Ordering::Relaxed)
     }
 
     /// Finds the soonest anew, and returns it. What is published meanwhile is either seen among the dues or lowers the word afterwards:
@@ -432,15 +436,15 @@ impl Keyspace {
         self.soonest.swap(NEVER_DUE, Ordering::AcqRel);
         let next = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).min().unwrap_or(NEVER_DUE);
         let next = self.soonest.fetch_min(next, Ordering::AcqRel).min(next);
-        self.after_rest(next)
+        self.unless_resting(next)
     }
 
     /// Removes what is due at `now`, at most about `budget` keys in all. Returns when to call again (None: nothing
-    /// volatile waits); what must be freed goes to `garbage`. Locks only shards that have something due, one at a time. Where the
+    /// volatile waits, or expiry rests); what must be freed goes to `garbage`. Locks only shards that have something due, one at a time. Where the
     /// budget ends, the next call goes on, so that no shard waits for ever.
     pub fn expire(&self, now: Millis, budget: usize, garbage: &mut Vec<Garbage>) -> Option<Millis> {
-        if self.expiry_rests(now) {
-            return self.soonest_due();
+        if self.expiry_rests() {
+            return None;
         }
         let turn = self.expire_turn.load(Ordering::Relaxed);
         let mut left = budget as u64;

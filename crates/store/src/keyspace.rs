@@ -21,7 +21,7 @@ use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
 use base::permutation::Permutation;
 use std::ops::{AddAssign, Deref};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 #[derive(Clone, Copy, Debug)]
@@ -144,8 +144,8 @@ pub struct Keyspace {
     pub(crate) shard_bits: u32,
     databases: u16,
     pub(crate) seeds: Seeds,
-    /// No key past its deadline is removed before this time, though nobody sees it; see [`Keyspace::rest_expiry`].
-    pub(crate) expiry_rests_until: AtomicI64,
+    /// No key past its deadline is removed, though nobody sees it; see [`Keyspace::rest_expiry`].
+    pub(crate) is_expiry_resting: AtomicBool,
     /// The shard at which a call of `expire` begins that follows one which ran out of budget.
     pub(crate) expire_turn: AtomicUsize,
 }
@@ -173,7 +173,7 @@ impl Keyspace {
             shard_bits: options.shard_bits,
             databases: options.databases,
             seeds: Seeds::of(&options.seed),
-            expiry_rests_until: AtomicI64::new(i64::MIN),
+            is_expiry_resting: AtomicBool::new(false),
             expire_turn: AtomicUsize::new(0),
         }
     }

@@ -550,7 +550,7 @@ impl<'k> View<'k> {
     #[cold]
     fn bury(&mut self) {
         let overdue = std::mem::take(&mut self.overdue);
-        if self.keyspace.expiry_rests(self.now) {
+        if self.keyspace.expiry_rests() {
             return;
         }
         for Overdue { key, hash, guard, db } in overdue {

@@ -113,7 +113,7 @@ impl Keyspace {
 
     /// Removes those of these keys that are past their deadline, unless expiry rests.
     pub fn remove_overdue(&self, db: u16, now: Millis, keys: &[Vec<u8>], garbage: &mut Vec<Garbage>) {
-        if self.expiry_rests(now) {
+        if self.expiry_rests() {
             return;
         }
         for key in keys {

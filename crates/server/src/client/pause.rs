@@ -49,10 +49,10 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
         Some(b"write") => Held::Writes,
         Some(_) => return Err(Error::custom("ERR CLIENT PAUSE mode must be WRITE or ALL")),
     };
-    let until = deadline(call.args.at(2), call.now)?;
-    let until = call.shared.pause.start(held, until, call.now);
-    call.shared.keyspace.rest_expiry(until);
-    // Whoever sleeps until a key is due sleeps longer now.
+    let until = deadline(call.args.at(2), call.steady)?;
+    call.shared.pause.start(held, until, call.steady);
+    call.shared.keyspace.rest_expiry();
+    // Whoever sleeps until a key is due sleeps until the end now.
     call.shared.posts.iter().for_each(Post::wake);
     call.reply.ok();
     Ok(())
@@ -60,7 +60,7 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
 
 fn unpause(call: &mut ServerCall<'_>) -> Done {
     call.shared.pause.stop();
-    call.shared.keyspace.rest_expiry(call.now);
+    call.shared.keyspace.resume_expiry();
     call.shared.posts.iter().for_each(Post::wake);
     call.reply.ok();
     Ok(())

@@ -50,7 +50,7 @@ pub(super) const SECTIONS: &[Section] = &[
 
 fn server(report: &mut Report, shared: &Shared, now: Millis) {
     let config = shared.config();
-    let uptime_s = ((now.0 - shared.started_ms) / 1000).max(0);
+    let uptime_s = shared.uptime_s();
     report.field("redis_version", REDIS_VERSION);
     report.field("sardine_version", env!("CARGO_PKG_VERSION"));
     report.field("redis_git_sha1", "00000000");
@@ -167,7 +167,7 @@ fn persistence(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["current_save_keys_processed", "current_save_keys_total"], 0);
     report.field("rdb_changes_since_last_save", shared.keyspace.stats().dirty);
     report.field("rdb_bgsave_in_progress", 0);
-    report.field("rdb_last_save_time", shared.started_ms / 1000);
+    report.field("rdb_last_save_time", shared.started.wall.0 / 1000);
     report.field("rdb_last_bgsave_status", "ok");
     report.fields(&["rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"], -1);
     report.fields(
@@ -219,7 +219,7 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("evicted_keys", keyspace.evicted);
     report.field("evicted_clients", stats.clients_evicted.load(Relaxed));
     report.field("evicted_scripts", 0);
-    let (total_ms, current_ms) = shared.pressure.exceeded_ms(shared.clock.now_us());
+    let (total_ms, current_ms) = shared.pressure.exceeded_ms(shared.clock.steady_us());
     report.field("total_eviction_exceeded_time", total_ms);
     report.field("current_eviction_exceeded_time", current_ms);
     report.field("keyspace_hits", keyspace.hits);

@@ -45,12 +45,13 @@ pub(super) struct Cron {
 impl Worker<'_> {
     /// When this worker has to do something even if nobody asks.
     pub(super) fn next_due(&self) -> Option<Millis> {
-        let steady = [self.ticks().then_some(Millis(self.cron.last_tick_ms + TICK_MS)), self.waits.due()];
+        let tick = self.ticks().then_some(Millis(self.cron.last_tick_ms + TICK_MS));
+        let steady = [tick, self.waits.due(), self.unpark_due()];
         let now = self.executor.moment();
         let measured = steady.into_iter().flatten().min().map(|due| now.wall_at(due));
         let is_mine = self.shared.promise.offer(self.index, self.expire_due);
         let expire = self.expire_due.filter(|_| is_mine && self.shared.expires.load(Relaxed));
-        [measured, expire, self.unpark_due()].into_iter().flatten().min()
+        [measured, expire].into_iter().flatten().min()
     }
 
     fn ticks(&self) -> bool {

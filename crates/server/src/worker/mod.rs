@@ -486,6 +486,7 @@ impl<'s> Worker<'s> {
 
     /// Timers, and what other workers asked for.
     fn tend(&mut self) {
+        self.executor.end_pause();
         self.unpark();
         self.end_waits();
         self.expire();

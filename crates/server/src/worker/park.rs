@@ -53,9 +53,10 @@ impl Worker<'_> {
         parked.add(id, shared.pause.word(), is_parked);
     }
 
-    /// When parked clients go on by themselves.
+    /// When a pause is over: parked clients go on by themselves, and keys past their deadline go.
     pub(super) fn unpark_due(&self) -> Option<Millis> {
-        if self.parked.ids.is_empty() { None } else { self.shared.pause.end().or(Some(self.executor.now())) }
+        let is_over = || (!self.parked.ids.is_empty()).then_some(self.executor.steady());
+        self.shared.pause.end().or_else(is_over)
     }
 
     /// Lets parked clients try again: all if the pause is over, otherwise those that another has parked.
@@ -64,7 +65,7 @@ impl Worker<'_> {
             return;
         }
         let pause = &self.shared.pause;
-        let (word, is_over) = (pause.word(), pause.end().is_none_or(|end| end <= self.executor.now()));
+        let (word, is_over) = (pause.word(), pause.end().is_none_or(|end| end <= self.executor.steady()));
         let goes_on = |parked: &mut (ConnId, u64)| is_over || parked.1 != word;
         let going: Vec<(ConnId, u64)> = self.parked.ids.extract_if(.., goes_on).collect();
         for (id, _) in going {

@@ -113,3 +113,56 @@ fn a_clock_put_back_by_half_a_second_removes_no_key_before_its_time() {
         client.wait_for("DBSIZE", &format!(":{left}"));
     }
 }
+
+#[test]
+fn a_pause_lasts_as_long_as_it_was_asked_to_though_the_clock_jumps() {
+    const HOUR_MS: i64 = 3_600_000;
+    let (server, time) = start_at_noon(config());
+    let [mut paused, mut client] = [(); 2].map(|()| Client::connect(&server));
+    client.check("SET volatile v PX 100", "+OK\r\n");
+    time.advance(Duration::from_millis(99));
+    client.check("CLIENT PAUSE 1000 WRITE", "+OK\r\n");
+    paused.send(b"INCR n\r\n");
+    client.wait_for_info("blocked_clients", "1");
+    for jump_ms in [HOUR_MS, -2 * HOUR_MS, HOUR_MS] {
+        time.jump(jump_ms);
+        for _ in 0..3 {
+            client.check("PING", "+PONG\r\n");
+        }
+        assert_eq!(client.info("blocked_clients"), "1");
+        client.check("DBSIZE", ":1\r\n");
+        time.advance(Duration::from_millis(333));
+    }
+    time.advance(Duration::from_millis(1));
+    paused.expect(":1\r\n");
+    client.wait_for("DBSIZE", ":1");
+    client.check("EXISTS n volatile", ":1\r\n");
+}
+
+#[test]
+fn keys_past_their_deadline_go_when_a_pause_is_over_though_nobody_asks() {
+    let (server, time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    client.check("SET volatile v PX 100", "+OK\r\n");
+    client.check("CLIENT PAUSE 1000 WRITE", "+OK\r\n");
+    time.advance(Duration::from_millis(999));
+    client.check("DBSIZE", ":1\r\n");
+    time.jump(-3_600_000);
+    time.advance(Duration::from_millis(1));
+    // By the clock that was set back it is due in an hour.
+    client.check("DBSIZE", ":1\r\n");
+    time.jump(3_600_000);
+    client.wait_for("DBSIZE", ":0");
+}
+
+#[test]
+fn the_time_that_the_server_is_up_passes_though_the_clock_is_set() {
+    let (server, time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    for (jump_ms, uptime_s, uptime_days) in [(-7_200_000, "86405", "1"), (36_000_000, "172810", "2")] {
+        time.jump(jump_ms);
+        time.advance(Duration::from_secs(86_405));
+        client.wait_for_info("uptime_in_seconds", uptime_s);
+        assert_eq!(client.info("uptime_in_days"), uptime_days);
+    }
+}

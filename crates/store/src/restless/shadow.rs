@@ -126,7 +126,10 @@ impl Shadow {
                 garbage.extend(self.keyspace.flush(Some(db)).1);
                 assert_eq!(self.keyspace.len(db), 0);
             }
-            _ => self.keyspace.rest_expiry(Millis(self.now.0 + self.random.below(1_000) as i64)),
+            _ => match self.random.below(4) {
+                0 => self.keyspace.rest_expiry(),
+                _ => self.keyspace.resume_expiry(),
+            },
         }
     }
 }
