@@ -1,7 +1,7 @@
 //! CONFIG GET, SET, RESETSTAT, REWRITE and HELP.
 //!
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
-use super::setting::{Change, Setting, find, listed};
+use super::setting::{Change, Setting, find, listed, until_nul};
 use super::{Allow, Binds, Config, setting};
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::process::adjust_oom_score;
@@ -109,21 +109,25 @@ const HELP: ServerCommand = ServerCommand {
 
 fn get(call: &mut ServerCall<'_>) -> Done {
     let config = call.shared.config();
-    let mut found: BTreeMap<Vec<u8>, &Setting> = BTreeMap::new();
-    for pattern in call.args.iter_from(2) {
+    // By the name in lower case: the spelling that is answered, and the setting.
+    let mut found: BTreeMap<Vec<u8>, (&[u8], &Setting)> = BTreeMap::new();
+    for asked in call.args.iter_from(2) {
+        let pattern = until_nul(asked).to_ascii_lowercase();
         if !pattern.iter().any(|b| b"*?[".contains(b)) {
-            // A name is answered in the spelling that it was asked in.
-            found.extend(find(pattern).map(|setting| (pattern.to_vec(), setting)));
+            // A name is answered in the spelling in which it was first asked for.
+            if let Some(setting) = find(asked) {
+                found.entry(pattern).or_insert((asked, setting));
+            }
             continue;
         }
-        let pattern = pattern.to_ascii_lowercase();
         let names = listed().flat_map(|s| s.names().map(move |n| (n.as_bytes(), s)));
-        let matching = names.filter(|(name, _)| base::glob::matches(&pattern, name));
-        found.extend(matching.map(|(name, setting)| (name.to_vec(), setting)));
+        for (name, setting) in names.filter(|(name, _)| base::glob::matches(&pattern, name)) {
+            found.entry(name.to_vec()).or_insert((name, setting));
+        }
     }
     call.reply.map(found.len());
-    for (name, setting) in found {
-        call.reply.bulk(&name);
+    for (name, setting) in found.values() {
+        call.reply.bulk(name);
         call.reply.bulk(&setting.render(&config));
     }
     Ok(())
@@ -233,7 +237,7 @@ fn changeable(
     is_local: bool,
 ) -> Result<(&'static str, &'static Setting), Error> {
     let unknown = || {
-        let name = String::from_utf8_lossy(name);
+        let name = String::from_utf8_lossy(until_nul(name));
         Error::custom(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
     };
     let setting = find(name).ok_or_else(unknown)?;

@@ -1,7 +1,7 @@
 //! `client-output-buffer-limit`: how much may wait for a client that does not read, by client class. A client over the
 //! hard limit is closed at once, one over the soft limit after so many seconds. And `maxmemory-clients`, how much all of them may take together.
 use super::rewrite::with_unit;
-use super::setting::{Words, memory};
+use super::setting::{Words, memory, until_nul};
 
 /// Bytes, or a part of `maxmemory`. No bytes, or a part of no limit, are no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,11 @@ impl MemoryShare {
 
     pub(super) fn parse(value: &[u8]) -> Result<MemoryShare, String> {
         let wrong = || "argument must be a memory or percent value".to_string();
-        let Some(digits) = value.strip_suffix(b"%") else {
-            return memory(value).map(MemoryShare::Bytes).ok_or_else(wrong);
+        let percent = value.strip_suffix(b"%").and_then(base::text::parse_i64).filter(|n| *n >= 0);
+        let Some(percent) = percent else {
+            return memory(until_nul(value)).map(MemoryShare::Bytes).ok_or_else(wrong);
         };
-        match base::text::parse_i64(digits).filter(|n| *n >= 0).ok_or_else(wrong)? {
+        match percent {
             0 => Ok(MemoryShare::Bytes(0)),
             percent @ 1..=100 => Ok(MemoryShare::Percent(percent as u32)),
             _ => Err("percentage argument must be less or equal to 100".into()),

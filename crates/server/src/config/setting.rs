@@ -141,8 +141,19 @@ impl Setting {
                 set(config, if value.is_empty() { &[] } else { &words })
             }
             Kind::Accepted { .. } => config.accepted.set(self, b"", &self.words_of(value)),
-            _ => self.set_scalar(config, value),
+            _ => self.set_scalar(config, self.read_part(value)),
         }
+    }
+
+    /// What Redis reads of a word: most end at a NUL, as texts of C do.
+    fn read_part<'a>(&self, word: &'a [u8]) -> &'a [u8] {
+        const WHOLE: [&str; 3] = ["latency-tracking-info-percentiles", "masterauth", "requirepass"];
+        let is_whole = match self.kind {
+            Kind::Int { .. } | Kind::MemoryOrPercent { .. } => true,
+            Kind::Accepted { shape: Shape::Int { .. }, .. } => true,
+            _ => WHOLE.contains(&self.name),
+        };
+        if is_whole { word } else { until_nul(word) }
     }
 
     /// Whether a value may be several words.
@@ -152,18 +163,19 @@ impl Setting {
 
     /// The words of one argument, where this is a setting of several.
     fn words_of<'a>(&self, value: &'a [u8]) -> Vec<&'a [u8]> {
-        if self.takes_words() { value.split(|b| *b == b' ').collect() } else { vec![value] }
+        let words = value.split(|b| *b == b' ').map(|word| self.read_part(word));
+        if self.takes_words() { words.collect() } else { vec![self.read_part(value)] }
     }
 
     /// From the words of a line.
     pub(super) fn set_from_words(&self, config: &mut Config, words: Words<'_>) -> Outcome {
+        let parts: Vec<&[u8]> = words.iter().map(|word| self.read_part(word)).collect();
         match (&self.kind, words) {
-            (Kind::Accepted { .. }, _) => self.accept_line(config, words),
-            (Kind::List { set, .. }, []) => set(config, &[]),
-            (_, []) => Err("wrong number of arguments".into()),
+            (Kind::Accepted { .. }, [one]) => self.accept_line(config, &self.words_of(one)),
+            (Kind::Accepted { .. }, _) => self.accept_line(config, &parts),
             (Kind::List { .. }, [one]) => self.set_from_one(config, one),
-            (Kind::List { set, .. }, _) => set(config, words),
-            (_, [value]) => self.set_scalar(config, value),
+            (Kind::List { set, .. }, _) => set(config, &parts),
+            (_, [_]) => self.set_scalar(config, parts[0]),
             _ => Err("wrong number of arguments".into()),
         }
     }
@@ -171,10 +183,7 @@ impl Setting {
     /// A line adds to those before it, where a setting is repeated.
     fn accept_line(&self, config: &mut Config, words: Words<'_>) -> Outcome {
         let present = self.render(config);
-        match words {
-            [one] => config.accepted.set(self, &present, &self.words_of(one)),
-            _ => config.accepted.set(self, &present, words),
-        }
+        config.accepted.set(self, &present, words)
     }
 
     fn set_scalar(&self, config: &mut Config, value: &[u8]) -> Outcome {
@@ -193,6 +202,10 @@ impl Setting {
             Kind::Accepted { .. } => config.accepted.set(self, b"", &[value]),
         }
     }
+}
+
+pub(super) fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 pub(super) fn boolean(value: &[u8]) -> Result<bool, String> {
