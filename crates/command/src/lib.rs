@@ -15,6 +15,7 @@ mod secret;
 mod table;
 #[cfg(test)]
 mod table_test;
+mod walk;
 
 pub mod bits;
 pub mod geo;

@@ -99,6 +99,24 @@ impl IntMap {
         })
     }
 
+    /// Visits the keys from `from` on with their values until told to stop.
+    pub fn visit_from(
+        &self,
+        from: i64,
+        visit: &mut dyn FnMut(i64, i64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(mut path) = self.tree.seek(from) else { return ControlFlow::Continue(()) };
+        let mut first = Paired::open(self.tree.leaf(&path)).position(from);
+        loop {
+            let leaf = Paired::open(self.tree.leaf(&path));
+            leaf.elements(first).try_for_each(|(key, value)| visit(key, value))?;
+            if !self.tree.next(&mut path) {
+                return ControlFlow::Continue(());
+            }
+            first = 0;
+        }
+    }
+
     /// Visits the keys from `from` on that share a leaf. Returns where to go on, None at the end. A key that stays is
     /// visited by a walk from `i64::MIN` to None once, whatever splits and joins happen between the calls.
     pub fn scan(&self, from: i64, visit: &mut dyn FnMut(i64, i64)) -> Option<i64> {

@@ -69,6 +69,15 @@ pub struct Vacant<'m, V: Clone, F: Form = Keys> {
     range: OrderRange,
 }
 
+/// A place between two entries of a map that does not change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// One that the leaf covers.
+    place: u32,
+    /// So many of its entries stand before.
+    index: u32,
+}
+
 /// What an edit of a leaf needs to know of the leaf around it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafPlace {
@@ -332,6 +341,25 @@ impl<V: Clone, F: Form> Map<V, F> {
     /// The same until told to stop.
     pub fn visit(&self, visit: &mut dyn FnMut(Found<'_, V>) -> ControlFlow<()>) -> ControlFlow<()> {
         self.tree.visit_leaves(&mut |leaf| leaf.slots().try_for_each(|slot| visit(leaf.found(slot))))
+    }
+
+    /// Visits entries from a stop on, in the order of [`Map::visit`], until told to stop. Where to go on behind the last one
+    /// visited, None at the end. A stop is good for as long as the map does not change.
+    pub fn visit_from(
+        &self,
+        from: Stop,
+        visit: &mut dyn FnMut(Found<'_, V>) -> ControlFlow<()>,
+    ) -> Option<Stop> {
+        let Stop { mut place, mut index } = from;
+        while let Some((leaf, range)) = self.leaf_from(place) {
+            for slot in leaf.slots().skip(index as usize) {
+                if visit(leaf.found(slot)).is_break() {
+                    return Some(Stop { place, index: slot.index as u32 + 1 });
+                }
+            }
+            (place, index) = (range.last.checked_add(1)?, 0);
+        }
+        None
     }
 
     /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which

@@ -17,6 +17,7 @@
 //! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
 use crate::expire::{Chime, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
 use crate::field::Kept;
+use crate::halt::{Halt, Stage};
 use crate::hash::HashName;
 use crate::info::{KeyInfo, string_dump_bytes};
 use crate::outside::Outside;
@@ -30,7 +31,7 @@ use base::{Item, Millis};
 use pack::arena::{Moves, footprint_bytes, relocate_box, relocate_vec};
 use pack::fields::{Field, Fields, LEAF_LEN_MAX, field_of};
 use pack::int_map::IntMap;
-use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Sweep, Sweeper};
+use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop, Sweep, Sweeper};
 use std::ops::ControlFlow;
 
 /// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
@@ -325,6 +326,34 @@ impl FieldTree {
             pairs.visit(&mut |key, value| visit(Item::Int(key), Kept::endless(value)))?;
         }
         self.map.visit(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
+    }
+
+    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited, None at the end.
+    pub(crate) fn visit_from(
+        &self,
+        from: Halt,
+        visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
+    ) -> Option<Halt> {
+        let stop = match from.0 {
+            Stage::Text(stop) => stop,
+            Stage::Int(first) => {
+                let mut last = first;
+                let flow = self.pairs.as_ref().map_or(ControlFlow::Continue(()), |pairs| {
+                    pairs.visit_from(first, &mut |key, value| {
+                        last = key;
+                        visit(Item::Int(key), Kept::endless(value))
+                    })
+                });
+                if flow.is_break() {
+                    return Some(Halt::behind(last));
+                }
+                Stop::default()
+            }
+            Stage::Image(_) => unreachable!("a hash that does not change stays where it is"),
+        };
+        let stop =
+            self.map.visit_from(stop, &mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)));
+        stop.map(|stop| Halt(Stage::Text(stop)))
     }
 
     /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them, 0 at the end. A field that

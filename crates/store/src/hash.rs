@@ -21,7 +21,7 @@ use crate::fields::{At, FieldTree, Lifetime};
 use crate::shard::Buffers;
 use crate::site::Site;
 use crate::snapshot::Parts;
-use crate::{Deadline, HashLimits, Key, View, WrongType};
+use crate::{Deadline, Halt, HashLimits, Key, View, WrongType};
 use base::hash::Seed;
 use base::random::Random;
 use base::{Item, Millis};
@@ -210,6 +210,22 @@ impl<'v> Hash<'v> {
     /// Every field with its value, until told to stop.
     pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>, Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         self.visit_timed(&mut |field, value, _| visit(field, value))
+    }
+
+    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited, None at the end.
+    pub fn visit_from(
+        &self,
+        from: Halt,
+        visit: &mut dyn FnMut(Item<'_>, Item<'_>) -> ControlFlow<()>,
+    ) -> Option<Halt> {
+        let mut show = |field: Item<'_>, kept: Kept<'_>| match self.is_live(&kept) {
+            true => visit(field, kept.value),
+            false => ControlFlow::Continue(()),
+        };
+        match self.source {
+            Source::Image(image) => from.go_on(pairs::iter(image), |pair| show(pair.field, kept(&pair))),
+            Source::Tree(tree) => tree.visit_from(from, &mut show),
+        }
     }
 
     fn visit_timed(

@@ -1,10 +1,11 @@
 //! Hashes against a tree of the standard library: edits, deadlines with time moved by hand, copies, walks, names, and the sums over
 //! deadlines, small and large.
 use crate::keyspace_tests::{NOW, keyspace, with};
-use crate::{Deadline, Hash, Keyspace, Lifetime};
+use crate::{Deadline, Halt, Hash, Keyspace, Lifetime};
 use base::random::Random;
 use base::{Item, Millis};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 type Twin = BTreeMap<Vec<u8>, (Vec<u8>, Deadline)>;
 
@@ -19,6 +20,22 @@ fn content(hash: &Hash<'_>) -> Twin {
     hash.for_each_timed(&mut |field, value, deadline| {
         assert!(all.insert(owned(field), (owned(value), deadline)).is_none(), "a field twice");
     });
+    let mut order = Vec::new();
+    hash.for_each(&mut |field, value| order.push((owned(field), owned(value))));
+    [1, 3, 100].into_iter().for_each(|at_once| assert_eq!(walked(hash, at_once), order));
+    all
+}
+
+/// All fields with their values, so many at once.
+fn walked(hash: &Hash<'_>, at_once: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut all, mut halt) = (Vec::new(), Some(Halt::START));
+    while let Some(from) = halt {
+        let end = all.len() + at_once;
+        halt = hash.visit_from(from, &mut |field, value| {
+            all.push((owned(field), owned(value)));
+            if all.len() == end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
     all
 }
 

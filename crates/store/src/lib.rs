@@ -38,6 +38,7 @@ mod expire;
 mod expire_tests;
 mod field;
 mod fields;
+mod halt;
 mod hand;
 mod hash;
 #[cfg(test)]
@@ -82,6 +83,7 @@ mod zset;
 pub use evict::{Catch, Eviction, Hunter, Policy};
 pub use evict_beside::Beside;
 pub use fields::Lifetime;
+pub use halt::Halt;
 pub use hash::{Hash, HashMut};
 pub use info::{Brief, KeyInfo};
 pub use keys::Keys;

@@ -1,8 +1,12 @@
 //! What a hash holds: one field, several, all.
 //!
 //! One field is on the path of every request: nothing is allocated, and what is an integer in the hash becomes text in the reply.
+use crate::walk::{self, Share};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
 use base::Item;
+use resp::Reply;
+use std::ops::ControlFlow;
+use store::{Halt, Key};
 
 pub(super) const HGET: Command = Command {
     name: "HGET",
@@ -178,39 +182,60 @@ fn hmget(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn hgetall(call: &mut Call<'_, '_>) -> Done {
-    let key = call.key(0);
-    let hash = call.view.hash(&key)?;
-    call.reply.map(hash.map_or(0, |hash| hash.live_len()) as usize);
-    if let Some(hash) = hash {
-        let _ = hash.visit(&mut |field, value| {
-            call.reply.item(field);
-            call.reply.item(value);
-            call.reply.flow()
-        });
-    }
-    Ok(())
+    reply_all(call, Reply::map, |reply, field, value| {
+        reply.item(field);
+        reply.item(value);
+    })
 }
 
 fn hkeys(call: &mut Call<'_, '_>) -> Done {
-    reply_one_side(call, |field, _| field)
+    reply_all(call, Reply::array, |reply, field, _| reply.item(field))
 }
 
 fn hvals(call: &mut Call<'_, '_>) -> Done {
-    reply_one_side(call, |_, value| value)
+    reply_all(call, Reply::array, |reply, _, value| reply.item(value))
 }
 
-/// HKEYS and HVALS.
-fn reply_one_side(call: &mut Call<'_, '_>, side: for<'i> fn(Item<'i>, Item<'i>) -> Item<'i>) -> Done {
+/// Shows something of every field.
+fn reply_all(
+    call: &mut Call<'_, '_>,
+    begin: fn(&mut Reply, usize),
+    show: impl Fn(&mut Reply, Item<'_>, Item<'_>) + Send + 'static,
+) -> Done {
     let key = call.key(0);
     let hash = call.view.hash(&key)?;
-    call.reply.array(hash.map_or(0, |hash| hash.live_len()) as usize);
-    if let Some(hash) = hash {
-        let _ = hash.visit(&mut |field, value| {
-            call.reply.item(side(field, value));
-            call.reply.flow()
-        });
-    }
+    let len = hash.map_or(0, |hash| hash.live_len());
+    begin(call.reply, len as usize);
+    let Some(hash) = hash else { return Ok(()) };
+    let mut share = Share::first(len, call.reply);
+    let _ = hash.visit(&mut |field, value| {
+        show(call.reply, field, value);
+        share.wrote(call.reply)
+    });
+    leave_fields(call, &key, (len, share.written()), show);
     Ok(())
+}
+
+/// Leaves all fields but the first `written` for later.
+pub(super) fn leave_fields(
+    call: &mut Call<'_, '_>,
+    key: &Key<'_>,
+    (len, written): (u64, u64),
+    show: impl Fn(&mut Reply, Item<'_>, Item<'_>) + Send + 'static,
+) {
+    let (mut halt, mut skipped) = (Halt::START, written);
+    walk::leave(call, key, len - written, move |value, reply, share| {
+        let Some(hash) = value.hash() else { return };
+        let next = hash.visit_from(halt, &mut |field, value| {
+            if skipped > 0 {
+                skipped -= 1;
+                return ControlFlow::Continue(());
+            }
+            show(reply, field, value);
+            share.wrote(reply)
+        });
+        halt = next.unwrap_or(halt);
+    });
 }
 
 /// Fields past their deadline that nobody has removed yet count, as in Redis.

@@ -4,9 +4,9 @@
 //! then one leaf; a range goes on from there leaf by leaf. Which of several errors in a request is told is part of what
 //! clients see, so each command reads its arguments in the order in which Redis does.
 use crate::argument::{int, position, span};
+use crate::walk::{self, Share};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use resp::Reply;
-use std::ops::ControlFlow;
 use store::{End, List};
 
 pub(super) const LLEN: Command = Command {
@@ -127,19 +127,27 @@ fn lrange(call: &mut Call<'_, '_>) -> Done {
     let list = call.view.list(&key)?;
     let range = list.as_ref().and_then(|list| span(start, stop, list.len()));
     match (list, range) {
-        (Some(list), Some((first, count))) => reply_range(call.reply, &list, first, count),
+        (Some(list), Some((first, count))) => {
+            call.reply.array(count as usize);
+            let mut share = Share::first(count, call.reply);
+            reply_range(call.reply, &list, first, &mut share);
+            let mut next = first + share.written();
+            walk::leave(call, &key, count - share.written(), move |value, reply, share| {
+                let Some(list) = value.list() else { return };
+                reply_range(reply, &list, next, share);
+                next += share.written();
+            });
+        }
         _ => call.reply.array(0),
     }
     Ok(())
 }
 
-/// Replies `count` elements from `first` on, all of which exist.
-fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, count: u64) {
-    reply.array(count as usize);
-    let last = first + count - 1;
-    list.visit(first, End::Tail, &mut |index, item| {
+/// Replies a share of the elements from `first` on.
+fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, share: &mut Share) {
+    list.visit(first, End::Tail, &mut |_, item| {
         reply.item(item);
-        if index == last { ControlFlow::Break(()) } else { reply.flow() }
+        share.wrote(reply)
     });
 }
 

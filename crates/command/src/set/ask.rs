@@ -1,5 +1,9 @@
 //! What a set has. SISMEMBER is on the path of every request: nothing is allocated here.
+use crate::walk::{self, Share};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use resp::Reply;
+use std::ops::ControlFlow;
+use store::{Halt, Key, Set};
 
 pub(super) const SISMEMBER: Command = Command {
     name: "SISMEMBER",
@@ -105,10 +109,35 @@ fn smembers(call: &mut Call<'_, '_>) -> Done {
         call.reply.set(0);
         return Ok(());
     };
-    call.reply.set(set.len() as usize);
-    let _ = set.visit(&mut |member| {
-        call.reply.item(member);
-        call.reply.flow()
-    });
+    let len = set.len();
+    call.reply.set(len as usize);
+    let mut share = Share::first(len, call.reply);
+    reply_first(call.reply, &set, &mut share);
+    leave_members(call, &key, (len, share.written()));
     Ok(())
+}
+
+/// Replies a share of all members, from the first on.
+pub(super) fn reply_first(reply: &mut Reply, set: &Set<'_>, share: &mut Share) {
+    let _ = set.visit(&mut |member| {
+        reply.item(member);
+        share.wrote(reply)
+    });
+}
+
+/// Leaves all members but the first `written` for later.
+pub(super) fn leave_members(call: &mut Call<'_, '_>, key: &Key<'_>, (len, written): (u64, u64)) {
+    let (mut halt, mut skipped) = (Halt::START, written);
+    walk::leave(call, key, len - written, move |value, reply, share| {
+        let Some(set) = value.set() else { return };
+        let next = set.visit_from(halt, &mut |member| {
+            if skipped > 0 {
+                skipped -= 1;
+                return ControlFlow::Continue(());
+            }
+            reply.item(member);
+            share.wrote(reply)
+        });
+        halt = next.unwrap_or(halt);
+    });
 }

@@ -2,7 +2,9 @@
 //!
 //! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key that is missing
 //! is a null where no count is given, and nothing where one is.
+use super::ask::{leave_members, reply_first};
 use crate::argument::{self, int};
+use crate::walk::Share;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
 };
@@ -124,7 +126,14 @@ fn random_some(call: &mut Call<'_, '_>) -> Done {
         return Ok(());
     };
     if let Ok(count) = u64::try_from(count) {
-        call.reply.array(count.min(set.len()) as usize);
+        let len = set.len();
+        call.reply.array(count.min(len) as usize);
+        if count >= len {
+            let mut share = Share::first(len, call.reply);
+            reply_first(call.reply, &set, &mut share);
+            leave_members(call, &key, (len, share.written()));
+            return Ok(());
+        }
         set.sample(count, &mut random, &mut |member| {
             call.reply.item(member);
             call.reply.flow()

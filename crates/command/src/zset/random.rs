@@ -1,6 +1,8 @@
 //! ZRANDMEMBER: members chosen uniformly, by rank: every entry is found by its number in the same time, so nothing is approximated.
+use super::range::Walk;
 use super::{Show, reply_entry, reply_header, reply_member};
 use crate::argument::{int, is_word};
+use crate::walk::Share;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
 };
@@ -61,6 +63,14 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Done {
                 }
             });
         }
+        (Some(set), Some(count)) if count as u64 >= set.len() => {
+            let count = set.len();
+            let walk = Walk { span: RankSpan { first: 0, count }, towards: End::Tail, skipped: 0, show };
+            reply_header(call.reply, show, count as usize);
+            let mut share = Share::first(count, call.reply);
+            walk.reply(call.reply, &set, &mut share);
+            walk.leave(call, &key, (count, share.written()));
+        }
         (Some(set), Some(count)) => reply_some(call.reply, &set, count.unsigned_abs(), show, &mut random),
     }
     Ok(())
@@ -77,23 +87,13 @@ fn count(text: &[u8]) -> Result<i64, Error> {
     }
 }
 
-/// Each member at most once.
+/// Some of the members, each at most once.
 fn reply_some(reply: &mut Reply, set: &ZSet<'_>, wanted: u64, show: Show, random: &mut Random) {
-    let len = set.len();
-    if wanted >= len {
-        reply_header(reply, show, len as usize);
-        let all = RankSpan { first: 0, count: len };
-        set.visit_span(all, End::Tail, 0, len, &mut |entry| {
-            reply_entry(reply, show, entry);
-            reply.flow()
-        });
-    } else {
-        reply_header(reply, show, wanted as usize);
-        for rank in distinct(wanted, len, random) {
-            set.get(rank, |entry| reply_entry(reply, show, entry));
-            if reply.is_full() {
-                return;
-            }
+    reply_header(reply, show, wanted as usize);
+    for rank in distinct(wanted, set.len(), random) {
+        set.get(rank, |entry| reply_entry(reply, show, entry));
+        if reply.is_full() {
+            return;
         }
     }
 }

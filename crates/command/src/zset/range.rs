@@ -3,11 +3,13 @@
 use super::bounds::{By, Range};
 use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{int, is_word};
+use crate::walk::{self, Share};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
 };
+use resp::Reply;
 use std::ops::ControlFlow;
-use store::{End, RankSpan};
+use store::{End, Key, RankSpan, ZSet};
 
 pub(super) const ZRANGE: Command = Command {
     name: "ZRANGE",
@@ -288,12 +290,41 @@ fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
     };
     let span = query.range.span(&set, query.towards);
     let (skipped, count) = query.window(span);
-    reply_header(call.reply, query.show, count as usize);
-    set.visit_span(span, query.towards, skipped, count, &mut |entry| {
-        reply_entry(call.reply, query.show, entry);
-        call.reply.flow()
-    });
+    let walk = Walk { span, towards: query.towards, skipped, show: query.show };
+    reply_header(call.reply, walk.show, count as usize);
+    let mut share = Share::first(count, call.reply);
+    walk.reply(call.reply, &set, &mut share);
+    walk.leave(call, &key, (count, share.written()));
     Ok(())
+}
+
+/// Entries of a span, one after the other.
+pub(super) struct Walk {
+    pub(super) span: RankSpan,
+    pub(super) towards: End,
+    /// So many are left out.
+    pub(super) skipped: u64,
+    pub(super) show: Show,
+}
+
+impl Walk {
+    /// Replies a share of what follows.
+    pub(super) fn reply(&self, reply: &mut Reply, set: &ZSet<'_>, share: &mut Share) {
+        set.visit_span(self.span, self.towards, self.skipped, share.left(), &mut |entry| {
+            reply_entry(reply, self.show, entry);
+            share.wrote(reply)
+        });
+    }
+
+    /// Leaves the rest of `count` entries for later, of which so many are written.
+    pub(super) fn leave(mut self, call: &mut Call<'_, '_>, key: &Key<'_>, (count, written): (u64, u64)) {
+        self.skipped += written;
+        walk::leave(call, key, count - written, move |value, reply, share| {
+            let Some(set) = value.zset() else { return };
+            self.reply(reply, &set, share);
+            self.skipped += share.written();
+        });
+    }
 }
 
 /// The source is copied out first: it may be what the result takes the place of.

@@ -1,6 +1,7 @@
 //! Long replies, written piece by piece: others are served meanwhile, memory holds one piece, and every reply is whole.
-use crate::client::{Client, config, engines, request, start, start_at_noon};
+use crate::client::{Client, Stream, bulk, config, engines, request, start, start_at_noon};
 use server::{Config, MemoryShare, OutputLimit, OutputLimits, Running};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const ENDLESS: &str = "-1152921504606846976";
@@ -45,7 +46,7 @@ fn listed(client: &mut Client, id: &str, field: &str) -> u64 {
     found.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {field} in {line}"))
 }
 
-fn id_of(client: &mut Client) -> String {
+fn id_of<S: Stream>(client: &mut Client<S>) -> String {
     client.raw("CLIENT ID").trim_start_matches(':').trim().to_owned()
 }
 
@@ -284,6 +285,16 @@ fn a_client_that_reads_gets_a_reply_of_many_times_its_output_limit() {
         fill(&mut client);
         client.send(&request(&["SRANDMEMBER", "set", &format!("-{MANY}")]));
         read_all(&mut client, &format!("*{MANY}\r\n"), MANY, &["$1\r\na\r\n", "$1\r\nb\r\n"]);
+        const LEN: usize = 40_000;
+        for first in (0..LEN).step_by(1000) {
+            let ends = ["x".repeat(100), "y".repeat(100)];
+            let elements = ends.iter().cycle().take(1000).map(String::as_str);
+            client.send(&request(&["RPUSH", "list"].into_iter().chain(elements).collect::<Vec<_>>()));
+            client.expect(&format!(":{}\r\n", first + 1000));
+        }
+        client.send(&request(&["LRANGE", "list", "0", "-1"]));
+        let elements = ["x", "y"].map(|end| bulk(&end.repeat(100)));
+        read_all(&mut client, &format!("*{LEN}\r\n"), LEN, &[&elements[0], &elements[1]]);
         client.check("PING", "+PONG\r\n");
         assert_eq!(client.info("client_output_buffer_limit_disconnections"), "0");
     }
@@ -346,4 +357,134 @@ fn watcher_that_does_not_read(server: &Running) -> (Client, Client) {
     a.send(&request(&["SRANDMEMBER", "set", ENDLESS]));
     wait_until_paused(&mut b, &id);
     (a, b)
+}
+
+/// So many elements of each kind of value, more than a Unix socket and an allowance hold.
+const ELEMENTS: usize = 150_000;
+
+fn element(n: usize) -> String {
+    format!("element:{n:07}")
+}
+
+/// A list, a set of texts, one of integers, a hash, one of integers, a sorted set, one of equal scores.
+fn fill_large(client: &mut Client) {
+    for first in (0..ELEMENTS).step_by(1000) {
+        let all = first..first + 1000;
+        let mut add = |head: &[&str], words: &mut dyn FnMut(usize) -> Vec<String>| {
+            let words: Vec<String> = all.clone().flat_map(words).collect();
+            let words = head.iter().copied().chain(words.iter().map(String::as_str));
+            client.send(&request(&words.collect::<Vec<_>>()));
+            client.bulk();
+        };
+        add(&["RPUSH", "list"], &mut |n| vec![element(n)]);
+        add(&["SADD", "set"], &mut |n| vec![element(n)]);
+        add(&["SADD", "ints"], &mut |n| vec![(n * 3).to_string()]);
+        add(&["HSET", "hash"], &mut |n| vec![element(n), n.to_string()]);
+        add(&["HSET", "pairs"], &mut |n| vec![n.to_string(), (n * 3).to_string()]);
+        add(&["ZADD", "zset"], &mut |n| vec![n.to_string(), element(n)]);
+        add(&["ZADD", "lex"], &mut |n| vec!["0".to_owned(), element(n)]);
+    }
+}
+
+/// Everything is changed: ends, the middle, elements in place; and then the key is something else.
+fn spoil_large(client: &mut Client) {
+    let change = |client: &mut Client, line: &str| {
+        client.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        client.bulk();
+    };
+    for n in [0, 1, 2, 40_000, ELEMENTS / 2, ELEMENTS - 1] {
+        let (name, triple) = (element(n), 3 * n);
+        for line in [
+            format!("LSET list {n} changed"),
+            format!("SREM set {name}"),
+            format!("SADD set new:{n}"),
+            format!("SREM ints {triple}"),
+            format!("HSET hash {name} changed"),
+            format!("HDEL pairs {n}"),
+            format!("HSET pairs {} {n}", n + ELEMENTS),
+            format!("ZADD zset {} {name}", ELEMENTS - n),
+            format!("ZREM lex {name}"),
+            "RPOP list".to_owned(),
+            "LPUSH list new".to_owned(),
+        ] {
+            change(client, &line);
+        }
+    }
+    for key in ["list", "set", "ints", "hash", "pairs", "zset", "lex"] {
+        change(client, &format!("DEL {key}"));
+        change(client, &format!("RPUSH {key} another"));
+    }
+}
+
+/// Bulk strings that take as much as these.
+fn read_words<S: Stream>(client: &mut Client<S>, expected: &[String]) -> Vec<String> {
+    let wire_bytes = expected.iter().map(|text| bulk(text).len()).sum();
+    let wire = String::from_utf8(client.read(wire_bytes)).unwrap();
+    wire.lines().skip(1).step_by(2).map(Into::into).collect()
+}
+
+/// A command, the header of its reply, its elements, and whether their order is told.
+type Whole = (&'static str, String, Vec<String>, bool);
+
+fn whole_replies() -> Vec<Whole> {
+    let names: Vec<String> = (0..ELEMENTS).map(element).collect();
+    let turned: Vec<String> = names.iter().rev().cloned().collect();
+    let numbers: Vec<String> = (0..ELEMENTS).map(|n| n.to_string()).collect();
+    let triples: Vec<String> = (0..ELEMENTS).map(|n| (3 * n).to_string()).collect();
+    let both = |left: &[String], right: &[String]| -> Vec<String> {
+        left.iter().zip(right).flat_map(|(left, right)| [left.clone(), right.clone()]).collect()
+    };
+    let one = format!("*{ELEMENTS}\r\n");
+    let two = format!("*{}\r\n", 2 * ELEMENTS);
+    let middle = names[1000..ELEMENTS - 1000].to_vec();
+    let of_middle = format!("*{}\r\n", middle.len());
+    vec![
+        ("LRANGE list 0 -1", one.clone(), names.clone(), true),
+        ("LRANGE list 1000 -1001", of_middle.clone(), middle.clone(), true),
+        ("SMEMBERS set", one.clone(), names.clone(), false),
+        ("SMEMBERS ints", one.clone(), triples.clone(), false),
+        ("SRANDMEMBER set 1000000000", one.clone(), names.clone(), false),
+        ("HKEYS hash", one.clone(), names.clone(), false),
+        ("HVALS hash", one.clone(), numbers.clone(), false),
+        ("HGETALL pairs", two.clone(), both(&numbers, &triples), true),
+        ("HKEYS pairs", one.clone(), numbers.clone(), true),
+        ("ZRANGE zset 0 -1", one.clone(), names.clone(), true),
+        ("ZRANGE zset 0 -1 WITHSCORES", two.clone(), both(&names, &numbers), true),
+        ("ZREVRANGE zset 0 -1", one.clone(), turned.clone(), true),
+        ("ZRANGEBYSCORE zset -inf +inf LIMIT 1000 148000", of_middle.clone(), middle.clone(), true),
+        ("ZREVRANGEBYSCORE zset +inf -inf", one.clone(), turned.clone(), true),
+        ("ZRANGEBYLEX lex - +", one.clone(), names.clone(), true),
+        ("ZRANDMEMBER zset 1000000000", one, names, false),
+    ]
+}
+
+#[test]
+fn a_reply_of_a_whole_value_is_of_the_moment_of_its_command_and_takes_little_memory() {
+    let path = std::env::temp_dir().join(format!("sardine-pieces-{}", std::process::id()));
+    let server = start(Config { unixsocket: Some(path.clone()), ..one_worker() });
+    let mut other = Client::connect(&server);
+    let replies = whole_replies();
+    fill_large(&mut other);
+    // Such sockets hold 200 KB, whatever the machine.
+    let mut readers: Vec<_> =
+        replies.iter().map(|_| Client::over(UnixStream::connect(&path).unwrap())).collect();
+    for (reader, (command, ..)) in readers.iter_mut().zip(&replies) {
+        let id = id_of(reader);
+        reader.send(&request(&command.split(' ').collect::<Vec<_>>()));
+        wait_until_paused(&mut other, &id);
+        assert!(listed(&mut other, &id, "omem") < OWED_BYTES_MAX, "{command}");
+    }
+    spoil_large(&mut other);
+    for (reader, (command, header, elements, is_ordered)) in readers.iter_mut().zip(replies) {
+        reader.expect(&header);
+        let (mut seen, mut elements) = (read_words(reader, &elements), elements);
+        if !is_ordered {
+            seen.sort_unstable();
+            elements.sort_unstable();
+        }
+        let wrong = seen.iter().zip(&elements).find(|(seen, wanted)| seen != wanted);
+        assert_eq!((command, wrong), (command, None));
+        reader.check("PING", "+PONG\r\n");
+    }
+    other.wait_for_info("lazyfree_pending_objects", "0");
 }

@@ -1,6 +1,7 @@
 //! A set outside its entry: a tree of integers by value and a tree of texts by hash. What reads as an integer is in the first,
 //! so every member has one place.
 use super::{IMAGE_BYTES_MAX, Image, Name};
+use crate::halt::{Halt, Stage};
 use crate::info::KeyInfo;
 use crate::outside::Outside;
 use crate::place::{Place, cell, walk_cells};
@@ -11,7 +12,7 @@ use base::random::Random;
 use base::text::i64_len;
 use pack::arena::Moves;
 use pack::int_set::IntSet;
-use pack::map::{self, Entry, Map};
+use pack::map::{self, Entry, Map, Stop};
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use pack::sift::Pass;
 use std::ops::ControlFlow;
@@ -100,6 +101,30 @@ impl Members {
             cursor.step();
         }
         self.visit_texts(seed, &mut |text| visit(Item::Bytes(text)))
+    }
+
+    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited, None at the end.
+    pub(super) fn visit_from(
+        &self,
+        from: Halt,
+        visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+    ) -> Option<Halt> {
+        let stop = match from.0 {
+            Stage::Text(stop) => stop,
+            Stage::Int(first) => {
+                let mut cursor = self.ints.cursor_from(first);
+                while let Some(n) = cursor.value() {
+                    if visit(Item::Int(n)).is_break() {
+                        return Some(Halt::behind(n));
+                    }
+                    cursor.step();
+                }
+                Stop::default()
+            }
+            Stage::Image(_) => unreachable!("a set that does not change stays where it is"),
+        };
+        let stop = self.texts.visit_from(stop, &mut |found| visit(Item::Bytes(found.key)));
+        stop.map(|stop| Halt(Stage::Text(stop)))
     }
 
     pub(super) fn visit_texts(

@@ -2,7 +2,7 @@
 //! names that thresholds and history give them.
 use super::*;
 use crate::keyspace_tests::NOW;
-use crate::{Key, Keyspace, KeyspaceOptions, Settings, View};
+use crate::{Halt, Key, Keyspace, KeyspaceOptions, Settings, View};
 use base::hash::Seed;
 use base::random::Random;
 use std::collections::BTreeSet;
@@ -30,6 +30,20 @@ fn members(set: Option<Set<'_>>) -> Vec<Text> {
     if let Some(set) = set {
         set.for_each(&mut |member| all.push(text(member)));
         assert_eq!(all.len() as u64, set.len());
+        [1, 3, 100].into_iter().for_each(|at_once| assert_eq!(walked(&set, at_once), all));
+    }
+    all
+}
+
+/// All members, so many at once.
+fn walked(set: &Set<'_>, at_once: usize) -> Vec<Text> {
+    let (mut all, mut halt) = (Vec::new(), Some(Halt::START));
+    while let Some(from) = halt {
+        let end = all.len() + at_once;
+        halt = set.visit_from(from, &mut |member| {
+            all.push(text(member));
+            if all.len() == end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
     }
     all
 }

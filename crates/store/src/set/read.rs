@@ -2,7 +2,7 @@
 use super::{Image, Members, Name};
 use crate::entry::{Large, Meta};
 use crate::outside::Outside;
-use crate::{Key, View, WrongType};
+use crate::{Halt, Key, View, WrongType};
 use base::Item;
 use base::hash::Seed;
 use base::random::Random;
@@ -71,6 +71,14 @@ impl<'v> Set<'v> {
         match self.source {
             Source::Image(image) => image.visit(visit),
             Source::Members(members) => members.visit(self.seed, visit),
+        }
+    }
+
+    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited, None at the end.
+    pub fn visit_from(&self, from: Halt, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> Option<Halt> {
+        match self.source {
+            Source::Image(image) => from.go_on(0..image.len(), |index| visit(image.nth(index))),
+            Source::Members(members) => members.visit_from(from, visit),
         }
     }
 

@@ -1,0 +1,103 @@
+//! Replies of many elements: a command writes the first of them, and leaves the others to be written as the client reads.
+//!
+//! What is left is read from a snapshot of the value (`store::Snapshot`), so the reply shows the value at the command's moment, its shard is
+//! free meanwhile, and memory holds one piece of the reply (`resp::Remainder`). A snapshot is one more owner of leaves and nodes,
+//! so whoever writes meanwhile copies one leaf and the nodes above it, whatever the value's size. That is not so of strings, which lie in one
+//! block: they are written at once.
+//!
+//! Replies of no more than the first elements pay nothing: an element is counted as it was when the last one ended the walk.
+use crate::Call;
+use resp::{Enough, Remainder, Reply};
+use std::ops::ControlFlow;
+use store::{Key, Snapshot};
+
+/// What a command writes by itself: some hundred microseconds' worth. Builds with checks leave the rest much sooner, so that every test
+/// of these commands is one of their pieces too.
+const FIRST_ELEMENTS: u64 = if cfg!(debug_assertions) { 20 } else { 16_384 };
+const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
+
+/// Of a walk so many elements take as long as one of what [`Enough`] counts, which may be a search each.
+const STEPS_AN_ELEMENT: u64 = if cfg!(debug_assertions) { 1 } else { 32 };
+
+/// How much is written before a walk pauses.
+pub(crate) struct Share {
+    elements: u64,
+    left: u64,
+    /// What is in the reply then.
+    bytes: usize,
+}
+
+impl Share {
+    /// What a command writes itself of so many elements.
+    pub(crate) fn first(elements: u64, reply: &Reply) -> Share {
+        // What the client may be owed is no bound of a reply that goes on as it reads.
+        let bytes = FIRST_BYTES.min(reply.spare_bytes() / 2);
+        Share::new(elements.min(FIRST_ELEMENTS), reply.out.len() + bytes)
+    }
+
+    fn new(elements: u64, bytes: usize) -> Share {
+        Share { elements, left: elements, bytes }
+    }
+
+    /// An element has been written; whether another may be.
+    #[inline]
+    pub(crate) fn wrote(&mut self, reply: &Reply) -> ControlFlow<()> {
+        self.left -= 1;
+        if self.left == 0 || reply.out.len() >= self.bytes {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// How many elements may be written.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// How many elements have been written.
+    pub(crate) fn written(&self) -> u64 {
+        self.elements - self.left
+    }
+}
+
+/// Leaves `left` elements for later. `step` writes a share of them, and goes on where it stopped.
+pub(crate) fn leave<F>(call: &mut Call<'_, '_>, key: &Key<'_>, left: u64, step: F)
+where
+    F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send + 'static,
+{
+    if left == 0 || call.reply.is_full() {
+        return;
+    }
+    if let Some(value) = call.view.snapshot(key) {
+        call.reply.leave(Box::new(Rest { value, left, step }));
+    }
+}
+
+struct Rest<F> {
+    value: Snapshot,
+    left: u64,
+    step: F,
+}
+
+impl<F> Remainder for Rest<F>
+where
+    F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send,
+{
+    fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()> {
+        let elements = enough.elements.max(1).saturating_mul(STEPS_AN_ELEMENT);
+        let mut share = Share::new(self.left.min(elements), enough.bytes);
+        (self.step)(&self.value, reply, &mut share);
+        let written = share.written();
+        assert!(written > 0, "{} elements are left of a value that does not change", self.left);
+        self.left -= written;
+        if self.left == 0 || reply.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.value.bytes()
+    }
+
+    fn burden_bytes(&self) -> u64 {
+        self.value.burden_bytes()
+    }
+}

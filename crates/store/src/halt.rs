@@ -1,0 +1,48 @@
+//! Where a walk over a value that does not change stands ([`crate::Snapshot`]).
+use pack::map::Stop;
+use std::ops::ControlFlow;
+
+/// A place between two elements of a set or two fields of a hash: integers come first, in their order, then texts as they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halt(pub(crate) Stage);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Before the first integer that is not less.
+    Int(i64),
+    Text(Stop),
+    /// Inside an entry of the keyspace: so many elements stand before.
+    Image(u64),
+}
+
+impl Halt {
+    pub const START: Halt = Halt(Stage::Int(i64::MIN));
+
+    /// Behind this integer.
+    pub(crate) fn behind(n: i64) -> Halt {
+        Halt(n.checked_add(1).map_or(Stage::Text(Stop::default()), Stage::Int))
+    }
+
+    /// Goes on in an image of these elements.
+    pub(crate) fn go_on<T>(
+        self,
+        elements: impl Iterator<Item = T>,
+        mut visit: impl FnMut(T) -> ControlFlow<()>,
+    ) -> Option<Halt> {
+        let before = if let Stage::Image(before) = self.0 { before } else { 0 };
+        let mut elements = elements.zip(1..).skip(before as usize);
+        let last = elements.find_map(|(element, count)| visit(element).is_break().then_some(count));
+        last.map(|before| Halt(Stage::Image(before)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_the_greatest_integer_come_the_texts() {
+        assert_eq!(Halt::behind(i64::MAX - 1), Halt(Stage::Int(i64::MAX)));
+        assert_eq!(Halt::behind(i64::MAX), Halt(Stage::Text(Stop::default())));
+    }
+}
