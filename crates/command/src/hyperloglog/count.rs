@@ -3,7 +3,7 @@
 //! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT of several merges
 //! them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
-use super::sketch::{self, Encoding};
+use super::sketch::{self, Encoding, Union};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::text::I64Text;
 use store::sixes::Greatest;
@@ -55,10 +55,7 @@ const EMBEDDED_BYTES_MAX: usize = 44;
 fn pfcount(call: &mut Call<'_, '_>) -> Done {
     let cardinality = match call.keys() {
         [key] => cardinality_of_one(call.view, key)?,
-        keys => {
-            let merged = Merged::of(call.view, keys)?;
-            sketch::estimate(&merged.registers)
-        }
+        keys => cardinality_of_several(call.view, keys)?,
     };
     call.reply.int(cardinality as i64);
     Ok(())
@@ -80,6 +77,16 @@ fn cardinality_of_one(view: &mut View<'_>, key: &Key<'_>) -> Result<u64, Error> 
     view.edit_text(key, |_| Ok::<(), Error>(()), |text| sketch::remember(text, cardinality))?;
     view.dirty(u64::from(cached.is_none()));
     Ok(cardinality)
+}
+
+fn cardinality_of_several(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<u64, Error> {
+    let mut union = Union::default();
+    for key in keys {
+        let Some(item) = view.string(key)? else { continue };
+        let mut scratch = I64Text::new();
+        union.add(super::sketch(item.text(&mut scratch))?)?;
+    }
+    Ok(union.cardinality())
 }
 
 /// The destination is one of the sources. Its type, and theirs, are checked before it is created.

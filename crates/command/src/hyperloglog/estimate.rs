@@ -43,6 +43,12 @@ impl Histogram {
         self.0[usize::from(value) % VALUES] += registers;
     }
 
+    /// A register that held `from` holds `to` now.
+    pub(super) fn move_one(&mut self, from: u8, to: u8) {
+        self.0[usize::from(from) % VALUES] -= 1;
+        self.0[usize::from(to) % VALUES] += 1;
+    }
+
     /// The estimate, rounded to the nearest.
     pub(super) fn cardinality(&self) -> u64 {
         let m = REGISTERS as f64;

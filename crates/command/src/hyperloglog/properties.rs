@@ -1,6 +1,6 @@
 //! Sketches against a naive twin, an array of registers in a byte each; and any bytes at all, which must never do more than fail.
 use super::estimate::{Histogram, REGISTERS};
-use super::sketch::{self, Corrupt, Encoding, Sketch};
+use super::sketch::{self, Corrupt, Encoding, Sketch, Union};
 use base::random::Random;
 use store::sixes::Greatest;
 
@@ -88,7 +88,7 @@ fn runs_stay_within_their_limit_and_then_become_an_array_for_good() {
 
 #[test]
 fn merged_sketches_hold_what_was_added_to_either() {
-    for seed in 0..SEEDS {
+    for seed in 0..4 * SEEDS {
         let mut random = Random::new(seed);
         let sizes = [1, 50, 400, 4_000];
         let mut size = || sizes[random.below(4) as usize];
@@ -98,6 +98,11 @@ fn merged_sketches_hold_what_was_added_to_either() {
         for text in &texts {
             Sketch::parse(text).unwrap().merge_into(&mut union).unwrap();
         }
+        let mut counted = Union::default();
+        assert_eq!(counted.cardinality(), 0);
+        texts.iter().for_each(|text| counted.add(Sketch::parse(text).unwrap()).unwrap());
+        let twin = Histogram::of_bytes(&in_bytes(&union)).cardinality();
+        assert_eq!(counted.cardinality(), twin, "seed {seed}: of {sizes:?}");
         for encoding in [Encoding::Sparse, Encoding::Dense] {
             let mut text = texts[0].clone();
             sketch::merge(&mut text, &union, encoding, 3_000).unwrap();
@@ -126,6 +131,7 @@ fn try_all(text: &[u8]) -> Result<(), Corrupt> {
     let mut registers = sketch::no_registers();
     let merged = sketch.merge_into(&mut registers);
     assert_eq!(estimate.is_err(), merged.is_err(), "what can be counted can be merged");
+    assert_eq!(Union::default().add(sketch), merged);
     let mut dense = text.to_vec();
     assert_eq!(sketch::make_dense(&mut dense).is_err(), merged.is_err());
     let mut added = text.to_vec();

@@ -113,13 +113,46 @@ impl<'t> Sketch<'t> {
     }
 }
 
+/// Several sketches, of which only the estimate is wanted. While all of them are runs what they raise is counted as it is raised, since
+/// they say few registers of many; the first array among them makes an array of what there is.
+#[derive(Default)]
+pub(super) struct Union {
+    runs: Option<sparse::Union>,
+    array: Option<Greatest>,
+}
+
+impl Union {
+    pub(super) fn add(&mut self, sketch: Sketch<'_>) -> Result<(), Corrupt> {
+        if self.array.is_none() && sketch.encoding == Encoding::Sparse {
+            return self.runs.get_or_insert_default().add(sketch.registers());
+        }
+        let runs = &mut self.runs;
+        let array = self.array.get_or_insert_with(|| {
+            let mut array = no_registers();
+            if let Some(runs) = runs.take() {
+                runs.merge_into(&mut array);
+            }
+            array
+        });
+        sketch.merge_into(array)
+    }
+
+    pub(super) fn cardinality(&self) -> u64 {
+        match (&self.array, &self.runs) {
+            (Some(array), _) => estimate(array),
+            (None, Some(runs)) => runs.histogram().cardinality(),
+            (None, None) => 0,
+        }
+    }
+}
+
 /// All registers at zero.
 pub(super) fn no_registers() -> Greatest {
     Greatest::zeros(REGISTERS)
 }
 
 /// The estimate of merged registers.
-pub(super) fn estimate(registers: &Greatest) -> u64 {
+fn estimate(registers: &Greatest) -> u64 {
     let mut array = [0; dense::BYTES];
     registers.write(&mut array);
     Histogram::of(&array).cardinality()

@@ -209,6 +209,46 @@ fn see_all(text: &[u8], mut see: impl FnMut(usize, Run)) -> Result<(), Corrupt> 
     if first == REGISTERS { Ok(()) } else { Err(Corrupt) }
 }
 
+/// The registers of several sketches of runs, and how many hold each value, kept true as they are raised.
+pub(super) struct Union {
+    registers: Vec<u8>,
+    histogram: Histogram,
+}
+
+impl Default for Union {
+    fn default() -> Union {
+        let mut histogram = Histogram::new();
+        histogram.count(0, REGISTERS as u32);
+        Union { registers: vec![0; REGISTERS], histogram }
+    }
+}
+
+impl Union {
+    /// What was read of runs that make no sense may stay: then there is no estimate.
+    pub(super) fn add(&mut self, text: &[u8]) -> Result<(), Corrupt> {
+        let Union { registers, histogram } = self;
+        see_all(text, |first, run| {
+            if run.value > 0 {
+                for register in &mut registers[first..first + run.registers] {
+                    if *register < run.value {
+                        histogram.move_one(*register, run.value);
+                        *register = run.value;
+                    }
+                }
+            }
+        })
+    }
+
+    pub(super) fn histogram(&self) -> &Histogram {
+        &self.histogram
+    }
+
+    pub(super) fn merge_into(&self, registers: &mut Greatest) {
+        let held = self.registers.iter().enumerate().filter(|(_, value)| **value > 0);
+        held.for_each(|(index, value)| registers.raise(index, *value));
+    }
+}
+
 /// Raises `registers` to what the runs say.
 pub(super) fn merge_into(text: &[u8], registers: &mut Greatest) -> Result<(), Corrupt> {
     see_all(text, |first, run| {

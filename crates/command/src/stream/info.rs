@@ -2,6 +2,7 @@
 //!
 //! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end where those nodes do, so both are
 //! worked out from the ids that the leaves began with.
+use super::radix::RadixTree;
 use super::{id, no_group_of_key, reply_entry};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
@@ -232,10 +233,10 @@ fn stream(call: &mut Call<'_, '_>) -> Done {
 /// What both forms begin with: seven pairs.
 fn reply_past(reply: &mut Reply, stream: &Stream) {
     number(reply, "length", stream.len() as i64);
-    let mut bases = Vec::new();
-    stream.for_each_leaf(&mut |id| bases.push(radix_key(id)));
-    number(reply, "radix-tree-keys", bases.len() as i64);
-    number(reply, "radix-tree-nodes", radix_nodes(&bases) as i64);
+    let mut radix = RadixTree::default();
+    stream.for_each_leaf(&mut |id| radix.push(id));
+    number(reply, "radix-tree-keys", radix.keys() as i64);
+    number(reply, "radix-tree-nodes", radix.nodes() as i64);
     named_id(reply, "last-generated-id", stream.last_id());
     named_id(reply, "max-deleted-entry-id", stream.max_deleted_id());
     number(reply, "entries-added", stream.entries_added() as i64);
@@ -301,30 +302,6 @@ fn reply_consumer(reply: &mut Reply, group: &Group, consumer: &Consumer, count: 
         reply.int(pending.count as i64);
         ControlFlow::Continue(())
     });
-}
-
-/// A node's key in Redis: both numbers, big endian, so that keys lie in the order of their ids.
-fn radix_key(id: Id) -> [u8; 16] {
-    (u128::from(id.ms) << 64 | u128::from(id.seq)).to_be_bytes()
-}
-
-/// How many nodes a radix tree of these keys has, which are in order: one for each run of bytes that all keys below share, one where they part, one
-/// at each key's end. A tree without keys is its root.
-fn radix_nodes(keys: &[[u8; 16]]) -> u64 {
-    if keys.is_empty() { 1 } else { radix_nodes_below(keys, 0) }
-}
-
-fn radix_nodes_below(keys: &[[u8; 16]], depth: usize) -> u64 {
-    let (first, last) = (&keys[0], &keys[keys.len() - 1]);
-    // In order, so what the first and the last share all share.
-    let shared = (depth..16).take_while(|at| first[*at] == last[*at]).count();
-    let run = u64::from(shared > 0);
-    if keys.len() == 1 {
-        return run + 1;
-    }
-    let at = depth + shared;
-    let parts = keys.chunk_by(|left, right| left[at] == right[at]);
-    run + 1 + parts.map(|part| radix_nodes_below(part, at + 1)).sum::<u64>()
 }
 
 fn text(reply: &mut Reply, name: &str, text: &[u8]) {

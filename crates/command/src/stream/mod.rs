@@ -9,6 +9,7 @@ mod group;
 mod id;
 mod info;
 mod pending;
+mod radix;
 mod range;
 mod read;
 mod trim;
