@@ -160,9 +160,14 @@ impl Block {
             let tail = old_len - at - removed;
             // SAFETY: sole owner; both tails lie within the capacity, since `old_len` and `len` do.
             unsafe {
-                let from = self.start().add(at + removed);
-                ptr::copy(from, self.start().add(at + inserted), tail);
-                ptr::write_bytes(self.start().add(at), 0, inserted);
+                // Leaves grow and shrink at their end: a call that copies or fills nothing costs as much as one that does.
+                if tail > 0 {
+                    let from = self.start().add(at + removed);
+                    ptr::copy(from, self.start().add(at + inserted), tail);
+                }
+                if inserted > 0 {
+                    ptr::write_bytes(self.start().add(at), 0, inserted);
+                }
                 self.set_len(len);
             }
         } else {

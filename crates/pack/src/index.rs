@@ -65,11 +65,16 @@ impl Index {
     }
 
     /// Hands the scores of the members at this place to `is_it`, until it says so.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<R>(&self, place: u32, mut is_it: impl FnMut(f64) -> Option<R>) -> Option<(Spot, R)> {
-        let (path, range) = self.tree.seek(place)?;
-        let leaf = Placed::open(self.tree.leaf(&path));
-        leaf.at(place).find_map(|at| Some((Spot { path, range, at }, is_it(leaf.score(at))?)))
+        let (path, range, leaf) = self.tree.seek_leaf(place)?;
+        let leaf = Placed::open(leaf);
+        for at in leaf.at(place) {
+            if let Some(found) = is_it(leaf.score(at)) {
+                return Some((Spot { path, range, at }, found));
+            }
+        }
+        None
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) {

@@ -44,9 +44,9 @@ fn low_bytes(count: usize) -> u64 {
     if count == WORD { u64::MAX } else { (1 << (8 * count)) - 1 }
 }
 
-/// Up to 8 bytes as a number.
+/// Up to 8 bytes, the first ones where there are more, as a number.
 #[inline]
-fn first_word(bytes: &[u8]) -> u64 {
+pub(crate) fn first_word(bytes: &[u8]) -> u64 {
     let half = |bytes: &[u8]| u64::from(u32::from_le_bytes(*bytes.first_chunk().expect("4 bytes")));
     match bytes.len() {
         8.. => load(bytes),

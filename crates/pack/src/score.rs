@@ -238,6 +238,17 @@ impl Frame {
         self.scale.value(self.base.wrapping_add(code as i64))
     }
 
+    /// The same for a score that the leaf may have: None where the frame cannot say it.
+    #[inline]
+    pub(crate) fn span_of_own(&self, score: f64) -> Option<Span> {
+        // The two zeros are equal, and have a code each.
+        if score == 0.0 {
+            return Some(self.span(score));
+        }
+        let code = self.code(score)?;
+        Some(Span { start: code, end: code.saturating_add(1) })
+    }
+
     /// The codes of all scores equal to this one.
     #[inline]
     pub(crate) fn span(&self, score: f64) -> Span {
@@ -307,16 +318,17 @@ pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, l
     if count == 0 {
         return 0;
     }
-    let codes = &bytes[at..at + count * width];
+    assert!(at + count * width <= bytes.len(), "{count} codes of {width} bytes at {at}");
+    let codes = &bytes[at..];
     match width {
-        1 => below::<1>(codes, limit),
-        2 => below::<2>(codes, limit),
-        3 => below::<3>(codes, limit),
-        4 => below::<4>(codes, limit),
-        5 => below::<5>(codes, limit),
-        6 => below::<6>(codes, limit),
-        7 => below::<7>(codes, limit),
-        8 => below::<8>(codes, limit),
+        1 => below::<1>(codes, count, limit),
+        2 => below::<2>(codes, count, limit),
+        3 => below::<3>(codes, count, limit),
+        4 => below::<4>(codes, count, limit),
+        5 => below::<5>(codes, count, limit),
+        6 => below::<6>(codes, count, limit),
+        7 => below::<7>(codes, count, limit),
+        8 => below::<8>(codes, count, limit),
         // They take no bytes, and are all 0.
         _ => {
             if limit > 0 {
@@ -328,16 +340,30 @@ pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, l
     }
 }
 
-/// The search in codes of one width, known while compiling: a comparison is a load or two.
+/// The search in codes of one width, known while compiling. Widths that no load has are read as words where these do not reach over
+/// the end of the leaf: nearly always something follows.
 #[inline]
-fn below<const WIDTH: usize>(codes: &[u8], limit: u64) -> usize {
-    let codes = codes.as_chunks::<WIDTH>().0;
-    count_before(codes.len(), |index| {
-        let mut word = [0; 8];
-        word[..WIDTH].copy_from_slice(&codes[index]);
+fn below<const WIDTH: usize>(bytes: &[u8], count: usize, limit: u64) -> usize {
+    if !WIDTH.is_power_of_two() && bytes.len() >= count * WIDTH + WORD - WIDTH {
+        let mask = (1 << (8 * WIDTH)) - 1;
+        return count_before(count, |index| {
+            debug_assert!(index < count);
+            // SAFETY: a search asks for nothing beyond the end (tested there), and the last word ends within the bytes.
+            let word = unsafe { bytes.get_unchecked(index * WIDTH..index * WIDTH + WORD) };
+            u64::from_le_bytes(*word.first_chunk().expect("8 bytes")) & mask < limit
+        });
+    }
+    let codes = &bytes.as_chunks::<WIDTH>().0[..count];
+    count_before(count, |index| {
+        debug_assert!(index < count);
+        let mut word = [0; WORD];
+        // SAFETY: as above.
+        word[..WIDTH].copy_from_slice(unsafe { codes.get_unchecked(index) });
         u64::from_le_bytes(word) < limit
     })
 }
+
+const WORD: usize = size_of::<u64>();
 
 #[cfg(test)]
 mod tests {
@@ -444,6 +470,9 @@ mod tests {
             for limit in codes.iter().copied().chain([0, 1, mask, u64::MAX, random.next_u64() & mask]) {
                 let expected = codes.partition_point(|code| *code < limit);
                 assert_eq!(count_below(&bytes, 3, width, count, limit), expected);
+                // Where something follows, as nearly always.
+                let longer = [&bytes[..], &[7; 8]].concat();
+                assert_eq!(count_below(&longer, 3, width, count, limit), expected);
             }
         }
     }

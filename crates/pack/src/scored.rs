@@ -235,21 +235,38 @@ impl<'a> Scored<'a> {
         }
     }
 
-    /// Which entry has this score and this member.
+    /// Which entry has this score, to the bit, and this member.
     #[inline]
     pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
         let rest = strip_prefix(member, self.prefix())?;
-        let span = self.shape.frame.span(score);
+        let span = self.shape.frame.span_of_own(score)?;
         let start = self.count_below(0, span.start);
         if start == self.count() || self.code(start) >= span.end {
             return None;
         }
-        let item = Item::classify(rest);
-        let piece = Piece::new(item);
+        let piece = Piece::new(Item::classify(rest));
         let probe = Probe::new(piece.bytes());
-        let mut at = self.shape.rest_at(self.bytes, start);
+        let at = self.shape.rest_at(self.bytes, start);
+        // Nearly always a score is that of one member.
+        let extent = self.shape.lens.read(self.bytes, self.shape.len_at(start));
+        if extent == piece.extent && probe.is_at(self.bytes, at) {
+            return Some(start);
+        }
+        self.find_in_run((start, at + extent.len), span, &piece, member)
+    }
+
+    /// The same where the run of the score begins with another member: which entry that is, and where the rest behind it begins.
+    #[inline(never)]
+    fn find_in_run(
+        &self,
+        (start, mut at): (usize, usize),
+        span: Span,
+        piece: &Piece<'_>,
+        member: &[u8],
+    ) -> Option<usize> {
+        let probe = Probe::new(piece.bytes());
         let near = self.count().min(start + NEAR);
-        for index in start..near {
+        for index in start + 1..near {
             if self.code(index) >= span.end {
                 return None;
             }
@@ -260,7 +277,7 @@ impl<'a> Scored<'a> {
             at += extent.len;
         }
         let at = self.run_position(span, member, Ordering::is_lt);
-        (at < self.count() && self.code(at) < span.end && self.rest(at) == item).then_some(at)
+        (at < self.count() && self.code(at) < span.end && self.member(at).is(member)).then_some(at)
     }
 
     /// Which entry has this member, whatever its score: looks at all of them.
@@ -299,7 +316,7 @@ impl<'a> Scored<'a> {
         if start == self.count() || self.code(start) >= span.end {
             return start;
         }
-        let (mut low, mut high) = (start, self.count_below(start, span.end));
+        let (mut low, mut high) = (start, self.run_end(start, span));
         let Some(rest) = strip_prefix(member, self.prefix()) else {
             return if is_before(self.prefix().cmp(member)) { high } else { low };
         };
@@ -317,14 +334,18 @@ impl<'a> Scored<'a> {
         low
     }
 
+    /// Where the run that begins at `start` ends: nearly always soon.
+    #[inline]
+    fn run_end(&self, start: usize, span: Span) -> usize {
+        let near = self.count().min(start + NEAR);
+        let end = (start + 1..near).find(|index| self.code(*index) >= span.end);
+        end.unwrap_or_else(|| self.count_below(near, span.end))
+    }
+
     /// The bytes that the rests of some entries take.
     #[inline]
     fn rests_len(&self, range: Range<usize>) -> usize {
         self.shape.lens.sum(self.lens(&range))
-    }
-
-    fn rest(&self, index: usize) -> Item<'a> {
-        self.member(index).rest()
     }
 
     fn scores(&self, range: Range<usize>) -> Vec<f64> {
@@ -370,6 +391,12 @@ impl<'a> Scored<'a> {
         let first = bytes.next().flatten();
         first.is_some() && bytes.all(|byte| byte == first)
     }
+}
+
+/// How many entries a leaf has.
+#[inline]
+pub(crate) fn count(leaf: &[u8]) -> usize {
+    leaf.first().map_or(0, |count| usize::from(*count))
 }
 
 /// What a leaf cannot say of an entry as it is.

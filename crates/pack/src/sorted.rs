@@ -100,7 +100,7 @@ impl Sorted {
     }
 
     pub fn score(&self, seed: &Seed, member: &[u8]) -> Option<f64> {
-        self.find(seed, member).map(|found| found.score)
+        self.find_at(seed.hash(member).order(), member).map(|found| found.score)
     }
 
     /// How many entries come before the member, and its score.
@@ -111,8 +111,8 @@ impl Sorted {
 
     /// How many entries come before this place.
     pub fn rank_at(&self, bound: &Bound<'_>) -> u64 {
-        let Some(path) = self.seek(bound) else { return 0 };
-        self.tree.rank(&path) + self.leaf(&path).position(bound.score, bound.edge) as u64
+        let Some((path, leaf)) = self.seek(bound) else { return 0 };
+        self.tree.rank(&path) + Scored::open(leaf).position(bound.score, bound.edge) as u64
     }
 
     /// Entry `rank`, if there are so many.
@@ -322,8 +322,7 @@ impl Sorted {
     /// Another member of this score, if there is one: of a run all are twins, or none.
     fn other_of_run(&self, member: &[u8], score: f64) -> Option<Vec<u8>> {
         let bound = Bound { score, edge: Edge::Before(member) };
-        let path = self.seek(&bound)?;
-        let leaf = self.leaf(&path);
+        let leaf = Scored::open(self.seek(&bound)?.1);
         let at = leaf.position(score, bound.edge);
         // Nearly always it has a neighbour in its leaf.
         let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
@@ -381,13 +380,12 @@ impl Sorted {
         self.twins = (!twins.is_empty()).then_some(twins);
     }
 
-    #[inline]
     fn find(&self, seed: &Seed, member: &[u8]) -> Option<Found> {
         self.find_at(seed.hash(member).order(), member)
     }
 
-    /// The same where the place of the member's hash is known.
-    #[inline]
+    /// The same where the place of the member's hash is known. Whoever wants a score alone keeps no track of the way to it.
+    #[inline(always)]
     fn find_at(&self, place: u32, member: &[u8]) -> Option<Found> {
         let Some(index) = &self.index else {
             let path = self.tree.first()?;
@@ -396,15 +394,15 @@ impl Sorted {
         };
         let (spot, found) = index.find(place, |score| {
             // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
-            let path = self.seek(&Bound { score, edge: Edge::After(member) })?;
-            self.leaf(&path).find(score, member).map(|at| Found { path, at, score, spot: None })
+            let (path, leaf) = self.seek(&Bound { score, edge: Edge::After(member) })?;
+            Scored::open(leaf).find(score, member).map(|at| Found { path, at, score, spot: None })
         })?;
         Some(Found { spot: Some(spot), ..found })
     }
 
     /// The leaf in which a place lies.
     #[inline]
-    fn seek(&self, bound: &Bound<'_>) -> Option<Path> {
+    fn seek(&self, bound: &Bound<'_>) -> Option<(Path, &Block)> {
         self.tree.seek(bound.score, |leaf| Scored::open(leaf).is_before(0, bound))
     }
 
@@ -430,12 +428,11 @@ impl Sorted {
     /// Puts an entry into the tree; whether its run reaches beyond its leaf.
     fn put(&mut self, seed: &Seed, member: &[u8], score: f64) -> Reach {
         let bound = Bound { score, edge: Edge::Before(member) };
-        let Some(path) = self.seek(&bound) else {
+        let Some((path, block)) = self.seek(&bound) else {
             let leaf = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
             self.tree.plant(ScoreMark { count: 1, score }, leaf);
             return Reach::Within;
         };
-        let block = self.tree.leaf(&path);
         let leaf = Scored::open(block);
         let at = leaf.position(score, bound.edge);
         let mut reach = self.reach(&path, leaf, at, score);
@@ -549,7 +546,7 @@ impl Sorted {
     fn take(&mut self, found: &Found) {
         let leaf = self.tree.leaf_with(&found.path, -1);
         scored::remove(leaf, found.at..found.at + 1);
-        let count = Scored::open(leaf).count();
+        let count = scored::count(leaf);
         if count == 0 {
             self.tree.remove(&found.path);
         } else if count < COUNT_MAX / 4 {
@@ -566,7 +563,7 @@ impl Sorted {
     /// Joins a leaf with a neighbour under the same parent if both are small.
     fn join_if_under(&mut self, path: Path) {
         let leaf = self.tree.leaf(&path);
-        if Scored::open(leaf).count() >= COUNT_MAX / 4 || leaf.len() >= BYTES_MAX / 4 {
+        if scored::count(leaf) >= COUNT_MAX / 4 || leaf.len() >= BYTES_MAX / 4 {
             return;
         }
         let (mut next, mut prev) = (path, path);
@@ -665,7 +662,7 @@ const INDEX_BEGINS: u64 = 1 << 61;
 const TWINS_BEGIN: u64 = 1 << 62;
 
 fn is_over(leaf: &Block) -> bool {
-    let count = Scored::open(leaf).count();
+    let count = scored::count(leaf);
     count > COUNT_MAX || (leaf.len() > BYTES_MAX && count > 1)
 }
 

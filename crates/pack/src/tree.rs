@@ -549,6 +549,10 @@ impl OrderRange {
     /// About which of so many children it is: hashes are uniform.
     #[inline(always)]
     fn guess(self, children: usize, place: u32) -> usize {
+        // A root covers all places, and every search begins there: no division.
+        if self == OrderRange::ALL {
+            return ((u64::from(place) * children as u64) >> u32::BITS) as usize;
+        }
         let span = u64::from(self.last - self.first) + 1;
         (u64::from(place - self.first) * children as u64 / span) as usize
     }
@@ -582,6 +586,12 @@ const WINDOW: usize = 16;
 impl<L: Leaf> Tree<ByHash, L> {
     /// The leaf that covers `place`, and all the places it covers. None in a tree without leaves.
     pub(crate) fn seek(&self, place: u32) -> Option<(Path, OrderRange)> {
+        self.seek_leaf(place).map(|(path, range, _)| (path, range))
+    }
+
+    /// The same with the leaf itself.
+    #[inline]
+    pub(crate) fn seek_leaf(&self, place: u32) -> Option<(Path, OrderRange, &L)> {
         let (mut path, mut bounds) = (self.first()?, OrderRange::ALL);
         let mut node = self.root()?;
         for level in (1..self.height()).rev() {
@@ -592,7 +602,8 @@ impl<L: Leaf> Tree<ByHash, L> {
             bounds = inside;
             node = &inner.children()[slot];
         }
-        Some((path, bounds))
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some((path, bounds, unsafe { node.leaf() }))
     }
 
     /// The leaf that covers `place`, to be changed where no clone shares the way to it.
@@ -710,14 +721,18 @@ impl<L: Leaf> Tree<ById, L> {
 impl<L: Leaf> Tree<ByScore, L> {
     /// The leaf in which a place of this score lies: the last whose first element comes before the place, as `is_before` tells of a
     /// leaf, or the first of all. Leaves are asked only where scores do not decide.
-    pub(crate) fn seek(&self, score: f64, mut is_before: impl FnMut(&L) -> bool) -> Option<Path> {
+    pub(crate) fn seek(&self, score: f64, mut is_before: impl FnMut(&L) -> bool) -> Option<(Path, &L)> {
         let (mut path, mut node) = (self.first()?, self.root()?);
         for level in (1..self.height()).rev() {
             // SAFETY: only level 0 holds leaves.
             let inner = unsafe { node.inner() };
             let marks = inner.marks();
             let others = &marks[1..];
-            let mut low = count_before(others.len(), |slot| others[slot].score < score);
+            let mut low = count_before(others.len(), |slot| {
+                // SAFETY: a search asks for nothing beyond the end (tested there).
+                let mark = unsafe { others.get_unchecked(slot) };
+                mark.score < score
+            });
             // Nearly always the next child begins with a greater score.
             let mut high = match marks.get(low + 1) {
                 Some(next) if next.score <= score => {
@@ -737,7 +752,8 @@ impl<L: Leaf> Tree<ByScore, L> {
             path.set_slot(level, low);
             node = &inner.children()[low];
         }
-        Some(path)
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some((path, unsafe { node.leaf() }))
     }
 
     /// The leaf, to be edited, which gets so many elements more, or loses some.

@@ -93,9 +93,10 @@ impl Cell {
     }
 
     pub(super) fn area(self) -> Area {
-        let scale = (1_u64 << self.step) as f64;
+        // By a power of two a product is what the quotient is, to the bit.
+        let part = 1.0 / (1_u64 << self.step) as f64;
         let (lat, lon) = (gathered(self.bits), gathered(self.bits >> 1));
-        let at = |place: u32, max: f64| -max + f64::from(place) / scale * (max + max);
+        let at = |place: u32, max: f64| -max + f64::from(place) * part * (max + max);
         // Only scores that no point has come near the end of 32 bits.
         Area {
             south: at(lat, LAT_MAX),

@@ -68,10 +68,10 @@ fn geodist(call: &mut Call<'_, '_>) -> Done {
     };
     let key = call.key(0);
     let set = call.view.zset(&key)?;
-    let points =
-        [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at))).map(Point::of_score));
-    match points {
+    match [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at)))) {
         [Some(a), Some(b)] => {
+            // Side by side: each is a long chain of operations, and they do not wait for one another.
+            let [a, b] = [a, b].map(Point::of_score);
             let text = distance::Text::of(unit.of_metres(distance::between(a, b)));
             call.reply.bulk(text.as_bytes());
         }
