@@ -1,25 +1,16 @@
 //! Maps of integers against a tree of the standard library: each four bytes of the input are an edit of a key that lies near
 //! others, far from them, or at an end of the range, with a value of some width. A clone is held and compared in the end.
+use super::integers::Integers;
 use pack::int_map::IntMap;
 use std::collections::BTreeMap;
 
 pub(super) fn run(data: &[u8]) {
     let (mut map, mut twin) = (IntMap::new(), BTreeMap::new());
     let mut held = (map.clone(), twin.clone());
-    let mut run = 0;
+    let mut integers = Integers::default();
     for edit in data.as_chunks::<4>().0 {
         let word = i64::from(u16::from_le_bytes([edit[1], edit[2]]));
-        let key = match edit[0] >> 4 {
-            0..=5 => word,
-            6..=8 => word << 30,
-            9 => i64::MIN + word,
-            10 => i64::MAX - word,
-            11 => word.wrapping_mul(-0x61C8_8646_80B5_83EB),
-            _ => {
-                run += 1 + word % 3;
-                run
-            }
-        };
+        let key = integers.choose(edit[0] >> 4, word);
         let value = i64::from(edit[3] as i8).wrapping_mul(1 << (word & 63));
         match edit[0] & 15 {
             0 => held = (map.clone(), twin.clone()),

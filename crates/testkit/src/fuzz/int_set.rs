@@ -1,25 +1,16 @@
 //! Sets of integers against a tree of the standard library: each three bytes of the input are an edit of a member that lies near
 //! others, far from them, or at an end of the range. A clone is held and compared in the end, and both are merged by cursors.
+use super::integers::Integers;
 use pack::int_set::IntSet;
 use std::collections::BTreeSet;
 
 pub(super) fn run(data: &[u8]) {
     let (mut set, mut twin) = (IntSet::new(), BTreeSet::new());
     let mut held = (set.clone(), twin.clone());
-    let mut run = 0;
+    let mut integers = Integers::default();
     for edit in data.chunks_exact(3) {
         let word = i64::from(u16::from_le_bytes([edit[1], edit[2]]));
-        let value = match edit[0] >> 4 {
-            0..=5 => word,
-            6..=8 => word << 30,
-            9 => i64::MIN + word,
-            10 => i64::MAX - word,
-            11 => word.wrapping_mul(-0x61C8_8646_80B5_83EB),
-            _ => {
-                run += 1 + word % 3;
-                run
-            }
-        };
+        let value = integers.choose(edit[0] >> 4, word);
         match edit[0] & 15 {
             0 => held = (set.clone(), twin.clone()),
             1..=5 => assert_eq!(set.remove(value), twin.remove(&value)),

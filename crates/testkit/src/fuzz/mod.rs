@@ -12,6 +12,7 @@ mod fields;
 mod glob;
 mod int_map;
 mod int_set;
+mod integers;
 mod leaf;
 mod log;
 mod map;
