@@ -50,6 +50,20 @@ impl Default for Eviction {
 }
 
 impl Policy {
+    /// In the order in which Redis names them, [`Policy::NoEviction`] last.
+    pub const ALL: [Policy; 8] = [
+        Policy::VolatileLru,
+        Policy::VolatileLfu,
+        Policy::VolatileRandom,
+        Policy::VolatileTtl,
+        Policy::AllkeysLru,
+        Policy::AllkeysLfu,
+        Policy::AllkeysRandom,
+        Policy::NoEviction,
+    ];
+    /// Those under which keys go.
+    pub(crate) const EVICTING: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 1).0;
+
     /// As `maxmemory-policy` spells it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,16 +6,6 @@ use base::Millis;
 use base::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const ALL: [Policy; 7] = [
-    Policy::AllkeysLru,
-    Policy::AllkeysLfu,
-    Policy::AllkeysRandom,
-    Policy::VolatileLru,
-    Policy::VolatileLfu,
-    Policy::VolatileRandom,
-    Policy::VolatileTtl,
-];
-
 fn settings(policy: Policy) -> Settings {
     Settings { eviction: Eviction { policy, ..Eviction::default() }, ..Settings::default() }
 }
@@ -49,7 +39,7 @@ fn later(s: i64) -> Millis {
 
 #[test]
 fn the_key_that_is_written_stays_even_if_it_is_the_worst() {
-    for policy in ALL {
+    for policy in Policy::EVICTING.iter().copied() {
         let (keyspace, settings) = (keyspace(0), settings(policy));
         keyspace.tend_uses(NOW, &settings.eviction);
         let expiry = Expiry::At(later(1000));

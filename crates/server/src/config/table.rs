@@ -412,7 +412,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row(
         "maxmemory-policy",
         Anytime,
-        field!(word POLICIES, POLICY_WORDS, store.eviction.policy),
+        field!(word Policy::ALL, POLICY_WORDS, store.eviction.policy),
         "Which keys go at `maxmemory`: among all of them (`allkeys-`) or those with a deadline (`volatile-`), the one \
          that was not used for the longest time (`lru`), the one that is used least (`lfu`), any (`random`), the one \
          with the nearest deadline (`ttl`); or none (`noeviction`).",
@@ -611,21 +611,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-const POLICIES: [Policy; 8] = [
-    Policy::VolatileLru,
-    Policy::VolatileLfu,
-    Policy::VolatileRandom,
-    Policy::VolatileTtl,
-    Policy::AllkeysLru,
-    Policy::AllkeysLfu,
-    Policy::AllkeysRandom,
-    Policy::NoEviction,
-];
 const POLICY_WORDS: &[&str] = &{
-    let mut words = [""; POLICIES.len()];
+    let mut words = [""; Policy::ALL.len()];
     let mut index = 0;
     while index < words.len() {
-        words[index] = POLICIES[index].name();
+        words[index] = Policy::ALL[index].name();
         index += 1;
     }
     words

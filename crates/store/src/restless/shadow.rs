@@ -5,15 +5,6 @@ use base::Millis;
 use base::hash::Seed;
 use base::random::Random;
 
-const POLICIES: [Policy; 7] = [
-    Policy::VolatileLru,
-    Policy::VolatileLfu,
-    Policy::VolatileRandom,
-    Policy::VolatileTtl,
-    Policy::AllkeysLru,
-    Policy::AllkeysLfu,
-    Policy::AllkeysRandom,
-];
 const BEGINNING: Millis = Millis(1_790_000_000_000);
 const DATABASES: u16 = 2;
 /// So many names there are, and about so many keys are left.
@@ -90,7 +81,7 @@ impl Shadow {
     }
 
     fn policy(&mut self) -> Eviction {
-        let policy = POLICIES[self.random.below(POLICIES.len() as u64) as usize];
+        let policy = Policy::EVICTING[self.random.below(Policy::EVICTING.len() as u64) as usize];
         Eviction { policy, samples: 1 + self.random.below(10) as u32, ..Eviction::default() }
     }
 
