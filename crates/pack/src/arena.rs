@@ -99,6 +99,8 @@ pub struct Usage {
     pub resident_bytes: usize,
     /// In blocks that are in use, headers included.
     pub used_bytes: usize,
+    /// In free blocks too short for a purge: their pages stay, whether something comes that fits or not.
+    pub hole_bytes: usize,
 }
 
 /// Sums over all stripes.
@@ -107,6 +109,7 @@ pub fn usage() -> Usage {
         mapped_bytes: sum.mapped_bytes + u.mapped_bytes,
         resident_bytes: sum.resident_bytes + u.resident_bytes,
         used_bytes: sum.used_bytes + u.used_bytes,
+        hole_bytes: sum.hole_bytes + u.hole_bytes,
     })
 }
 

@@ -12,6 +12,10 @@
 //!        |   what is left: it counts
 //! ```
 //!
+//! Where keys may go, holes between the data that no allocation fits into count too, beyond what there always is of them
+//! ([`store::counted_holes`]): so keys go for the memory that the process takes. No command is refused for them, for that would not
+//! make them fewer. The arena is asked for them with the cron.
+//!
 //! Counting is a sum over the threads' counters, and so cheap that it needs no thread of its own, and yet too dear for every
 //! command. So each worker notes how much it may allocate before it must count again: its part of half of what is left.
 //! Until then a command pays for one load, and without `maxmemory` for one test.
@@ -30,10 +34,10 @@ use crate::config::Config;
 use crate::shared::Shared;
 use base::Millis;
 use base::hash::Hash;
-use pack::counted;
+use pack::{arena, counted};
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use store::{Beside, Catch, Eviction, Garbage, Hunter, Weight};
+use store::{Beside, Catch, Eviction, Garbage, Hunter, Policy, Weight, counted_holes};
 
 /// What all workers know of the ceiling.
 #[derive(Default)]
@@ -44,6 +48,8 @@ pub(crate) struct Pressure {
     over_since_us: AtomicI64,
     /// For how long it was in all, before that.
     over_total_us: AtomicU64,
+    /// What the arena had in holes at the last look.
+    hole_bytes: AtomicU64,
 }
 
 impl Pressure {
@@ -65,6 +71,11 @@ impl Pressure {
     /// Whether memory was over the limit when that was last looked at.
     fn is_noted(&self) -> bool {
         self.over_since_us.load(Relaxed) != 0
+    }
+
+    /// Ten times a second, where there is a limit.
+    pub(crate) fn note_holes(&self) {
+        self.hole_bytes.store(arena::usage().hole_bytes as u64, Relaxed);
     }
 
     fn note(&self, is_over: bool, now_us: i64) {
@@ -192,7 +203,7 @@ impl<'s> Ceiling<'s> {
         coming_bytes: u64,
         beside: Option<(u16, Hash)>,
     ) -> bool {
-        let counts = counted_bytes(self.shared) + coming_bytes;
+        let counts = self.held_bytes() + coming_bytes;
         let garbage = garbage_beyond(self.shared, self.limit_bytes);
         if counts + garbage > self.limit_bytes || self.shared.pressure.is_noted() {
             return false;
@@ -228,14 +239,14 @@ impl<'s> Ceiling<'s> {
             return Room::Enough;
         }
         let mut room = Room::Enough;
-        if counted_bytes(self.shared) + coming_bytes > self.limit_bytes {
+        if self.held_bytes() + coming_bytes > self.limit_bytes {
             room = self.evict(now, coming_bytes);
         }
         let counts = counted_bytes(self.shared);
         let is_over = counts > self.limit_bytes;
         let garbage = garbage_beyond(self.shared, self.limit_bytes);
         self.shared.pressure.note(is_over, self.shared.clock.steady_us());
-        self.look_away(counts + garbage);
+        self.look_away(self.held_bytes() + garbage);
         if !is_over && counts + garbage > self.limit_bytes {
             return Room::Garbage;
         }
@@ -243,9 +254,18 @@ impl<'s> Ceiling<'s> {
         if room == Room::None && !is_over { Room::Enough } else { room }
     }
 
+    /// What counts, and where keys may go for it what lies in holes.
+    fn held_bytes(&self) -> u64 {
+        let holes = match self.eviction.policy {
+            Policy::NoEviction => 0,
+            _ => counted_holes(self.limit_bytes, self.shared.pressure.hole_bytes.load(Relaxed)),
+        };
+        counted_bytes(self.shared) + holes
+    }
+
     /// By how much memory is over `target`, what others are about to free left out.
     fn excess(&self, target: u64, coming_bytes: u64) -> i64 {
-        let counts = counted_bytes(self.shared) + coming_bytes;
+        let counts = self.held_bytes() + coming_bytes;
         let claimed = self.shared.pressure.claimed.load(Relaxed);
         counts as i64 - claimed - i64::try_from(target).unwrap_or(i64::MAX)
     }

@@ -139,6 +139,7 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
     add("arena.used", Value::Bytes(figures.arena.used_bytes as u64));
     add("arena.resident", Value::Bytes(figures.arena.resident_bytes as u64));
     add("arena.mapped", Value::Bytes(figures.arena.mapped_bytes as u64));
+    add("arena.holes", Value::Bytes(figures.arena.hole_bytes as u64));
     add("fragmentation", Value::Ratio(figures.fragmentation()));
     add("fragmentation.bytes", Value::Signed(figures.fragmentation_bytes()));
     fields

@@ -90,6 +90,20 @@ impl Policy {
     }
 }
 
+/// Holes between the data are free to this part of the limit, for there are always some, but not less than
+/// [`HOLES_FREE_MIN`]; and they never cost more than [`HOLES_COUNTED_PART`] of it, whatever has become of the heap.
+const HOLES_FREE_PART: u64 = 32;
+const HOLES_FREE_MIN: u64 = 1 << 20;
+const HOLES_COUNTED_PART: u64 = 20;
+
+/// What counts against the limit of the arena's [holes](pack::arena::Usage::hole_bytes), where keys may go for it. A limit on the data
+/// alone is passed by what the process really takes: while a cache fills, its growing leaves leave 7% of it in holes that are too short
+/// for any of them; once keys go as others come the holes join, are given back, and 3% are left.
+pub fn counted_holes(limit_bytes: u64, hole_bytes: u64) -> u64 {
+    let free_bytes = (limit_bytes / HOLES_FREE_PART).max(HOLES_FREE_MIN);
+    hole_bytes.saturating_sub(free_bytes).min(limit_bytes / HOLES_COUNTED_PART)
+}
+
 /// What came of looking for a key to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Catch {

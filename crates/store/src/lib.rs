@@ -80,7 +80,7 @@ mod wheel;
 mod whole;
 mod zset;
 
-pub use evict::{Catch, Eviction, Hunter, Policy};
+pub use evict::{Catch, Eviction, Hunter, Policy, counted_holes};
 pub use evict_beside::Beside;
 pub use fields::Lifetime;
 pub use halt::Halt;

@@ -61,6 +61,8 @@ pub(super) struct Inner {
     used_bytes: usize,
     /// In free blocks whose pages were given back.
     purged_bytes: usize,
+    /// In free blocks that no purge looks at.
+    hole_bytes: usize,
     /// Bytes freed since the last purge found nothing more to do.
     freed_bytes: usize,
 }
@@ -89,6 +91,7 @@ impl Stripe {
             empty_count: 0,
             used_bytes: 0,
             purged_bytes: 0,
+            hole_bytes: 0,
             freed_bytes: 0,
         }))
     }
@@ -260,7 +263,12 @@ pub(super) const WHOLE: usize = EXTENT - FIRST - 8;
 impl Inner {
     fn usage(&self) -> Usage {
         let mapped_bytes = self.extent_count * EXTENT;
-        Usage { mapped_bytes, resident_bytes: mapped_bytes - self.purged_bytes, used_bytes: self.used_bytes }
+        Usage {
+            mapped_bytes,
+            resident_bytes: mapped_bytes - self.purged_bytes,
+            used_bytes: self.used_bytes,
+            hole_bytes: self.hole_bytes,
+        }
     }
 
     /// The headers of all extents.
@@ -393,6 +401,9 @@ impl Inner {
             if pages == Pages::GivenBack {
                 self.purged_bytes += size;
             }
+            if size < PURGE_MIN {
+                self.hole_bytes += size;
+            }
             if word.is_special() {
                 return self.offer_special(block, word);
             }
@@ -413,6 +424,9 @@ impl Inner {
             let size = self.heads.size(block);
             if self.heads.pages(block) == Pages::GivenBack {
                 self.purged_bytes -= size;
+            }
+            if size < PURGE_MIN {
+                self.hole_bytes -= size;
             }
             if self.heads.is_loose(block) {
                 return self.heads.set_loose(block, false);
@@ -531,7 +545,7 @@ impl Stripe {
     /// Looks at everything: each extent, each bin, and that both tell the same.
     pub(super) fn check(&self) {
         let inner = self.lock();
-        let (mut used, mut purged, mut extents) = (0, 0, 0);
+        let (mut used, mut purged, mut holes, mut extents) = (0, 0, 0, 0);
         let mut free = BTreeMap::new();
         for header in inner.headers() {
             // SAFETY: the extent is mapped while the stripe has it.
@@ -540,12 +554,13 @@ impl Stripe {
                 assert!(word.is_mapped() && ptr::eq((*header).owner, self));
                 assert_eq!(word.stripe(), super::number_of(self));
                 used += checks::verify_extent(&inner.heads, header.cast());
-                purged += inner.check_free(header.cast(), word, &mut free);
+                let found = inner.check_free(header.cast(), word, &mut free);
+                (purged, holes) = (purged + found.0, holes + found.1);
             }
             extents += 1;
         }
-        let counted = (inner.used_bytes, inner.purged_bytes, inner.extent_count);
-        assert_eq!((used, purged, extents), counted);
+        let counted = (inner.used_bytes, inner.purged_bytes, inner.hole_bytes, inner.extent_count);
+        assert_eq!((used, purged, holes, extents), counted);
         inner.check_bins(free);
     }
 
@@ -572,12 +587,19 @@ static KEPT: std::sync::Mutex<Vec<&'static Stripe>> = std::sync::Mutex::new(Vec:
 
 #[cfg(test)]
 impl Inner {
-    /// Free blocks of an extent are as they were left; those that must be in a bin are added to `free`. The bytes of those without pages.
+    /// Free blocks of an extent are as they were left; those that must be in a bin are added to `free`. The bytes of those without pages, and of
+    /// those that are too short for a purge.
     ///
     /// # Safety
     /// `base` is a mapped extent of this stripe.
-    unsafe fn check_free(&self, base: *mut u8, word: &Word, free: &mut BTreeMap<usize, usize>) -> usize {
-        let (is_walked, is_closed, mut purged) = (word.is_walked(), word.is_closed(), 0);
+    unsafe fn check_free(
+        &self,
+        base: *mut u8,
+        word: &Word,
+        free: &mut BTreeMap<usize, usize>,
+    ) -> (usize, usize) {
+        let (is_walked, is_closed) = (word.is_walked(), word.is_closed());
+        let (mut purged, mut holes) = (0, 0);
         // SAFETY: the caller's promise.
         unsafe {
             checks::for_each(&self.heads, base, &mut |block| {
@@ -589,6 +611,7 @@ impl Inner {
                     checks::check_given_back(&self.heads, block);
                     purged += self.heads.size(block);
                 }
+                holes += Some(self.heads.size(block)).filter(|size| *size < PURGE_MIN).unwrap_or(0);
                 if self.heads.is_loose(block) {
                     assert!(is_walked || is_closed, "a free block nobody finds");
                 } else {
@@ -597,7 +620,7 @@ impl Inner {
                 }
             });
         }
-        purged
+        (purged, holes)
     }
 
     /// Each block that must be in a bin is in one, once, and nothing else is; what is counted of them is true.

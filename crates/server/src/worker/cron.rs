@@ -75,6 +75,9 @@ impl Worker<'_> {
                 self.shared.output_bytes_max.store(output_bytes_max(), Relaxed);
             }
             self.executor.tend_uses();
+            if self.executor.config().maxmemory_bytes > 0 {
+                self.shared.pressure.note_holes();
+            }
             self.is_relieving |= self.executor.relieve(Look::Now);
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
