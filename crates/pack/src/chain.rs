@@ -25,7 +25,11 @@ use crate::order::ByRank;
 use crate::seq::{End, Limits};
 use crate::tree::{Node, Path, Tree};
 
-impl node::Leaf for Block {}
+impl node::Leaf for Block {
+    fn is_sole(&self) -> bool {
+        Block::is_sole(self)
+    }
+}
 
 /// Where a leaf is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +72,12 @@ impl Chain {
 
     pub(crate) fn is_single(&self) -> bool {
         self.tail.is_none()
+    }
+
+    /// Of the leaves between head and tail, or of these where there is no other.
+    pub(crate) fn count_sole(&self) -> u64 {
+        let mut ends = [&self.head, &self.tail].into_iter().flatten();
+        if self.has_middle() || ends.all(|end| end.block.is_sole()) { self.middle.count_sole() } else { 0 }
     }
 
     pub(crate) fn has_middle(&self) -> bool {

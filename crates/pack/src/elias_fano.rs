@@ -425,7 +425,11 @@ impl Clone for IntLeaf {
     }
 }
 
-impl Leaf for IntLeaf {}
+impl Leaf for IntLeaf {
+    fn is_sole(&self) -> bool {
+        self.0.is_sole()
+    }
+}
 
 /// A base for a leaf whose first element has become `first`: one that came in below may be the first of many, so the
 /// next ones find their high bits there. A sixteenth of the range is a sixteenth of a bit an element.

@@ -61,3 +61,4 @@ mod wide;
 
 pub use ones::count_ones;
 pub use simd::prefetch_value;
+pub use tree::SOLE_SAMPLES;

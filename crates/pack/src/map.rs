@@ -422,6 +422,11 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some(leaf.found(leaf.slot(index)))
     }
 
+    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
+    pub fn count_sole(&self) -> u64 {
+        self.tree.count_sole()
+    }
+
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
         self.tree.add_stats(&mut stats, |stats, leaf| {

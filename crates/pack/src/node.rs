@@ -39,7 +39,10 @@ const _: () = assert!(HEADER_BYTES == 8 && FANOUT <= u8::MAX as usize);
 
 /// A leaf of a tree: a thin handle whose clone is O(1) and shares the content, and that copies it before an edit.
 /// Its drop gives up one reference.
-pub(crate) trait Leaf: Clone {}
+pub(crate) trait Leaf: Clone {
+    /// Whether nobody else holds the content, at this moment.
+    fn is_sole(&self) -> bool;
+}
 
 /// A leaf or an inner node; which of them, the level tells.
 pub(crate) union Child<O: Order, L: Leaf> {

@@ -377,6 +377,11 @@ impl Seq {
         nodes
     }
 
+    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
+    pub fn count_sole(&self) -> u64 {
+        self.chain.count_sole()
+    }
+
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.chain.height(), ..Stats::default() };
         self.chain.for_each_leaf(&mut |block| add_leaf(&mut stats, block));

@@ -702,7 +702,11 @@ impl<V: Clone, F: Form> Clone for Tagged<V, F> {
     }
 }
 
-impl<V: Clone, F: Form> Leaf for Tagged<V, F> {}
+impl<V: Clone, F: Form> Leaf for Tagged<V, F> {
+    fn is_sole(&self) -> bool {
+        self.block.is_sole()
+    }
+}
 
 impl<V, F: Form> Drop for Tagged<V, F> {
     fn drop(&mut self) {

@@ -35,6 +35,9 @@ pub(crate) enum Node<'t, O: Order, L: Leaf> {
     Leaf(&'t L),
 }
 
+/// The leaves that tell what part of a tree nobody else holds.
+pub const SOLE_SAMPLES: u64 = 256;
+
 /// A leaf found by [`Tree::held_at`].
 pub(crate) enum Held<'t, L: Leaf> {
     Sole(&'t mut L),
@@ -300,6 +303,27 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             }
             Node::Leaf(leaf) => add_leaf(stats, leaf),
         });
+    }
+
+    /// About what part of the tree nobody else holds at this moment: of [`SOLE_SAMPLES`] leaves, spread evenly, so many.
+    pub(crate) fn count_sole(&self) -> u64 {
+        let Some(root) = self.root() else { return SOLE_SAMPLES };
+        let is_sole = |sample: u64| {
+            let (mut node, mut at) = (root, (sample as f64 + 0.5) / SOLE_SAMPLES as f64);
+            for _ in 1..self.height() {
+                // SAFETY: only level 0 holds leaves.
+                let inner = unsafe { node.inner() };
+                if !inner.is_sole() {
+                    return false;
+                }
+                at *= inner.count() as f64;
+                let slot = (at as usize).min(inner.count() - 1);
+                (node, at) = (&inner.children()[slot], at - slot as f64);
+            }
+            // SAFETY: after height - 1 steps down the node is a leaf.
+            unsafe { node.leaf() }.is_sole()
+        };
+        (0..SOLE_SAMPLES).filter(|sample| is_sole(*sample)).count() as u64
     }
 
     fn root(&self) -> Option<&Child<O, L>> {

@@ -7,7 +7,11 @@ use std::sync::Arc;
 /// A leaf that counts itself through its `Arc`.
 #[derive(Clone)]
 struct Number(Arc<u64>);
-impl Leaf for Number {}
+impl Leaf for Number {
+    fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
 
 fn number(n: u64) -> Number {
     Number(Arc::new(n))
@@ -85,6 +89,26 @@ fn by_rank_random_edits_agree_with_a_vector_and_clones_stay() {
             assert_eq!(numbers(&old), then, "a held clone changed");
         }
     }
+}
+
+#[test]
+fn what_nobody_else_holds_is_told_by_some_leaves_to_a_few_hundredths() {
+    const LEAVES: u64 = 5_000;
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut path = tree.plant(1, number(0));
+    (1..LEAVES).for_each(|n| tree.insert_after(&mut path, 1, number(n)));
+    assert_eq!(tree.count_sole(), SOLE_SAMPLES, "all of it");
+    let held = tree.clone();
+    assert_eq!((tree.count_sole(), held.count_sole()), (0, 0), "none of it");
+    // An edit copies what lies on its way, so the clone is left alone with that.
+    let mut random = Random::new(1);
+    for n in (0..LEAVES).filter(|_| random.below(10) < 3) {
+        *tree.leaf_mut(&nth(&tree, n as usize)) = number(n);
+    }
+    let tenths = held.count_sole() as f64 * 10.0 / SOLE_SAMPLES as f64;
+    assert!((2.5..3.5).contains(&tenths), "{tenths} tenths, not 3");
+    drop(tree);
+    assert_eq!(held.count_sole(), SOLE_SAMPLES);
 }
 
 #[test]

@@ -26,6 +26,6 @@ pub trait Remainder: Send {
     /// What it takes by itself, in bytes.
     fn bytes(&self) -> usize;
 
-    /// How many bytes dropping it frees, if that takes a while; otherwise 0.
+    /// How many bytes dropping it would free at this moment, about, if that may take a while; otherwise 0.
     fn burden_bytes(&self) -> u64;
 }

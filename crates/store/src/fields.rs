@@ -20,7 +20,7 @@ use crate::field::Kept;
 use crate::halt::{Halt, Stage};
 use crate::hash::HashName;
 use crate::info::{KeyInfo, string_dump_bytes};
-use crate::outside::Outside;
+use crate::outside::{Outside, mean_sole};
 use crate::place::{Place, cell, walk_cells};
 use crate::wheel::{Item as Waiting, Step, Wheel};
 use crate::{Deadline, Garbage};
@@ -574,6 +574,12 @@ impl Outside for FieldTree {
 
     fn bytes(&self) -> Option<u64> {
         Some(FieldTree::bytes(self))
+    }
+
+    fn count_sole(&self) -> u64 {
+        let pairs = self.pairs.as_deref();
+        let ints = (pairs.map_or(0, IntMap::len), || pairs.map_or(0, IntMap::count_sole));
+        mean_sole(ints, (self.map.len(), || self.map.count_sole()))
     }
 
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {

@@ -15,6 +15,12 @@ pub(crate) trait Outside {
     /// What it takes, about; None where nobody knows, and it may be much.
     fn bytes(&self) -> Option<u64>;
 
+    /// Of how many of [`pack::SOLE_SAMPLES`] parts of it nobody else is an owner at this moment: clones share all but what was edited
+    /// since.
+    fn count_sole(&self) -> u64 {
+        pack::SOLE_SAMPLES
+    }
+
     /// Moves what lies in extents that shall empty, from a place on (0: the first; what a place is, is the type's own affair).
     /// Stops once `moves` says that `effort` was made, and returns the place to go on from, None at the end. A place holds on
     /// through whatever is edited between two calls: at worst something is not moved, or looked at twice.
@@ -47,4 +53,10 @@ impl Large {
             Large::Stream(stream) => Some(stream),
         }
     }
+}
+
+/// Of two trees together, each with its number of elements.
+pub(crate) fn mean_sole(one: (u64, impl Fn() -> u64), other: (u64, impl Fn() -> u64)) -> u64 {
+    let part = |len: u64, count: &dyn Fn() -> u64| if len == 0 { 0 } else { len * count() };
+    (part(one.0, &one.1) + part(other.0, &other.1)) / (one.0 + other.0).max(1)
 }

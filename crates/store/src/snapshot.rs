@@ -9,6 +9,7 @@ use crate::view::Taken;
 use crate::{Hash, Key, Kind, List, Set, View, ZSet};
 use base::Millis;
 use base::hash::Seed;
+use pack::SOLE_SAMPLES;
 
 /// The parts of an entry, as a value API reads them.
 pub(crate) type Parts<'v> = (Meta, &'v [u8], Option<&'v Large>);
@@ -49,12 +50,14 @@ impl Snapshot {
         size_of::<Snapshot>() + self.value.parts().1.len()
     }
 
-    /// What dropping it would free at this moment, if that is so much that it takes a while; otherwise 0.
+    /// What dropping it would free at this moment, about, if that may take a while; otherwise 0. Where the key was written
+    /// meanwhile, a look at some leaves of the value tells what part of it nobody else holds any more.
     pub fn burden_bytes(&self) -> u64 {
         let alone = self.value.outside().filter(|value| !value.is_shared());
         alone.map_or(0, |value| {
             let bytes = value_bytes(value);
-            if is_heavy(value, bytes) { bytes } else { 0 }
+            let sole = value.collection().map_or(SOLE_SAMPLES, |collection| collection.count_sole());
+            if is_heavy(value, bytes) { (bytes * sole / SOLE_SAMPLES).max(1) } else { 0 }
         })
     }
 }

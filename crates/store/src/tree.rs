@@ -128,6 +128,10 @@ impl Outside for Tree {
         self.listpack_bytes
     }
 
+    fn count_sole(&self) -> u64 {
+        self.seq.count_sole()
+    }
+
     /// A place is the number of an element.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         self.seq.relocate(from, effort, moves)

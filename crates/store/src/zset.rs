@@ -584,6 +584,10 @@ impl Outside for SortedSet {
         Some(self.set.len() * 16)
     }
 
+    fn count_sole(&self) -> u64 {
+        self.set.count_sole()
+    }
+
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         self.set.relocate(from, effort, moves)
     }

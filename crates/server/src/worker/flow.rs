@@ -10,7 +10,8 @@
 //! allowance. But there are clients that send all of a pipeline before they read the first reply; to wait for them would be to wait
 //! for ever. So the allowance of a client that has read nothing between two looks doubles: those get on, as
 //! with the peer, and `client-output-buffer-limit` is what stops them. One whose reply is written in pieces (`pieces.rs`) gets no more
-//! than it reads; the limits hold for what is kept to be sent behind that reply, too.
+//! than it reads; the limits hold for what is kept to be sent behind that reply, too, and for a
+//! value that is kept in memory for it alone.
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{OutputBound, REPLY_BYTES_KEPT, Worker};
@@ -149,6 +150,9 @@ impl Worker<'_> {
         for id in std::mem::take(&mut self.cron.watched) {
             let Some(connection) = self.table.at(id) else { continue };
             connection.is_watched = false;
+            if let Some(unfinished) = connection.unfinished.as_deref_mut() {
+                unfinished.weigh();
+            }
             let unsent_bytes = self.engine.unsent_bytes(id);
             if unsent_bytes == 0 {
                 // It may have left without ever being held up: then nobody reports it drained.

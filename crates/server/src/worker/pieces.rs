@@ -38,6 +38,8 @@ pub(super) struct Unfinished {
     first_ticks: u64,
     ticks: u64,
     reply_bytes: usize,
+    /// What only it keeps in memory of the value that it reads from, when that was last looked at.
+    held_bytes: usize,
     /// What was fed to a client that watches (MONITOR) meanwhile.
     lines: Vec<u8>,
 }
@@ -50,7 +52,8 @@ impl Unfinished {
             request.extend_from_slice(arg);
         }
         let lines = Vec::new();
-        Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, lines }
+        let held_bytes = 0;
+        Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, held_bytes, lines }
     }
 
     /// At least what the request took as it arrived.
@@ -64,16 +67,22 @@ impl Unfinished {
         self.lines.extend_from_slice(lines);
     }
 
-    /// What waits to be sent behind the reply.
-    pub(super) fn owed_bytes(&self) -> usize {
-        self.lines.len()
+    /// Looks at what of the value nobody else has any more, because its key was deleted or written meanwhile. Some hundred cache misses, so
+    /// this is not for every piece.
+    pub(super) fn weigh(&mut self) {
+        self.held_bytes = self.remainder.burden_bytes() as usize;
     }
 
-    /// What it takes by itself, the value that it reads from left out.
+    /// What waits to be sent behind the reply, and what is kept in memory for it alone.
+    pub(super) fn owed_bytes(&self) -> usize {
+        self.lines.len() + self.held_bytes
+    }
+
+    /// What it takes, the value that it reads from left out where its key still has it.
     pub(super) fn bytes(&self) -> usize {
         let spans_bytes = self.spans.capacity() * size_of::<Span>();
         let own_bytes = size_of::<Unfinished>() + self.request.capacity() + spans_bytes;
-        own_bytes + self.remainder.bytes() + self.lines.capacity()
+        own_bytes + self.remainder.bytes() + self.held_bytes + self.lines.capacity()
     }
 }
 

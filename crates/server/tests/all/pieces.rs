@@ -488,3 +488,47 @@ fn a_reply_of_a_whole_value_is_of_the_moment_of_its_command_and_takes_little_mem
     }
     other.wait_for_info("lazyfree_pending_objects", "0");
 }
+
+/// A value that is there for the sake of a client that does not read counts as what the client is owed.
+#[test]
+fn a_client_that_alone_keeps_a_large_value_in_memory_is_closed_at_its_limit() {
+    for (command, kind) in [("SRANDMEMBER", "SADD"), ("HRANDFIELD", "HSET"), ("ZRANDMEMBER", "ZADD")] {
+        let normal = OutputLimit { hard_bytes: 2 << 20, ..OutputLimit::default() };
+        let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+        let (server, time) = start_at_noon(Config { client_output_buffer, ..one_worker() });
+        let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+        for first in (0..150_000).step_by(1000) {
+            let element = |n: i32| match kind {
+                "SADD" => vec![format!("member:{n}")],
+                _ => vec![n.to_string(), format!("member:{n}")],
+            };
+            let elements: Vec<String> = (first..first + 1000).flat_map(element).collect();
+            let words = [kind, "key"].into_iter().chain(elements.iter().map(String::as_str));
+            b.send(&request(&words.collect::<Vec<_>>()));
+            b.expect(":1000\r\n");
+        }
+        let id = id_of(&mut a);
+        a.send(&request(&[command, "key", ENDLESS]));
+        wait_until_paused(&mut b, &id);
+        let ticks = |b: &mut Client| {
+            for _ in 0..20 {
+                time.advance(Duration::from_millis(100));
+                b.check("PING", "+PONG\r\n");
+            }
+        };
+        // Of a value that is written a part becomes the client's alone.
+        b.check(&format!("{kind} key 0.5 other"), if kind == "SADD" { ":2\r\n" } else { ":1\r\n" });
+        ticks(&mut b);
+        assert!(listed(&mut b, &id, "omem") < OWED_BYTES_MAX, "{command}");
+        assert_eq!(b.info("client_output_buffer_limit_disconnections"), "0", "{command}");
+        b.check("DEL key", ":1\r\n");
+        // What the key itself had is freed by another thread.
+        for _ in 0..1000 {
+            if b.info("connected_clients") == "1" {
+                break;
+            }
+            ticks(&mut b);
+        }
+        assert_eq!(b.info("client_output_buffer_limit_disconnections"), "1", "{command}");
+    }
+}

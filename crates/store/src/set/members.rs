@@ -3,7 +3,7 @@
 use super::{IMAGE_BYTES_MAX, Image, Name};
 use crate::halt::{Halt, Stage};
 use crate::info::KeyInfo;
-use crate::outside::Outside;
+use crate::outside::{Outside, mean_sole};
 use crate::place::{Place, cell, walk_cells};
 use crate::settings::SetLimits;
 use base::Item;
@@ -218,6 +218,11 @@ impl Outside for Members {
     fn bytes(&self) -> Option<u64> {
         let stats = || self.ints.stats().allocated_bytes() + self.texts.stats().allocated_bytes();
         (self.len() <= WEIGHED_LEN_MAX).then(stats)
+    }
+
+    fn count_sole(&self) -> u64 {
+        let (ints, texts) = (self.ints.len(), self.texts.len());
+        mean_sole((ints, || self.ints.count_sole()), (texts, || self.texts.count_sole()))
     }
 
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
