@@ -139,7 +139,9 @@ fn options(call: &Call<'_, '_>) -> (Options, usize) {
     let mut options = Options::default();
     let mut at = 2;
     while let Some(word) = call.args.get(at) {
+        // Nearly always a score, which begins with no letter.
         let option = match word {
+            [first, ..] if !first.is_ascii_alphabetic() => break,
             _ if is_word(word, "NX") => &mut options.nx,
             _ if is_word(word, "XX") => &mut options.xx,
             _ if is_word(word, "GT") => &mut options.gt,
