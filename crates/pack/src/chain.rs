@@ -24,6 +24,7 @@ use crate::node;
 use crate::order::ByRank;
 use crate::seq::{End, Limits};
 use crate::tree::{Node, Path, Tree};
+use std::ops::ControlFlow;
 
 impl node::Leaf for Block {
     fn is_sole(&self) -> bool {
@@ -379,6 +380,17 @@ impl Chain {
             at += count - inside;
         }
         None
+    }
+
+    /// Whether there are more leaves than that: what is seen of them is no more.
+    pub(crate) fn has_more_leaves_than(&self, max: usize) -> bool {
+        let mut left =
+            (max + 1).saturating_sub(usize::from(self.head.is_some()) + usize::from(self.tail.is_some()));
+        let _ = self.middle.visit_leaves(&mut |_| {
+            left = left.saturating_sub(1);
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        left == 0
     }
 
     pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&Block)) {

@@ -328,7 +328,17 @@ impl Log {
 
     /// The ids that the leaves began with: what Redis's nodes go by.
     pub fn for_each_base(&self, visit: &mut dyn FnMut(Id)) {
-        self.for_each_block(&mut |block| visit(Head::read(block).base));
+        let _ = self.visit_bases(&mut |base| {
+            visit(base);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The same until told to stop.
+    pub fn visit_bases(&self, visit: &mut dyn FnMut(Id) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut visit_block = |block: &Block| visit(Head::read(block).base);
+        self.sealed.visit_leaves(&mut visit_block)?;
+        self.tail.iter().try_for_each(visit_block)
     }
 
     pub fn stats(&self) -> Stats {

@@ -367,6 +367,11 @@ impl Seq {
         self.chain.relocate(from, effort, moves)
     }
 
+    /// Whether it has more leaves than that, in time that grows with `max` only.
+    pub fn has_more_leaves_than(&self, max: usize) -> bool {
+        self.chain.has_more_leaves_than(max)
+    }
+
     pub fn nodes(&self) -> Nodes {
         let mut nodes = Nodes::default();
         self.chain.for_each_leaf(&mut |block| {

@@ -32,7 +32,6 @@ enum Job {
 #[derive(Default)]
 struct Counts {
     pending: AtomicU64,
-    freed: AtomicU64,
     /// What waits, in bytes, all of the piece at hand included.
     waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
@@ -127,15 +126,6 @@ impl Background {
     pub(crate) fn pending(&self) -> u64 {
         self.counts.pending.load(Relaxed)
     }
-
-    /// lazyfreed_objects
-    pub(crate) fn freed(&self) -> u64 {
-        self.counts.freed.load(Relaxed)
-    }
-
-    pub(crate) fn reset_stats(&self) {
-        self.counts.freed.store(0, Relaxed);
-    }
 }
 
 fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
@@ -147,7 +137,6 @@ fn free_all(arrivals: &Receiver<Job>, counts: &Counts) {
                 drop(piece);
                 counts.pending.fetch_sub(1, Relaxed);
                 counts.waiting_bytes.fetch_sub(bytes, Relaxed);
-                counts.freed.fetch_add(1, Relaxed);
             }
             Job::Purge => {
                 pack::arena::purge(PURGED_BLOCKS);

@@ -357,7 +357,7 @@ impl Keyspace {
             true => stats.expired += 1,
             false => stats.evicted += 1,
         }
-        discard(removed.outside, garbage, stats);
+        discard(removed.outside, garbage);
         Catch::Key
     }
 

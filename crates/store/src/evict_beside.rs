@@ -119,7 +119,7 @@ impl Keyspace {
                 let (outside, bytes) = cull.remove(index);
                 stats.expired += u64::from(is_past);
                 stats.evicted += u64::from(!is_past);
-                freed_bytes += bytes as u64 + discard(outside, garbage, stats);
+                freed_bytes += bytes as u64 + discard(outside, garbage);
                 evicted += 1;
             }
             if evicted > 0 {

@@ -295,7 +295,7 @@ impl Sweeper<Large> for Reaper<'_> {
                 false => self.stats.evicted += 1,
             }
         }
-        discard(removed.outside, self.garbage, self.stats);
+        discard(removed.outside, self.garbage);
     }
 
     fn renote(&mut self, range: OrderRange) -> u64 {

@@ -62,7 +62,7 @@ impl View<'_> {
 }
 
 /// All but the bytes of the entry itself.
-fn describe(found: &Found<'_, Large>) -> KeyInfo {
+pub(crate) fn describe(found: &Found<'_, Large>) -> KeyInfo {
     let meta = Meta(found.meta);
     let mut info = KeyInfo {
         kind: meta.shape().kind(),

@@ -48,6 +48,7 @@ mod keys;
 mod keyspace;
 #[cfg(test)]
 mod keyspace_tests;
+mod lazyfree;
 mod list;
 mod listpack;
 mod locked;
@@ -101,7 +102,8 @@ pub use set::{Merge, NewSet, Set, SetMut};
 pub use settings::{HashLimits, SetLimits, Settings};
 pub use snapshot::Snapshot;
 pub use stream::{
-    Acknowledgment, Consumer, ConsumerId, Fate, Group, Id, Member, Pending, References, Stream, StreamMut,
+    Acknowledgment, Consumer, ConsumerId, Fate, Group, Id, Member, Pending, RadixTree, References, Stream,
+    StreamMut,
 };
 pub use string::{AddError, Expiry, Form, Growth, HUGE_STRING_BYTES_MIN, LookUp, has_room_for_string};
 pub use uses::Usage;

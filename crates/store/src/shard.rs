@@ -342,16 +342,11 @@ fn weight(map: &Map<Large>) -> Option<u64> {
 }
 
 /// Frees what left the keyspace, here if that is quick, else by handing it to the background. Returns what it takes, about.
-pub(crate) fn discard(
-    value: Option<Shared<Large>>,
-    garbage: &mut Vec<Garbage>,
-    stats: &mut ShardStats,
-) -> u64 {
+pub(crate) fn discard(value: Option<Shared<Large>>, garbage: &mut Vec<Garbage>) -> u64 {
     let Some(value) = value else { return 0 };
     let bytes = value_bytes(&value);
     // A copy that lives on keeps the value: then nothing is freed.
     if is_heavy(&value, bytes) && !value.is_shared() {
-        stats.lazyfreed += 1;
         garbage.push(Garbage::of_bytes(bytes, value));
     }
     bytes

@@ -223,7 +223,7 @@ impl Before {
 
 impl Desk<'_> {
     pub(crate) fn discard(&mut self, value: Option<Shared<Large>>) {
-        discard(value, self.garbage, self.stats);
+        discard(value, self.garbage);
     }
 
     /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
@@ -332,6 +332,11 @@ impl<'k> View<'k> {
         let stats = &mut self.guards.shard(key).stats;
         stats.hits += u64::from(is_found);
         stats.misses += u64::from(!is_found);
+    }
+
+    /// What is counted in the shard of `key`.
+    pub(crate) fn stats(&mut self, key: &Key<'_>) -> &mut ShardStats {
+        &mut self.guards.shard(key).stats
     }
 
     /// The tree to write `key` in, what its splits need, and the rest of the shard.
@@ -475,7 +480,7 @@ impl<'k> View<'k> {
         desk.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
         if deadline.is_past(desk.timer.now) {
             desk.stats.expired += 1;
-            discard(taken.outside, desk.garbage, desk.stats);
+            discard(taken.outside, desk.garbage);
             return None;
         }
         Some(taken)

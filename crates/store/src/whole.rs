@@ -124,7 +124,7 @@ impl Keyspace {
             if Db::is_overdue(&entry.found(), now) {
                 db.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
                 stats.expired += 1;
-                discard(entry.discard(), garbage, stats);
+                discard(entry.discard(), garbage);
             }
         }
     }
@@ -209,7 +209,9 @@ impl Keyspace {
         let mut keys = 0;
         for index in 0..self.shards() {
             let mut shard = self.shard(index);
-            keys += shard.flush(db, &mut garbage);
+            let flushed = shard.flush(db, &mut garbage);
+            shard.stats.lazyfreed += flushed;
+            keys += flushed;
             self.dues[index].store(shard.next_due(), Ordering::Relaxed);
         }
         (keys, garbage)

@@ -100,18 +100,22 @@ pub(super) const TYPE: Command = Command {
     run: DataRun::Keys(kind),
 };
 
-fn del(call: &mut Call<'_, '_>) -> Done {
-    delete(call)
+/// As DEL, for the store hands whatever is large to the background in either case; what Redis would is counted.
+fn unlink(call: &mut Call<'_, '_>) -> Done {
+    let deleted = call.keys().iter().filter(|key| call.view.unlink(key)).count();
+    finish(call, deleted)
 }
 
-/// The same as DEL: the store hands whatever is large to the background in either case.
-fn unlink(call: &mut Call<'_, '_>) -> Done {
-    delete(call)
+fn del(call: &mut Call<'_, '_>) -> Done {
+    if call.view.settings().lazyfree_user_del {
+        return unlink(call);
+    }
+    let deleted = call.keys().iter().filter(|key| call.view.remove(key)).count();
+    finish(call, deleted)
 }
 
 /// Removing tells whether the key was there, so a key named twice counts once.
-fn delete(call: &mut Call<'_, '_>) -> Done {
-    let deleted = call.keys().iter().filter(|key| call.view.remove(key)).count();
+fn finish(call: &mut Call<'_, '_>, deleted: usize) -> Done {
     call.view.dirty(deleted as u64);
     call.reply.int(deleted as i64);
     Ok(())

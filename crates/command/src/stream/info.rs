@@ -2,7 +2,6 @@
 //!
 //! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end where those nodes do, so both are
 //! worked out from the ids that the leaves began with.
-use super::radix::RadixTree;
 use super::{id, no_group_of_key, reply_entry};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
@@ -13,7 +12,7 @@ use crate::{
 use base::Millis;
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{Consumer, Direction, Group, Id, Stream};
+use store::{Consumer, Direction, Group, Id, RadixTree, Stream};
 
 pub(super) const XINFO: Command = Command {
     name: "XINFO",

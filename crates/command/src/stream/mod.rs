@@ -9,7 +9,6 @@ mod group;
 mod id;
 mod info;
 mod pending;
-mod radix;
 mod range;
 mod read;
 mod trim;

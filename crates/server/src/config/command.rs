@@ -277,7 +277,6 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     let shared = call.shared;
     shared.counters.reset();
     shared.keyspace.reset_stats();
-    shared.background.reset_stats();
     shared.stats.reset();
     shared.pressure.reset();
     shared.defrag.reset();

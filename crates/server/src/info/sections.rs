@@ -146,7 +146,7 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("mem_overhead_db_hashtable_rehashing", 0);
     report.field("active_defrag_running", shared.defrag.running_percent.load(Relaxed));
     report.field("lazyfree_pending_objects", shared.background.pending());
-    report.field("lazyfreed_objects", shared.background.freed());
+    report.field("lazyfreed_objects", shared.keyspace.stats().lazyfreed);
 }
 
 /// There are no scripts and no functions, so they use nothing.

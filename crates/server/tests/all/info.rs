@@ -161,6 +161,75 @@ fn resetting_the_statistics_begins_them_anew() {
     assert_eq!(number(&info, "acl_access_denied_auth"), 1.0, "as in Redis");
 }
 
+/// What Redis 8.0.2 answered.
+#[test]
+fn freed_lazily_is_counted_as_redis_does() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    let many = |head: &[&str], elements: &mut dyn Iterator<Item = String>| {
+        let words: Vec<String> = head.iter().map(|word| (*word).to_owned()).chain(elements).collect();
+        request(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let set = |len: usize| many(&["SADD", "k"], &mut (0..len).map(|n| format!("m{n}")));
+    let ints = |len: usize| many(&["SADD", "k"], &mut (0..len).map(|n| n.to_string()));
+    let hash = |len: usize| many(&["HSET", "k"], &mut (0..2 * len).map(|n| format!("f{n}")));
+    let zset = |len: usize| {
+        many(
+            &["ZADD", "k"],
+            &mut (0..2 * len).map(|n| if n % 2 == 0 { n.to_string() } else { format!("m{n}") }),
+        )
+    };
+    let list = |len: usize| many(&["RPUSH", "k"], &mut (0..len).map(|n| format!("{n:02000}x")));
+    let stream = |len: usize, groups: usize, pending: usize| {
+        let mut all = Vec::new();
+        for n in 1..=len {
+            all.extend(request(&["XADD", "k", &format!("{n}-1"), "f", "v"]));
+        }
+        for group in (0..groups).map(|group| format!("g{group:03}")) {
+            all.extend(request(&["XGROUP", "CREATE", "k", &group, "0"]));
+            let count = pending.to_string();
+            if pending > 0 {
+                let read = ["XREADGROUP", "GROUP", &group, "c", "COUNT", &count, "STREAMS", "k", ">"];
+                all.extend(request(&read));
+            }
+        }
+        all
+    };
+    let keys = |count: usize| many(&["MSET"], &mut (0..2 * count).map(|n| format!("k{}", n / 2 * 2 + n % 2)));
+    let cases: Vec<(&str, Vec<u8>, &[&str], u64)> = vec![
+        ("a set as a block", set(128), &["UNLINK", "k"], 0),
+        ("a set as a table", set(129), &["UNLINK", "k"], 1),
+        ("many integers", ints(500), &["UNLINK", "k"], 0),
+        ("more integers", ints(600), &["UNLINK", "k"], 1),
+        ("a hash", hash(600), &["UNLINK", "k"], 1),
+        ("a short hash", hash(100), &["UNLINK", "k"], 0),
+        ("a sorted set", zset(129), &["UNLINK", "k"], 1),
+        ("a list of few nodes", list(200), &["UNLINK", "k"], 0),
+        ("a list of many nodes", list(500), &["UNLINK", "k"], 1),
+        ("deleted", set(2000), &["DEL", "k"], 0),
+        ("set over", set(2000), &["SET", "k", "v"], 0),
+        ("a stream of many nodes", stream(7000, 0, 0), &["UNLINK", "k"], 1),
+        ("62 groups", stream(1, 62, 0), &["UNLINK", "k"], 0),
+        ("63 groups", stream(1, 63, 0), &["UNLINK", "k"], 1),
+        ("61 pending", stream(100, 1, 61), &["UNLINK", "k"], 0),
+        ("62 pending", stream(100, 1, 62), &["UNLINK", "k"], 1),
+        ("a stream deleted", stream(100, 70, 0), &["DEL", "k"], 0),
+        ("a stream trimmed", stream(7000, 0, 0), &["XTRIM", "k", "MAXLEN", "0"], 0),
+        ("flushed", keys(100), &["FLUSHALL", "ASYNC"], 100),
+        ("a database flushed", keys(100), &["FLUSHDB", "ASYNC"], 100),
+        ("flushed at once", keys(100), &["FLUSHALL", "SYNC"], 100),
+    ];
+    for (what, make, act, counted) in cases {
+        client.check("FLUSHALL", "+OK\r\n");
+        client.check("CONFIG RESETSTAT", "+OK\r\n");
+        client.send(&request(&["CLIENT", "REPLY", "OFF"]));
+        client.send(&make);
+        client.send(&request(act));
+        client.check("CLIENT REPLY ON", "+OK\r\n");
+        assert_eq!(number(&everything(&mut client), "lazyfreed_objects"), counted as f64, "{what}");
+    }
+}
+
 #[test]
 fn memory_is_what_the_process_uses_and_its_peak_is_kept() {
     let server = start(config());

@@ -14,6 +14,7 @@
 mod group;
 mod pending;
 mod progress;
+mod radix;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use std::ops::{ControlFlow, Deref, DerefMut};
 pub use group::{Consumer, ConsumerId, Group};
 pub use pack::log::Id;
 pub use pending::Pending;
+pub use radix::RadixTree;
 pub use references::{Fate, References};
 
 /// A stream, to read.
@@ -209,6 +211,20 @@ impl Stream {
     /// The ids that the leaves began with.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(Id)) {
         self.log.for_each_base(visit);
+    }
+
+    /// What Redis takes freeing it for, as far as that is no more than `max`: the nodes of its radix tree, and for each group one and as
+    /// many as the first of them has pending.
+    pub(crate) fn freeing_effort(&self, max: u64) -> u64 {
+        let mut radix = RadixTree::default();
+        let walk = self.log.visit_bases(&mut |id| {
+            radix.push(id);
+            // Each key ends in a node.
+            if radix.keys() > max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let nodes = if walk.is_break() { max + 1 } else { radix.nodes() };
+        let pending = self.groups().next().map_or(0, Group::pending_len);
+        nodes + self.groups.len() as u64 * (1 + pending)
     }
 }
 

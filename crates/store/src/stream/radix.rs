@@ -1,4 +1,5 @@
-//! How many nodes the radix tree has that Redis keeps the nodes of a stream in, which XINFO STREAM tells. There is no such tree here.
+//! How many nodes the radix tree has that Redis keeps the nodes of a stream in, which XINFO STREAM tells, and by which UNLINK counts. There is
+//! no such tree here.
 //!
 //! Its keys are ids of sixteen bytes, both numbers big endian. It has a node where keys part (a branch), one for each run of bytes that all
 //! keys below it share, and one at each key's end; without keys it is its root. Example, of three keys with eight nodes:
@@ -13,12 +14,12 @@
 //! Keys come in order, so one pass is enough. As many bytes as a key shares with the one before it, at that byte is a branch. What stands
 //! above a branch or an end is known when a key comes that shares less, and with that whether a run stands between. Branches that wait for it lie on
 //! one way down, each at another byte: a set of bits.
-use store::Id;
+use super::Id;
 
 const KEY_BYTES: u32 = 16;
 
 #[derive(Default)]
-pub(super) struct RadixTree {
+pub struct RadixTree {
     keys: u64,
     last: u128,
     /// How many bytes the last key shares with the one before it.
@@ -31,7 +32,7 @@ pub(super) struct RadixTree {
 
 impl RadixTree {
     /// Adds a key, which is larger than all before it.
-    pub(super) fn push(&mut self, id: Id) {
+    pub fn push(&mut self, id: Id) {
         let key = u128::from(id.ms) << 64 | u128::from(id.seq);
         if self.keys > 0 {
             debug_assert!(key > self.last, "keys come in order");
@@ -48,11 +49,11 @@ impl RadixTree {
         (self.keys, self.last) = (self.keys + 1, key);
     }
 
-    pub(super) fn keys(&self) -> u64 {
+    pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    pub(super) fn nodes(mut self) -> u64 {
+    pub fn nodes(mut self) -> u64 {
         let Some(shared) = self.shared else {
             // The root, or a run and an end.
             return if self.keys == 0 { 1 } else { 2 };

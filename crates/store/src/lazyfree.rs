@@ -1,0 +1,35 @@
+//! What `lazyfreed_objects` counts. Here whatever is large is freed in the background, whoever removed it; the figure is Redis's, which
+//! monitoring knows: keys that were unlinked or flushed, of the former those that Redis takes to be worth its background thread.
+use crate::entry::Large;
+use crate::info::describe;
+use crate::{Key, View};
+use pack::map::Found;
+
+/// A value of more allocations than this is worth it.
+const EFFORT_MAX: u64 = 64;
+
+impl View<'_> {
+    /// As [`View::remove`], for a command that in Redis leaves it to the background to free what was there.
+    pub fn unlink(&mut self, key: &Key<'_>) -> bool {
+        let counts = self.look(key).is_some_and(|found| is_freed_lazily(&found));
+        self.stats(key).lazyfreed += u64::from(counts);
+        self.remove(key)
+    }
+}
+
+/// A table has one allocation an element, a list one a node; a block or a string is one.
+fn is_freed_lazily(found: &Found<'_, Large>) -> bool {
+    let is_long_table =
+        |encoding: &str, len: u64| matches!(encoding, "hashtable" | "skiplist") && len > EFFORT_MAX;
+    match found.outside {
+        None => {
+            let info = describe(found);
+            is_long_table(info.encoding, info.len)
+        }
+        Some(Large::List(tree)) => tree.seq.has_more_leaves_than(EFFORT_MAX as usize),
+        Some(Large::Stream(stream)) => stream.freeing_effort(EFFORT_MAX) > EFFORT_MAX,
+        Some(other) => other
+            .collection()
+            .is_some_and(|collection| is_long_table(collection.encoding(), collection.len())),
+    }
+}
