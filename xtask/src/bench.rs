@@ -19,6 +19,7 @@
 //! | `eviction [policy or trace ...]` | hit ratios at the same number of keys, against the peer's and exact LRU |
 //! | `full-cache [case ...]` | server CPU of a SET that makes a full cache evict, with RSS and used memory beside the limit |
 //! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
+//! | `replies [command ...]` | how long another client waits while one reads replies of `--keys` elements |
 //! | `instructions [test ...]` | user instructions a request, by callgrind |
 //! | `hiccups` | how long the machine takes a processor away from a loop that only reads the clock |
 //!
@@ -53,6 +54,7 @@ mod ops;
 mod page;
 mod progress;
 mod redis_benchmark;
+mod replies;
 mod server;
 mod shrink;
 mod speed;
@@ -86,6 +88,7 @@ printed:
   eviction [policy ...]     hit ratios at the same number of keys
   full-cache [case ...]     CPU a SET in a cache at its limit
   stalls                    command times while many keys are loaded and flushed
+  replies [command ...]     how long others wait while one client reads large replies
   hiccups                   how long the machine takes a processor from an idle loop
   instructions [test ...]   user instructions a request, by callgrind
 options:
@@ -163,6 +166,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         "eviction" => eviction::run(&options),
         "full-cache" => full_cache::run(&options),
         "stalls" => stalls::run(&options),
+        "replies" => replies::run(&options),
         "hiccups" => hiccups::run(&options),
         "instructions" => instructions::run(&options),
         other => Err(format!("bench: no benchmark is called '{other}'")),

@@ -71,6 +71,29 @@ impl Client {
         Ok(matches!(answer, Answer::Many(rows) if rows.iter().any(|row| matches!(row, Answer::Many(_)))))
     }
 
+    /// Sends one request and reads its reply without looking at it; how many bytes it has.
+    pub(crate) fn call_unread(&mut self, args: &[&[u8]]) -> Result<u64, String> {
+        const END: &[u8] = b"$14\r\nend-of-replies\r\n";
+        self.flush()?;
+        self.queue(args);
+        self.queue(&[b"ECHO", b"end-of-replies"]);
+        self.send()?;
+        self.pending = 0;
+        let (mut bytes, mut tail) = (0, Vec::new());
+        while !tail.ends_with(END) {
+            let got = self.reader.fill_buf().map_err(|e| format!("bench: receive: {e}"))?;
+            if got.is_empty() {
+                return Err("bench: the server hung up".into());
+            }
+            let len = got.len();
+            tail.extend_from_slice(&got[len.saturating_sub(END.len())..]);
+            tail.drain(..tail.len().saturating_sub(END.len()));
+            self.reader.consume(len);
+            bytes += len as u64;
+        }
+        Ok(bytes - END.len() as u64)
+    }
+
     /// Adds a request to the pipeline; every `depth` of them are sent and their answers awaited.
     pub(crate) fn pipe(&mut self, args: &[&[u8]], depth: usize) -> Result<(), String> {
         self.queue(args);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The worker's own.
-const WORKER_CORE: &str = "0";
+pub(super) const WORKER_CORE: &str = "0";
 const HICCUP_SECONDS: u64 = 20;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
@@ -95,7 +95,7 @@ fn load(client: &mut Client, keys: u64) -> Result<(), String> {
 }
 
 /// Round trips of PING in microseconds while `work` runs.
-fn probed(server: &Server, work: impl FnOnce() -> Result<(), String>) -> Result<Vec<u64>, String> {
+pub(super) fn probed(server: &Server, work: impl FnOnce() -> Result<(), String>) -> Result<Vec<u64>, String> {
     let done = AtomicBool::new(false);
     let mut probe = server.client()?;
     std::thread::scope(|scope| {
