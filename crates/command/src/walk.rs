@@ -65,17 +65,26 @@ pub(crate) fn leave<F>(call: &mut Call<'_, '_>, key: &Key<'_>, left: u64, step: 
 where
     F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send + 'static,
 {
+    leave_with(call, key, (left, 0), step);
+}
+
+/// The same where `step` owns so many bytes outside itself.
+pub(crate) fn leave_with<F>(call: &mut Call<'_, '_>, key: &Key<'_>, (left, held_bytes): (u64, usize), step: F)
+where
+    F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send + 'static,
+{
     if left == 0 || call.reply.is_full() {
         return;
     }
     if let Some(value) = call.view.snapshot(key) {
-        call.reply.leave(Box::new(Rest { value, left, step }));
+        call.reply.leave(Box::new(Rest { value, left, held_bytes, step }));
     }
 }
 
 struct Rest<F> {
     value: Snapshot,
     left: u64,
+    held_bytes: usize,
     step: F,
 }
 
@@ -94,7 +103,7 @@ where
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.value.bytes()
+        size_of::<Self>() + self.held_bytes + self.value.bytes()
     }
 
     fn burden_bytes(&self) -> u64 {

@@ -179,6 +179,28 @@ impl Log {
         }
     }
 
+    /// How many entries there are between two ids, both included: leaves within are not gone through.
+    pub fn count_between(&self, start: Id, end: Id) -> u64 {
+        let (mut count, mut next) = (0, self.seek(start));
+        while let Some(place) = next {
+            let leaf = self.leaf(&place);
+            let (first, last) = (leaf.first_id(), leaf.last_id());
+            if first.is_some_and(|first| first > end) {
+                break;
+            }
+            if first.is_some_and(|first| first >= start) && last.is_some_and(|last| last <= end) {
+                count += leaf.count();
+            } else {
+                let _ = leaf.visit_up(start, &mut |row| {
+                    count += u64::from(row.id <= end);
+                    if row.id <= end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                });
+            }
+            next = self.after(&place);
+        }
+        count
+    }
+
     /// Whether it was there.
     pub fn remove(&mut self, id: Id) -> bool {
         let Some(place) = self.seek(id) else { return false };

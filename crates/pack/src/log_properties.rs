@@ -49,6 +49,11 @@ fn check(log: &Log, twin: &Twin) {
     assert!(collect(log, Id::MIN, Direction::Up, 0).into_iter().eq(twin.iter().map(owned)));
     assert!(collect(log, Id::MAX, Direction::Down, 0).into_iter().eq(twin.iter().rev().map(owned)));
     assert_eq!(log.first_id(), twin.keys().next().copied());
+    let some = twin.keys().copied().step_by(twin.len() / 4 + 1).chain([Id::MIN, Id::MAX]).collect::<Vec<_>>();
+    for (start, end) in some.iter().flat_map(|start| some.iter().map(move |end| (*start, *end))) {
+        let expected = if start <= end { twin.range(start..=end).count() } else { 0 };
+        assert_eq!(log.count_between(start, end), expected as u64, "{start:?} to {end:?}");
+    }
     assert_eq!(log.last_id(), twin.keys().next_back().copied());
     let stats = log.stats();
     assert_eq!(stats.rows.entries + stats.columns.entries, log.len());

@@ -3,12 +3,12 @@
 //! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is written meanwhile; what lies
 //! inside is copied, which is some hundred bytes. So taking one costs about a lookup. It holds on to the value: memory of a key
 //! that is deleted meanwhile is free when the last snapshot of it has gone.
-use crate::entry::{Large, Meta};
+use crate::entry::{Large, Meta, string_value};
 use crate::shard::{is_heavy, value_bytes};
 use crate::view::Taken;
-use crate::{Hash, Key, Kind, List, Set, View, ZSet};
-use base::Millis;
+use crate::{Hash, Key, Kind, List, Set, Stream, View, ZSet};
 use base::hash::Seed;
+use base::{Item, Millis};
 use pack::SOLE_SAMPLES;
 
 /// The parts of an entry, as a value API reads them.
@@ -43,6 +43,19 @@ impl Snapshot {
     pub fn list(&self) -> Option<List<'_>> {
         let (meta, inline, outside) = self.value.parts();
         List::of(meta, inline, outside).ok()
+    }
+
+    pub fn stream(&self) -> Option<&Stream> {
+        match self.value.outside().map(|value| &**value) {
+            Some(Large::Stream(stream)) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// None where it is no string.
+    pub fn string(&self) -> Option<Item<'_>> {
+        let (meta, inline, outside) = self.value.parts();
+        string_value(meta, inline, outside).ok()
     }
 
     /// What it takes by itself.

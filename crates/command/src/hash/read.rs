@@ -6,7 +6,7 @@ use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, G
 use base::Item;
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{Halt, Key};
+use store::{Halt, Hash, Key};
 
 pub(super) const HGET: Command = Command {
     name: "HGET",
@@ -168,17 +168,48 @@ fn hget(call: &mut Call<'_, '_>) -> Done {
 fn hmget(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let hash = call.view.hash(&key)?;
-    call.reply.array(call.args.len() - 2);
+    let count = call.args.len() - 2;
+    call.reply.array(count);
+    let Some(hash) = hash else {
+        (0..count).for_each(|_| call.reply.null());
+        return Ok(());
+    };
+    let mut share = Share::first(count as u64, call.reply);
     for field in call.args.iter_from(2) {
-        match hash.and_then(|hash| hash.get(field)) {
-            Some(value) => call.reply.item(value),
-            None => call.reply.null(),
-        }
-        if call.reply.is_full() {
+        reply_value(call.reply, &hash, field);
+        if share.wrote(call.reply).is_break() {
             break;
         }
     }
+    let written = share.written() as usize;
+    if written < count {
+        leave_values(call, &key, 2 + written);
+    }
     Ok(())
+}
+
+fn reply_value(reply: &mut Reply, hash: &Hash<'_>, field: &[u8]) {
+    match hash.get(field) {
+        Some(value) => reply.item(value),
+        None => reply.null(),
+    }
+}
+
+/// Leaves the values of the fields from this argument on for later.
+fn leave_values(call: &mut Call<'_, '_>, key: &Key<'_>, from: usize) {
+    let fields: Vec<Box<[u8]>> = call.args.iter_from(from).map(Into::into).collect();
+    let held_bytes = size_of_val(&fields[..]) + fields.iter().map(|field| field.len()).sum::<usize>();
+    let mut next = 0;
+    walk::leave_with(call, key, (fields.len() as u64, held_bytes), move |value, reply, share| {
+        let Some(hash) = value.hash() else { return };
+        for field in &fields[next..] {
+            reply_value(reply, &hash, field);
+            next += 1;
+            if share.wrote(reply).is_break() {
+                return;
+            }
+        }
+    });
 }
 
 fn hgetall(call: &mut Call<'_, '_>) -> Done {

@@ -1,6 +1,7 @@
 //! Reading entries by id: XRANGE, XREVRANGE, XLEN.
 use super::{id, reply_entry};
 use crate::argument::{int, is_word};
+use crate::walk::{self, Share};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
@@ -97,9 +98,66 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
     match (call.view.stream(&key)?, count) {
         (None, _) => call.reply.array(0),
         (Some(_), Some(0)) => call.reply.null_array(),
-        (Some(stream), count) => reply_range(call.reply, stream, (start, end), direction, count),
+        (Some(stream), count) => {
+            let mut walk = Walk { start, end, direction };
+            let wanted = count.unwrap_or(u64::MAX);
+            let place = call.reply.deferred();
+            let mut share = Share::first(wanted, call.reply);
+            let is_whole = walk.reply(call.reply, stream, &mut share);
+            let written = share.written();
+            // Only where something is left the others have to be counted.
+            let rest =
+                if is_whole || written == wanted { 0 } else { walk.count(stream).min(wanted - written) };
+            call.reply.fill_array(place, (written + rest) as usize);
+            walk::leave(call, &key, rest, move |value, reply, share| {
+                value.stream().map(|stream| walk.reply(reply, stream, share));
+            });
+        }
     }
     Ok(())
+}
+
+/// Entries between two ids that are still to be replied.
+struct Walk {
+    start: Id,
+    end: Id,
+    direction: Direction,
+}
+
+impl Walk {
+    fn is_over(&self) -> bool {
+        self.start > self.end
+    }
+
+    /// Replies a share of them; whether none is left.
+    fn reply(&mut self, reply: &mut Reply, stream: &Stream, share: &mut Share) -> bool {
+        if self.is_over() {
+            return true;
+        }
+        let (start, end, direction) = (self.start, self.end, self.direction);
+        let mut last = None;
+        let from = if direction == Direction::Up { start } else { end };
+        stream.visit(from, direction, &mut |row| {
+            if row.id < start || row.id > end {
+                return ControlFlow::Break(());
+            }
+            reply_entry(reply, row);
+            let flow = share.wrote(reply);
+            last = Some(row.id).filter(|_| flow.is_break());
+            flow
+        });
+        let next = last.and_then(|last| if direction == Direction::Up { last.next() } else { last.prev() });
+        match (next, direction) {
+            (Some(next), Direction::Up) => self.start = next,
+            (Some(next), Direction::Down) => self.end = next,
+            (None, _) => (self.start, self.end) = (Id::MAX, Id::MIN),
+        }
+        self.is_over()
+    }
+
+    fn count(&self, stream: &Stream) -> u64 {
+        stream.count_between(self.start, self.end)
+    }
 }
 
 /// None: no limit. A negative count is none at all.

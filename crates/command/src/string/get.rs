@@ -1,6 +1,7 @@
 //! Reading strings: GET, MGET, STRLEN, and the three that read and change at once, GETSET, GETDEL, GETEX.
 //!
 //! GET is on the path of every request: one lookup, one copy into the reply, nothing allocated.
+use super::held;
 use crate::lifetime::{self, Lifetime};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
@@ -169,10 +170,15 @@ pub(super) fn reply_old_string(call: &mut Call<'_, '_>) -> Result<Found, Error> 
 /// A key of another type counts as missing, so that one of them does not cost the reply for all.
 fn mget(call: &mut Call<'_, '_>) -> Done {
     call.reply.array(call.keys().len());
-    for key in call.keys() {
+    let mut mark = held::Mark::new(call.reply);
+    for (index, key) in call.keys().iter().enumerate() {
         match call.view.string(key) {
             Ok(Some(item)) => call.reply.item(item),
             Ok(None) | Err(_) => call.reply.null(),
+        }
+        if mark.is_reached(call.reply, index + 1) {
+            held::leave(call, &call.keys()[index + 1..]);
+            break;
         }
         if call.reply.is_full() {
             break;

@@ -4,6 +4,7 @@
 //! an `Item`, which writes itself as text.
 mod get;
 mod grow;
+mod held;
 mod lcs;
 mod number;
 mod range;

@@ -532,3 +532,78 @@ fn a_client_that_alone_keeps_a_large_value_in_memory_is_closed_at_its_limit() {
         assert_eq!(b.info("client_output_buffer_limit_disconnections"), "1", "{command}");
     }
 }
+
+const ENTRIES: usize = 30_000;
+
+fn array(elements: impl ExactSizeIterator<Item = String>) -> String {
+    format!("*{}\r\n{}", elements.len(), elements.collect::<String>())
+}
+
+fn stream_entry(n: usize) -> String {
+    format!("*2\r\n{}*2\r\n{}{}", bulk(&format!("{n}-1")), bulk("field"), bulk(&element(n).repeat(4)))
+}
+
+fn fill_named(client: &mut Client) {
+    for n in 1..=ENTRIES {
+        client.send(&request(&["XADD", "stream", &format!("{n}-1"), "field", &element(n).repeat(4)]));
+        client.bulk();
+    }
+    for n in 0..20 {
+        client.check(&format!("SET string:{n} {}", element(n).repeat(1000)), "+OK\r\n");
+        client.check(&format!("HSET hash field:{n} {}", element(n).repeat(1000)), ":1\r\n");
+    }
+    client
+        .check("RPUSH string:3 no", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+    client.check("RPUSH none a", ":1\r\n");
+}
+
+#[test]
+fn entries_strings_and_values_that_are_named_are_of_the_moment_of_their_command_too() {
+    let path = std::env::temp_dir().join(format!("sardine-named-{}", std::process::id()));
+    let server = start(Config { unixsocket: Some(path.clone()), ..one_worker() });
+    let mut other = Client::connect(&server);
+    fill_named(&mut other);
+    let chosen: Vec<usize> = (0..2000).map(|n| n * 7 % 21).collect();
+    let text = |n: &usize| if *n < 20 { bulk(&element(*n).repeat(1000)) } else { "$-1\r\n".to_owned() };
+    let named = |head: &str, name: &str| {
+        head.split(' ').map(Into::into).chain(chosen.iter().map(|n| format!("{name}:{n}"))).collect()
+    };
+    let line = |line: &str| -> Vec<String> { line.split(' ').map(Into::into).collect() };
+    let mut strings: Vec<String> = named("MGET", "string");
+    strings.push("none".to_owned());
+    let of_strings =
+        array(chosen.iter().map(text).chain(["$-1\r\n".to_owned()]).collect::<Vec<_>>().into_iter());
+    let all = |order: &mut dyn Iterator<Item = usize>| {
+        array(order.map(stream_entry).collect::<Vec<_>>().into_iter())
+    };
+    let cases: Vec<(Vec<String>, String)> = vec![
+        (strings, of_strings),
+        (named("HMGET hash", "field"), array(chosen.iter().map(text))),
+        (line("XRANGE stream - +"), all(&mut (1..=ENTRIES))),
+        (line("XREVRANGE stream + -"), all(&mut (1..=ENTRIES).rev())),
+        (line("XRANGE stream 100 (29900-1 COUNT 29000"), all(&mut (100..29_100))),
+        (line("XREVRANGE stream (29900-1 (100-1 COUNT 1000000"), all(&mut (101..29_900).rev())),
+    ];
+    let mut readers: Vec<_> =
+        cases.iter().map(|_| Client::over(UnixStream::connect(&path).unwrap())).collect();
+    for (reader, (words, _)) in readers.iter_mut().zip(&cases) {
+        let id = id_of(reader);
+        reader.send(&request(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+        wait_until_paused(&mut other, &id);
+        assert!(listed(&mut other, &id, "omem") < OWED_BYTES_MAX, "{}", words[0]);
+    }
+    for n in 0..20 {
+        other.send(&request(&["APPEND", &format!("string:{n}"), "more"]));
+        other.bulk();
+        other.check(&format!("HSET hash field:{n} new"), ":0\r\n");
+        other.check(&format!("XDEL stream {}-1", 200 + n), ":1\r\n");
+    }
+    other.check("XADD stream 1000000-1 field new", &bulk("1000000-1"));
+    other.check("DEL string:1 hash stream", ":3\r\n");
+    for (reader, (words, expected)) in readers.iter_mut().zip(cases) {
+        let seen = String::from_utf8(reader.read(expected.len())).unwrap();
+        let wrong = seen.lines().zip(expected.lines()).position(|(seen, wanted)| seen != wanted);
+        assert_eq!((&words[0], wrong), (&words[0], None));
+        reader.check("PING", "+PONG\r\n");
+    }
+}

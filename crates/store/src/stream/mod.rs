@@ -109,6 +109,11 @@ impl Stream {
         self.log.visit(from, direction, visit);
     }
 
+    /// How many entries there are between two ids, both included: far quicker than visiting them.
+    pub fn count_between(&self, start: Id, end: Id) -> u64 {
+        self.log.count_between(start, end)
+    }
+
     /// Adds an entry. Its id is greater than the last.
     #[inline]
     pub fn add(&mut self, id: Id, pairs: &impl Pairs, limits: &Limits) {

@@ -1,0 +1,83 @@
+//! Large strings that are left to be written as the client reads (MGET).
+//!
+//! A string lies in one block, so whoever writes to one while it is held copies all of it: about 1 ms for 1 MB. Larger ones than some are
+//! therefore written at once, and so are small ones, of which holding costs what writing does.
+use crate::Call;
+use resp::{Enough, Remainder, Reply};
+use std::ops::ControlFlow;
+use store::{Key, Snapshot};
+
+/// What is written at once.
+const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
+/// Strings are large if they have so many bytes on average.
+const LARGE_BYTES: usize = if cfg!(debug_assertions) { 10 } else { 1024 };
+/// None is held that is larger.
+const HELD_BYTES_MAX: usize = 4 << 20;
+
+/// Where a reply of strings may pause.
+pub(super) struct Mark {
+    start: usize,
+    first_bytes: usize,
+}
+
+impl Mark {
+    pub(super) fn new(reply: &Reply) -> Mark {
+        Mark { start: reply.out.len(), first_bytes: FIRST_BYTES.min(reply.spare_bytes() / 2) }
+    }
+
+    /// After so many strings.
+    #[inline]
+    pub(super) fn is_reached(&mut self, reply: &Reply, count: usize) -> bool {
+        let written_bytes = reply.out.len() - self.start;
+        written_bytes >= self.first_bytes && written_bytes / count >= LARGE_BYTES && !reply.is_full()
+    }
+}
+
+/// Replies the strings of these keys later, or at once where one is too large to be held.
+pub(super) fn leave(call: &mut Call<'_, '_>, keys: &[Key<'_>]) {
+    let (mut strings, mut is_held) = (Vec::with_capacity(keys.len()), true);
+    for key in keys {
+        let len = call.view.string(key).map_or(None, |item| item.map(|item| item.len()));
+        is_held &= len.is_none_or(|len| len <= HELD_BYTES_MAX);
+        strings.push(len.and_then(|_| call.view.snapshot(key)));
+    }
+    let mut rest = Strings { strings, next: 0 };
+    if is_held && !rest.strings.is_empty() {
+        call.reply.leave(Box::new(rest));
+    } else {
+        let _ = rest.write(call.reply, Enough::MOST);
+    }
+}
+
+struct Strings {
+    /// None is a null.
+    strings: Vec<Option<Snapshot>>,
+    next: usize,
+}
+
+impl Remainder for Strings {
+    fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()> {
+        let end = self.strings.len().min(self.next.saturating_add(enough.elements.max(1) as usize));
+        for string in &self.strings[self.next..end] {
+            match string.as_ref().and_then(Snapshot::string) {
+                Some(item) => reply.item(item),
+                None => reply.null(),
+            }
+            self.next += 1;
+            if reply.out.len() >= enough.bytes || reply.is_full() {
+                break;
+            }
+        }
+        let is_over = self.next == self.strings.len() || reply.is_full();
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn bytes(&self) -> usize {
+        let snapshots = self.strings.iter().flatten().map(Snapshot::bytes).sum::<usize>();
+        size_of::<Strings>() + self.strings.capacity() * size_of::<Option<Snapshot>>() + snapshots
+    }
+
+    fn burden_bytes(&self) -> u64 {
+        self.strings.iter().flatten().map(Snapshot::burden_bytes).sum()
+    }
+}
