@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that a machine can check, each with its reason in the message. A rule is a
 //! function from a file to complaints, with a good and a bad snippet beside it. A new rule is a function and a row in
 //! [`RULES`].
+mod circles;
 mod figures;
 mod files;
 mod functions;
@@ -65,6 +66,7 @@ pub(crate) fn run() -> Outcome {
     complaints.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(move |rule| rule(source))));
     complaints.extend(docs::stale().into_iter().map(|(path, message)| Complaint::whole(path, message)));
     figures::print(&sources);
+    circles::print(&sources);
     report(complaints)
 }
 

@@ -1,0 +1,190 @@
+//! Circles of imports inside a crate: files of which each can be reached from each other by following what they name of the crate.
+//! None of them can be read or tested without all others, so tidy prints the largest of every crate.
+use super::source::Source;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a file stands in its crate: `["config", "table"]`; the crate's root has no words.
+type Module = Vec<String>;
+
+/// The files of one crate, and for each the others that it names.
+type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+pub(crate) fn print(sources: &[Source]) {
+    let crates: BTreeSet<&str> = sources.iter().filter_map(Source::crate_name).collect();
+    let largest = crates.iter().filter_map(|name| {
+        let circle = largest(&imports(sources, name));
+        (circle.len() > 1).then(|| format!("{name} {}", circle.len()))
+    });
+    println!("largest circles of imports: {} files (12)", largest.collect::<Vec<_>>().join(", "));
+}
+
+/// Tests and the root, which declares the others, are no part of a circle.
+fn imports(sources: &[Source], name: &str) -> Imports {
+    let prefix = format!("crates/{name}/src/");
+    let is_used = |source: &&Source| source.lines.iter().any(|line| !line.is_test);
+    let files: BTreeMap<Module, &Source> = sources
+        .iter()
+        .filter(is_used)
+        .filter_map(|source| Some((module(source.path.strip_prefix(&prefix)?), source)))
+        .filter(|(module, _)| !module.is_empty())
+        .collect();
+    let named = |module: &Module, source: &Source| {
+        let words = words(source);
+        let paths = paths(&words);
+        paths.iter().filter_map(|path| file_of(path, module, &files)).filter(|file| file != module).collect()
+    };
+    files.iter().map(|(module, source)| (module.clone(), named(module, source))).collect()
+}
+
+/// `config/table.rs` and `config/table/mod.rs` are both `config::table`.
+fn module(file: &str) -> Module {
+    let path = file.trim_end_matches(".rs");
+    let words = path.split('/').filter(|word| !["lib", "main", "mod"].contains(word));
+    words.map(str::to_string).collect()
+}
+
+/// The code's words and the signs of which paths are made.
+fn words(source: &Source) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for line in source.lines.iter().filter(|line| !line.is_test) {
+        let mut is_in_word = false;
+        for c in line.code.chars() {
+            let is_part = c.is_alphanumeric() || c == '_';
+            let goes_on = is_part && is_in_word || c == ':' && words.last().is_some_and(|word| word == ":");
+            match words.last_mut() {
+                Some(word) if goes_on => word.push(c),
+                _ if !c.is_whitespace() => words.push(c.to_string()),
+                _ => {}
+            }
+            is_in_word = is_part;
+        }
+    }
+    words
+}
+
+/// Every path of at least two words, those of groups (`a::{b, c::d}`) one by one.
+fn paths(words: &[String]) -> Vec<Vec<&str>> {
+    let (mut paths, mut at) = (Vec::new(), 0);
+    while at < words.len() {
+        let is_start = is_name(&words[at]) && words.get(at + 1).is_some_and(|word| word == "::");
+        at = if is_start { path(words, at, &[], &mut paths) } else { at + 1 };
+    }
+    paths
+}
+
+/// Reads one path and returns where it ends.
+fn path<'w>(words: &'w [String], start: usize, front: &[&'w str], paths: &mut Vec<Vec<&'w str>>) -> usize {
+    let (mut path_words, mut at) = (front.to_vec(), start);
+    while let Some(word) = words.get(at) {
+        if is_name(word) {
+            path_words.push(word);
+            at += 1;
+        } else if word == "{" && at > start {
+            return group(words, at + 1, &path_words, paths);
+        } else {
+            break;
+        }
+        match words.get(at) {
+            Some(word) if word == "::" => at += 1,
+            _ => break,
+        }
+    }
+    paths.push(path_words);
+    at.max(start + 1)
+}
+
+/// Reads what stands in braces behind a path and returns where that ends.
+fn group<'w>(words: &'w [String], start: usize, front: &[&'w str], paths: &mut Vec<Vec<&'w str>>) -> usize {
+    let mut at = start;
+    while let Some(word) = words.get(at) {
+        match word.as_str() {
+            "}" => return at + 1,
+            "," => at += 1,
+            _ => at = path(words, at, front, paths),
+        }
+    }
+    at
+}
+
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// The file that a path written in `module` leads to: the longest beginning of it that is one.
+fn file_of(path: &[&str], module: &Module, files: &BTreeMap<Module, &Source>) -> Option<Module> {
+    let ups = path.iter().take_while(|word| **word == "super").count();
+    let (front, rest) = match *path.first()? {
+        "crate" => (&[][..], &path[1..]),
+        "self" => (&module[..], &path[1..]),
+        "super" => (&module[..module.len().checked_sub(ups)?], &path[ups..]),
+        _ => (&module[..], path),
+    };
+    let mut words: Module = front.to_vec();
+    words.extend(rest.iter().map(|word| word.to_string()));
+    let is_relative = !matches!(path.first(), Some(&("crate" | "self" | "super")));
+    let least = if is_relative { module.len() + 1 } else { 1 };
+    (least..=words.len()).rev().map(|len| words[..len].to_vec()).find(|front| files.contains_key(front))
+}
+
+fn largest(imports: &Imports) -> BTreeSet<Module> {
+    let reached: BTreeMap<&Module, BTreeSet<Module>> =
+        imports.keys().map(|module| (module, reached(module, imports))).collect();
+    let circle = |module: &Module| -> BTreeSet<Module> {
+        let others = reached[module].iter().filter(|other| reached[other].contains(module));
+        others.cloned().collect()
+    };
+    imports.keys().map(circle).max_by_key(BTreeSet::len).unwrap_or_default()
+}
+
+/// All files to which the imports of one lead, itself if they lead back.
+fn reached(start: &Module, imports: &Imports) -> BTreeSet<Module> {
+    let (mut reached, mut next) = (BTreeSet::new(), vec![start]);
+    while let Some(module) = next.pop() {
+        for other in imports.get(module).into_iter().flatten() {
+            if reached.insert(other.clone()) {
+                next.push(other);
+            }
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circle(files: &[(&str, &str)]) -> Vec<String> {
+        let sources: Vec<Source> =
+            files.iter().map(|(file, text)| Source::new(&format!("crates/store/src/{file}"), text)).collect();
+        largest(&imports(&sources, "store")).iter().map(|module| module.join("/")).collect()
+    }
+
+    #[test]
+    fn files_that_lead_back_to_each_other_are_a_circle() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c; pub use a::A; pub use c::C;"),
+            ("a.rs", "use crate::b::B;\nfn f() {}\n"),
+            ("b.rs", "fn f() { super::c::g(); }\n"),
+            ("c.rs", "use crate::{\n    a::{self, A},\n    d::D,\n};\n"),
+            ("d.rs", "use std::fmt;\n// use crate::a::A;\n"),
+        ];
+        assert_eq!(circle(&files), ["a", "b", "c"]);
+        assert!(circle(&files[..3]).is_empty());
+    }
+
+    #[test]
+    fn a_parent_that_uses_its_child_and_the_child_that_uses_it_are_a_circle() {
+        let files = [
+            ("a/mod.rs", "mod b;\nfn f() { b::g(); }\n"),
+            ("a/b.rs", "use super::F;\n#[cfg(test)]\nmod tests {\n    use crate::c::C;\n}\n"),
+            ("c.rs", "use crate::a::b::B;\n"),
+        ];
+        assert_eq!(circle(&files), ["a", "a/b"]);
+    }
+
+    #[test]
+    fn what_lies_deeper_is_found_by_the_longest_path() {
+        let files = [("a.rs", "use crate::b::c::C;"), ("b.rs", "use crate::a::A;"), ("b/c.rs", "fn f() {}")];
+        assert!(circle(&files).is_empty());
+    }
+}
