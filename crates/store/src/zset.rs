@@ -147,8 +147,9 @@ impl<'v> ZSet<'v> {
         Ok(ZSet { source, seed, encoding })
     }
 
-    /// Whether Redis would keep these scores as doubles, and show them in a scan with all their 17 digits.
-    pub fn has_long_scores(&self) -> bool {
+    /// Whether Redis would keep it as a skiplist: scores as doubles, which a scan shows with all their 17 digits, and ranges with an offset
+    /// from their end.
+    pub fn is_skiplist(&self) -> bool {
         self.encoding == Encoding::Skiplist
     }
 

@@ -106,10 +106,12 @@ impl<'t> Sketch<'t> {
         }
     }
 
-    /// The runs, up to where they make no sense; none in an array.
+    /// The runs, whether they make sense or not; none in an array. Where the last is cut, the byte that is missing is 0, as it stands
+    /// behind every string of Redis.
     pub(super) fn runs(self) -> impl Iterator<Item = sparse::Run> {
         let runs = if self.encoding == Encoding::Sparse { self.registers() } else { &[] };
-        sparse::runs(runs).map_while(Result::ok)
+        sparse::runs(runs)
+            .map_while(|run| run.or_else(|_| sparse::Run::read(&[*runs.last().unwrap_or(&0), 0])).ok())
     }
 }
 

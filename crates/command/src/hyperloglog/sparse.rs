@@ -41,7 +41,7 @@ pub(super) struct Run {
 
 impl Run {
     /// The run that `runs` begins with.
-    fn read(runs: &[u8]) -> Result<Run, Corrupt> {
+    pub(super) fn read(runs: &[u8]) -> Result<Run, Corrupt> {
         match *runs {
             [first @ 0x80..=0xFF, ..] => {
                 Ok(Run { registers: usize::from(first & 3) + 1, value: (first >> 2 & 31) + 1, bytes: 1 })

@@ -187,7 +187,7 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// Infinities that cancel each other out make 0.
+    /// Infinities that cancel each other out make 0, and so does a sum with what is no number; it is neither less nor more than any.
     fn of(self, a: f64, b: f64) -> f64 {
         match self {
             Aggregate::Sum => number(a + b),
@@ -220,8 +220,13 @@ struct Input {
 }
 
 impl Input {
+    /// Infinite scores of no weight are 0.
     fn weighted(&self, score: f64) -> f64 {
-        number(self.weight * score)
+        number(self.weighted_as_is(score))
+    }
+
+    fn weighted_as_is(&self, score: f64) -> f64 {
+        self.weight * score
     }
 }
 
@@ -413,7 +418,8 @@ fn intersect(query: &Query, visit: &mut dyn FnMut(&[u8], f64) -> ControlFlow<()>
         let mut score = smallest.weighted(entry.score);
         for other in others {
             let Some(more) = other.set.score(&member) else { return ControlFlow::Continue(()) };
-            score = query.aggregate.of(score, other.weighted(more));
+            // As in Redis, which in unions takes an infinite score of no weight for 0, and here the first one alone.
+            score = query.aggregate.of(score, other.weighted_as_is(more));
         }
         visit(&member, score)
     });

@@ -289,7 +289,7 @@ fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
         return Ok(());
     };
     let span = query.range.span(&set, query.towards);
-    let (skipped, count) = query.window(span);
+    let (skipped, count) = query.window(span, &set);
     let walk = Walk { span, towards: query.towards, skipped, show: query.show };
     reply_header(call.reply, walk.show, count as usize);
     let mut share = Share::first(count, call.reply);
@@ -336,7 +336,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
     let set = call.view.zset(&source)?;
     if let Some(set) = set {
         let span = query.range.span(&set, query.towards);
-        let (skipped, count) = query.window(span);
+        let (skipped, count) = query.window(span, &set);
         set.visit_span(span, query.towards, skipped, count, &mut |entry| {
             entries.push((entry.member.to_vec(), entry.score));
             ControlFlow::Continue(())
@@ -348,9 +348,11 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
 }
 
 impl Query<'_> {
-    /// How many entries of the span are left out, and how many then follow.
-    fn window(&self, span: RankSpan) -> (u64, u64) {
-        let Ok(skipped) = u64::try_from(self.offset) else { return (0, 0) };
+    /// How many entries of the span are left out, and how many then follow. A negative offset counts from the end of the span in what
+    /// Redis calls a skiplist, and finds nothing in a listpack.
+    fn window(&self, span: RankSpan, set: &ZSet<'_>) -> (u64, u64) {
+        let from_end = || span.count.checked_sub(self.offset.unsigned_abs()).filter(|_| set.is_skiplist());
+        let Some(skipped) = u64::try_from(self.offset).ok().or_else(from_end) else { return (0, 0) };
         let rest = span.count.saturating_sub(skipped);
         (skipped, u64::try_from(self.count).map_or(rest, |count| count.min(rest)))
     }

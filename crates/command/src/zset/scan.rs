@@ -71,7 +71,7 @@ fn scan(reply: &mut Reply, set: &ZSet<'_>, place: u64, filter: &Filter<'_>) -> (
 
 /// As text in either protocol, with the digits that Redis has at hand.
 fn reply_score(reply: &mut Reply, set: &ZSet<'_>, score: f64) {
-    match set.has_long_scores() {
+    match set.is_skiplist() {
         true => reply.bulk(text_of_17_digits(score).as_bytes()),
         false => reply.bulk(F64Text::new().format(score)),
     }

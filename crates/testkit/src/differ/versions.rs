@@ -106,6 +106,15 @@ const CHANGES: &[Change] = &[
         }),
     },
     Change {
+        since: (8, 0),
+        what: "a negative offset of a range counts from its end in a skiplist",
+        kind: Requests(|request| {
+            let is_range = request.first().is_some_and(|name| name.to_ascii_lowercase().starts_with(b"z"));
+            let mut pairs = request.windows(2);
+            is_range && pairs.any(|two| two[0].eq_ignore_ascii_case(b"limit") && two[1].starts_with(b"-"))
+        }),
+    },
+    Change {
         since: (7, 2),
         what: "ZRANK and ZREVRANK take WITHSCORE",
         kind: Replies(|exchange| {
