@@ -235,7 +235,7 @@ impl<'a> Scored<'a> {
         }
     }
 
-    /// Which entry has this score, to the bit, and this member.
+    /// Which entry has this score, or one that is equal to it, and this member.
     #[inline]
     pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
         let rest = strip_prefix(member, self.prefix())?;

@@ -395,7 +395,11 @@ impl Sorted {
         let (spot, found) = index.find(place, |score| {
             // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
             let (path, leaf) = self.seek(&Bound { score, edge: Edge::After(member) })?;
-            Scored::open(leaf).find(score, member).map(|at| Found { path, at, score, spot: None })
+            let leaf = Scored::open(leaf);
+            let at = leaf.find(score, member)?;
+            // The two zeros are equal, and are two scores: the index says the other one of another member at this place.
+            let is_it = score != 0.0 || leaf.score(at).to_bits() == score.to_bits();
+            is_it.then_some(Found { path, at, score, spot: None })
         })?;
         Some(Found { spot: Some(spot), ..found })
     }

@@ -127,6 +127,28 @@ impl Run {
     }
 }
 
+/// Places of the index are shared by some of so many members, whose scores are equal and not the same.
+#[test]
+fn members_at_one_place_keep_the_sign_of_their_zero() {
+    let score = |n: u64| if n.is_multiple_of(2) { 0.0 } else { -0.0_f64 };
+    let name = |n: u64| format!("m{n}").into_bytes();
+    for seed in (0..4).map(|n| Seed::new(n, 1)) {
+        let mut set = Sorted::new();
+        for n in 0..4000 {
+            assert_eq!(set.update(&seed, &name(n), |_| Some(score(n))), None);
+        }
+        for n in 0..4000 {
+            assert_eq!(set.score(&seed, &name(n)).map(f64::to_bits), Some(score(n).to_bits()), "member {n}");
+        }
+        for n in (0..4000).step_by(3) {
+            assert_eq!(set.remove(&seed, &name(n)).map(f64::to_bits), Some(score(n).to_bits()), "member {n}");
+        }
+        // All that are taken out here have their own entry in the index.
+        (0..200).for_each(|_| set.remove_range(&seed, 7, 10));
+        assert_eq!(set.len(), 4000 - 1334 - 2000);
+    }
+}
+
 #[test]
 fn random_edits_agree_with_a_map_and_clones_stay() {
     for seed in 0..24 {
