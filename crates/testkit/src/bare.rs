@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn sort_looks_up_every_weight_though_the_first_is_no_number() {
+        let mut bare = Bare::new(2, 5);
+        call(&mut bare, "RPUSH list 1 2 3");
+        call(&mut bare, "SET weight:1 x");
+        let before = bare.keyspace.stats();
+        let reply = call(&mut bare, "SORT list BY weight:*");
+        assert!(matches!(reply, Value::Line(b'-', _)), "{reply:?}");
+        let after = bare.keyspace.stats();
+        assert_eq!((after.hits - before.hits, after.misses - before.misses), (2, 2));
+    }
+
+    #[test]
     fn a_random_key_is_one_that_lives() {
         let mut bare = Bare::new(8, 5);
         call(&mut bare, "SET lives v");

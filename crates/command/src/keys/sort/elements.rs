@@ -127,9 +127,9 @@ impl Elements {
         self.all.push(Element { text, weight: Weight::Own });
     }
 
-    /// Gives every element its weight. One weight that is no number fails all; a missing one counts 0.
+    /// Gives every element its weight. One weight that is no number fails all, when all were looked up; a missing one counts 0.
     pub(super) fn weigh(&mut self, by: &By<'_>, alpha: bool, lookup: &mut Lookup<'_>) -> Result<(), Error> {
-        let mut name = Vec::new();
+        let (mut name, mut are_numbers) = (Vec::new(), true);
         for index in 0..self.all.len() {
             let own = self.all[index].text;
             let found = match by {
@@ -141,11 +141,13 @@ impl Elements {
                 (true, By::Others(_), found) => found.map_or(Weight::Missing, Weight::Text),
                 (false, _, None) => Weight::Number(0.0),
                 (false, _, Some(found)) => {
-                    Weight::Number(number(text(&self.bytes, found)).ok_or_else(Error::weight_not_a_double)?)
+                    let number = number(text(&self.bytes, found));
+                    are_numbers &= number.is_some();
+                    Weight::Number(number.unwrap_or(0.0))
                 }
             };
         }
-        Ok(())
+        if are_numbers { Ok(()) } else { Err(Error::weight_not_a_double()) }
     }
 
     /// The value that a pattern leads to from an element, behind what the buffer holds.
