@@ -173,7 +173,7 @@ pub enum CloseWhen {
 
 /// `io-engine`. Which is better was measured again and again. By `examples/echo_bench.rs` the two were even: at depth 1
 /// epoll took 0.81 to 0.91 of redis-server's processor time a request, io_uring 0.80 to 0.89. By whole servers and whole
-/// commands epoll is ahead at depth 1, and neither beyond (ARCHITECTURE.md has the figures), so it is the default.
+/// commands epoll is ahead at depth 1, and neither beyond (docs/decisions/epoll-or-io-uring.md has the figures), so it is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     Auto,

@@ -24,7 +24,7 @@
 //!
 //! Whoever writes beyond a block's end changes heads and links, and may choose what they become. So a link is followed only
 //! if the block that it leads to points back, and a foot only if the head that it leads to agrees; else the process ends with a report
-//! ([`broken`]). What that costs is said in ARCHITECTURE.md.
+//! ([`broken`]). docs/decisions/a-broken-heap.md says what that costs.
 
 use super::extent::EXTENT;
 use std::ptr::NonNull;
