@@ -1,4 +1,4 @@
-//! The configuration: one table of settings ([`table::SETTINGS`]) from which CONFIG GET and SET, the file, the command
+//! The configuration: one table of settings ([`table::TOPICS`]) from which CONFIG GET and SET, the file, the command
 //! line and the documents come.
 //!
 //! A [`Config`] is a plain value. CONFIG SET works on a copy and puts it in force as a whole or not at all; whoever
@@ -24,6 +24,7 @@ use accepted::{Accepted, Shape};
 pub(crate) use bind::{Bind, Binds};
 pub(crate) use command::COMMANDS;
 pub use defrag::Defrag;
+pub(crate) use docs::contents;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub(crate) use rewrite::replace;

@@ -1,8 +1,52 @@
-//! docs/commands.md: every command by group, from the table.
+//! docs/commands.md: every command by topic, from the table.
+use crate::config::contents;
 use crate::registry::{Registry, Row};
-use command::{Arg, ArgKind};
+use command::{Arg, ArgKind, Group};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// A group as the reference shows it; they stand in this order.
+struct Topic {
+    group: Group,
+    title: &'static str,
+    /// A sentence: what its commands are for.
+    about: &'static str,
+}
+
+const fn topic(group: Group, title: &'static str, about: &'static str) -> Topic {
+    Topic { group, title, about }
+}
+
+const TOPICS: [Topic; 16] = [
+    topic(Group::Generic, "Keys", "What works on keys of every type: existence, names, expiry, scans."),
+    topic(Group::String, "Strings", "Text, bytes and numbers: one value a key."),
+    topic(Group::Bitmap, "Bits", "Strings as arrays of bits, and as integers of any width."),
+    topic(Group::List, "Lists", "Elements in order, pushed and popped at both ends: queues, timelines."),
+    topic(Group::Hash, "Hashes", "Fields with a value each, and with deadlines of their own: objects."),
+    topic(Group::Set, "Sets", "Members without an order, each once; intersections, unions, differences."),
+    topic(Group::SortedSet, "Sorted sets", "Members in the order of their scores: leader boards, indexes."),
+    topic(Group::Geo, "Places", "Members with a longitude and a latitude, kept in sorted sets."),
+    topic(
+        Group::Stream,
+        "Streams",
+        "Entries in the order in which they were added, read by groups of consumers.",
+    ),
+    topic(
+        Group::Hyperloglog,
+        "HyperLogLogs",
+        "How many different elements there were, to within a hundredth, in 12 KB at most.",
+    ),
+    topic(Group::Transactions, "Transactions", "Several commands as one."),
+    topic(Group::Scripting, "Scripts and functions", "Programs that run in the server."),
+    topic(Group::Pubsub, "Publish and subscribe", "Messages to all who listen at this moment."),
+    topic(
+        Group::Connection,
+        "Connections",
+        "What a client says about itself, and what it may know of others.",
+    ),
+    topic(Group::Server, "The server", "Looking into it, its settings, and its end."),
+    topic(Group::Cluster, "Cluster", "Several servers as one."),
+];
 
 /// The reference of all commands, as Markdown.
 pub fn markdown() -> String {
@@ -11,12 +55,13 @@ pub fn markdown() -> String {
     for row in registry.all().filter(|row| row.subcommands.is_empty()) {
         groups.entry(row.doc.group.name()).or_default().push(row);
     }
-    let mut out = String::from(
-        "# Commands\n\nGenerated from the tables of commands by `cargo xtask docs`; do not edit.\n",
-    );
-    for (group, mut rows) in groups {
+    let mut out = String::from(INTRODUCTION);
+    let is_there = |topic: &&Topic| groups.contains_key(topic.group.name());
+    let _ = writeln!(out, "\n{}", contents(TOPICS.iter().filter(is_there).map(|topic| topic.title)));
+    for Topic { group, title, about } in &TOPICS {
+        let Some(mut rows) = groups.remove(group.name()) else { continue };
         rows.sort_by(|a, b| a.full_name.cmp(&b.full_name));
-        let _ = write!(out, "\n## {group}\n\n| command | what it does | cost |\n|---|---|---|\n");
+        let _ = write!(out, "\n## {title}\n\n{about}\n\n| command | what it does | cost |\n|---|---|---|\n");
         for row in rows {
             let _ = writeln!(
                 out,
@@ -29,6 +74,14 @@ pub fn markdown() -> String {
     }
     out
 }
+
+const INTRODUCTION: &str = "# Commands
+
+Generated from the program's tables of commands by `cargo xtask docs`; do not edit.
+
+Square brackets hold what may be left out, `|` stands between alternatives, `...` says that something may be repeated. A command of \
+Redis that is not here is not there yet, and is answered as an unknown one; what differs is in [differences.md](differences.md).
+";
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")

@@ -20,6 +20,7 @@ pub struct Accepted(BTreeMap<&'static str, Vec<u8>>);
 
 /// Rows that have no effect for the same reason.
 pub(super) struct Group {
+    pub(super) title: &'static str,
     /// A sentence: why its settings change nothing.
     pub(super) because: &'static str,
     pub(super) rows: &'static [Setting],
@@ -50,6 +51,7 @@ const fn row(name: &'static str, change: Change, shape: Shape, default: &'static
         change,
         kind: Kind::Accepted { shape, default, promise: None },
         doc: "",
+        when: "",
         default_doc: None,
         is_secret: false,
     }

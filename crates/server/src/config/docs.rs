@@ -2,60 +2,69 @@
 use super::Config;
 use super::accepted::{GROUPS, Otherwise, Promise, Shape};
 use super::setting::{Change, Kind, Setting};
-use super::table::SETTINGS;
+use super::table::TOPICS;
 use std::fmt::Write;
 
 /// The reference of all settings, as Markdown.
 pub fn markdown() -> String {
-    let mut out = String::from(
-        "# Settings\n\nGenerated from the table in `crates/server/src/config/table.rs` by `cargo xtask docs`; do not edit.\n\n\
-         A setting is a line of the configuration file (`port 7000`), an option of the command line (`--port 7000`), and a \
-         name for `CONFIG GET` and, where the table says so, `CONFIG SET`.\n\n\
-         | setting | default | values | CONFIG SET | what it does |\n|---|---|---|---|---|\n",
-    );
-    for setting in SETTINGS {
-        let _ = writeln!(
-            out,
-            "| `{}`{} | {} | {} | {} | {} |",
-            setting.name,
-            setting.alias.map_or(String::new(), |a| format!(", `{a}`")),
-            default_text(setting),
-            values(&setting.kind),
-            change(setting.change),
-            setting.doc,
-        );
+    let mut out = String::from(INTRODUCTION);
+    let titles = TOPICS.iter().map(|topic| topic.title).chain([WITHOUT_EFFECT]);
+    let _ = writeln!(out, "\n{}", contents(titles));
+    for topic in TOPICS {
+        let _ = writeln!(out, "\n## {}\n\n{}\n", topic.title, topic.about);
+        out.push_str("| setting | default | values | CONFIG SET | what it does, and when to change it |\n|---|---|---|---|---|\n");
+        topic.rows.iter().for_each(|setting| setting_row(&mut out, setting));
     }
-    out.push_str(ACCEPTED_MARKDOWN);
+    let _ = writeln!(out, "\n## {WITHOUT_EFFECT}\n\n{ACCEPTED_MARKDOWN}");
     for group in GROUPS {
         let _ = writeln!(
             out,
-            "\n**{}**\n\n| setting | default | values | CONFIG SET |\n|---|---|---|---|",
-            group.because
+            "\n### {}\n\n{}\n\n| setting | default | values | CONFIG SET |\n|---|---|---|---|",
+            group.title, group.because
         );
         group.rows.iter().for_each(|setting| accepted_row(&mut out, setting));
     }
     out
 }
 
-const ACCEPTED_MARKDOWN: &str = "
-## Accepted without effect
+const INTRODUCTION: &str = "# Settings
 
-Redis has these settings and Sardine has no use for them, or not yet. They are checked, remembered and shown, so that existing \
-configuration files load. Where a value would promise what is not kept, the table says so: such a value is refused, or, in \
-files and on the command line, accepted with a warning in the log.
+Generated from the program's table of settings by `cargo xtask docs`; do not edit.
+
+A setting is a line of the configuration file (`port 7000`), an option of the command line (`--port 7000`), and a name for \
+`CONFIG GET` and, where the table says so, `CONFIG SET`. [sardine.conf](../sardine.conf) has them all as a file to edit.
 ";
 
+const WITHOUT_EFFECT: &str = "Accepted without effect";
+
+const ACCEPTED_MARKDOWN: &str = "Redis has these settings and Sardine has no use for them, or not yet. They are checked, remembered and shown, so that existing \
+configuration files load. Where a value would promise what is not kept, the table says so: such a value is refused, or, in \
+files and on the command line, accepted with a warning in the log.";
+
+fn setting_row(out: &mut String, setting: &Setting) {
+    let (default, values, change) = (default_text(setting), values(&setting.kind), change(setting.change));
+    let (doc, when) = (setting.doc, setting.when);
+    let _ = writeln!(out, "| {} | {default} | {values} | {change} | {doc} *{when}* |", names(setting));
+}
+
 fn accepted_row(out: &mut String, setting: &Setting) {
-    let _ = writeln!(
-        out,
-        "| `{}`{} | {} | {}{} | {} |",
-        setting.name,
-        setting.alias.map_or(String::new(), |a| format!(", `{a}`")),
-        default_text(setting),
-        values(&setting.kind),
-        promise_text(&setting.kind),
-        change(setting.change),
-    );
+    let (default, values, change) = (default_text(setting), values(&setting.kind), change(setting.change));
+    let promise = promise_text(&setting.kind);
+    let _ = writeln!(out, "| {} | {default} | {values}{promise} | {change} |", names(setting));
+}
+
+fn names(setting: &Setting) -> String {
+    setting.names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Links to the headings of a page, in a line.
+pub(crate) fn contents<'t>(titles: impl Iterator<Item = &'t str>) -> String {
+    let link = |title: &str| {
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-'));
+        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect();
+        format!("[{title}](#{anchor})")
+    };
+    titles.map(link).collect::<Vec<_>>().join(" · ")
 }
 
 fn promise_text(kind: &Kind) -> String {
@@ -76,16 +85,16 @@ pub fn sample_file() -> String {
          # Units: 1k is 1000 bytes, 1kb 1024, and so on for m, mb, g and gb.\n\
          # `include /path/other.conf` reads another file in place.\n",
     );
-    for setting in SETTINGS {
-        out.push('\n');
-        for line in wrapped(setting.doc) {
-            let _ = writeln!(out, "# {line}");
+    for topic in TOPICS {
+        heading(&mut out, topic.title, topic.about);
+        for setting in topic.rows {
+            out.push('\n');
+            comment(&mut out, setting.doc);
+            comment(&mut out, setting.when);
+            let _ = writeln!(out, "# {}", sample_line(setting));
         }
-        let _ = writeln!(out, "# {}", sample_line(setting));
     }
-    for line in wrapped(ACCEPTED_SAMPLE) {
-        let _ = writeln!(out, "{}# {line}", if line.starts_with("Redis") { "\n" } else { "" });
-    }
+    heading(&mut out, WITHOUT_EFFECT, ACCEPTED_SAMPLE);
     for group in GROUPS {
         let _ = writeln!(out, "\n# {}", group.because);
         for setting in group.rows {
@@ -93,6 +102,18 @@ pub fn sample_file() -> String {
         }
     }
     out
+}
+
+/// A line that is seen from afar, and what follows it.
+fn heading(out: &mut String, title: &str, about: &str) {
+    let _ = writeln!(out, "\n{:#<98}\n", format!("########## {title} "));
+    comment(out, about);
+}
+
+fn comment(out: &mut String, text: &str) {
+    wrapped(text).iter().for_each(|line| {
+        let _ = writeln!(out, "# {line}");
+    });
 }
 
 const ACCEPTED_SAMPLE: &str = "Redis has the settings below and Sardine has no use for them, or not yet: they are accepted \
@@ -125,7 +146,7 @@ fn default_text(setting: &Setting) -> String {
 fn values(kind: &Kind) -> String {
     match kind {
         Kind::Bool { .. } => "`yes`, `no`".into(),
-        Kind::Int { min, max, .. } => format!("{min} to {max}"),
+        Kind::Int { min, max, .. } => range(*min, *max),
         Kind::Mode { .. } => "octal, 0 to 777".into(),
         Kind::Memory { min, .. } => format!("bytes, from {min}"),
         Kind::MemoryOrPercent { .. } => "bytes, or `0%` to `100%`".into(),
@@ -136,10 +157,15 @@ fn values(kind: &Kind) -> String {
     }
 }
 
+/// The greatest number of all is no bound that somebody wants to read.
+fn range(min: i64, max: i64) -> String {
+    if max == i64::MAX { format!("from {min}") } else { format!("{min} to {max}") }
+}
+
 fn shape_values(shape: &Shape) -> String {
     match shape {
         Shape::Bool => "`yes`, `no`".into(),
-        Shape::Int { min, max } => format!("{min} to {max}"),
+        Shape::Int { min, max } => range(*min, *max),
         Shape::Memory { min, .. } => format!("bytes, from {min}"),
         Shape::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
         Shape::Text | Shape::Checked(_) => "text".into(),
@@ -183,6 +209,15 @@ mod tests {
             assert!(reference.contains(&format!("| `{}`", setting.name)));
             assert!(sample.contains(&format!("\n# {} ", setting.name)));
         }
+    }
+
+    #[test]
+    fn topics_stand_in_their_order_with_a_link_to_each() {
+        let (reference, sample) = (markdown(), sample_file());
+        let places: Vec<_> = TOPICS.iter().map(|t| reference.find(&format!("\n## {}\n", t.title))).collect();
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}");
+        assert!(reference.contains("[Memory limit and eviction](#memory-limit-and-eviction)"));
+        assert!(TOPICS.iter().all(|topic| sample.contains(&format!("\n########## {} ##", topic.title))));
     }
 
     #[test]

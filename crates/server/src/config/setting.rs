@@ -3,7 +3,8 @@
 use super::Config;
 use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
 use super::limits::MemoryShare;
-use super::table::SETTINGS;
+use super::table::TOPICS;
+use std::sync::LazyLock;
 
 /// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
 pub(super) type Words<'a> = &'a [&'a [u8]];
@@ -20,6 +21,8 @@ pub(crate) struct Setting {
     pub(super) kind: Kind,
     /// What it does, for the reference and the sample file.
     pub(super) doc: &'static str,
+    /// When somebody would change it; empty for one that changes nothing here.
+    pub(super) when: &'static str,
     /// Shown in the reference instead of the default where that depends on the machine.
     pub(super) default_doc: Option<&'static str>,
     /// No log, report or MONITOR shows its value.
@@ -89,9 +92,19 @@ pub(super) enum Kind {
     },
 }
 
-/// The settings that patterns find.
+/// Those that have an effect, topic by topic.
+pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
+    TOPICS.iter().flat_map(|topic| topic.rows)
+}
+
+/// The settings that patterns find, those that have an effect first, by name.
 pub(super) fn listed() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().chain(GROUPS.iter().flat_map(|group| group.rows))
+    static BY_NAME: LazyLock<Vec<&Setting>> = LazyLock::new(|| {
+        let mut all: Vec<_> = settings().collect();
+        all.sort_by_key(|setting| setting.name);
+        all
+    });
+    BY_NAME.iter().copied().chain(GROUPS.iter().flat_map(|group| group.rows))
 }
 
 /// All there are.

@@ -1,5 +1,5 @@
-//! The settings, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET and SET, the file,
-//! the command line and docs/settings.md follow.
+//! The settings by topic, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET and SET, the
+//! file, the command line, sardine.conf and docs/settings.md follow.
 //!
 //! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
 use super::setting::Change::{Anytime, AtStart, Protected};
@@ -16,9 +16,15 @@ const INT_MAX: i64 = i32::MAX as i64;
 /// The bounds of Redis's memory settings are signed.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
-/// A row without an alias.
-const fn row(name: &'static str, change: Change, kind: Kind, doc: &'static str) -> Setting {
-    Setting { name, alias: None, change, kind, doc, default_doc: None, is_secret: false }
+/// A row without an alias: its name, when it may change, its values, what it does, when somebody would change it.
+const fn row(
+    name: &'static str,
+    change: Change,
+    kind: Kind,
+    doc: &'static str,
+    when: &'static str,
+) -> Setting {
+    Setting { name, alias: None, change, kind, doc, when, default_doc: None, is_secret: false }
 }
 
 /// The kinds that read and write one field as it is.
@@ -78,49 +84,57 @@ const FACILITY_WORDS: &[&str] =
 const ALLOWANCES: [Allow; 3] = [Allow::No, Allow::Yes, Allow::Local];
 const ALLOWANCE_WORDS: &[&str] = &["no", "yes", "local"];
 
-/// Sorted by name.
-pub(super) const SETTINGS: &[Setting] = &[
+/// What belongs together, in the order of the documents.
+pub(super) struct Topic {
+    pub(super) title: &'static str,
+    /// A sentence: what its settings are about.
+    pub(super) about: &'static str,
+    pub(super) rows: &'static [Setting],
+}
+
+pub(super) const TOPICS: &[Topic] = &[
+    Topic {
+        title: "Network",
+        about: "Where the server listens, and how it asks the kernel for what arrives.",
+        rows: NETWORK,
+    },
+    Topic { title: "Security", about: "Who may do what. docs/security.md has the whole.", rows: SECURITY },
+    Topic { title: "Clients", about: "How many there may be, and what each may take.", rows: CLIENTS },
+    Topic {
+        title: "Process and threads",
+        about: "The process, its threads, and what surrounds it.",
+        rows: PROCESS,
+    },
+    Topic { title: "Log", about: "What the server says about itself, and where.", rows: LOG },
+    Topic {
+        title: "Memory limit and eviction",
+        about: "How much memory the data may take, and what goes when it is full.",
+        rows: EVICTION,
+    },
+    Topic {
+        title: "Memory of the process",
+        about: "How memory goes back to the system, and how the kernel maps it.",
+        rows: MEMORY,
+    },
+    Topic {
+        title: "Types",
+        about: "How large the leaves of lists and streams are, when lists are compressed, and what OBJECT ENCODING answers.",
+        rows: TYPES,
+    },
+    Topic {
+        title: "Slow calls and latency",
+        about: "What is kept for SLOWLOG, COMMANDLOG, LATENCY and INFO latencystats.",
+        rows: LATENCY,
+    },
+];
+
+const NETWORK: &[Setting] = &[
     row(
-        "active-defrag-cycle-max",
+        "port",
         Anytime,
-        field!(int 1, 99, defrag.cycle_max as u32),
-        "Percent of one processor that defragmentation takes from `active-defrag-threshold-upper` on.",
-    ),
-    row(
-        "active-defrag-cycle-min",
-        Anytime,
-        field!(int 1, 99, defrag.cycle_min as u32),
-        "Percent of one processor that defragmentation takes at `active-defrag-threshold-lower`.",
-    ),
-    row(
-        "active-defrag-ignore-bytes",
-        Anytime,
-        field!(memory 1, defrag.ignore_bytes),
-        "While less is lost between the data, nothing is moved.",
-    ),
-    row(
-        "active-defrag-max-scan-fields",
-        Anytime,
-        field!(int 1, i64::MAX, defrag.max_scan_fields as u64),
-        "A list of more elements is moved in steps of its own, not together with its neighbours.",
-    ),
-    row(
-        "active-defrag-threshold-lower",
-        Anytime,
-        field!(int 0, 1000, defrag.threshold_lower as u32),
-        "Defragmentation begins when so much is lost between the data, in percent of the data.",
-    ),
-    row(
-        "active-defrag-threshold-upper",
-        Anytime,
-        field!(int 0, 1000, defrag.threshold_upper as u32),
-        "Defragmentation works hardest when so much is lost, in percent of the data.",
-    ),
-    row(
-        "activedefrag",
-        Anytime,
-        field!(bool defrag.is_on),
-        "Move data together when much was deleted, so that its memory goes back to the system.",
+        field!(int 0, 65_535, port as u16),
+        "The TCP port to listen on; 0 is none.",
+        "Change it to run several servers on one machine, or to 0 to serve a Unix socket alone.",
     ),
     row(
         "bind",
@@ -128,6 +142,105 @@ pub(super) const SETTINGS: &[Setting] = &[
         Kind::List { get: |c| c.bind.join(" ").into_bytes(), set: set_bind },
         "Addresses to listen on. `*` is every IPv4 address and `::*` every IPv6 one; an address behind `-` may be \
          missing on this machine. An empty value listens on no TCP address.",
+        "Name addresses where other machines may come by one network and not by another. Set a password \
+         before any may.",
+    ),
+    row(
+        "protected-mode",
+        Anytime,
+        field!(bool is_protected),
+        "Without a password and listening everywhere, serve only connections from this machine.",
+        "Turn it off only where a firewall keeps strangers out and no password is wanted.",
+    ),
+    row(
+        "unixsocket",
+        AtStart,
+        field!(path unixsocket),
+        "A Unix socket to listen on as well; empty is none.",
+        "Set it where clients run on this machine: it spares them the work of TCP.",
+    ),
+    row(
+        "unixsocketperm",
+        AtStart,
+        Kind::Mode {
+            get: |c| c.unixsocket_mode.unwrap_or(0),
+            set: |c, mode| {
+                c.unixsocket_mode = (mode != 0).then_some(mode);
+                Ok(())
+            },
+        },
+        "The permissions of the Unix socket, in octal; 0 leaves what the umask makes.",
+        "Set it where clients run as other users, or where they must not.",
+    ),
+    row(
+        "tcp-backlog",
+        AtStart,
+        field!(int 0, INT_MAX, tcp_backlog as u32),
+        "Connections the kernel may hold ready for us.",
+        "Raise it, with the kernel's net.core.somaxconn, where thousands of clients connect at the same time.",
+    ),
+    row(
+        "tcp-keepalive",
+        Anytime,
+        field!(int 0, INT_MAX, tcp_keepalive_s as u32),
+        "Seconds of silence after which the kernel asks whether a client is still there; 0 never asks.",
+        "Lower it to notice sooner that a client's machine has gone.",
+    ),
+    row(
+        "io-engine",
+        AtStart,
+        field!(word ENGINES, &["auto", "epoll", "uring"], io_engine),
+        "How the kernel is asked for network events: `epoll`, `uring` (io_uring), or `auto`: io_uring where the kernel lets us.",
+        "Measure both with your own load before you change it: `epoll` is ahead where clients wait for each reply.",
+    ),
+];
+
+const SECURITY: &[Setting] = &[
+    row(
+        "requirepass",
+        Anytime,
+        Kind::Text { get: |c| c.requirepass.clone(), set: set_password },
+        "The password that AUTH asks for; empty is none.",
+        "Set it before other machines can reach the server.",
+    )
+    .secret(),
+    row(
+        "enable-protected-configs",
+        AtStart,
+        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),
+        "Who may change protected settings with CONFIG SET: nobody, everybody, or connections from this machine.",
+        "Allow it where an operator has to change `dir` in a running server.",
+    ),
+    row(
+        "enable-debug-command",
+        AtStart,
+        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_debug_command),
+        "Who may use DEBUG: nobody, everybody, or connections from this machine.",
+        "Allow it in tests. DEBUG can stop the server and end it.",
+    ),
+    row(
+        "enable-module-command",
+        AtStart,
+        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_module_command),
+        "Who may use MODULE's LOAD, LOADEX and UNLOAD, which then find that there are no modules.",
+        "There is no reason to: it is kept for old configuration files.",
+    ),
+];
+
+const CLIENTS: &[Setting] = &[
+    row(
+        "maxclients",
+        Anytime,
+        field!(int 1, u32::MAX as i64, maxclients as u32),
+        "How many clients may be connected at once.",
+        "Raise it, with the limit of open files (`ulimit -n`), where clients are turned away.",
+    ),
+    row(
+        "timeout",
+        Anytime,
+        field!(int 0, INT_MAX, timeout_s as u32),
+        "Close a client that has been idle for so many seconds; 0 never does.",
+        "Set it where clients forget to close their connections.",
     ),
     row(
         "client-output-buffer-limit",
@@ -138,55 +251,61 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         "How much may wait for a client that does not read: class (`normal`, `replica`, `pubsub`), hard limit, soft \
          limit, seconds over the soft limit. 0 is no limit.",
+        "Set a limit for `normal` where somebody may ask for much and read slowly.",
     ),
     row(
         "client-query-buffer-limit",
         Anytime,
         field!(memory 1 << 20, client_query_buffer_bytes_max),
         "How much of an unfinished request may wait for its rest before the client is closed.",
+        "Lower it where a client must not make the server keep so much; raise it for larger arguments.",
     ),
     row(
-        "commandlog-large-reply-max-len",
+        "maxmemory-clients",
         Anytime,
-        field!(int 0, i64::MAX, command_log.large_reply.entries_max as i64),
-        "How many calls with large replies COMMANDLOG keeps.",
+        Kind::MemoryOrPercent { get: |c| c.maxmemory_clients, set: |c, share| c.maxmemory_clients = share },
+        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond it \
+         those that take most are closed, but for those that asked for CLIENT NO-EVICT.",
+        "Set it where many clients together could take memory that the data needs.",
     ),
     row(
-        "commandlog-large-request-max-len",
+        "proto-max-bulk-len",
         Anytime,
-        field!(int 0, i64::MAX, command_log.large_request.entries_max as i64),
-        "How many calls with large requests COMMANDLOG keeps.",
+        field!(memory 1 << 20, store.proto_max_bulk_len_bytes),
+        "The longest argument that a client may send.",
+        "Raise it for strings of more than 512 MB; lower it where nobody should send as much.",
     ),
+];
+
+const PROCESS: &[Setting] = &[
+    Setting {
+        name: "worker-threads",
+        alias: None,
+        change: AtStart,
+        kind: field!(int 1, 256, worker_threads as usize),
+        doc: "Threads that serve clients.",
+        when: "Lower it to leave processors to other programs.",
+        default_doc: Some("the number of cores"),
+        is_secret: false,
+    },
     row(
-        "commandlog-reply-larger-than",
-        Anytime,
-        field!(int - 1, i64::MAX, command_log.large_reply.from as i64),
-        "Keep calls whose reply has at least so many bytes, for COMMANDLOG; -1 keeps none.",
-    ),
-    row(
-        "commandlog-request-larger-than",
-        Anytime,
-        field!(int - 1, i64::MAX, command_log.large_request.from as i64),
-        "Keep calls whose request has at least so many bytes, for COMMANDLOG; -1 keeps none.",
-    ),
-    row(
-        "crash-log-enabled",
-        Anytime,
-        field!(bool crash_log),
-        "Write a report into the log when the server stops by a fault of its own.",
-    ),
-    row(
-        "daemonize",
+        "shards",
         AtStart,
-        field!(bool daemonize),
-        "Go to the background. The process that was started ends; its child, in a session of its own and without a \
-         terminal, serves. Not done where `supervised` finds somebody who waits.",
+        Kind::Int {
+            min: 1,
+            max: 1 << base::hash::SHARD_BITS_MAX,
+            get: |c| 1 << c.shard_bits,
+            set: set_shards,
+        },
+        "Into how many parts the keyspace is cut, each behind its own lock; a power of two.",
+        "There is hardly a reason to. More of them help only where very many threads wait for the same locks.",
     ),
     row(
         "databases",
         AtStart,
         field!(int 1, u16::MAX as i64, databases as u16),
         "How many databases SELECT can choose from.",
+        "Raise it where applications that share the server need numbers above 15.",
     ),
     Setting {
         name: "dir",
@@ -194,62 +313,51 @@ pub(super) const SETTINGS: &[Setting] = &[
         change: Protected,
         kind: Kind::Text { get: |c| bytes_of(&c.dir), set: set_dir },
         doc: "The working directory, for files with relative names.",
+        when: "Set it where relative names must not depend on where the server was started.",
         default_doc: Some("where the server was started"),
         is_secret: false,
     },
     row(
-        "enable-debug-command",
+        "daemonize",
         AtStart,
-        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_debug_command),
-        "Who may use DEBUG: nobody, everybody, or connections from this machine.",
+        field!(bool daemonize),
+        "Go to the background. The process that was started ends; its child, in a session of its own and without a \
+         terminal, serves. Not done where `supervised` finds somebody who waits.",
+        "Turn it on where nothing else keeps the server running in the background.",
     ),
     row(
-        "enable-module-command",
+        "pidfile",
         AtStart,
-        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_module_command),
-        "Who may use MODULE's LOAD, LOADEX and UNLOAD, which then find that there are no modules.",
+        field!(path pidfile),
+        "A file for the process's number, while the server runs. Where `daemonize` is on and none is named it is \
+         /var/run/redis.pid.",
+        "Name one where a script has to find the process.",
     ),
     row(
-        "enable-protected-configs",
+        "supervised",
         AtStart,
-        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),
-        "Who may change protected settings with CONFIG SET: nobody, everybody, or connections from this machine.",
-    ),
-    Setting {
-        alias: Some("hash-max-ziplist-entries"),
-        ..row(
-            "hash-max-listpack-entries",
-            Anytime,
-            field!(int 0, i64::MAX, store.hash.entries as u64),
-            "A hash of more fields goes by the name hashtable. Nothing else depends on it: its bytes are packed at any size.",
-        )
-    },
-    Setting {
-        alias: Some("hash-max-ziplist-value"),
-        ..row(
-            "hash-max-listpack-value",
-            Anytime,
-            field!(memory 0, store.hash.value),
-            "A hash goes by the name hashtable once a field or value of more bytes is written. Nothing else depends on it.",
-        )
-    },
-    row(
-        "hide-user-data-from-log",
-        Anytime,
-        field!(bool hide_user_data),
-        "Leave out of crash reports who the client was.",
+        field!(word SUPERVISED, &["upstart", "systemd", "auto", "no"], supervised),
+        "Tell the service manager when the server serves and when it ends: `systemd` over NOTIFY_SOCKET, `upstart` by \
+         stopping itself once, `auto` whichever the environment speaks of.",
+        "Set it where systemd (Type=notify) or upstart starts the server.",
     ),
     row(
-        "hll-sparse-max-bytes",
+        "oom-score-adj",
         Anytime,
-        field!(memory 0, store.hll_sparse_bytes_max),
-        "A HyperLogLog is kept as runs up to this length, and as an array of 12 KB beyond it.",
+        field!(word OOM_SCORES, &["no", "yes", "relative", "absolute"], oom_score),
+        "Tell the kernel how readily to end this process when memory runs out: `yes` and `relative` add the first of \
+         `oom-score-adj-values` to what the process was started with, `absolute` takes it as it is.",
+        "Set it where other programs are to be ended before this one, or after it.",
     ),
     row(
-        "huge-pages",
+        "oom-score-adj-values",
         Anytime,
-        field!(bool huge_pages),
-        "Let the kernel put memory that is full into pages of 2 MB. Look-ups take less processor time, data no more bytes.",
+        Kind::List {
+            get: |c| c.oom_score_values.map(|n| n.to_string()).join(" ").into(),
+            set: set_oom_score_values,
+        },
+        "Three scores, -2000 to 2000: a primary's, a replica's, a saving child's. Only the first has a meaning here.",
+        "Change it together with `oom-score-adj`.",
     ),
     row(
         "hz",
@@ -263,122 +371,70 @@ pub(super) const SETTINGS: &[Setting] = &[
                 Ok(())
             },
         },
-        "Background rounds a second, 1 to 500.",
+        "Background rounds a second, 1 to 500. Nothing goes by it: what is due has a time of its own.",
+        "There is no reason to: it is kept for old configuration files.",
     ),
+];
+
+const LOG: &[Setting] = &[
     row(
-        "io-engine",
+        "logfile",
         AtStart,
-        field!(word ENGINES, &["auto", "epoll", "uring"], io_engine),
-        "How the kernel is asked for network events: `epoll`, `uring` (io_uring), or `auto`: io_uring where the kernel lets us.",
+        field!(path logfile),
+        "Where the log goes; empty is standard output.",
+        "Name one where nothing gathers what is written to standard output.",
     ),
-    row(
-        "latency-monitor-threshold",
-        Anytime,
-        field!(int 0, i64::MAX, latency_monitor_ms as u64),
-        "Keep what took at least so many milliseconds, by what it was, for LATENCY LATEST, HISTORY, GRAPH and DOCTOR; 0 \
-         keeps nothing.",
-    ),
-    row(
-        "latency-tracking",
-        Anytime,
-        Kind::Bool {
-            get: |c| c.latency_tracking == Tracking::On,
-            set: |c, on| {
-                c.latency_tracking = if on { Tracking::On } else { Tracking::Off };
-                Ok(())
-            },
-        },
-        "Keep for each command how long its calls take, for LATENCY HISTOGRAM and INFO latencystats.",
-    ),
-    row(
-        "latency-tracking-info-percentiles",
-        Anytime,
-        Kind::List { get: |c| percentiles(c).join(" ").into(), set: set_percentiles },
-        "The percentiles that INFO latencystats shows.",
-    ),
-    row(
-        "lazyfree-lazy-eviction",
-        Anytime,
-        field!(bool lazyfree_eviction),
-        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
-    ),
-    row(
-        "lazyfree-lazy-expire",
-        Anytime,
-        field!(bool lazyfree_expire),
-        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
-    ),
-    row(
-        "lazyfree-lazy-server-del",
-        Anytime,
-        field!(bool lazyfree_server_del),
-        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
-    ),
-    row(
-        "lazyfree-lazy-user-del",
-        Anytime,
-        field!(bool store.lazyfree_user_del),
-        "Let DEL behave exactly as UNLINK.",
-    ),
-    row(
-        "lazyfree-lazy-user-flush",
-        Anytime,
-        field!(bool store.lazyfree_user_flush),
-        "Let FLUSHALL and FLUSHDB without SYNC or ASYNC behave as with ASYNC.",
-    ),
-    row(
-        "lfu-decay-time",
-        Anytime,
-        field!(int 0, INT_MAX, store.eviction.lfu_decay_min as u32),
-        "Under an LFU policy, minutes after which a key counts as used once less; 0 is never.",
-    ),
-    row(
-        "lfu-log-factor",
-        Anytime,
-        field!(int 0, INT_MAX, store.eviction.lfu_log_factor as u32),
-        "Under an LFU policy, how much harder each count is to reach than the one before it: with 10, 255 stands for \
-         a million uses.",
-    ),
-    row(
-        "list-compress-codec",
-        Anytime,
-        field!(word CODECS, &["lzf", "lz4", "zstd"], store.list.codec),
-        "What compresses inner leaves of lists, where `list-compress-depth` asks for it.",
-    ),
-    row(
-        "list-compress-depth",
-        Anytime,
-        field!(int 0, INT_MAX, store.list.depth as u32),
-        "Compress a list but for so many leaves at each end; 0 compresses nothing.",
-    ),
-    Setting {
-        name: "list-max-listpack-size",
-        alias: Some("list-max-ziplist-size"),
-        change: Anytime,
-        kind: Kind::Int {
-            min: i32::MIN as i64,
-            max: INT_MAX,
-            get: |c| i64::from(c.list_max_listpack_size),
-            set: set_list_fill,
-        },
-        doc: "How large a leaf of a list may grow: a positive number counts elements, -1 to -5 are 4, 8, 16, 32 and \
-              64 KB.",
-        default_doc: None,
-        is_secret: false,
-    },
-    row("logfile", AtStart, field!(path logfile), "Where the log goes; empty is standard output."),
     row(
         "loglevel",
         Anytime,
         field!(word LEVELS, &["debug", "verbose", "notice", "warning", "nothing"], loglevel),
         "The least important messages that are still logged.",
+        "`verbose` or `debug` while you look for a fault, `warning` to hear of trouble only.",
     ),
     row(
-        "maxclients",
-        Anytime,
-        field!(int 1, u32::MAX as i64, maxclients as u32),
-        "How many clients may be connected at once.",
+        "syslog-enabled",
+        AtStart,
+        field!(bool syslog_enabled),
+        "Send the log to the system's log as well.",
+        "Turn it on where the system gathers the logs of all programs.",
     ),
+    row(
+        "syslog-ident",
+        AtStart,
+        Kind::Text {
+            get: |c| c.syslog_ident.clone(),
+            set: |c, text| {
+                c.syslog_ident = text.to_vec();
+                Ok(())
+            },
+        },
+        "What the system's log calls the server.",
+        "Change it to tell several servers on one machine apart.",
+    ),
+    row(
+        "syslog-facility",
+        AtStart,
+        field!(word FACILITIES, FACILITY_WORDS, syslog_facility),
+        "Under which heading the system's log has it.",
+        "Change it where the system sorts its log by facility.",
+    ),
+    row(
+        "crash-log-enabled",
+        Anytime,
+        field!(bool crash_log),
+        "Write a report into the log when the server stops by a fault of its own.",
+        "Turn it off where such a report must not reach the log.",
+    ),
+    row(
+        "hide-user-data-from-log",
+        Anytime,
+        field!(bool hide_user_data),
+        "Leave out of crash reports who the client was.",
+        "Turn it on where the log must not name clients.",
+    ),
+];
+
+const EVICTION: &[Setting] = &[
     row(
         "maxmemory",
         Anytime,
@@ -394,20 +450,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         "The most memory that the data may take, buffers of clients not counted; 0 is no limit. Beyond it keys are \
          evicted by `maxmemory-policy`, and where none may go, commands that could need memory are refused.",
-    ),
-    row(
-        "maxmemory-clients",
-        Anytime,
-        Kind::MemoryOrPercent { get: |c| c.maxmemory_clients, set: |c, share| c.maxmemory_clients = share },
-        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond it \
-         those that take most are closed, but for those that asked for CLIENT NO-EVICT.",
-    ),
-    row(
-        "maxmemory-eviction-tenacity",
-        Anytime,
-        field!(int 0, 100, maxmemory_tenacity as u32),
-        "How long one command may evict before it runs: 10 is half a millisecond, 100 as long as it takes. What is left \
-         to do is done between commands.",
+        "Set it for every cache. Without it the data grows until the system ends the process.",
     ),
     row(
         "maxmemory-policy",
@@ -416,181 +459,228 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Which keys go at `maxmemory`: among all of them (`allkeys-`) or those with a deadline (`volatile-`), the one \
          that was not used for the longest time (`lru`), the one that is used least (`lfu`), any (`random`), the one \
          with the nearest deadline (`ttl`); or none (`noeviction`).",
+        "`allkeys-lru` or `allkeys-lfu` for a cache; one of `volatile-` where keys without a deadline must stay.",
     ),
     row(
         "maxmemory-samples",
         Anytime,
         field!(int 1, 64, store.eviction.samples as u32),
         "How carefully to choose what to evict: some sixteen keys are compared for each of these.",
+        "Raise it for better choices at more processor time, lower it for the reverse.",
     ),
     row(
-        "oom-score-adj",
+        "maxmemory-eviction-tenacity",
         Anytime,
-        field!(word OOM_SCORES, &["no", "yes", "relative", "absolute"], oom_score),
-        "Tell the kernel how readily to end this process when memory runs out: `yes` and `relative` add the first of \
-         `oom-score-adj-values` to what the process was started with, `absolute` takes it as it is.",
+        field!(int 0, 100, maxmemory_tenacity as u32),
+        "How long one command may evict before it runs: 10 is half a millisecond, 100 as long as it takes. What is left \
+         to do is done between commands.",
+        "Raise it where memory stays over the limit under many writes; lower it where eviction makes commands wait.",
     ),
     row(
-        "oom-score-adj-values",
+        "lfu-decay-time",
         Anytime,
-        Kind::List {
-            get: |c| c.oom_score_values.map(|n| n.to_string()).join(" ").into(),
-            set: set_oom_score_values,
-        },
-        "Three scores, -2000 to 2000: a primary's, a replica's, a saving child's. Only the first has a meaning here.",
+        field!(int 0, INT_MAX, store.eviction.lfu_decay_min as u32),
+        "Under an LFU policy, minutes after which a key counts as used once less; 0 is never.",
+        "Lower it where other keys become popular within minutes, raise it where that takes days.",
     ),
     row(
-        "pidfile",
-        AtStart,
-        field!(path pidfile),
-        "A file for the process's number, while the server runs. Where `daemonize` is on and none is named it is \
-         /var/run/redis.pid.",
-    ),
-    row("port", Anytime, field!(int 0, 65_535, port as u16), "The TCP port to listen on; 0 is none."),
-    row(
-        "protected-mode",
+        "lfu-log-factor",
         Anytime,
-        field!(bool is_protected),
-        "Without a password and listening everywhere, serve only connections from this machine.",
+        field!(int 0, INT_MAX, store.eviction.lfu_log_factor as u32),
+        "Under an LFU policy, how much harder each count is to reach than the one before it: with 10, 255 stands for \
+         a million uses.",
+        "Raise it where the keys used most cannot be told apart any more, lower it to tell those apart that \
+         are used least.",
     ),
+];
+
+const MEMORY: &[Setting] = &[
     row(
-        "proto-max-bulk-len",
+        "activedefrag",
         Anytime,
-        field!(memory 1 << 20, store.proto_max_bulk_len_bytes),
-        "The longest argument that a client may send.",
+        field!(bool defrag.is_on),
+        "Move data together when much was deleted, so that its memory goes back to the system.",
+        "Turn it off where no processor time may go to the background.",
     ),
     row(
-        "requirepass",
+        "active-defrag-threshold-lower",
         Anytime,
-        Kind::Text { get: |c| c.requirepass.clone(), set: set_password },
-        "The password that AUTH asks for; empty is none.",
-    )
-    .secret(),
+        field!(int 0, 1000, defrag.threshold_lower as u32),
+        "Defragmentation begins when so much is lost between the data, in percent of the data.",
+        "Lower it to hold memory tight, raise it to move less.",
+    ),
     row(
-        "set-max-intset-entries",
+        "active-defrag-threshold-upper",
         Anytime,
-        field!(int 0, i64::MAX, store.set.intset_entries as u64),
-        "Up to how many members OBJECT ENCODING calls a set of integers `intset`; how it is kept does not depend on that.",
+        field!(int 0, 1000, defrag.threshold_upper as u32),
+        "Defragmentation works hardest when so much is lost, in percent of the data.",
+        "Lower it to have the full effort sooner.",
     ),
     row(
-        "set-max-listpack-entries",
+        "active-defrag-cycle-min",
         Anytime,
-        field!(int 0, i64::MAX, store.set.listpack_entries as u64),
-        "Up to how many members OBJECT ENCODING calls a set `listpack`; how it is kept does not depend on that.",
+        field!(int 1, 99, defrag.cycle_min as u32),
+        "Percent of one processor that defragmentation takes at `active-defrag-threshold-lower`.",
+        "Raise it where memory comes back too slowly after some deletions.",
     ),
     row(
-        "set-max-listpack-value",
+        "active-defrag-cycle-max",
         Anytime,
-        field!(int 0, i64::MAX, store.set.listpack_value_bytes as u64),
-        "Up to how many bytes a member of a set that OBJECT ENCODING calls `listpack` may have.",
+        field!(int 1, 99, defrag.cycle_max as u32),
+        "Percent of one processor that defragmentation takes from `active-defrag-threshold-upper` on.",
+        "Raise it where memory comes back too slowly after large deletions.",
     ),
     row(
-        "shards",
-        AtStart,
-        Kind::Int {
-            min: 1,
-            max: 1 << base::hash::SHARD_BITS_MAX,
-            get: |c| 1 << c.shard_bits,
-            set: set_shards,
-        },
-        "Into how many parts the keyspace is cut, each behind its own lock; a power of two.",
+        "active-defrag-ignore-bytes",
+        Anytime,
+        field!(memory 1, defrag.ignore_bytes),
+        "While less is lost between the data, nothing is moved.",
+        "Raise it where some more memory does not matter.",
     ),
+    row(
+        "active-defrag-max-scan-fields",
+        Anytime,
+        field!(int 1, i64::MAX, defrag.max_scan_fields as u64),
+        "A list of more elements is moved in steps of its own, not together with its neighbours.",
+        "There is hardly a reason to.",
+    ),
+    row(
+        "huge-pages",
+        Anytime,
+        field!(bool huge_pages),
+        "Let the kernel put memory that is full into pages of 2 MB. Look-ups take less processor time, data no more bytes.",
+        "Turn it off to see what it is worth, or where another program needs the machine's huge pages.",
+    ),
+    row(
+        "lazyfree-lazy-user-del",
+        Anytime,
+        field!(bool store.lazyfree_user_del),
+        "Let DEL behave exactly as UNLINK.",
+        "There is hardly a reason to: DEL leaves large values to the background too.",
+    ),
+    row(
+        "lazyfree-lazy-user-flush",
+        Anytime,
+        field!(bool store.lazyfree_user_flush),
+        "Let FLUSHALL and FLUSHDB without SYNC or ASYNC behave as with ASYNC.",
+        "There is hardly a reason to: what was flushed is freed in the background either way.",
+    ),
+    row(
+        "lazyfree-lazy-server-del",
+        Anytime,
+        field!(bool lazyfree_server_del),
+        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
+        "There is no reason to.",
+    ),
+    row(
+        "lazyfree-lazy-expire",
+        Anytime,
+        field!(bool lazyfree_expire),
+        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
+        "There is no reason to.",
+    ),
+    row(
+        "lazyfree-lazy-eviction",
+        Anytime,
+        field!(bool lazyfree_eviction),
+        "Kept for old configuration files: whatever is large is freed in the background, whatever this says.",
+        "There is no reason to.",
+    ),
+];
+
+const TYPES: &[Setting] = &[
     Setting {
-        name: "slowlog-log-slower-than",
-        alias: Some("commandlog-execution-slower-than"),
+        name: "list-max-listpack-size",
+        alias: Some("list-max-ziplist-size"),
         change: Anytime,
-        kind: field!(int - 1, i64::MAX, command_log.slow.from as i64),
-        doc: "Keep calls that took at least so many microseconds, for SLOWLOG; 0 keeps all, -1 none.",
+        kind: Kind::Int {
+            min: i32::MIN as i64,
+            max: INT_MAX,
+            get: |c| i64::from(c.list_max_listpack_size),
+            set: set_list_fill,
+        },
+        doc: "How large a leaf of a list may grow: a positive number counts elements, -1 to -5 are 4, 8, 16, 32 and \
+              64 KB.",
+        when: "Larger leaves take a little less memory, smaller ones make edits in the middle cheaper.",
         default_doc: None,
         is_secret: false,
     },
-    Setting {
-        name: "slowlog-max-len",
-        alias: Some("commandlog-slow-execution-max-len"),
-        change: Anytime,
-        kind: field!(int 0, i64::MAX, command_log.slow.entries_max as i64),
-        doc: "How many slow calls SLOWLOG keeps.",
-        default_doc: None,
-        is_secret: false,
-    },
+    row(
+        "list-compress-depth",
+        Anytime,
+        field!(int 0, INT_MAX, store.list.depth as u32),
+        "Compress a list but for so many leaves at each end; 0 compresses nothing.",
+        "1 or 2 for long lists of text that are used near their ends, as queues and timelines are.",
+    ),
+    row(
+        "list-compress-codec",
+        Anytime,
+        field!(word CODECS, &["lzf", "lz4", "zstd"], store.list.codec),
+        "What compresses inner leaves of lists, where `list-compress-depth` asks for it.",
+        "`zstd` for the fewest bytes, `lz4` for the least time.",
+    ),
     row(
         "stream-node-max-bytes",
         Anytime,
         field!(memory 0, store.stream.bytes),
         "A leaf of a stream holds so many bytes, counted as Redis would keep them; 0 leaves it to the entries.",
+        "Lower it where XADD and XTRIM with `~` should cut in smaller steps.",
     ),
     row(
         "stream-node-max-entries",
         Anytime,
         field!(int 0, i64::MAX, store.stream.entries as u64),
         "A leaf of a stream holds so many entries; 0 leaves it to the bytes.",
+        "Lower it where XADD and XTRIM with `~` should cut in smaller steps.",
     ),
     row(
-        "supervised",
-        AtStart,
-        field!(word SUPERVISED, &["upstart", "systemd", "auto", "no"], supervised),
-        "Tell the service manager when the server serves and when it ends: `systemd` over NOTIFY_SOCKET, `upstart` by \
-         stopping itself once, `auto` whichever the environment speaks of.",
-    ),
-    row("syslog-enabled", AtStart, field!(bool syslog_enabled), "Send the log to the system's log as well."),
-    row(
-        "syslog-facility",
-        AtStart,
-        field!(word FACILITIES, FACILITY_WORDS, syslog_facility),
-        "Under which heading the system's log has it.",
-    ),
-    row(
-        "syslog-ident",
-        AtStart,
-        Kind::Text {
-            get: |c| c.syslog_ident.clone(),
-            set: |c, text| {
-                c.syslog_ident = text.to_vec();
-                Ok(())
-            },
-        },
-        "What the system's log calls the server.",
-    ),
-    row(
-        "tcp-backlog",
-        AtStart,
-        field!(int 0, INT_MAX, tcp_backlog as u32),
-        "Connections the kernel may hold ready for us.",
-    ),
-    row(
-        "tcp-keepalive",
+        "hll-sparse-max-bytes",
         Anytime,
-        field!(int 0, INT_MAX, tcp_keepalive_s as u32),
-        "Seconds of silence after which the kernel asks whether a client is still there; 0 never asks.",
-    ),
-    row(
-        "timeout",
-        Anytime,
-        field!(int 0, INT_MAX, timeout_s as u32),
-        "Close a client that has been idle for so many seconds; 0 never does.",
-    ),
-    row("unixsocket", AtStart, field!(path unixsocket), "A Unix socket to listen on as well; empty is none."),
-    row(
-        "unixsocketperm",
-        AtStart,
-        Kind::Mode {
-            get: |c| c.unixsocket_mode.unwrap_or(0),
-            set: |c, mode| {
-                c.unixsocket_mode = (mode != 0).then_some(mode);
-                Ok(())
-            },
-        },
-        "The permissions of the Unix socket, in octal; 0 leaves what the umask makes.",
+        field!(memory 0, store.hll_sparse_bytes_max),
+        "A HyperLogLog is kept as runs up to this length, and as an array of 12 KB beyond it.",
+        "Raise it to save memory where there are very many HyperLogLogs; adding to them takes longer then.",
     ),
     Setting {
-        name: "worker-threads",
-        alias: None,
-        change: AtStart,
-        kind: field!(int 1, 256, worker_threads as usize),
-        doc: "Threads that serve clients.",
-        default_doc: Some("the number of cores"),
-        is_secret: false,
+        alias: Some("hash-max-ziplist-entries"),
+        ..row(
+            "hash-max-listpack-entries",
+            Anytime,
+            field!(int 0, i64::MAX, store.hash.entries as u64),
+            "A hash of more fields goes by the name hashtable. Nothing else depends on it: its bytes are packed at any size.",
+            "Only where a program reads OBJECT ENCODING and expects another name.",
+        )
     },
+    Setting {
+        alias: Some("hash-max-ziplist-value"),
+        ..row(
+            "hash-max-listpack-value",
+            Anytime,
+            field!(memory 0, store.hash.value),
+            "A hash goes by the name hashtable once a field or value of more bytes is written. Nothing else depends on it.",
+            "Only where a program reads OBJECT ENCODING and expects another name.",
+        )
+    },
+    row(
+        "set-max-intset-entries",
+        Anytime,
+        field!(int 0, i64::MAX, store.set.intset_entries as u64),
+        "Up to how many members OBJECT ENCODING calls a set of integers `intset`; how it is kept does not depend on that.",
+        "Only where a program reads OBJECT ENCODING and expects another name.",
+    ),
+    row(
+        "set-max-listpack-entries",
+        Anytime,
+        field!(int 0, i64::MAX, store.set.listpack_entries as u64),
+        "Up to how many members OBJECT ENCODING calls a set `listpack`; how it is kept does not depend on that.",
+        "Only where a program reads OBJECT ENCODING and expects another name.",
+    ),
+    row(
+        "set-max-listpack-value",
+        Anytime,
+        field!(int 0, i64::MAX, store.set.listpack_value_bytes as u64),
+        "Up to how many bytes a member of a set that OBJECT ENCODING calls `listpack` may have.",
+        "Only where a program reads OBJECT ENCODING and expects another name.",
+    ),
     Setting {
         alias: Some("zset-max-ziplist-entries"),
         ..row(
@@ -598,6 +688,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             Anytime,
             field!(int 0, i64::MAX, store.zset.listpack_entries as u64),
             "A sorted set of more members goes by the name skiplist. Nothing else depends on it.",
+            "Only where a program reads OBJECT ENCODING and expects another name.",
         )
     },
     Setting {
@@ -607,8 +698,88 @@ pub(super) const SETTINGS: &[Setting] = &[
             Anytime,
             field!(memory 0, store.zset.listpack_value_bytes),
             "A sorted set goes by the name skiplist once a longer member is added. Nothing else depends on it.",
+            "Only where a program reads OBJECT ENCODING and expects another name.",
         )
     },
+];
+
+const LATENCY: &[Setting] = &[
+    Setting {
+        name: "slowlog-log-slower-than",
+        alias: Some("commandlog-execution-slower-than"),
+        change: Anytime,
+        kind: field!(int - 1, i64::MAX, command_log.slow.from as i64),
+        doc: "Keep calls that took at least so many microseconds, for SLOWLOG; 0 keeps all, -1 none.",
+        when: "Lower it to find what makes clients wait.",
+        default_doc: None,
+        is_secret: false,
+    },
+    Setting {
+        name: "slowlog-max-len",
+        alias: Some("commandlog-slow-execution-max-len"),
+        change: Anytime,
+        kind: field!(int 0, i64::MAX, command_log.slow.entries_max as i64),
+        doc: "How many slow calls SLOWLOG keeps.",
+        when: "Raise it where entries are gone before somebody reads them.",
+        default_doc: None,
+        is_secret: false,
+    },
+    row(
+        "commandlog-request-larger-than",
+        Anytime,
+        field!(int - 1, i64::MAX, command_log.large_request.from as i64),
+        "Keep calls whose request has at least so many bytes, for COMMANDLOG; -1 keeps none.",
+        "Lower it to find clients that send much at a time.",
+    ),
+    row(
+        "commandlog-large-request-max-len",
+        Anytime,
+        field!(int 0, i64::MAX, command_log.large_request.entries_max as i64),
+        "How many calls with large requests COMMANDLOG keeps.",
+        "Raise it where entries are gone before somebody reads them.",
+    ),
+    row(
+        "commandlog-reply-larger-than",
+        Anytime,
+        field!(int - 1, i64::MAX, command_log.large_reply.from as i64),
+        "Keep calls whose reply has at least so many bytes, for COMMANDLOG; -1 keeps none.",
+        "Lower it to find clients that ask for much at a time.",
+    ),
+    row(
+        "commandlog-large-reply-max-len",
+        Anytime,
+        field!(int 0, i64::MAX, command_log.large_reply.entries_max as i64),
+        "How many calls with large replies COMMANDLOG keeps.",
+        "Raise it where entries are gone before somebody reads them.",
+    ),
+    row(
+        "latency-monitor-threshold",
+        Anytime,
+        field!(int 0, i64::MAX, latency_monitor_ms as u64),
+        "Keep what took at least so many milliseconds, by what it was, for LATENCY LATEST, HISTORY, GRAPH and DOCTOR; 0 \
+         keeps nothing.",
+        "Set it to 100, say, while you look for what makes the server slow now and then.",
+    ),
+    row(
+        "latency-tracking",
+        Anytime,
+        Kind::Bool {
+            get: |c| c.latency_tracking == Tracking::On,
+            set: |c, on| {
+                c.latency_tracking = if on { Tracking::On } else { Tracking::Off };
+                Ok(())
+            },
+        },
+        "Keep for each command how long its calls take, for LATENCY HISTOGRAM and INFO latencystats.",
+        "Turn it off where nobody looks at these histograms.",
+    ),
+    row(
+        "latency-tracking-info-percentiles",
+        Anytime,
+        Kind::List { get: |c| percentiles(c).join(" ").into(), set: set_percentiles },
+        "The percentiles that INFO latencystats shows.",
+        "Name the percentiles that your monitoring draws.",
+    ),
 ];
 
 const POLICY_WORDS: &[&str] = &{

@@ -1,19 +1,33 @@
 //! The table of settings as a whole: names, defaults, and that what is set is what is shown.
 use super::Config;
 use super::setting::{Kind, Setting};
-use super::table::SETTINGS;
-use crate::config::setting::{all, find};
+use super::table::TOPICS;
+use crate::config::setting::{all, find, settings};
+use std::collections::BTreeSet;
 use store::Fill;
 
 #[test]
-fn names_are_sorted_and_used_once() {
-    let names: Vec<_> = SETTINGS.iter().map(|s| s.name).collect();
-    assert!(names.is_sorted(), "{names:?}");
+fn names_are_used_once() {
     let mut all: Vec<_> = all().flat_map(Setting::names).collect();
     all.sort_unstable();
     let count = all.len();
     all.dedup();
     assert_eq!(all.len(), count);
+}
+
+#[test]
+fn every_setting_has_a_topic_and_says_what_it_does_and_when_to_change_it() {
+    for topic in TOPICS {
+        assert!(!topic.rows.is_empty() && topic.about.ends_with('.'), "{}", topic.title);
+        for setting in topic.rows {
+            assert!(!matches!(setting.kind, Kind::Accepted { .. }), "{} does nothing", setting.name);
+            for sentence in [setting.doc, setting.when] {
+                assert!(sentence.len() > 10 && sentence.ends_with('.'), "{}: {sentence:?}", setting.name);
+            }
+        }
+    }
+    let titles: BTreeSet<_> = TOPICS.iter().map(|topic| topic.title).collect();
+    assert_eq!(titles.len(), TOPICS.len());
 }
 
 #[test]
@@ -70,7 +84,7 @@ fn samples(setting: &Setting) -> Vec<String> {
 
 #[test]
 fn what_is_set_is_what_is_shown() {
-    for setting in SETTINGS {
+    for setting in settings() {
         for sample in samples(setting) {
             let mut config = Config::default();
             setting

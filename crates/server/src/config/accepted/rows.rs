@@ -18,13 +18,21 @@ const fn int(min: i64, max: i64) -> Shape {
 }
 
 pub(in crate::config) const GROUPS: &[Group] = &[
-    Group { because: "There are no snapshots and no append-only file yet.", rows: DISK },
-    Group { because: "There is no replication yet.", rows: REPLICATION },
-    Group { because: "There is no cluster mode yet.", rows: CLUSTER },
-    Group { because: "There is no TLS yet.", rows: TLS },
-    Group { because: "There are no hashes, sets and sorted sets yet.", rows: TYPES },
-    Group { because: "There are no ACL users, pub/sub, scripts and modules yet.", rows: CLIENTS },
     Group {
+        title: "Snapshots and append-only file",
+        because: "There are no snapshots and no append-only file yet.",
+        rows: DISK,
+    },
+    Group { title: "Replication", because: "There is no replication yet.", rows: REPLICATION },
+    Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
+    Group { title: "TLS", because: "There is no TLS yet.", rows: TLS },
+    Group {
+        title: "Users, pub/sub, scripts and modules",
+        because: "There are no ACL users, pub/sub, scripts and modules yet.",
+        rows: CLIENTS,
+    },
+    Group {
+        title: "What Redis needs otherwise",
         because: "Nothing here needs them: threads, rehashing and allocators are others.",
         rows: OTHERWISE,
     },
@@ -165,8 +173,6 @@ const TLS: &[Setting] = &[
     row("tls-session-cache-timeout", Anytime, SMALL_COUNT, "300"),
     row("tls-session-caching", Anytime, Bool, "yes"),
 ];
-
-const TYPES: &[Setting] = &[];
 
 const CLIENTS: &[Setting] = &[
     row("acl-pubsub-default", Anytime, Word(&["allchannels", "resetchannels"]), "resetchannels"),
