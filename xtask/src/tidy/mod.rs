@@ -2,6 +2,7 @@
 //! function from a file to complaints, with a good and a bad snippet beside it. A new rule is a function and a row in
 //! [`RULES`].
 mod circles;
+mod documents;
 mod figures;
 mod files;
 mod functions;
@@ -59,6 +60,7 @@ pub(crate) fn run() -> Outcome {
         match path.rsplit('.').next() {
             Some("rs") => sources.push(Source::new(path, &text)),
             Some("toml") => complaints.extend(layers::manifest(path, &text)),
+            Some("md") => complaints.extend(documents::dead_paths(path, &text)),
             _ => {}
         }
     }
