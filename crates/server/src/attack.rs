@@ -23,7 +23,7 @@ pub(crate) fn end(shared: &Shared, session: &mut Session) {
         return;
     }
     shared.stats.attack_logged_s.store(now_s, Relaxed);
-    let from = match &session.card.peer {
+    let from = match &session.record.peer {
         Peer::Tcp { peer, .. } => format!("{}:{}", peer.ip(), peer.port()),
         Peer::Unix { .. } => "/unixsocket:0".to_owned(),
     };

@@ -1,6 +1,6 @@
 //! CLIENT and its subcommands: who is connected, under which name, and how to be rid of them.
 //!
-//! Every connection's card is in `Shared::clients`; LIST reads the cards of all workers, KILL marks one and tells its
+//! Every connection's record is in `Shared::clients`; LIST reads the records of all workers, KILL marks one and tells its
 //! worker.
 mod help;
 mod kill;
@@ -12,7 +12,7 @@ mod tracking;
 mod unblock;
 
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::session::Card;
+use crate::session::ClientRecord;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use help::HELP;
 use kill::KILL;
@@ -67,8 +67,8 @@ const CLIENT: ServerCommand = ServerCommand {
 };
 
 /// The client's address, as CLIENT LIST shows it.
-pub(crate) fn address(card: &Card) -> String {
-    list::addresses(card).0
+pub(crate) fn address(record: &ClientRecord) -> String {
+    list::addresses(record).0
 }
 
 const ID: ServerCommand = ServerCommand {
@@ -144,16 +144,16 @@ const NO_TOUCH: ServerCommand = ServerCommand {
 };
 
 fn id(call: &mut ServerCall<'_>) -> Done {
-    call.reply.int(call.session.card.id as i64);
+    call.reply.int(call.session.record.id as i64);
     Ok(())
 }
 
 fn name(call: &mut ServerCall<'_>) -> Done {
-    let face = call.session.card.face();
-    if face.name.is_empty() {
+    let details = call.session.record.details();
+    if details.name.is_empty() {
         call.reply.null();
     } else {
-        call.reply.bulk(&face.name);
+        call.reply.bulk(&details.name);
     }
     Ok(())
 }
@@ -161,22 +161,22 @@ fn name(call: &mut ServerCall<'_>) -> Done {
 fn set_name(call: &mut ServerCall<'_>) -> Done {
     let name = call.args.at(2);
     check_word(name, "Client names")?;
-    call.session.card.face().name = name.to_vec();
+    call.session.record.details().name = name.to_vec();
     call.reply.ok();
     Ok(())
 }
 
 fn set_info(call: &mut ServerCall<'_>) -> Done {
     let (option, value) = (call.args.at(2), call.args.at(3));
-    let mut face = call.session.card.face();
+    let mut details = call.session.record.details();
     // Errors name the option as it was written.
     let written = String::from_utf8_lossy(option);
     if option.eq_ignore_ascii_case(b"lib-name") {
         check_word(value, &written)?;
-        face.lib_name = value.to_vec();
+        details.lib_name = value.to_vec();
     } else if option.eq_ignore_ascii_case(b"lib-ver") {
         check_word(value, &written)?;
-        face.lib_ver = value.to_vec();
+        details.lib_ver = value.to_vec();
     } else {
         return Err(Error::quoting(&[b"ERR Unrecognized option '", option, b"'"]));
     }
@@ -202,7 +202,7 @@ pub(crate) fn check_word(value: &[u8], what: &str) -> Done {
 
 fn no_evict(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
-    call.session.card.face().is_spared = on;
+    call.session.record.details().is_spared = on;
     call.reply.ok();
     Ok(())
 }
@@ -210,7 +210,7 @@ fn no_evict(call: &mut ServerCall<'_>) -> Done {
 fn no_touch(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
     call.session.leaves_trace = !on;
-    call.session.card.face().is_touchless = on;
+    call.session.record.details().is_touchless = on;
     call.reply.ok();
     Ok(())
 }

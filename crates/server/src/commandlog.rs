@@ -1,5 +1,5 @@
 //! Which calls were slow, and which requests and replies large: three logs in memory, each of the last so many entries.
-//! COMMANDLOG is Valkey's face of all three; SLOWLOG (in `slowlog`) Redis's of the first, under its older names.
+//! COMMANDLOG is Valkey's form of all three; SLOWLOG (in `slowlog`) Redis's of the first, under its older names.
 //!
 //! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only one that passes a
 //! bound comes here, where it is copied under a lock. Arguments are shortened, and what is secret is left out, as the
@@ -7,7 +7,7 @@
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::config::Config;
 use crate::registry::Row;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use crate::{client, help, redact};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use net::Meter;
@@ -119,7 +119,14 @@ struct Entry {
 
 impl CommandLog {
     /// Keeps a call in the logs whose bounds it passes.
-    pub(crate) fn note(&self, rules: &LogRules, row: &Row, call: &Measured<'_>, card: &Card, time_s: i64) {
+    pub(crate) fn note(
+        &self,
+        rules: &LogRules,
+        row: &Row,
+        call: &Measured<'_>,
+        record: &ClientRecord,
+        time_s: i64,
+    ) {
         if row.flags.has(Flags::SKIP_SLOWLOG) {
             return;
         }
@@ -130,7 +137,7 @@ impl CommandLog {
         ];
         for (kind, rule, figure) in figures {
             if rule.keeps(figure) {
-                let entry = Entry::new(time_s, figure, row, &call.args, card);
+                let entry = Entry::new(time_s, figure, row, &call.args, record);
                 self.entries(kind).add(entry, rule.entries_max);
             }
         }
@@ -162,14 +169,14 @@ const ARGS_MAX: usize = 32;
 const ARG_BYTES_MAX: usize = 128;
 
 impl Entry {
-    fn new(time_s: i64, figure: u64, row: &Row, args: &Args<'_>, card: &Card) -> Entry {
+    fn new(time_s: i64, figure: u64, row: &Row, args: &Args<'_>, record: &ClientRecord) -> Entry {
         Entry {
             id: 0,
             time_s,
             figure: i64::try_from(figure).unwrap_or(i64::MAX),
             args: shortened(redact::public(row, args), args.len()),
-            client: client::address(card),
-            client_name: card.face().name.clone(),
+            client: client::address(record),
+            client_name: record.details().name.clone(),
         }
     }
 }

@@ -155,7 +155,7 @@ const INT_RANGE: &str = "ERR value is out of range, value must between -21474836
 
 fn choose_db(call: &mut ServerCall<'_>, db: u16) {
     call.session.db = db;
-    call.session.card.face().db = db;
+    call.session.record.details().db = db;
 }
 
 fn quit(call: &mut ServerCall<'_>) -> Done {
@@ -175,21 +175,21 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
         call.session.reply_mode = ReplyMode::On;
     }
     call.session.leaves_trace = true;
-    call.shared.monitors.remove(&call.session.card);
+    call.shared.monitors.remove(&call.session.record);
     choose_db(call, 0);
     speak(call, Protocol::Resp2);
-    let mut face = call.session.card.face();
-    face.name.clear();
-    face.user = DEFAULT_USER.into();
-    (face.is_spared, face.is_touchless) = (false, false);
-    drop(face);
+    let mut details = call.session.record.details();
+    details.name.clear();
+    details.user = DEFAULT_USER.into();
+    (details.is_spared, details.is_touchless) = (false, false);
+    drop(details);
     call.reply.simple("RESET");
     Ok(())
 }
 
 fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
     call.reply.protocol = protocol;
-    call.session.card.face().is_resp3 = protocol == Protocol::Resp3;
+    call.session.record.details().is_resp3 = protocol == Protocol::Resp3;
 }
 
 /// The one user there is.
@@ -217,7 +217,7 @@ fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u
         return Err(Error::custom("WRONGPASS invalid username-password pair or user is disabled."));
     }
     call.session.is_authenticated = true;
-    call.session.card.face().user = DEFAULT_USER.into();
+    call.session.record.details().user = DEFAULT_USER.into();
     Ok(())
 }
 
@@ -245,7 +245,7 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::custom(LOG_IN_FIRST));
     }
     if let Some(name) = greeting.name {
-        call.session.card.face().name = name.to_vec();
+        call.session.record.details().name = name.to_vec();
     }
     if let Some(protocol) = greeting.protocol {
         speak(call, protocol);
@@ -297,7 +297,7 @@ fn introduce(call: &mut ServerCall<'_>) {
     reply.bulk(b"proto");
     reply.int(if reply.protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");
-    reply.int(call.session.card.id as i64);
+    reply.int(call.session.record.id as i64);
     reply.bulk(b"mode");
     reply.bulk(b"standalone");
     reply.bulk(b"role");

@@ -3,13 +3,13 @@
 //! A panic hook writes it, on the thread that panicked, while the locks which that thread held are still held: so it only
 //! tries locks, and names the shards that are taken. Memory for the report comes from a stripe of the arena whose lock is free.
 //! Of several threads that panic at once one reports and the others stand still; whatever holds that one up, an alarm ends the process. Workers note whom they serve once for each connection's turn, and
-//! dispatch notes the command in the client's card anyway; a request pays nothing for this. The process then ends by
+//! dispatch notes the command in the client's record anyway; a request pays nothing for this. The process then ends by
 //! abort, so that the system keeps a core if it is told to.
 //!
 //! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one first.
 use crate::PidFile;
 use crate::call::ServerCall;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use crate::shared::Shared;
 use command::{Done, Error};
 use std::backtrace::Backtrace;
@@ -113,28 +113,28 @@ fn executing(text: &mut String, shared: &Shared, worker: Option<usize>, hides_us
     if let Some(worker) = worker {
         let _ = writeln!(text, "worker: {worker} of {}", shared.posts.len());
         let id = shared.counters.0[worker].serving.load(Relaxed);
-        let card = shared.clients.try_lock().ok().and_then(|clients| clients.get(&id).cloned());
-        match card {
-            Some(card) => client(text, shared, &card, hides_user),
+        let record = shared.clients.try_lock().ok().and_then(|clients| clients.get(&id).cloned());
+        match record {
+            Some(record) => client(text, shared, &record, hides_user),
             None => text.push_str("client: none that is known\n"),
         }
     }
     let _ = writeln!(text, "locked shards: {:?} of {}", shared.keyspace.locked(), shared.keyspace.shards());
 }
 
-fn client(text: &mut String, shared: &Shared, card: &Card, hides_user: bool) {
-    match card.last_row.load(Relaxed) {
-        Card::NO_COMMAND => text.push_str("command: none yet\n"),
+fn client(text: &mut String, shared: &Shared, record: &ClientRecord, hides_user: bool) {
+    match record.last_row.load(Relaxed) {
+        ClientRecord::NO_COMMAND => text.push_str("command: none yet\n"),
         row => {
             let _ = writeln!(text, "command: {}", shared.registry.row(row as usize).full_name);
         }
     }
-    let commands = card.commands.load(Relaxed);
-    let _ = write!(text, "client: id={} fd={} commands before this turn={commands}", card.id, card.fd);
-    if let (false, Ok(face)) = (hides_user, card.face.try_lock()) {
-        let name = String::from_utf8_lossy(&face.name);
-        let lib = String::from_utf8_lossy(&face.lib_name);
-        let _ = write!(text, " {:?} db={} name={name} lib-name={lib}", card.peer, face.db);
+    let commands = record.commands.load(Relaxed);
+    let _ = write!(text, "client: id={} fd={} commands before this turn={commands}", record.id, record.fd);
+    if let (false, Ok(details)) = (hides_user, record.details.try_lock()) {
+        let name = String::from_utf8_lossy(&details.name);
+        let lib = String::from_utf8_lossy(&details.lib_name);
+        let _ = write!(text, " {:?} db={} name={name} lib-name={lib}", record.peer, details.db);
     }
     text.push('\n');
 }
@@ -173,7 +173,7 @@ pub(crate) fn assert(_: &mut ServerCall<'_>) -> Done {
 /// DEBUG SEGFAULT
 pub(crate) fn segfault(call: &mut ServerCall<'_>) -> Done {
     use nix::sys::signal::{Signal, raise};
-    let worker = call.session.card.worker;
+    let worker = call.session.record.worker;
     report(call.shared, Some(worker), "by signal 11, which DEBUG SEGFAULT raises");
     // Rust's own handler takes the first for a stack that has run over, and steps aside.
     while raise(Signal::SIGSEGV).is_ok() {}

@@ -69,7 +69,7 @@ const SUBS: &[Sub] = &[
 ];
 
 fn debug(call: &mut ServerCall<'_>) -> Done {
-    let is_local = call.session.card.is_local();
+    let is_local = call.session.record.is_local();
     if !call.shared.config().enable_debug_command.allows(is_local) {
         return Err(Error::not_enabled("DEBUG", "enable-debug-command"));
     }

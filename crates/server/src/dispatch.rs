@@ -255,9 +255,9 @@ impl<'s> Executor<'s> {
         let Ok(row) = admit(session, request, &self.config) else { return false };
         let may_change = row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE);
         let waits = may_change || self.held == Held::Everything;
-        let waits = waits && !session.card.face().is_monitor;
+        let waits = waits && !session.record.details().is_monitor;
         if waits {
-            session.card.last_row.store(row.number as u32, Relaxed);
+            session.record.last_row.store(row.number as u32, Relaxed);
         }
         waits
     }
@@ -364,7 +364,7 @@ impl<'s> Executor<'s> {
             }
             return None;
         }
-        session.card.last_row.store(row.number as u32, Relaxed);
+        session.record.last_row.store(row.number as u32, Relaxed);
         if let Err(error) = self.run(session, row, request, reply) {
             cold_path();
             self.counters.commands[row.number].failed.add(1);
@@ -419,7 +419,7 @@ impl<'s> Executor<'s> {
         ticks: (u64, u64),
         (args, reply_bytes): (Args<'_>, usize),
     ) {
-        let row = self.shared.registry.row(session.card.last_row.load(Relaxed) as usize);
+        let row = self.shared.registry.row(session.record.last_row.load(Relaxed) as usize);
         self.counters.commands[row.number].correct(ticks, self.tracked);
         self.report(session, row, (ticks.1, args, reply_bytes));
     }
@@ -434,7 +434,7 @@ impl<'s> Executor<'s> {
         let time_s = self.shared.clock.now_us() / 1_000_000;
         let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
         self.shared.latency.note(&self.config, event, call.time_ns, time_s);
-        self.shared.command_log.note(&self.config.command_log, row, &call, &session.card, time_s);
+        self.shared.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
     }
 
     /// Whether there is memory for what this request may add, after keys were evicted if need be.

@@ -37,7 +37,7 @@ use base::hash::Hash;
 use pack::{arena, counted};
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use store::{Beside, Catch, Eviction, Garbage, Hunter, Policy, Weight, counted_holes};
+use store::{Beside, Eviction, Evictor, Garbage, Outcome, Policy, Weight, counted_holes};
 
 /// What all workers know of the ceiling.
 #[derive(Default)]
@@ -126,7 +126,7 @@ pub(crate) enum Room {
 /// One worker's look at the ceiling.
 pub(crate) struct Ceiling<'s> {
     shared: &'s Shared,
-    hunter: Hunter,
+    evictor: Evictor,
     garbage: Vec<Garbage>,
     /// `maxmemory`; 0 for none.
     limit_bytes: u64,
@@ -160,7 +160,7 @@ impl<'s> Ceiling<'s> {
     pub(crate) fn new(shared: &'s Shared, seed: u64, config: &Config) -> Ceiling<'s> {
         let mut ceiling = Ceiling {
             shared,
-            hunter: Hunter::new(seed),
+            evictor: Evictor::new(seed),
             garbage: Vec::new(),
             limit_bytes: 0,
             eviction: Eviction::default(),
@@ -220,7 +220,7 @@ impl<'s> Ceiling<'s> {
             let coming_bytes = coming_bytes as usize + ENTRY_BYTES;
             let beside = Beside { db, hash, coming_bytes, excess_bytes, urgency };
             let keyspace = &self.shared.keyspace;
-            keyspace.evict_beside(&mut self.hunter, now, &self.eviction, &beside, &mut self.garbage);
+            keyspace.evict_beside(&mut self.evictor, now, &self.eviction, &beside, &mut self.garbage);
             self.shared.background.free(&mut self.garbage);
         }
         self.look_away(counts);
@@ -325,7 +325,7 @@ impl<'s> Ceiling<'s> {
         let mut keys = 0;
         while start - counted::thread_bytes() + weight(&self.garbage) < wanted_bytes {
             let keyspace = &self.shared.keyspace;
-            if keyspace.evict(&mut self.hunter, now, &self.eviction, &mut self.garbage) == Catch::Nothing {
+            if keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage) == Outcome::Nothing {
                 return Room::None;
             }
             keys += 1;

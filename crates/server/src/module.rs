@@ -106,7 +106,7 @@ fn unload(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn check_allowed(call: &ServerCall<'_>) -> Done {
-    let is_local = call.session.card.is_local();
+    let is_local = call.session.record.is_local();
     let may = call.shared.config().enable_module_command.allows(is_local);
     if may { Ok(()) } else { Err(Error::not_enabled("MODULE", "enable-module-command")) }
 }

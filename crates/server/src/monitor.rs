@@ -11,7 +11,7 @@
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::config::quoted;
 use crate::registry::Row;
-use crate::session::{Card, Session};
+use crate::session::{ClientRecord, Session};
 use crate::shared::{Letter, Shared};
 use crate::{client, redact};
 use command::{Arity, Doc, Done, Flags, Group};
@@ -52,22 +52,22 @@ impl Monitors {
     }
 
     /// Whether it did not watch before.
-    fn add(&self, card: &Card) -> bool {
+    fn add(&self, record: &ClientRecord) -> bool {
         let mut watchers = self.watchers();
-        let is_new = watchers.insert((card.worker, card.id));
+        let is_new = watchers.insert((record.worker, record.id));
         self.count.store(watchers.len(), Relaxed);
         drop(watchers);
-        card.face().is_monitor = true;
+        record.details().is_monitor = true;
         is_new
     }
 
-    pub(crate) fn remove(&self, card: &Card) {
+    pub(crate) fn remove(&self, record: &ClientRecord) {
         if self.is_any() {
             let mut watchers = self.watchers();
-            watchers.remove(&(card.worker, card.id));
+            watchers.remove(&(record.worker, record.id));
             self.count.store(watchers.len(), Relaxed);
             drop(watchers);
-            card.face().is_monitor = false;
+            record.details().is_monitor = false;
         }
     }
 
@@ -92,7 +92,7 @@ impl Feed {
             return;
         }
         let (seconds, microseconds) = (time_us / 1_000_000, time_us % 1_000_000);
-        let client = source(&session.card);
+        let client = source(&session.record);
         // A vector takes whatever is written.
         let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} {client}]", session.db);
         for arg in redact::public(row, args) {
@@ -118,16 +118,16 @@ impl Feed {
     }
 }
 
-fn source(card: &Card) -> String {
-    match &card.peer {
-        net::Peer::Tcp { .. } => client::address(card),
+fn source(record: &ClientRecord) -> String {
+    match &record.peer {
+        net::Peer::Tcp { .. } => client::address(record),
         net::Peer::Unix { path } => format!("unix:{}", path.display()),
     }
 }
 
 /// A client that watches already is answered nothing, as Redis has it.
 fn monitor(call: &mut ServerCall<'_>) -> Done {
-    if call.shared.monitors.add(&call.session.card) {
+    if call.shared.monitors.add(&call.session.record) {
         call.reply.ok();
     }
     Ok(())

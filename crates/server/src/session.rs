@@ -1,4 +1,4 @@
-//! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its card.
+//! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its record.
 use crate::blocking::Waiting;
 use crate::config::Config;
 use crate::counters::{Count, Counters};
@@ -11,7 +11,7 @@ const CACHE_LINE: usize = 64;
 /// What any worker may see of a connection: registered in `Shared::clients` while it lives. What its worker writes for every
 /// batch stands first, on one cache line.
 #[repr(C, align(64))]
-pub(crate) struct Card {
+pub(crate) struct ClientRecord {
     pub(crate) id: u64,
     pub(crate) last_active_ms: AtomicI64,
     pub(crate) commands: AtomicU64,
@@ -19,7 +19,7 @@ pub(crate) struct Card {
     pub(crate) bytes_out: AtomicU64,
     pub(crate) query_buffer_bytes: AtomicU64,
     pub(crate) output_buffer_bytes: AtomicU64,
-    /// `Row::number` of the last command that began; [`Card::NO_COMMAND`] before the first.
+    /// `Row::number` of the last command that began; [`ClientRecord::NO_COMMAND`] before the first.
     pub(crate) last_row: AtomicU32,
     /// Set by CLIENT KILL, which then wakes the worker: the worker closes the connection at its next turn.
     pub(crate) is_killed: AtomicBool,
@@ -36,7 +36,7 @@ pub(crate) struct Card {
     pub(crate) query_len_bytes: AtomicU64,
     pub(crate) query_parsed_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
-    pub(crate) face: Mutex<Face>,
+    pub(crate) details: Mutex<ClientDetails>,
 }
 
 /// What a connection keeps of requests that have not run.
@@ -47,9 +47,9 @@ pub(crate) struct QueryBuffer {
     pub(crate) parsed_bytes: usize,
 }
 
-const _: () = assert!(std::mem::offset_of!(Card, peer) == CACHE_LINE);
+const _: () = assert!(std::mem::offset_of!(ClientRecord, peer) == CACHE_LINE);
 
-impl Card {
+impl ClientRecord {
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
 
     /// Whether the client is on this machine.
@@ -77,8 +77,8 @@ impl Card {
         note_buffer(&self.output_buffer_bytes, bytes as u64, &counters.client_bytes, &counters.output_peak);
     }
 
-    pub(crate) fn face(&self) -> MutexGuard<'_, Face> {
-        self.face.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn details(&self) -> MutexGuard<'_, ClientDetails> {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,9 +93,9 @@ fn note_buffer(cell: &AtomicU64, bytes: u64, sum: &Count, peak: &AtomicU64) {
     }
 }
 
-/// The rarely changing part of a card.
+/// The rarely changing part of a record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Face {
+pub(crate) struct ClientDetails {
     pub(crate) name: Vec<u8>,
     pub(crate) lib_name: Vec<u8>,
     pub(crate) lib_ver: Vec<u8>,
@@ -128,7 +128,7 @@ pub(crate) enum After {
 
 /// The worker's own part. The protocol is the reply's: HELLO changes it there and the worker keeps it.
 pub(crate) struct Session {
-    pub(crate) card: Arc<Card>,
+    pub(crate) record: Arc<ClientRecord>,
     pub(crate) db: u16,
     /// Whether the client has said who it is, or came while nobody had to; see [`Session::must_log_in`].
     pub(crate) is_authenticated: bool,

@@ -17,7 +17,7 @@ use crate::promise::Promise;
 use crate::registry::Registry;
 use crate::replication::ReplicationId;
 use crate::restless::Restless;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -29,8 +29,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) log: Log,
     pub(crate) in_force: InForce,
-    /// Every connection's card, by client id.
-    pub(crate) clients: Mutex<BTreeMap<u64, Arc<Card>>>,
+    /// Every connection's record, by client id.
+    pub(crate) clients: Mutex<BTreeMap<u64, Arc<ClientRecord>>>,
     pub(crate) next_client_id: AtomicU64,
     /// How to reach each worker.
     pub(crate) posts: Box<[Post]>,
@@ -219,18 +219,18 @@ impl Shared {
         work(&self.config())
     }
 
-    pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Card>>> {
+    pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ClientRecord>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// CLIENT KILL of another connection: it runs no further command, is listed and counted no more, and is closed at
     /// its worker's next turn. (A client that kills itself sets its session's `after` instead, to get its
     /// reply.)
-    pub(crate) fn kill(&self, card: &Card) {
-        card.is_killed.store(true, Ordering::Release);
-        self.monitors.remove(card);
-        self.clients().remove(&card.id);
-        self.posts[card.worker].send(Letter::Killed(card.id));
+    pub(crate) fn kill(&self, record: &ClientRecord) {
+        record.is_killed.store(true, Ordering::Release);
+        self.monitors.remove(record);
+        self.clients().remove(&record.id);
+        self.posts[record.worker].send(Letter::Killed(record.id));
     }
 
     /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.

@@ -1,4 +1,4 @@
-//! SLOWLOG: Redis's face of the log of slow calls, which `commandlog` keeps.
+//! SLOWLOG: Redis's form of the log of slow calls, which `commandlog` keeps.
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::commandlog::{ADMIN_NOT_SCRIPT_BOUND, Type, count, reply_entries};
 use crate::help;

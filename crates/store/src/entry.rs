@@ -12,7 +12,7 @@
 //!           *Hash:  an image (`pack::pairs`)
 //!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
 //!           ZSet*:  an image (`pack::sorted::image`)
-//!           Long, Tree, HashTree, SetOutside, ZSetTree, Stream: nothing; the value lies outside, behind the entry's pointer
+//!           Long, ListTree, HashTree, SetOutside, ZSetTree, Stream: nothing; the value lies outside, behind the entry's pointer
 //! ```
 //!
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
@@ -20,13 +20,13 @@
 //!
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
-use crate::fields::FieldTree;
+use crate::fields::HashTree;
 use crate::hash::HashName;
 use crate::outside::Outside;
-use crate::set::{Image, Members};
+use crate::set::{Image, SetTree};
 use crate::stream::Stream;
-use crate::tree::Tree;
-use crate::zset::SortedSet;
+use crate::tree::ListTree;
+use crate::zset::ZSetTree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
 use pack::map::Shared;
@@ -41,16 +41,16 @@ const EMBSTR_BYTES_MAX: usize = 44;
 
 /// A value that lies outside its entry.
 #[derive(Clone)]
-pub(crate) enum Large {
+pub(crate) enum Value {
     Str(Vec<u8>),
-    List(Tree),
-    Set(Members),
-    Hash(FieldTree),
-    ZSet(SortedSet),
+    List(ListTree),
+    Set(SetTree),
+    Hash(HashTree),
+    ZSet(ZSetTree),
     Stream(Box<Stream>),
 }
 /// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
-const _: () = assert!(size_of::<Large>() <= 80);
+const _: () = assert!(size_of::<Value>() <= 80);
 
 /// What the value is, where it lies, and which name it goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(crate) enum Shape {
     /// A list inside the entry that goes by "quicklist".
     Quicklist = 7,
     /// A list outside.
-    Tree = 8,
+    ListTree = 8,
     /// A hash inside the entry.
     Hash = 9,
     /// The same, of which some field has had a deadline.
@@ -108,7 +108,7 @@ impl Shape {
         Shape::Long,
         Shape::Listpack,
         Shape::Quicklist,
-        Shape::Tree,
+        Shape::ListTree,
         Shape::Hash,
         Shape::TimedHash,
         Shape::HashTree,
@@ -148,7 +148,12 @@ impl Shape {
     pub(crate) fn is_outside(self) -> bool {
         matches!(
             self,
-            Shape::Long | Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::ZSetTree | Shape::Stream
+            Shape::Long
+                | Shape::ListTree
+                | Shape::HashTree
+                | Shape::SetOutside
+                | Shape::ZSetTree
+                | Shape::Stream
         )
     }
 }
@@ -282,9 +287,9 @@ impl<'v> Encoded<'v> {
     }
 
     /// What lies outside.
-    pub(crate) fn outside(&self) -> Option<Shared<Large>> {
+    pub(crate) fn outside(&self) -> Option<Shared<Value>> {
         match self {
-            Encoded::Long { bytes } => Some(Shared::new(Large::Str(bytes.to_vec()))),
+            Encoded::Long { bytes } => Some(Shared::new(Value::Str(bytes.to_vec()))),
             _ => None,
         }
     }
@@ -294,18 +299,18 @@ impl<'v> Encoded<'v> {
 pub(crate) fn string_value<'e>(
     meta: Meta,
     payload: &'e [u8],
-    outside: Option<&'e Large>,
+    outside: Option<&'e Value>,
 ) -> Result<Item<'e>, WrongType> {
     match (meta.shape(), outside) {
         (Shape::Int | Shape::IntText | Shape::IntRaw, _) => Ok(Item::Int(read_int(meta.value(payload)))),
         (Shape::Bytes | Shape::BytesRaw, _) => Ok(Item::Bytes(meta.value(payload))),
-        (Shape::Long, Some(Large::Str(bytes))) => Ok(Item::Bytes(bytes)),
+        (Shape::Long, Some(Value::Str(bytes))) => Ok(Item::Bytes(bytes)),
         _ => Err(WrongType),
     }
 }
 
 /// OBJECT ENCODING's name.
-pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &'static str {
+pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Value>) -> &'static str {
     match meta.shape() {
         Shape::Int => "int",
         Shape::IntText => "embstr",
@@ -319,8 +324,8 @@ pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Large>) -> &
         }
         Shape::ZSetListpack => "listpack",
         Shape::ZSetSkiplist => "skiplist",
-        Shape::Tree | Shape::HashTree | Shape::SetOutside | Shape::ZSetTree | Shape::Stream => {
-            outside.and_then(Large::collection).map_or("quicklist", Outside::encoding)
+        Shape::ListTree | Shape::HashTree | Shape::SetOutside | Shape::ZSetTree | Shape::Stream => {
+            outside.and_then(Value::collection).map_or("quicklist", Outside::encoding)
         }
     }
 }

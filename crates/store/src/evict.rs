@@ -1,13 +1,13 @@
 //! Eviction: which keys go when memory is short, and how one is found without looking at all.
 //!
-//! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A [`Hunter`] looks
+//! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A [`Evictor`] looks
 //! over two or three random leaves, some eighty candidates for a few cache misses, and takes the entry that the policy
 //! can spare best. Where only keys with a deadline may go and few have one, leaves are drawn from the timing wheels, which name those
 //! that hold such keys; for the nearest deadline the wheels are asked outright (`Db::evict_soonest`).
 //!
 //! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary removal leaves in
 //! its leaf would mean evicting several per cent of all keys before anything is free.
-use crate::entry::{Large, Meta};
+use crate::entry::{Meta, Value};
 use crate::evict_beside::Seen;
 use crate::expire::NO_DEADLINE;
 use crate::keyspace::NEVER_DUE;
@@ -106,7 +106,7 @@ pub fn counted_holes(limit_bytes: u64, hole_bytes: u64) -> u64 {
 
 /// What came of looking for a key to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Catch {
+pub enum Outcome {
     Key,
     /// No key may go.
     Nothing,
@@ -124,7 +124,7 @@ const RARE: u64 = 16;
 const LEAVES_WALKED: usize = 16;
 
 /// One thread's means to find what to evict.
-pub struct Hunter {
+pub struct Evictor {
     random: Random,
     best: Candidate,
     seen: usize,
@@ -146,9 +146,9 @@ const AHEAD_MS: i64 = 1000;
 /// What is gone anyway goes before everything else.
 const SCORE_OVERDUE: u64 = u64::MAX;
 
-impl Hunter {
-    pub fn new(seed: u64) -> Hunter {
-        Hunter { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
+impl Evictor {
+    pub fn new(seed: u64) -> Evictor {
+        Evictor { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
     }
 
     /// One of so many.
@@ -157,39 +157,39 @@ impl Hunter {
     }
 
     /// Looks over one leaf of a database.
-    fn look_over(&mut self, crowd: &Crowd<'_, Large>, chase: &Chase<'_>, shard: usize, db: u16) {
-        let sample = Sample { crowd, shard, db, is_due: chase.is_due(crowd) };
-        if chase.eviction.policy == Policy::AllkeysRandom {
+    fn look_over(&mut self, crowd: &Crowd<'_, Value>, search: &Search<'_>, shard: usize, db: u16) {
+        let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
+        if search.eviction.policy == Policy::AllkeysRandom {
             if crowd.len() > 0 {
                 let index = self.random.below(crowd.len() as u64) as usize;
-                self.consider(1, index, &sample, chase);
+                self.consider(1, index, &sample, search);
             }
             return;
         }
         let uses = crowd.uses();
         for index in 0..crowd.len() {
-            let score = match chase.eviction.policy.tracking() {
+            let score = match search.eviction.policy.tracking() {
                 Tracking::Off => self.random.next_u64() >> 1 | 1,
-                _ => chase.score(uses.get(index).copied().unwrap_or(0)),
+                _ => search.score(uses.get(index).copied().unwrap_or(0)),
             };
-            self.consider(score, index, &sample, chase);
+            self.consider(score, index, &sample, search);
         }
     }
 
     /// Whether this entry is a better one. Of equals the first stays: it came before the others in its leaf.
-    fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, chase: &Chase<'_>) {
+    fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, search: &Search<'_>) {
         let mut score = score;
         self.seen += 1;
         if score <= self.best.score && !sample.is_due {
             return;
         }
-        if sample.is_due || chase.eviction.policy.is_volatile() {
+        if sample.is_due || search.eviction.policy.is_volatile() {
             match deadline(&sample.crowd.at(index)) {
-                Deadline::Never if chase.eviction.policy.is_volatile() => {
+                Deadline::Never if search.eviction.policy.is_volatile() => {
                     self.seen -= 1;
                     return;
                 }
-                deadline if deadline.is_past(chase.now) => score = SCORE_OVERDUE,
+                deadline if deadline.is_past(search.now) => score = SCORE_OVERDUE,
                 _ => {}
             }
         }
@@ -204,7 +204,7 @@ impl Hunter {
 
 /// One leaf, and where it is.
 struct Sample<'s> {
-    crowd: &'s Crowd<'s, Large>,
+    crowd: &'s Crowd<'s, Value>,
     shard: usize,
     db: u16,
     /// Some entry's deadline may have passed: then all are taken apart. Else only those are that could be better than the
@@ -212,23 +212,23 @@ struct Sample<'s> {
     is_due: bool,
 }
 
-pub(crate) fn deadline(found: &Found<'_, Large>) -> Deadline {
+pub(crate) fn deadline(found: &Found<'_, Value>) -> Deadline {
     Meta(found.meta).deadline(found.inline)
 }
 
 /// What one search goes by.
-pub(crate) struct Chase<'k> {
+pub(crate) struct Search<'k> {
     now: Millis,
     pub(crate) eviction: Eviction,
     uses: &'k Uses,
 }
 
-impl<'k> Chase<'k> {
-    pub(crate) fn new(now: Millis, eviction: &Eviction, uses: &'k Uses) -> Chase<'k> {
-        Chase { now, eviction: *eviction, uses }
+impl<'k> Search<'k> {
+    pub(crate) fn new(now: Millis, eviction: &Eviction, uses: &'k Uses) -> Search<'k> {
+        Search { now, eviction: *eviction, uses }
     }
 
-    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Chase::score`] it means the same a moment later.
+    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Search::score`] it means the same a moment later.
     #[inline]
     pub(crate) fn rank(&self, byte: u8) -> i64 {
         match self.eviction.policy.tracking() {
@@ -254,7 +254,7 @@ impl<'k> Chase<'k> {
     }
 
     /// Whether some entry's deadline may have passed.
-    fn is_due(&self, crowd: &Crowd<'_, Large>) -> bool {
+    fn is_due(&self, crowd: &Crowd<'_, Value>) -> bool {
         i64::try_from(crowd.place().note).is_ok_and(|note| note <= self.now.0)
     }
 
@@ -274,7 +274,7 @@ impl<'k> Chase<'k> {
     }
 
     /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has none.
-    fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Large>> {
+    fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Value>> {
         for _ in 0..LEAVES_WALKED {
             let crowd = db.map.crowd(place)?;
             let leaf = crowd.place();
@@ -292,26 +292,31 @@ impl Keyspace {
     /// shard at a time, and prefers those that nobody holds.
     pub fn evict(
         &self,
-        hunter: &mut Hunter,
+        evictor: &mut Evictor,
         now: Millis,
         eviction: &Eviction,
         garbage: &mut Vec<Garbage>,
-    ) -> Catch {
-        let chase = Chase::new(now, eviction, &self.uses);
+    ) -> Outcome {
+        let search = Search::new(now, eviction, &self.uses);
         match eviction.policy {
-            Policy::NoEviction => Catch::Nothing,
+            Policy::NoEviction => Outcome::Nothing,
             Policy::VolatileTtl => self.evict_soonest(now, garbage),
             _ => {
-                let catch = self.hunt(hunter, &chase, garbage);
+                let outcome = self.find_and_evict(evictor, &search, garbage);
                 self.note_eviction(now, eviction);
-                catch
+                outcome
             }
         }
     }
 
-    fn hunt(&self, hunter: &mut Hunter, chase: &Chase<'_>, garbage: &mut Vec<Garbage>) -> Catch {
-        (hunter.best.score, hunter.seen) = (0, 0);
-        let first = hunter.random.below(self.shards() as u64) as usize;
+    fn find_and_evict(
+        &self,
+        evictor: &mut Evictor,
+        search: &Search<'_>,
+        garbage: &mut Vec<Garbage>,
+    ) -> Outcome {
+        (evictor.best.score, evictor.seen) = (0, 0);
+        let first = evictor.random.below(self.shards() as u64) as usize;
         let mut is_any_held = false;
         for n in 0..self.shards().max(LEAVES_MIN) {
             let index = (first + n) % self.shards();
@@ -319,62 +324,62 @@ impl Keyspace {
                 is_any_held = true;
                 continue;
             };
-            search(&shard, hunter, chase);
-            if hunter.seen >= chase.candidates_wanted() {
-                if hunter.best.shard == index {
-                    return self.take_best(&mut shard, hunter, chase, garbage);
+            look_for(&shard, evictor, search);
+            if evictor.seen >= search.candidates_wanted() {
+                if evictor.best.shard == index {
+                    return self.take_best(&mut shard, evictor, search, garbage);
                 }
                 break;
             }
         }
-        if hunter.best.score == 0 && is_any_held {
-            (0..self.shards()).for_each(|index| search(&self.shard(index), hunter, chase));
+        if evictor.best.score == 0 && is_any_held {
+            (0..self.shards()).for_each(|index| look_for(&self.shard(index), evictor, search));
         }
-        if hunter.best.score == 0 {
+        if evictor.best.score == 0 {
             // Luck does not find one in a million: the wheels name it.
-            return match chase.eviction.policy.is_volatile() {
-                true => self.evict_soonest(chase.now, garbage),
-                false => Catch::Nothing,
+            return match search.eviction.policy.is_volatile() {
+                true => self.evict_soonest(search.now, garbage),
+                false => Outcome::Nothing,
             };
         }
-        self.take_best(&mut self.shard(hunter.best.shard), hunter, chase, garbage)
+        self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
     }
 
     /// Another thread may have been faster: then that key has gone all the same.
     fn take_best(
         &self,
         shard: &mut Shard,
-        hunter: &Hunter,
-        chase: &Chase<'_>,
+        evictor: &Evictor,
+        search: &Search<'_>,
         garbage: &mut Vec<Garbage>,
-    ) -> Catch {
-        let Candidate { db, key, .. } = &hunter.best;
+    ) -> Outcome {
+        let Candidate { db, key, .. } = &evictor.best;
         let (db, stats, _) = shard.open(*db);
-        let Some(removed) = db.map.evict(&self.seeds.keys, self.hash(key), key) else { return Catch::Key };
+        let Some(removed) = db.map.evict(&self.seeds.keys, self.hash(key), key) else { return Outcome::Key };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
         db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
-        match deadline.is_past(chase.now) {
+        match deadline.is_past(search.now) {
             true => stats.expired += 1,
             false => stats.evicted += 1,
         }
         discard(removed.outside, garbage);
-        Catch::Key
+        Outcome::Key
     }
 
     /// Removes the key with the nearest deadline: in the shard whose wheel turns next, unless only fields of hashes wait there.
-    fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Catch {
+    fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Outcome {
         let mut barren = Vec::new();
         loop {
             let dues = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).enumerate();
             let fertile = dues.filter(|(index, due)| *due != NEVER_DUE && !barren.contains(index));
-            let Some((index, _)) = fertile.min_by_key(|(_, due)| *due) else { return Catch::Nothing };
+            let Some((index, _)) = fertile.min_by_key(|(_, due)| *due) else { return Outcome::Nothing };
             let mut shard = self.shard(index);
             let (dbs, stats) = shard.dbs_mut();
             let soonest = dbs.filter(|db| db.volatile.keys > 0).min_by_key(|db| db.next_due());
             let is_evicted = soonest.is_some_and(|db| db.evict_soonest(now, stats, garbage));
             self.dues[index].store(shard.next_due(), Ordering::Relaxed);
             if is_evicted {
-                return Catch::Key;
+                return Outcome::Key;
             }
             barren.push(index);
         }
@@ -382,21 +387,21 @@ impl Keyspace {
 }
 
 /// Looks over a leaf of one of the shard's databases, each with the chance of its share of the keys that may go.
-fn search(shard: &Shard, hunter: &mut Hunter, chase: &Chase<'_>) {
-    let eligible: u64 = shard.dbs().map(|db| chase.eligible(db)).sum();
+fn look_for(shard: &Shard, evictor: &mut Evictor, search: &Search<'_>) {
+    let eligible: u64 = shard.dbs().map(|db| search.eligible(db)).sum();
     if eligible == 0 {
         return;
     }
-    let mut nth = hunter.random.below(eligible);
+    let mut nth = evictor.random.below(eligible);
     let chosen = shard.dbs().enumerate().find(|(_, db)| {
-        let keys = chase.eligible(db);
+        let keys = search.eligible(db);
         let is_here = nth < keys;
         nth = nth.saturating_sub(keys);
         is_here
     });
     let Some((number, db)) = chosen else { return };
-    let place = chase.place(db, &mut hunter.random);
-    if let Some(crowd) = chase.crowd(db, place) {
-        hunter.look_over(&crowd, chase, shard.index as usize, number as u16);
+    let place = search.place(db, &mut evictor.random);
+    if let Some(crowd) = search.crowd(db, place) {
+        evictor.look_over(&crowd, search, shard.index as usize, number as u16);
     }
 }

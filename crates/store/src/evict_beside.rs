@@ -15,8 +15,8 @@
 //! Keys that share the tag of the one that is written stay, and it with them: an INCR must not find that its counter has just gone.
 //!
 //! The room that a key leaves is what the new one needs, so in the usual case nothing is allocated and no leaf moves.
-use crate::entry::{Large, Meta};
-use crate::evict::{Chase, Hunter, deadline};
+use crate::entry::{Meta, Value};
+use crate::evict::{Evictor, Search, deadline};
 use crate::expire::NO_DEADLINE;
 use crate::shard::{Db, discard};
 use crate::uses::Tracking;
@@ -92,13 +92,13 @@ impl Keyspace {
     /// Removes some of the keys that share a leaf with the one of this hash, if they can be spared; how many. Locks that key's shard.
     pub fn evict_beside(
         &self,
-        hunter: &mut Hunter,
+        evictor: &mut Evictor,
         now: Millis,
         eviction: &Eviction,
         beside: &Beside,
         garbage: &mut Vec<Garbage>,
     ) -> u32 {
-        let chase = Chase::new(now, eviction, &self.uses);
+        let search = Search::new(now, eviction, &self.uses);
         let evicted = {
             let mut shard = self.shard_of(beside.hash);
             if shard.db(beside.db).is_none_or(|db| db.map.is_empty()) {
@@ -112,7 +112,7 @@ impl Keyspace {
             }
             let (mut evicted, mut freed_bytes) = (0, 0);
             while evicted < VICTIMS_MAX && freed_bytes < beside.excess_bytes {
-                let Some(index) = next_to_go(&cull, hunter, &chase, beside, evicted == 0) else { break };
+                let Some(index) = next_to_go(&cull, evictor, &search, beside, evicted == 0) else { break };
                 let found = cull.at(index);
                 let is_past = deadline(&found).is_past(now);
                 volatile.forget(Meta(found.meta), found.inline, found.outside);
@@ -134,7 +134,7 @@ impl Keyspace {
 
 /// Deadlines are told by the entries themselves, of which each costs a look at memory: so they are gone through only where the leaf has
 /// no room for what comes, and then as many go as are bad enough.
-fn may_wait(cull: &Cull<'_, Large>, eviction: &Eviction, beside: &Beside) -> bool {
+fn may_wait(cull: &Cull<'_, Value>, eviction: &Eviction, beside: &Beside) -> bool {
     eviction.policy == Policy::VolatileTtl
         && beside.urgency < Beside::URGENT
         && cull.room_bytes() >= beside.coming_bytes
@@ -142,17 +142,17 @@ fn may_wait(cull: &Cull<'_, Large>, eviction: &Eviction, beside: &Beside) -> boo
 
 /// The worst of the leaf's keys, if it is bad enough to go.
 fn next_to_go(
-    cull: &Cull<'_, Large>,
-    hunter: &mut Hunter,
-    chase: &Chase<'_>,
+    cull: &Cull<'_, Value>,
+    evictor: &mut Evictor,
+    search: &Search<'_>,
     beside: &Beside,
     is_first: bool,
 ) -> Option<usize> {
     let crowd = cull.crowd();
-    let worst = worst(&crowd, hunter, chase, beside.hash.tag())?;
-    let worse = hunter.seen_beside.worse_than(worst.rank);
+    let worst = worst(&crowd, evictor, search, beside.hash.tag())?;
+    let worse = evictor.seen_beside.worse_than(worst.rank);
     if is_first {
-        hunter.seen_beside.note(worst.rank);
+        evictor.seen_beside.note(worst.rank);
     }
     let share = beside.urgency / ROOM_SHARE;
     let bar = match cull.room_bytes() < beside.coming_bytes {
@@ -164,28 +164,28 @@ fn next_to_go(
 }
 
 /// Of equals the first: it came before the others.
-fn worst(crowd: &Crowd<'_, Large>, hunter: &mut Hunter, chase: &Chase<'_>, tag: u8) -> Option<Worst> {
-    let is_volatile = chase.eviction.policy.is_volatile();
+fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, tag: u8) -> Option<Worst> {
+    let is_volatile = search.eviction.policy.is_volatile();
     if crowd.len() == 0 || is_volatile && crowd.place().note == NO_DEADLINE {
         return None;
     }
     let may_go =
         |index: usize| crowd.tag(index) != tag && (!is_volatile || Meta(crowd.meta(index)).is_volatile());
-    if chase.eviction.policy == Policy::VolatileTtl {
+    if search.eviction.policy == Policy::VolatileTtl {
         return soonest(crowd, tag);
     }
-    if chase.eviction.policy.tracking() == Tracking::Off {
-        let index = hunter.draw(crowd.len());
+    if search.eviction.policy.tracking() == Tracking::Off {
+        let index = evictor.draw(crowd.len());
         return may_go(index).then_some(Worst { index, rank: 0 });
     }
     let uses = crowd.uses();
     if uses.is_empty() {
-        let rank = chase.rank(0);
+        let rank = search.rank(0);
         return (0..crowd.len()).find(|index| may_go(*index)).map(|index| Worst { index, rank });
     }
     let mut worst: Option<Worst> = None;
     for (index, byte) in uses.iter().enumerate() {
-        let rank = chase.rank(*byte);
+        let rank = search.rank(*byte);
         if worst.is_none_or(|worst| rank < worst.rank) && may_go(index) {
             worst = Some(Worst { index, rank });
         }
@@ -195,7 +195,7 @@ fn worst(crowd: &Crowd<'_, Large>, hunter: &mut Hunter, chase: &Chase<'_>, tag: 
 
 /// The key with the nearest deadline. The leaf's note is not asked: it may be long past what it was made for, and a new one would leave
 /// an item in the wheel for each key that goes.
-fn soonest(crowd: &Crowd<'_, Large>, tag: u8) -> Option<Worst> {
+fn soonest(crowd: &Crowd<'_, Value>, tag: u8) -> Option<Worst> {
     let mut worst: Option<Worst> = None;
     for (index, found) in crowd.iter().enumerate() {
         if let Deadline::At(Millis(rank)) = deadline(&found)

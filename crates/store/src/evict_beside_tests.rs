@@ -1,7 +1,7 @@
 //! Eviction beside a key that is written: who goes, who stays, how many.
 use crate::evict_tests::names;
 use crate::keyspace_tests::{NOW, keyspace};
-use crate::{Beside, Eviction, Expiry, Form, Hunter, Keyspace, Policy, Settings};
+use crate::{Beside, Eviction, Evictor, Expiry, Form, Keyspace, Policy, Settings};
 use base::Millis;
 use base::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,7 +22,7 @@ fn get(keyspace: &Keyspace, settings: &Settings, now: Millis, key: &str) -> bool
 
 fn evict(
     keyspace: &Keyspace,
-    hunter: &mut Hunter,
+    evictor: &mut Evictor,
     settings: &Settings,
     now: Millis,
     key: &str,
@@ -30,7 +30,7 @@ fn evict(
 ) -> u32 {
     let hash = keyspace.hash(key.as_bytes());
     let beside = Beside { db: 0, hash, coming_bytes: 20, excess_bytes, urgency };
-    keyspace.evict_beside(hunter, now, &settings.eviction, &beside, &mut Vec::new())
+    keyspace.evict_beside(evictor, now, &settings.eviction, &beside, &mut Vec::new())
 }
 
 fn later(s: i64) -> Millis {
@@ -46,10 +46,10 @@ fn the_key_that_is_written_stays_even_if_it_is_the_worst() {
         put(&keyspace, &settings, NOW, "counter", expiry);
         keyspace.tend_uses(later(2), &settings.eviction);
         (0..40).for_each(|n| put(&keyspace, &settings, later(2), &format!("k{n}"), expiry));
-        let mut hunter = Hunter::new(1);
+        let mut evictor = Evictor::new(1);
         let mut evicted = 0;
         for _ in 0..2000 {
-            evicted += evict(&keyspace, &mut hunter, &settings, later(3), "counter", (1, Beside::URGENT));
+            evicted += evict(&keyspace, &mut evictor, &settings, later(3), "counter", (1, Beside::URGENT));
         }
         let left = names(&keyspace);
         assert!(left.contains("counter"), "{policy:?}");
@@ -64,9 +64,9 @@ fn no_more_goes_than_is_over() {
     let (keyspace, settings) = (keyspace(0), settings(Policy::AllkeysLru));
     keyspace.tend_uses(NOW, &settings.eviction);
     (0..40).for_each(|n| put(&keyspace, &settings, NOW, &format!("k{n}"), Expiry::Clear));
-    let mut hunter = Hunter::new(2);
+    let mut evictor = Evictor::new(2);
     for (excess, most) in [(0, 0), (1, 1), (15, 2), (40, 4), (1 << 30, 8)] {
-        let evicted = evict(&keyspace, &mut hunter, &settings, NOW, "new", (excess, Beside::URGENT));
+        let evicted = evict(&keyspace, &mut evictor, &settings, NOW, "new", (excess, Beside::URGENT));
         assert!(evicted <= most && (evicted > 0) == (excess > 0), "{evicted} for {excess} bytes");
     }
     assert!(!Policy::NoEviction.evicts_beside());
@@ -81,9 +81,9 @@ fn keys_without_a_deadline_stay_under_a_volatile_policy() {
             let expiry = if n % 4 == 0 { Expiry::At(later(1000)) } else { Expiry::Clear };
             put(&keyspace, &settings, NOW, &format!("k{n}"), expiry);
         }
-        let mut hunter = Hunter::new(3);
+        let mut evictor = Evictor::new(3);
         for n in 0..20_000 {
-            evict(&keyspace, &mut hunter, &settings, NOW, &format!("new{n}"), (1 << 20, Beside::URGENT));
+            evict(&keyspace, &mut evictor, &settings, NOW, &format!("new{n}"), (1 << 20, Beside::URGENT));
         }
         assert_eq!((keyspace.len(0), keyspace.volatile(0, NOW)), (300, (0, 0)), "{policy:?}");
     }
@@ -94,8 +94,8 @@ fn what_is_past_its_deadline_counts_as_expired() {
     let (keyspace, settings) = (keyspace(0), settings(Policy::AllkeysLru));
     keyspace.tend_uses(NOW, &settings.eviction);
     (0..30).for_each(|n| put(&keyspace, &settings, NOW, &format!("k{n}"), Expiry::At(later(5))));
-    let mut hunter = Hunter::new(4);
-    let evicted = evict(&keyspace, &mut hunter, &settings, later(9), "new", (1 << 20, Beside::URGENT));
+    let mut evictor = Evictor::new(4);
+    let evicted = evict(&keyspace, &mut evictor, &settings, later(9), "new", (1 << 20, Beside::URGENT));
     assert!(evicted > 0);
     assert_eq!((keyspace.stats().evicted, keyspace.stats().expired), (0, u64::from(evicted)));
 }
@@ -116,13 +116,13 @@ fn a_leaf_is_no_cache_of_its_own() {
         .filter(|key| order(key).abs_diff(middle) < u32::MAX / 16)
         .collect();
     near.iter().for_each(|key| assert!(get(&keyspace, &settings, later(2), key)));
-    let mut hunter = Hunter::new(5);
+    let mut evictor = Evictor::new(5);
     let mut random = Random::new(5);
     let mut there = 0;
     for n in 0..800 {
         let elsewhere = format!("new{}", random.next_u64());
         let key = if n % 16 == 0 { "k7" } else { &elsewhere };
-        let evicted = evict(&keyspace, &mut hunter, &settings, later(3), key, (1, Beside::URGENT / 2));
+        let evicted = evict(&keyspace, &mut evictor, &settings, later(3), key, (1, Beside::URGENT / 2));
         there += if n % 16 == 0 { evicted } else { 0 };
     }
     assert_eq!(there, 0, "every other leaf has worse keys");
@@ -135,13 +135,13 @@ fn a_cache_that_evicts_beside_what_comes_keeps_the_youngest_and_its_size() {
     const FITTING: i64 = 4000;
     let (keyspace, settings) = (keyspace(3), settings(Policy::AllkeysLru));
     keyspace.tend_uses(NOW, &settings.eviction);
-    let mut hunter = Hunter::new(6);
+    let mut evictor = Evictor::new(6);
     for n in 0..40_000_i64 {
         let (now, key) = (Millis(NOW.0 + n / 50), format!("k{n}"));
         let over = keyspace.len(0) as i64 - FITTING;
         if over > 0 {
             let urgency = (over as u32 / 4).clamp(1, Beside::URGENT);
-            evict(&keyspace, &mut hunter, &settings, now, &key, (over as u64 * 12, urgency));
+            evict(&keyspace, &mut evictor, &settings, now, &key, (over as u64 * 12, urgency));
         }
         put(&keyspace, &settings, now, &key, Expiry::Clear);
         assert!(over < 4 * i64::from(Beside::URGENT) + 100, "{over} over at {n}");
@@ -156,14 +156,14 @@ fn a_cache_that_evicts_beside_what_comes_keeps_the_youngest_and_its_size() {
 fn nearer_deadlines_go_before_later_ones_and_what_is_left_expires_on_time() {
     let (keyspace, settings) = (keyspace(2), settings(Policy::VolatileTtl));
     let mut random = Random::new(7);
-    let mut hunter = Hunter::new(7);
+    let mut evictor = Evictor::new(7);
     let mut deadlines = Vec::new();
     for n in 0..20_000_i64 {
         let key = format!("k{n}");
         let over = keyspace.len(0) as i64 - 4000;
         if over > 0 {
             let urgency = (over as u32 / 4).clamp(1, Beside::URGENT);
-            evict(&keyspace, &mut hunter, &settings, NOW, &key, (over as u64 * 12, urgency));
+            evict(&keyspace, &mut evictor, &settings, NOW, &key, (over as u64 * 12, urgency));
         }
         deadlines.push(later(1000 + random.below(100_000) as i64));
         put(&keyspace, &settings, NOW, &key, Expiry::At(deadlines[n as usize]));
@@ -190,13 +190,13 @@ fn threads_evict_beside_each_other_and_nothing_is_lost_or_counted_twice() {
         for thread in 0..4 {
             let (keyspace, settings, written, evicted) = (&keyspace, &settings, &written, &evicted);
             scope.spawn(move || {
-                let mut hunter = Hunter::new(thread);
+                let mut evictor = Evictor::new(thread);
                 for n in 0..6000_i64 {
                     let (now, key) = (Millis(NOW.0 + n / 10), format!("{thread}:{n}"));
                     let over = (keyspace.len(0) as i64 - 3000).max(0);
                     if over > 0 {
                         let urgency = (over as u32 / 4).clamp(1, Beside::URGENT / 2);
-                        let gone = evict(keyspace, &mut hunter, settings, now, &key, (over as u64, urgency));
+                        let gone = evict(keyspace, &mut evictor, settings, now, &key, (over as u64, urgency));
                         evicted.fetch_add(u64::from(gone), Relaxed);
                     }
                     put(keyspace, settings, now, &key, Expiry::Clear);

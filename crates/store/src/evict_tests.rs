@@ -1,6 +1,6 @@
 //! Eviction: who goes under each policy, from few keys and from many.
 use crate::keyspace_tests::{NOW, keyspace, set, with};
-use crate::{Catch, End, Eviction, Expiry, Hunter, Keyspace, Lifetime, Policy};
+use crate::{End, Eviction, Evictor, Expiry, Keyspace, Lifetime, Outcome, Policy};
 use base::Millis;
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ fn later(ms: i64) -> Expiry {
     Expiry::At(Millis(NOW.0 + ms))
 }
 
-fn evict(keyspace: &Keyspace, hunter: &mut Hunter, policy: Policy) -> Catch {
+fn evict(keyspace: &Keyspace, evictor: &mut Evictor, policy: Policy) -> Outcome {
     let eviction = Eviction { policy, ..Eviction::default() };
-    keyspace.evict(hunter, NOW, &eviction, &mut Vec::new())
+    keyspace.evict(evictor, NOW, &eviction, &mut Vec::new())
 }
 
 pub(crate) fn names(keyspace: &Keyspace) -> BTreeSet<String> {
@@ -35,12 +35,12 @@ fn every_key_goes_one_at_a_time_and_then_there_is_nothing() {
             with(&keyspace, NOW, "list", |view, key| {
                 view.list_or_new(key).expect("it is new").push(End::Head, b"x");
             });
-            let mut hunter = Hunter::new(1);
+            let mut evictor = Evictor::new(1);
             for left in (0..501).rev() {
-                assert_eq!(evict(&keyspace, &mut hunter, policy), Catch::Key);
+                assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Key);
                 assert_eq!(keyspace.len(0), left, "{policy:?}");
             }
-            assert_eq!(evict(&keyspace, &mut hunter, policy), Catch::Nothing);
+            assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Nothing);
             assert_eq!((keyspace.stats().evicted, keyspace.stats().expired), (501, 0));
         }
     }
@@ -55,8 +55,8 @@ fn volatile_policies_spare_keys_without_a_deadline_however_few_have_one() {
                 let expiry = if n < volatile { later(60_000 + n) } else { Expiry::Clear };
                 set(&keyspace, &format!("k{n}"), "v", expiry);
             }
-            let mut hunter = Hunter::new(2);
-            while evict(&keyspace, &mut hunter, policy) == Catch::Key {}
+            let mut evictor = Evictor::new(2);
+            while evict(&keyspace, &mut evictor, policy) == Outcome::Key {}
             assert_eq!(keyspace.stats().evicted, volatile as u64, "{policy:?}");
             assert_eq!(keyspace.volatile(0, NOW), (0, 0));
             assert_eq!(names(&keyspace).len() as i64, 2000 - volatile);
@@ -68,7 +68,7 @@ fn volatile_policies_spare_keys_without_a_deadline_however_few_have_one() {
 fn nothing_goes_where_nothing_may() {
     let keyspace = keyspace(2);
     set(&keyspace, "k", "v", later(1000));
-    assert_eq!(evict(&keyspace, &mut Hunter::new(3), Policy::NoEviction), Catch::Nothing);
+    assert_eq!(evict(&keyspace, &mut Evictor::new(3), Policy::NoEviction), Outcome::Nothing);
     assert_eq!(keyspace.len(0), 1);
 }
 
@@ -78,8 +78,8 @@ fn the_nearest_deadlines_go_first() {
     // In an order that has nothing to do with the names, seconds to weeks away.
     let key = |n: i64| format!("k{}", n * 7919 % 1000);
     (0..1000).for_each(|n| set(&keyspace, &key(n), "v", later(1000 + n * n * 1000)));
-    let mut hunter = Hunter::new(4);
-    (0..300).for_each(|_| assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Key));
+    let mut evictor = Evictor::new(4);
+    (0..300).for_each(|_| assert_eq!(evict(&keyspace, &mut evictor, Policy::VolatileTtl), Outcome::Key));
     let left = names(&keyspace);
     let spared = (0..250).filter(|n| left.contains(&key(*n))).count();
     assert!(spared <= 12, "{spared} of the 250 nearest are still there");
@@ -96,14 +96,14 @@ fn a_key_is_found_by_its_deadline_beside_fields_that_fall_due_before_it() {
         });
     }
     (0..300).for_each(|n| set(&keyspace, &format!("k{n}"), "v", later(1000 + n % 3 * 1000)));
-    let mut hunter = Hunter::new(8);
+    let mut evictor = Evictor::new(8);
     for nearest in 0..3 {
-        (0..100).for_each(|_| assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Key));
+        (0..100).for_each(|_| assert_eq!(evict(&keyspace, &mut evictor, Policy::VolatileTtl), Outcome::Key));
         let left = names(&keyspace);
         let gone = (0..300).filter(|n| n % 3 <= nearest && !left.contains(&format!("k{n}"))).count();
         assert_eq!(gone as i64, 100 * (nearest + 1), "the nearest deadlines go first");
     }
-    assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Nothing);
+    assert_eq!(evict(&keyspace, &mut evictor, Policy::VolatileTtl), Outcome::Nothing);
     assert_eq!(keyspace.len(0), 30, "fields do not go before their time");
     keyspace.expire(Millis(NOW.0 + 40), usize::MAX, &mut Vec::new());
     assert_eq!(keyspace.len(0), 0, "and then they do");
@@ -113,21 +113,21 @@ fn a_key_is_found_by_its_deadline_beside_fields_that_fall_due_before_it() {
 fn keys_of_equal_deadlines_go_one_at_a_time() {
     let keyspace = keyspace(0);
     (0..200).for_each(|n| set(&keyspace, &format!("k{n}"), "v", later(5000)));
-    let mut hunter = Hunter::new(5);
+    let mut evictor = Evictor::new(5);
     for left in (0..200).rev() {
-        assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Key);
+        assert_eq!(evict(&keyspace, &mut evictor, Policy::VolatileTtl), Outcome::Key);
         assert_eq!(keyspace.len(0), left);
     }
-    assert_eq!(evict(&keyspace, &mut hunter, Policy::VolatileTtl), Catch::Nothing);
+    assert_eq!(evict(&keyspace, &mut evictor, Policy::VolatileTtl), Outcome::Nothing);
 }
 
 #[test]
 fn what_an_eviction_leaves_expires_on_time() {
     let keyspace = keyspace(2);
     (0..1000).for_each(|n| set(&keyspace, &format!("k{n}"), "v", later(1000 + n % 100)));
-    let mut hunter = Hunter::new(6);
+    let mut evictor = Evictor::new(6);
     for policy in [Policy::VolatileTtl, Policy::VolatileRandom, Policy::AllkeysRandom] {
-        (0..100).for_each(|_| assert_eq!(evict(&keyspace, &mut hunter, policy), Catch::Key));
+        (0..100).for_each(|_| assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Key));
     }
     assert_eq!(keyspace.len(0), 700);
     keyspace.expire(Millis(NOW.0 + 1099), usize::MAX, &mut Vec::new());
@@ -143,7 +143,7 @@ fn databases_lose_keys_by_their_share() {
         let (mut view, key) = keyspace.lock_one(db, NOW, &settings, name.as_bytes());
         view.put_string(&key, b"v", crate::Form::Auto, Expiry::Clear);
     }
-    let mut hunter = Hunter::new(7);
-    (0..2000).for_each(|_| assert_eq!(evict(&keyspace, &mut hunter, Policy::AllkeysRandom), Catch::Key));
+    let mut evictor = Evictor::new(7);
+    (0..2000).for_each(|_| assert_eq!(evict(&keyspace, &mut evictor, Policy::AllkeysRandom), Outcome::Key));
     assert!((400..600).contains(&keyspace.len(9)), "{} of 1000 are left", keyspace.len(9));
 }

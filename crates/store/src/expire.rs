@@ -11,7 +11,7 @@
 //! | `ASKED` (1) | as `UNSURE`, and every place of the leaf lies in the range of an item that is due at once (since the beginning of time) |
 //!
 //! Of a hash the earliest deadline of its fields counts as well; fields that are due go, the key with the last of them. A large hash has
-//! a wheel of its own (`fields.rs`), which works by the same rules ([`Chime`]).
+//! a wheel of its own (`fields.rs`), which works by the same rules ([`DeadlineNotes`]).
 //!
 //! When a key gets a deadline earlier than its leaf's note, the leaf's range is scheduled for it and the note lowered. A later
 //! deadline costs nothing. When an item fires, the leaves that overlap its range *and whose note has come* are swept: what is due is removed, the rest
@@ -25,7 +25,7 @@
 //! Why a merge of different notes must not take the smaller one: entries that come later, with later deadlines, would
 //! rely on its item, which covers only one of the two old ranges; if the leaf splits again, the other half waits for an item that never comes.
 //! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it right.
-use crate::entry::{Large, Meta};
+use crate::entry::{Meta, Value};
 use crate::hash::fields_due;
 use crate::keyspace::NEVER_DUE;
 use crate::overdue::sweep_fields;
@@ -91,7 +91,7 @@ impl<V: Clone, F: Form> InLeaf for Vacant<'_, V, F> {
 }
 
 /// A wheel and the notes of the leaves that it is for: the keyspace's, or those of one hash's fields.
-pub(crate) trait Chime {
+pub(crate) trait DeadlineNotes {
     /// Puts an item into the wheel.
     fn schedule(&mut self, due: u64, range: OrderRange);
 
@@ -152,7 +152,7 @@ impl Timer<'_> {
     }
 
     /// Something of the entry beside its own deadline falls due: fields of a hash.
-    pub(crate) fn arm_for(&mut self, entry: &mut Entry<'_, Large>, due: u64) {
+    pub(crate) fn arm_for(&mut self, entry: &mut Entry<'_, Value>, due: u64) {
         match entry {
             Entry::Occupied(entry) => self.arm(entry, due),
             Entry::Vacant(entry) => self.arm(entry, due),
@@ -160,7 +160,7 @@ impl Timer<'_> {
     }
 }
 
-impl Chime for Timer<'_> {
+impl DeadlineNotes for Timer<'_> {
     fn schedule(&mut self, due: u64, range: OrderRange) {
         let now = note_of(self.now);
         let wheel = self.wheel.get_or_insert_with(|| Box::new(Wheel::new(now)));
@@ -170,8 +170,8 @@ impl Chime for Timer<'_> {
     }
 }
 
-impl Notes<Large> for Timer<'_> {
-    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Large>>) -> u64 {
+impl Notes<Value> for Timer<'_> {
+    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Value>>) -> u64 {
         self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
     }
 
@@ -197,7 +197,7 @@ pub(crate) fn is_needed<V: Clone, F: Form>(map: &Map<V, F>, item: Item) -> bool 
     true
 }
 
-fn earliest_of(found: &Found<'_, Large>) -> u64 {
+fn earliest_of(found: &Found<'_, Value>) -> u64 {
     let meta = Meta(found.meta);
     let own = match meta.deadline(found.inline) {
         Deadline::Never => NO_DEADLINE,
@@ -254,8 +254,8 @@ impl<'s> Reaper<'s> {
     }
 }
 
-impl Sweeper<Large> for Reaper<'_> {
-    fn visit(&mut self, found: Found<'_, Large>) -> Sweep {
+impl Sweeper<Value> for Reaper<'_> {
+    fn visit(&mut self, found: Found<'_, Value>) -> Sweep {
         self.looks += 1;
         let meta = Meta(found.meta);
         let deadline = meta.deadline(found.inline);
@@ -276,7 +276,7 @@ impl Sweeper<Large> for Reaper<'_> {
         Sweep::Keep
     }
 
-    fn prune(&mut self, entry: &mut Sweeping<'_, Large>) -> Sweep {
+    fn prune(&mut self, entry: &mut Sweeping<'_, Value>) -> Sweep {
         let swept = sweep_fields(entry, self.clock, self.volatile, self.garbage);
         self.stats.expired_fields += swept.removed;
         self.removals += swept.removed;
@@ -285,7 +285,7 @@ impl Sweeper<Large> for Reaper<'_> {
         swept.verdict
     }
 
-    fn removed(&mut self, _key: &[u8], removed: Removed<Large>) {
+    fn removed(&mut self, _key: &[u8], removed: Removed<Value>) {
         self.removals += 1;
         let meta = Meta(removed.meta);
         self.volatile.forget(meta, &removed.inline, removed.outside.as_deref());

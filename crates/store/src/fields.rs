@@ -15,7 +15,7 @@
 //! turn is the hash's due time; the keyspace counts it among the deadlines of its leaf, so the sweeper comes by.
 //!
 //! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
-use crate::expire::{Chime, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
+use crate::expire::{DeadlineNotes, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
 use crate::field::Kept;
 use crate::halt::{Halt, Stage};
 use crate::hash::HashName;
@@ -43,7 +43,7 @@ const DROPPED_BYTES_MAX: usize = 1 << 20;
 
 /// A hash outside its entry.
 #[derive(Clone)]
-pub(crate) struct FieldTree {
+pub(crate) struct HashTree {
     map: Map<Vec<u8>, Fields>,
     /// Integers with integers, without deadlines; never empty.
     pairs: Option<Box<IntMap>>,
@@ -79,9 +79,9 @@ pub(crate) struct At<'s> {
     pub(crate) now: Millis,
 }
 
-impl FieldTree {
-    pub(crate) fn new(name: HashName) -> FieldTree {
-        FieldTree { map: Map::new(), pairs: None, is_grown: false, text_bytes: 0, name, timed: None }
+impl HashTree {
+    pub(crate) fn new(name: HashName) -> HashTree {
+        HashTree { map: Map::new(), pairs: None, is_grown: false, text_bytes: 0, name, timed: None }
     }
 
     #[inline]
@@ -418,9 +418,9 @@ impl FieldTree {
         timed.wheel.as_ref()?.next_due()
     }
 
-    /// Removes fields that are due, about so many at most; how many went. [`FieldTree::due`] tells whether there are more.
+    /// Removes fields that are due, about so many at most; how many went. [`HashTree::due`] tells whether there are more.
     pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
-        let FieldTree { map, text_bytes, timed, .. } = self;
+        let HashTree { map, text_bytes, timed, .. } = self;
         let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
         let (mut removed, mut effort) = (0, 0);
         while effort < max {
@@ -500,7 +500,7 @@ impl FieldChime<'_> {
     }
 }
 
-impl Chime for FieldChime<'_> {
+impl DeadlineNotes for FieldChime<'_> {
     fn schedule(&mut self, due: u64, range: OrderRange) {
         let now = note_of(self.now);
         let wheel = &mut self.timed.get_or_insert_default().wheel;
@@ -563,9 +563,9 @@ impl Sweeper<Vec<u8>, Fields> for FieldReaper<'_> {
     }
 }
 
-impl Outside for FieldTree {
+impl Outside for HashTree {
     fn len(&self) -> u64 {
-        FieldTree::len(self)
+        HashTree::len(self)
     }
 
     fn encoding(&self) -> &'static str {
@@ -573,7 +573,7 @@ impl Outside for FieldTree {
     }
 
     fn bytes(&self) -> Option<u64> {
-        Some(FieldTree::bytes(self))
+        Some(HashTree::bytes(self))
     }
 
     fn count_sole(&self) -> u64 {

@@ -14,10 +14,10 @@
 //!
 //! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped, so an edit is one descent of
 //! the keyspace; a tree is edited where it is. An image is edited in a buffer of the shard's.
-use crate::entry::{Large, Meta, Shape};
+use crate::entry::{Meta, Shape, Value};
 use crate::expire::{NO_DEADLINE, note_of};
 use crate::field::{Kept, Mark};
-use crate::fields::{At, FieldTree, Lifetime};
+use crate::fields::{At, HashTree, Lifetime};
 use crate::shard::Buffers;
 use crate::site::Site;
 use crate::snapshot::Parts;
@@ -99,10 +99,10 @@ fn past_spot(image: &[u8], now: Millis) -> Option<Spot> {
 
 /// When the first field of a hash falls due, as a note; of anything else, never.
 #[inline]
-pub(crate) fn fields_due(meta: Meta, payload: &[u8], outside: Option<&Large>) -> u64 {
+pub(crate) fn fields_due(meta: Meta, payload: &[u8], outside: Option<&Value>) -> u64 {
     match (meta.shape(), outside) {
         (Shape::TimedHash, _) => image_due(meta.value(payload)),
-        (Shape::HashTree, Some(Large::Hash(tree))) => tree.due().unwrap_or(NO_DEADLINE),
+        (Shape::HashTree, Some(Value::Hash(tree))) => tree.due().unwrap_or(NO_DEADLINE),
         _ => NO_DEADLINE,
     }
 }
@@ -118,7 +118,7 @@ pub struct Hash<'v> {
 #[derive(Clone, Copy)]
 enum Source<'v> {
     Image(&'v [u8]),
-    Tree(&'v FieldTree),
+    Tree(&'v HashTree),
 }
 
 impl<'v> Hash<'v> {
@@ -130,7 +130,7 @@ impl<'v> Hash<'v> {
     ) -> Result<Hash<'v>, WrongType> {
         let source = match (meta.shape(), outside) {
             (Shape::Hash | Shape::TimedHash, _) => Source::Image(meta.value(inline)),
-            (Shape::HashTree, Some(Large::Hash(tree))) => Source::Tree(tree),
+            (Shape::HashTree, Some(Value::Hash(tree))) => Source::Tree(tree),
             _ => return Err(WrongType),
         };
         Ok(Hash { source, seed, now })
@@ -281,7 +281,7 @@ enum Body {
     /// Outside, where it was before.
     Stored,
     /// Outside, but not yet in the keyspace.
-    Grown(Box<FieldTree>),
+    Grown(Box<HashTree>),
 }
 
 /// A hash, to edit. Dropping it puts it back; an empty hash takes its key with it.
@@ -330,7 +330,7 @@ impl<'v> HashMut<'v> {
         }
         let now = self.at.now;
         let removed = match &mut self.body {
-            Body::Draft => expire_image(&mut self.site.desk.buffers.pairs, now),
+            Body::Draft => expire_image(&mut self.site.context.buffers.pairs, now),
             _ => {
                 let (tree, freed) = self.stored_mut();
                 match tree.due() {
@@ -340,7 +340,7 @@ impl<'v> HashMut<'v> {
             }
         };
         if removed > 0 {
-            self.site.desk.stats.expired_fields += removed;
+            self.site.context.stats.expired_fields += removed;
             (self.changed, self.removed) = (true, true);
         }
     }
@@ -357,22 +357,22 @@ impl<'v> HashMut<'v> {
 
     #[inline]
     fn draft(&self) -> &[u8] {
-        &self.site.desk.buffers.pairs
+        &self.site.context.buffers.pairs
     }
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.site.desk.buffers.pairs
+        &mut self.site.context.buffers.pairs
     }
 
     /// The tree, if that is what the hash is by now.
     #[inline]
-    fn tree(&self) -> Option<&FieldTree> {
+    fn tree(&self) -> Option<&HashTree> {
         match &self.body {
             Body::Draft => None,
             Body::Grown(tree) => Some(tree),
             Body::Stored => match self.site.outside() {
-                Some(Large::Hash(tree)) => Some(tree),
+                Some(Value::Hash(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a hash lies outside"),
             },
         }
@@ -380,11 +380,11 @@ impl<'v> HashMut<'v> {
 
     /// A tree, stored or grown, and where what it frees goes.
     #[inline]
-    fn stored_mut(&mut self) -> (&mut FieldTree, &mut Vec<crate::Garbage>) {
+    fn stored_mut(&mut self) -> (&mut HashTree, &mut Vec<crate::Garbage>) {
         match &mut self.body {
-            Body::Grown(tree) => (tree, self.site.desk.garbage),
+            Body::Grown(tree) => (tree, self.site.context.garbage),
             _ => match self.site.outside_and_garbage() {
-                (Some(Large::Hash(tree)), garbage) => (tree, garbage),
+                (Some(Value::Hash(tree)), garbage) => (tree, garbage),
                 _ => unreachable!("the shape said that a hash lies outside"),
             },
         }
@@ -392,7 +392,7 @@ impl<'v> HashMut<'v> {
 
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
-        self.tree().map_or_else(|| pairs::len(self.draft()), FieldTree::len)
+        self.tree().map_or_else(|| pairs::len(self.draft()), HashTree::len)
     }
 
     fn is_empty(&self) -> bool {
@@ -483,7 +483,7 @@ impl<'v> HashMut<'v> {
             self.leave();
             return None;
         }
-        let draft = &mut self.site.desk.buffers.pairs;
+        let draft = &mut self.site.context.buffers.pairs;
         let spot = pairs::find(draft, name);
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
@@ -513,9 +513,9 @@ impl<'v> HashMut<'v> {
         if !matches!(self.body, Body::Draft) {
             return;
         }
-        let mut tree = FieldTree::new(self.name);
+        let mut tree = HashTree::new(self.name);
         let (mut field, at) = (Vec::new(), self.at);
-        for pair in pairs::iter(&self.site.desk.buffers.pairs) {
+        for pair in pairs::iter(&self.site.context.buffers.pairs) {
             field.clear();
             pair.field.append_to(&mut field);
             let kept = kept(&pair);
@@ -523,7 +523,7 @@ impl<'v> HashMut<'v> {
                 Deadline::Never => Lifetime::Endless,
                 Deadline::At(at) => Lifetime::Until(at),
             };
-            tree.put(at, &field, kept.value, lifetime, self.site.desk.garbage);
+            tree.put(at, &field, kept.value, lifetime, self.site.context.garbage);
         }
         self.body = Body::Grown(Box::new(tree));
     }
@@ -592,7 +592,7 @@ impl<'v> HashMut<'v> {
     fn write_back(&mut self) {
         match std::mem::replace(&mut self.body, Body::Stored) {
             Body::Stored => {}
-            Body::Grown(tree) => self.site.put_outside(Shape::HashTree, Large::Hash(*tree)),
+            Body::Grown(tree) => self.site.put_outside(Shape::HashTree, Value::Hash(*tree)),
             Body::Draft => {
                 let name = self.name;
                 let is_timed = match name {
@@ -614,7 +614,7 @@ impl<'v> HashMut<'v> {
     /// Tells the keyspace of what deadlines the fields have by now.
     fn settle_deadlines(&mut self) {
         let is_timed = self.is_timed();
-        self.site.desk.timer.volatile.count_hash(self.was_timed, is_timed);
+        self.site.context.timer.volatile.count_hash(self.was_timed, is_timed);
         if is_timed {
             let due = match self.tree() {
                 Some(tree) => tree.due().unwrap_or(NO_DEADLINE),
@@ -640,7 +640,7 @@ impl Drop for HashMut<'_> {
         if self.is_empty() {
             // An image still counts as it lies in its entry; a tree, as it is.
             if matches!(self.body, Body::Stored) {
-                self.site.desk.timer.volatile.count_hash(self.was_timed, false);
+                self.site.context.timer.volatile.count_hash(self.was_timed, false);
             }
             return self.site.remove();
         }

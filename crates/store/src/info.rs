@@ -2,7 +2,7 @@
 //!
 //! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated, room included, so
 //! that they add up to about what the process takes.
-use crate::entry::{Large, Meta, Shape, encoding, string_value};
+use crate::entry::{Meta, Shape, Value, encoding, string_value};
 use crate::set::Image;
 use crate::{Key, Kind, View};
 use base::Item;
@@ -62,7 +62,7 @@ impl View<'_> {
 }
 
 /// All but the bytes of the entry itself.
-pub(crate) fn describe(found: &Found<'_, Large>) -> KeyInfo {
+pub(crate) fn describe(found: &Found<'_, Value>) -> KeyInfo {
     let meta = Meta(found.meta);
     let mut info = KeyInfo {
         kind: meta.shape().kind(),
@@ -89,7 +89,7 @@ pub(crate) fn describe(found: &Found<'_, Large>) -> KeyInfo {
                 info.int = if let Item::Int(n) = item { Some(n) } else { None };
                 info.serialized_bytes = string_dump_bytes(item);
             }
-            if let Some(Large::Str(bytes)) = outside {
+            if let Some(Value::Str(bytes)) = outside {
                 info.add_outside(bytes.len() as u64, bytes.capacity() as u64);
             }
         }
@@ -100,7 +100,7 @@ pub(crate) fn describe(found: &Found<'_, Large>) -> KeyInfo {
 impl KeyInfo {
     /// What lies behind the entry's pointer: the value's head and so many bytes.
     pub(crate) fn add_outside(&mut self, used_bytes: u64, allocated_bytes: u64) {
-        let header_bytes = size_of::<Large>() as u64;
+        let header_bytes = size_of::<Value>() as u64;
         self.stats.outside.nodes += 1;
         self.stats.outside.entries += 1;
         self.stats.outside.used_bytes += header_bytes + used_bytes;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
-use crate::entry::Large;
+use crate::entry::Value;
 use crate::locked::{Lengths, Locked};
 use crate::shard::Shard;
 use crate::uses::Uses;
@@ -155,7 +155,7 @@ const _: () = {
     const fn is_sent_between_threads<T: Send>() {}
     is_shared_between_threads::<Keyspace>();
     is_sent_between_threads::<Garbage>();
-    is_sent_between_threads::<Large>();
+    is_sent_between_threads::<Value>();
 };
 
 impl Keyspace {

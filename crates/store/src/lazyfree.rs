@@ -1,6 +1,6 @@
 //! What `lazyfreed_objects` counts. Here whatever is large is freed in the background, whoever removed it; the figure is Redis's, which
 //! monitoring knows: keys that were unlinked or flushed, of the former those that Redis takes to be worth its background thread.
-use crate::entry::Large;
+use crate::entry::Value;
 use crate::info::describe;
 use crate::{Key, View};
 use pack::map::Found;
@@ -18,7 +18,7 @@ impl View<'_> {
 }
 
 /// A table has one allocation an element, a list one a node; a block or a string is one.
-fn is_freed_lazily(found: &Found<'_, Large>) -> bool {
+fn is_freed_lazily(found: &Found<'_, Value>) -> bool {
     let is_long_table =
         |encoding: &str, len: u64| matches!(encoding, "hashtable" | "skiplist") && len > EFFORT_MAX;
     match found.outside {
@@ -26,8 +26,8 @@ fn is_freed_lazily(found: &Found<'_, Large>) -> bool {
             let info = describe(found);
             is_long_table(info.encoding, info.len)
         }
-        Some(Large::List(tree)) => tree.seq.has_more_leaves_than(EFFORT_MAX as usize),
-        Some(Large::Stream(stream)) => stream.freeing_effort(EFFORT_MAX) > EFFORT_MAX,
+        Some(Value::List(tree)) => tree.seq.has_more_leaves_than(EFFORT_MAX as usize),
+        Some(Value::Stream(stream)) => stream.freeing_effort(EFFORT_MAX) > EFFORT_MAX,
         Some(other) => other
             .collection()
             .is_some_and(|collection| is_long_table(collection.encoding(), collection.len())),

@@ -81,7 +81,7 @@ mod wheel;
 mod whole;
 mod zset;
 
-pub use evict::{Catch, Eviction, Hunter, Policy, counted_holes};
+pub use evict::{Eviction, Evictor, Outcome, Policy, counted_holes};
 pub use evict_beside::Beside;
 pub use fields::Lifetime;
 pub use halt::Halt;

@@ -10,11 +10,11 @@
 //!
 //! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
-use crate::entry::{Large, Meta, Shape};
+use crate::entry::{Meta, Shape, Value};
 use crate::listpack::{self, Encoding};
 use crate::shard::Buffers;
 use crate::site::Site;
-use crate::tree::{RETURN_BYTES_MAX, Tree};
+use crate::tree::{ListTree, RETURN_BYTES_MAX};
 use crate::{End, Key, View, WrongType};
 use base::Item;
 use pack::image::Draft;
@@ -39,11 +39,11 @@ impl<'v> List<'v> {
     pub(crate) fn of(
         meta: Meta,
         payload: &'v [u8],
-        outside: Option<&'v Large>,
+        outside: Option<&'v Value>,
     ) -> Result<List<'v>, WrongType> {
         match (meta.shape(), outside) {
             (Shape::Listpack | Shape::Quicklist, _) => Ok(List(Source::Image(meta.value(payload)))),
-            (Shape::Tree, Some(Large::List(tree))) => Ok(List(Source::Tree(&tree.seq))),
+            (Shape::ListTree, Some(Value::List(tree))) => Ok(List(Source::Tree(&tree.seq))),
             _ => Err(WrongType),
         }
     }
@@ -99,7 +99,7 @@ enum Body {
     /// Outside, where it was before.
     Stored,
     /// Outside, but not yet in the keyspace.
-    Grown(Box<Tree>),
+    Grown(Box<ListTree>),
 }
 
 /// A list, to edit. Dropping it puts it back; an empty list takes its key with it.
@@ -127,7 +127,7 @@ impl<'v> ListMut<'v> {
     #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
         let (encoding, body) = match site.shape() {
-            Some(Shape::Tree) => (Encoding::Listpack, Body::Stored),
+            Some(Shape::ListTree) => (Encoding::Listpack, Body::Stored),
             None | Some(Shape::Listpack) => (Encoding::Listpack, Body::Draft),
             Some(Shape::Quicklist) => (Encoding::Quicklist, Body::Draft),
             _ => return Err(WrongType),
@@ -141,24 +141,24 @@ impl<'v> ListMut<'v> {
 
     /// The tree, if that is what the list is by now.
     #[inline(always)]
-    fn tree(&self) -> Option<&Tree> {
+    fn tree(&self) -> Option<&ListTree> {
         match &self.body {
             Body::Draft => None,
             Body::Grown(tree) => Some(tree),
             Body::Stored => match self.site.outside() {
-                Some(Large::List(tree)) => Some(tree),
+                Some(Value::List(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a list lies outside"),
             },
         }
     }
 
     #[inline(always)]
-    fn tree_mut(&mut self) -> Option<&mut Tree> {
+    fn tree_mut(&mut self) -> Option<&mut ListTree> {
         match &mut self.body {
             Body::Draft => None,
             Body::Grown(tree) => Some(tree),
             Body::Stored => match self.site.outside_mut() {
-                Some(Large::List(tree)) => Some(tree),
+                Some(Value::List(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a list lies outside"),
             },
         }
@@ -166,12 +166,12 @@ impl<'v> ListMut<'v> {
 
     #[inline]
     fn draft(&self) -> &Draft {
-        &self.site.desk.buffers.draft
+        &self.site.context.buffers.draft
     }
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Draft {
-        &mut self.site.desk.buffers.draft
+        &mut self.site.context.buffers.draft
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
@@ -253,7 +253,7 @@ impl<'v> ListMut<'v> {
     /// The draft becomes a tree.
     fn leave(&mut self) {
         if matches!(self.body, Body::Draft) {
-            self.body = Body::Grown(Box::new(Tree {
+            self.body = Body::Grown(Box::new(ListTree {
                 seq: self.draft().to_seq(self.limits),
                 listpack_bytes: Some(self.draft_listpack_bytes()),
                 encoding: self.encoding,
@@ -382,7 +382,7 @@ impl<'v> ListMut<'v> {
     fn write_back(&mut self) {
         match std::mem::replace(&mut self.body, Body::Stored) {
             Body::Stored => {}
-            Body::Grown(tree) => self.site.put_outside(Shape::Tree, Large::List(*tree)),
+            Body::Grown(tree) => self.site.put_outside(Shape::ListTree, Value::List(*tree)),
             Body::Draft => {
                 let shape = match self.encoding {
                     Encoding::Listpack => Shape::Listpack,

@@ -1,6 +1,6 @@
 //! What a collection outside its entry is to those who keep it: the shard that frees it, the walk that moves it out of sparse
 //! memory, and whoever tells about it. Each type says it once, here by a trait; commands reach it by the type's own value API.
-use crate::entry::Large;
+use crate::entry::Value;
 use crate::info::KeyInfo;
 use pack::arena::Moves;
 
@@ -30,27 +30,27 @@ pub(crate) trait Outside {
     fn describe(&self, info: &mut KeyInfo);
 }
 
-impl Large {
+impl Value {
     /// None for a string.
     pub(crate) fn collection(&self) -> Option<&dyn Outside> {
         match self {
-            Large::Str(_) => None,
-            Large::List(tree) => Some(tree),
-            Large::Hash(tree) => Some(tree),
-            Large::Set(members) => Some(members),
-            Large::ZSet(set) => Some(set),
-            Large::Stream(stream) => Some(stream),
+            Value::Str(_) => None,
+            Value::List(tree) => Some(tree),
+            Value::Hash(tree) => Some(tree),
+            Value::Set(members) => Some(members),
+            Value::ZSet(set) => Some(set),
+            Value::Stream(stream) => Some(stream),
         }
     }
 
     pub(crate) fn collection_mut(&mut self) -> Option<&mut dyn Outside> {
         match self {
-            Large::Str(_) => None,
-            Large::List(tree) => Some(tree),
-            Large::Hash(tree) => Some(tree),
-            Large::Set(members) => Some(members),
-            Large::ZSet(set) => Some(set),
-            Large::Stream(stream) => Some(stream),
+            Value::Str(_) => None,
+            Value::List(tree) => Some(tree),
+            Value::Hash(tree) => Some(tree),
+            Value::Set(members) => Some(members),
+            Value::ZSet(set) => Some(set),
+            Value::Stream(stream) => Some(stream),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Fields of hashes that are past their deadlines, taken out of the entries they lie in: by the sweeper, and where a lookup found
 //! some. A hash that is empty then goes with its key.
 use crate::Garbage;
-use crate::entry::{Large, Meta};
+use crate::entry::{Meta, Value};
 use crate::expire::{NO_DEADLINE, note_of};
 use crate::hash::{expire_image, fields_due, image_due};
 use crate::shard::{Db, Volatile};
-use crate::view::Desk;
+use crate::view::EditContext;
 use base::Millis;
 use pack::map::{Found, Occupied, Sweep, Sweeping};
 use pack::pairs;
@@ -35,16 +35,16 @@ impl Image {
 
 impl Db {
     /// Whether the value is a hash of which some field is past its deadline.
-    pub(crate) fn has_overdue_fields(found: &Found<'_, Large>, now: Millis) -> bool {
+    pub(crate) fn has_overdue_fields(found: &Found<'_, Value>, now: Millis) -> bool {
         fields_due(Meta(found.meta), found.inline, found.outside) <= note_of(now)
     }
 }
 
-impl Desk<'_> {
+impl EditContext<'_> {
     /// Removes the fields of a hash that are past their deadline, and the key where none is left.
-    pub(crate) fn expire_fields(&mut self, mut entry: Occupied<'_, Large>) {
+    pub(crate) fn expire_fields(&mut self, mut entry: Occupied<'_, Value>) {
         let now = self.timer.now;
-        if let Some(Large::Hash(tree)) = entry.outside_mut() {
+        if let Some(Value::Hash(tree)) = entry.outside_mut() {
             self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, self.garbage);
             self.timer.volatile.count_hash(true, tree.is_timed());
             if tree.len() == 0 {
@@ -73,12 +73,12 @@ pub(crate) struct Swept {
 
 /// Removes the fields of a hash that are past their deadline; an empty one goes, and its entry then counts as it lies there.
 pub(crate) fn sweep_fields(
-    entry: &mut Sweeping<'_, Large>,
+    entry: &mut Sweeping<'_, Value>,
     now: Millis,
     volatile: &mut Volatile,
     freed: &mut Vec<Garbage>,
 ) -> Swept {
-    if let Some(Large::Hash(tree)) = entry.outside_mut() {
+    if let Some(Value::Hash(tree)) = entry.outside_mut() {
         let removed = tree.expire(now, FIELDS_AT_ONCE, freed);
         volatile.count_hash(true, tree.is_timed());
         let verdict = if tree.len() == 0 { Sweep::Remove } else { Sweep::Keep };

@@ -10,7 +10,7 @@
 //! A long collection is put aside when the walk meets it, by its key, and goes through steps of its own before the walk goes on: the
 //! leaf that its entry lies in may change meanwhile.
 use crate::Keyspace;
-use crate::entry::Large;
+use crate::entry::Value;
 use crate::shard::{Db, Shard};
 use pack::arena::{Moves, Progress, relocate_box, relocate_vec};
 use pack::map::Entry;
@@ -122,7 +122,7 @@ impl Keyspace {
             return;
         };
         // Shared with a snapshot, it would have to be copied to be looked at.
-        let Some(collection) = entry.outside_if_sole().and_then(Large::collection_mut) else { return };
+        let Some(collection) = entry.outside_if_sole().and_then(Value::collection_mut) else { return };
         if let Some(next) = collection.relocate(long.next, limits.effort, &mut stats.moves) {
             walk.longs.push(Long { next, ..long });
         }
@@ -158,9 +158,9 @@ impl Walk {
 }
 
 /// Moves a value; the place to go on from where it is too long for this step.
-fn relocate_value(value: &mut Large, limits: StepLimits, moves: &mut Moves) -> Option<u64> {
+fn relocate_value(value: &mut Value, limits: StepLimits, moves: &mut Moves) -> Option<u64> {
     match value {
-        Large::Str(bytes) => {
+        Value::Str(bytes) => {
             let has_moved = relocate_vec(bytes);
             moves.note(has_moved, bytes.len());
             None

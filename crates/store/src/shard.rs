@@ -3,7 +3,7 @@
 //!
 //! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in 256
 //! shards cost nothing until they are used.
-use crate::entry::{Large, Meta};
+use crate::entry::{Meta, Value};
 use crate::expire::NO_DEADLINE;
 use crate::hash::fields_due;
 use crate::keyspace::NEVER_DUE;
@@ -42,7 +42,7 @@ struct Published {
 
 /// One database's part of a shard.
 pub(crate) struct Db {
-    pub(crate) map: Map<Large>,
+    pub(crate) map: Map<Value>,
     pub(crate) volatile: Volatile,
     /// Made when a key first gets a deadline.
     pub(crate) wheel: Option<Box<Wheel>>,
@@ -73,7 +73,7 @@ impl Volatile {
     }
 
     /// An entry goes, with its deadline and those of its fields.
-    pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Large>) {
+    pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Value>) {
         self.remove(meta.deadline(payload));
         if meta.shape().kind() == Kind::Hash {
             self.count_hash(fields_due(meta, payload, outside) != NO_DEADLINE, false);
@@ -145,12 +145,12 @@ impl Db {
         Db { map: Map::new(), volatile: Volatile::default(), wheel: None }
     }
 
-    pub(crate) fn is_overdue(found: &Found<'_, Large>, now: Millis) -> bool {
+    pub(crate) fn is_overdue(found: &Found<'_, Value>, now: Millis) -> bool {
         Meta(found.meta).is_overdue(found.inline, now)
     }
 }
 
-pub(crate) fn kind(found: &Found<'_, Large>) -> Kind {
+pub(crate) fn kind(found: &Found<'_, Value>) -> Kind {
     Meta(found.meta).shape().kind()
 }
 
@@ -291,7 +291,7 @@ impl Shard {
     }
 
     /// A key chosen uniformly among those of `db`, overdue ones included.
-    pub(crate) fn random(&self, db: u16, random: &mut Random) -> Option<Found<'_, Large>> {
+    pub(crate) fn random(&self, db: u16, random: &mut Random) -> Option<Found<'_, Value>> {
         self.db(db)?.map.random(random)
     }
 }
@@ -305,9 +305,9 @@ const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
 const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
 
 /// What a value outside takes, about.
-pub(crate) fn value_bytes(value: &Large) -> u64 {
+pub(crate) fn value_bytes(value: &Value) -> u64 {
     match value {
-        Large::Str(bytes) => bytes.capacity() as u64,
+        Value::Str(bytes) => bytes.capacity() as u64,
         other => other
             .collection()
             .map_or(0, |collection| collection.bytes().unwrap_or(collection.len() * FORGOTTEN_ELEMENT_BYTES)),
@@ -315,7 +315,7 @@ pub(crate) fn value_bytes(value: &Large) -> u64 {
 }
 
 /// Whether freeing it would hold a worker up.
-pub(crate) fn is_heavy(value: &Large, bytes: u64) -> bool {
+pub(crate) fn is_heavy(value: &Value, bytes: u64) -> bool {
     match value.collection() {
         None => bytes > DROPPED_BYTES_MAX,
         Some(collection) => {
@@ -330,7 +330,7 @@ pub(crate) fn is_heavy(value: &Large, bytes: u64) -> bool {
 const WEIGHED_KEYS_MAX: u64 = 256;
 
 /// What a database takes, where that is quickly told.
-fn weight(map: &Map<Large>) -> Option<u64> {
+fn weight(map: &Map<Value>) -> Option<u64> {
     if map.len() > WEIGHED_KEYS_MAX {
         return None;
     }
@@ -342,7 +342,7 @@ fn weight(map: &Map<Large>) -> Option<u64> {
 }
 
 /// Frees what left the keyspace, here if that is quick, else by handing it to the background. Returns what it takes, about.
-pub(crate) fn discard(value: Option<Shared<Large>>, garbage: &mut Vec<Garbage>) -> u64 {
+pub(crate) fn discard(value: Option<Shared<Value>>, garbage: &mut Vec<Garbage>) -> u64 {
     let Some(value) = value else { return 0 };
     let bytes = value_bytes(&value);
     // A copy that lives on keeps the value: then nothing is freed.

@@ -13,17 +13,17 @@
 //! is never read, and is written over, or goes when the site is removed.
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
-use crate::entry::{Large, Meta, Shape, Stamp};
+use crate::entry::{Meta, Shape, Stamp, Value};
 use crate::expire::Timer;
 use crate::shard::Buffers;
-use crate::view::Desk;
+use crate::view::EditContext;
 use crate::{Deadline, Garbage, Key, View};
 use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {
     /// None once it was written or removed: a site ends with that.
-    place: Option<Entry<'v, Large>>,
-    pub(crate) desk: Desk<'v>,
+    place: Option<Entry<'v, Value>>,
+    pub(crate) context: EditContext<'v>,
     /// The key's, kept by what is written.
     deadline: Deadline,
     /// None where there is no value.
@@ -44,12 +44,12 @@ impl<'v> Site<'v> {
             Some(Entry::Occupied(entry)) if self.shape.is_some() => Meta(entry.meta()).value(entry.inline()),
             _ => &[],
         };
-        (image, self.desk.buffers)
+        (image, self.context.buffers)
     }
 
     /// The value outside, which is there by the shape's word.
     #[inline]
-    pub(crate) fn outside(&self) -> Option<&Large> {
+    pub(crate) fn outside(&self) -> Option<&Value> {
         match &self.place {
             Some(Entry::Occupied(entry)) => entry.outside(),
             _ => None,
@@ -58,7 +58,7 @@ impl<'v> Site<'v> {
 
     /// The value outside, to be edited where it lies.
     #[inline]
-    pub(crate) fn outside_mut(&mut self) -> Option<&mut Large> {
+    pub(crate) fn outside_mut(&mut self) -> Option<&mut Value> {
         match &mut self.place {
             Some(Entry::Occupied(entry)) => entry.outside_mut(),
             _ => None,
@@ -67,18 +67,18 @@ impl<'v> Site<'v> {
 
     /// The same, and where what the edit frees goes.
     #[inline]
-    pub(crate) fn outside_and_garbage(&mut self) -> (Option<&mut Large>, &mut Vec<Garbage>) {
+    pub(crate) fn outside_and_garbage(&mut self) -> (Option<&mut Value>, &mut Vec<Garbage>) {
         let outside = match &mut self.place {
             Some(Entry::Occupied(entry)) => entry.outside_mut(),
             _ => None,
         };
-        (outside, self.desk.garbage)
+        (outside, self.context.garbage)
     }
 
     /// Something in the value falls due then, as a note; to be told before the value is written.
     pub(crate) fn arm(&mut self, due: u64) {
         if let Some(place) = &mut self.place {
-            self.desk.timer.arm_for(place, due);
+            self.context.timer.arm_for(place, due);
         }
     }
 
@@ -88,39 +88,39 @@ impl<'v> Site<'v> {
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
         // Its room goes back to the shard below; meanwhile the other buffers lend the image.
-        let mut payload = std::mem::take(&mut self.desk.buffers.payload);
-        let bytes = stamp.payload(close(self.desk.buffers), &mut payload);
-        let old = put_entry(place, meta, bytes, None, &mut self.desk.timer);
-        self.desk.buffers.payload = payload;
-        self.desk.discard(old);
+        let mut payload = std::mem::take(&mut self.context.buffers.payload);
+        let bytes = stamp.payload(close(self.context.buffers), &mut payload);
+        let old = put_entry(place, meta, bytes, None, &mut self.context.timer);
+        self.context.buffers.payload = payload;
+        self.context.discard(old);
     }
 
     /// Puts the value behind the entry's pointer.
-    pub(crate) fn put_outside(&mut self, shape: Shape, value: Large) {
+    pub(crate) fn put_outside(&mut self, shape: Shape, value: Value) {
         let Some(place) = self.place.take() else { return };
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
         let value = Some(Shared::new(value));
-        let old = put_entry(place, meta, stamp.as_bytes(), value, &mut self.desk.timer);
-        self.desk.discard(old);
+        let old = put_entry(place, meta, stamp.as_bytes(), value, &mut self.context.timer);
+        self.context.discard(old);
     }
 
     /// The key goes.
     pub(crate) fn remove(&mut self) {
         if let Some(Entry::Occupied(entry)) = self.place.take() {
-            self.desk.remove(entry);
+            self.context.remove(entry);
         }
     }
 }
 
 /// Writes an entry; what lay outside before is returned.
 fn put_entry(
-    place: Entry<'_, Large>,
+    place: Entry<'_, Value>,
     meta: Meta,
     payload: &[u8],
-    outside: Option<Shared<Large>>,
+    outside: Option<Shared<Value>>,
     timer: &mut Timer<'_>,
-) -> Option<Shared<Large>> {
+) -> Option<Shared<Value>> {
     match place {
         Entry::Vacant(entry) => {
             entry.insert(meta.0, payload, outside, timer);
@@ -143,34 +143,34 @@ impl View<'_> {
     /// Where the value of `key` is; None where there is none. A key past its deadline is removed.
     #[inline(always)]
     pub(crate) fn site<'v>(&'v mut self, key: &Key<'v>) -> Option<Site<'v>> {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
-        let before = desk.read(&mut entry);
+        let before = context.read(&mut entry);
         if before.is_past {
-            desk.remove(entry);
+            context.remove(entry);
             return None;
         }
         let shape = Some(before.meta.shape());
-        Some(Site { place: Some(Entry::Occupied(entry)), desk, deadline: before.deadline, shape })
+        Some(Site { place: Some(Entry::Occupied(entry)), context, deadline: before.deadline, shape })
     }
 
     /// Where the value of `key` is, or will be.
     #[inline(always)]
     pub(crate) fn site_or_new<'v>(&'v mut self, key: &Key<'v>) -> Site<'v> {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let mut place = map.entry(seed, key.hash, key.bytes());
         let (mut deadline, mut shape) = (Deadline::Never, None);
         if let Entry::Occupied(entry) = &mut place {
-            let before = desk.read(entry);
+            let before = context.read(entry);
             if before.is_past {
-                desk.forget_fields(entry);
-                desk.timer.change(entry, before.deadline, Deadline::Never);
+                context.forget_fields(entry);
+                context.timer.change(entry, before.deadline, Deadline::Never);
                 // Nobody reads what is left under this meta.
                 entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
             } else {
                 (deadline, shape) = (before.deadline, Some(before.meta.shape()));
             }
         }
-        Site { place: Some(place), desk, deadline, shape }
+        Site { place: Some(place), context, deadline, shape }
     }
 }

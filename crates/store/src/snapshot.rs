@@ -3,7 +3,7 @@
 //! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is written meanwhile; what lies
 //! inside is copied, which is some hundred bytes. So taking one costs about a lookup. It holds on to the value: memory of a key
 //! that is deleted meanwhile is free when the last snapshot of it has gone.
-use crate::entry::{Large, Meta, string_value};
+use crate::entry::{Meta, Value, string_value};
 use crate::shard::{is_heavy, value_bytes};
 use crate::view::Taken;
 use crate::{Hash, Key, Kind, List, Set, Stream, View, ZSet};
@@ -12,7 +12,7 @@ use base::{Item, Millis};
 use pack::SOLE_SAMPLES;
 
 /// The parts of an entry, as a value API reads them.
-pub(crate) type Parts<'v> = (Meta, &'v [u8], Option<&'v Large>);
+pub(crate) type Parts<'v> = (Meta, &'v [u8], Option<&'v Value>);
 
 /// One value, whole.
 pub struct Snapshot {
@@ -47,7 +47,7 @@ impl Snapshot {
 
     pub fn stream(&self) -> Option<&Stream> {
         match self.value.outside().map(|value| &**value) {
-            Some(Large::Stream(stream)) => Some(stream),
+            Some(Value::Stream(stream)) => Some(stream),
             _ => None,
         }
     }

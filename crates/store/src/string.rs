@@ -2,8 +2,8 @@
 //!
 //! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
 //! of the same size is there already, one copy in place.
-use crate::entry::{Encoded, INLINE_BYTES_MAX, Large, Meta, Shape, Stamp, string_value};
-use crate::view::{Before, Desk};
+use crate::entry::{Encoded, INLINE_BYTES_MAX, Meta, Shape, Stamp, Value, string_value};
+use crate::view::{Before, EditContext};
 use crate::{Deadline, Key, Kind, View, WrongType};
 use base::text::I64Text;
 use base::{Item, Millis};
@@ -99,34 +99,34 @@ impl View<'_> {
     /// Replaces whatever the key held, of any type.
     pub fn put_string(&mut self, key: &Key<'_>, value: &[u8], form: Form, expiry: Expiry) {
         let value = Encoded::new(value, form);
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&mut entry);
+                let before = context.read(&mut entry);
                 let deadline = expiry.applied_to(before.live().unwrap_or(Deadline::Never));
-                desk.timer.change(&mut entry, before.deadline, deadline);
-                desk.store(entry, &before, &value, deadline);
+                context.timer.change(&mut entry, before.deadline, deadline);
+                context.store(entry, &before, &value, deadline);
             }
-            Entry::Vacant(entry) => desk.insert(entry, &value, expiry.applied_to(Deadline::Never)),
+            Entry::Vacant(entry) => context.insert(entry, &value, expiry.applied_to(Deadline::Never)),
         }
     }
 
     /// INCRBY: the sum, stored; a missing key counts as 0; the deadline stays.
     pub fn add(&mut self, key: &Key<'_>, delta: i64) -> Result<i64, AddError> {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&mut entry);
+                let before = context.read(&mut entry);
                 if before.is_past {
-                    desk.overwrite_overdue(entry, &before, &Encoded::int(delta, Shape::Int));
+                    context.overwrite_overdue(entry, &before, &Encoded::int(delta, Shape::Int));
                     return Ok(delta);
                 }
                 let sum = int_of(&entry)?.checked_add(delta).ok_or(AddError::Overflow)?;
-                desk.store(entry, &before, &Encoded::int(sum, Shape::Int), before.deadline);
+                context.store(entry, &before, &Encoded::int(sum, Shape::Int), before.deadline);
                 Ok(sum)
             }
             Entry::Vacant(entry) => {
-                desk.insert(entry, &Encoded::int(delta, Shape::Int), Deadline::Never);
+                context.insert(entry, &Encoded::int(delta, Shape::Int), Deadline::Never);
                 Ok(delta)
             }
         }
@@ -190,14 +190,14 @@ impl View<'_> {
     /// Replaces whatever the key held, its deadline too, by bytes that go by the name raw. They are taken, not copied, where they
     /// are many.
     pub fn put_bytes(&mut self, key: &Key<'_>, mut bytes: Vec<u8>) {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&mut entry);
-                desk.timer.change(&mut entry, before.deadline, Deadline::Never);
-                desk.store_text(entry, &before, &mut bytes, Form::Raw, Deadline::Never);
+                let before = context.read(&mut entry);
+                context.timer.change(&mut entry, before.deadline, Deadline::Never);
+                context.store_text(entry, &before, &mut bytes, Form::Raw, Deadline::Never);
             }
-            Entry::Vacant(entry) => desk.insert_text(entry, &mut bytes, Form::Raw),
+            Entry::Vacant(entry) => context.insert_text(entry, &mut bytes, Form::Raw),
         }
     }
 
@@ -205,18 +205,18 @@ impl View<'_> {
     /// there already cost nothing, fresh ones a fault each. None where it is not large, or shared. Until then the key holds an empty
     /// string.
     pub fn reclaim(&mut self, key: &Key<'_>) -> Option<Vec<u8>> {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
-        if !matches!(entry.outside(), Some(Large::Str(bytes)) if bytes.capacity() >= RECLAIMED_BYTES_MIN) {
+        if !matches!(entry.outside(), Some(Value::Str(bytes)) if bytes.capacity() >= RECLAIMED_BYTES_MIN) {
             return None;
         }
         let (meta, payload) = (entry.meta(), entry.inline().to_vec());
-        let empty = Shared::new(Large::Str(Vec::new()));
-        let mut old = entry.replace(meta, &payload, Some(empty), &mut desk.timer)?;
+        let empty = Shared::new(Value::Str(Vec::new()));
+        let mut old = entry.replace(meta, &payload, Some(empty), &mut context.timer)?;
         match old.is_shared() {
-            false if let Large::Str(bytes) = old.make_mut() => Some(std::mem::take(bytes)),
+            false if let Value::Str(bytes) = old.make_mut() => Some(std::mem::take(bytes)),
             _ => {
-                desk.discard(Some(old));
+                context.discard(Some(old));
                 None
             }
         }
@@ -251,29 +251,29 @@ impl View<'_> {
         check: impl FnOnce(&[u8]) -> Result<(), E>,
         edit: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<R, E> {
-        let (map, seed, mut desk) = self.open(key);
-        let mut text = std::mem::take(&mut desk.buffers.text);
+        let (map, seed, mut context) = self.open(key);
+        let mut text = std::mem::take(&mut context.buffers.text);
         text.clear();
         let result = match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&mut entry);
+                let before = context.read(&mut entry);
                 if before.is_past {
                     let result = edit(&mut text);
-                    desk.timer.change(&mut entry, before.deadline, Deadline::Never);
-                    desk.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
+                    context.timer.change(&mut entry, before.deadline, Deadline::Never);
+                    context.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
                     Ok(result)
                 } else {
-                    desk.edit_live(entry, &before, &mut text, check, edit)
+                    context.edit_live(entry, &before, &mut text, check, edit)
                 }
             }
             Entry::Vacant(entry) => {
                 let result = edit(&mut text);
-                desk.insert_text(entry, &mut text, form_when_new);
+                context.insert_text(entry, &mut text, form_when_new);
                 Ok(result)
             }
         };
-        desk.buffers.text = text;
-        desk.buffers.shrink();
+        context.buffers.text = text;
+        context.buffers.shrink();
         result
     }
 }
@@ -300,7 +300,7 @@ fn grow_slowly(text: &mut Vec<u8>, len: usize) {
 }
 
 /// The number that an entry holds.
-fn int_of(entry: &Occupied<'_, Large>) -> Result<i64, AddError> {
+fn int_of(entry: &Occupied<'_, Value>) -> Result<i64, AddError> {
     let meta = Meta(entry.meta());
     match meta.shape() {
         Shape::Int | Shape::IntText | Shape::IntRaw => Ok(read_int(meta.value(entry.inline()))),
@@ -309,12 +309,12 @@ fn int_of(entry: &Occupied<'_, Large>) -> Result<i64, AddError> {
     }
 }
 
-impl Desk<'_> {
+impl EditContext<'_> {
     /// Writes value and deadline over an entry, whose change of deadline has been accounted for.
     #[inline]
     fn store(
         &mut self,
-        mut entry: Occupied<'_, Large>,
+        mut entry: Occupied<'_, Value>,
         before: &Before,
         value: &Encoded<'_>,
         deadline: Deadline,
@@ -338,7 +338,7 @@ impl Desk<'_> {
     }
 
     /// The deadline is noted before the entry is written: should that split the leaf, the timer parts the note.
-    fn insert(&mut self, mut entry: Vacant<'_, Large>, value: &Encoded<'_>, deadline: Deadline) {
+    fn insert(&mut self, mut entry: Vacant<'_, Value>, value: &Encoded<'_>, deadline: Deadline) {
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
@@ -346,7 +346,7 @@ impl Desk<'_> {
     }
 
     /// Writes over an entry whose key is gone already; the new key has no deadline.
-    fn overwrite_overdue(&mut self, mut entry: Occupied<'_, Large>, before: &Before, value: &Encoded<'_>) {
+    fn overwrite_overdue(&mut self, mut entry: Occupied<'_, Value>, before: &Before, value: &Encoded<'_>) {
         self.timer.change(&mut entry, before.deadline, Deadline::Never);
         self.store(entry, before, value, Deadline::Never);
     }
@@ -354,7 +354,7 @@ impl Desk<'_> {
     /// A string outside is edited where it is, and stays there.
     fn edit_live<R, E: From<WrongType>>(
         &mut self,
-        mut entry: Occupied<'_, Large>,
+        mut entry: Occupied<'_, Value>,
         before: &Before,
         text: &mut Vec<u8>,
         check: impl FnOnce(&[u8]) -> Result<(), E>,
@@ -371,15 +371,15 @@ impl Desk<'_> {
         }
         check(item.text(&mut I64Text::new()))?;
         match entry.outside_mut() {
-            Some(Large::Str(bytes)) => Ok(edit(bytes)),
+            Some(Value::Str(bytes)) => Ok(edit(bytes)),
             _ => Err(WrongType.into()),
         }
     }
 
-    /// [`Desk::store`], and what is long is taken out of `text` instead of copied.
+    /// [`EditContext::store`], and what is long is taken out of `text` instead of copied.
     fn store_text(
         &mut self,
-        entry: Occupied<'_, Large>,
+        entry: Occupied<'_, Value>,
         before: &Before,
         text: &mut Vec<u8>,
         form: Form,
@@ -390,23 +390,23 @@ impl Desk<'_> {
         }
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(Shape::Long, &stamp);
-        let outside = Shared::new(Large::Str(std::mem::take(text)));
+        let outside = Shared::new(Value::Str(std::mem::take(text)));
         let old = entry.replace(meta.0, stamp.as_bytes(), Some(outside), &mut self.timer);
         self.discard(old);
     }
 
-    /// [`Desk::insert`] without a deadline, and what is long is taken out of `text`.
-    fn insert_text(&mut self, entry: Vacant<'_, Large>, text: &mut Vec<u8>, form: Form) {
+    /// [`EditContext::insert`] without a deadline, and what is long is taken out of `text`.
+    fn insert_text(&mut self, entry: Vacant<'_, Value>, text: &mut Vec<u8>, form: Form) {
         if text.len() <= HANDED_OVER_BYTES_MIN {
             return self.insert(entry, &Encoded::new(text, form), Deadline::Never);
         }
         let meta = Meta::new(Shape::Long, &Stamp::new(Deadline::Never));
-        let outside = Shared::new(Large::Str(std::mem::take(text)));
+        let outside = Shared::new(Value::Str(std::mem::take(text)));
         entry.insert(meta.0, &[], Some(outside), &mut self.timer);
     }
 
     /// Gives an entry another deadline, already accounted for; the value stays.
-    pub(crate) fn restamp(&mut self, mut entry: Occupied<'_, Large>, deadline: Deadline) {
+    pub(crate) fn restamp(&mut self, mut entry: Occupied<'_, Value>, deadline: Deadline) {
         let old = Meta(entry.meta());
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(old.shape(), &stamp);

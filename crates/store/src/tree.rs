@@ -17,14 +17,14 @@ const SUMMED_LEN_MAX: u64 = 1024;
 
 /// A list outside its entry.
 #[derive(Clone)]
-pub(crate) struct Tree {
+pub(crate) struct ListTree {
     pub(crate) seq: Seq,
     /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is short again.
     pub(crate) listpack_bytes: Option<u64>,
     pub(crate) encoding: Encoding,
 }
 
-impl Tree {
+impl ListTree {
     pub(crate) fn grow(&mut self, bytes: u64) {
         self.listpack_bytes = self.listpack_bytes.map(|sum| sum + bytes);
     }
@@ -115,7 +115,7 @@ impl Tree {
     }
 }
 
-impl Outside for Tree {
+impl Outside for ListTree {
     fn len(&self) -> u64 {
         self.seq.len()
     }

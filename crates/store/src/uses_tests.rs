@@ -1,7 +1,7 @@
 //! When and how often keys were used: what counts as a use, what is told of it, and who goes by it.
 use crate::keyspace_tests::{NOW, keyspace};
 use crate::{
-    Catch, Deadline, End, Eviction, Expiry, Form, Hunter, Key, Keyspace, Policy, Settings, Usage, View,
+    Deadline, End, Eviction, Evictor, Expiry, Form, Key, Keyspace, Outcome, Policy, Settings, Usage, View,
 };
 use base::Millis;
 
@@ -190,9 +190,9 @@ fn lately_used_that_stay(policy: Policy, use_it: fn(&Keyspace, &Settings, &str))
     tend(&keyspace, &settings, 1, 30);
     (0..1000).step_by(5).for_each(|n| use_it(&keyspace, &settings, &format!("k{n}")));
     tend(&keyspace, &settings, 30, 35);
-    let mut hunter = Hunter::new(1);
+    let mut evictor = Evictor::new(1);
     for _ in 0..500 {
-        assert_eq!(keyspace.evict(&mut hunter, at(35), &settings.eviction, &mut Vec::new()), Catch::Key);
+        assert_eq!(keyspace.evict(&mut evictor, at(35), &settings.eviction, &mut Vec::new()), Outcome::Key);
     }
     let stays = |n: &usize| with(&keyspace, &settings, at(35), &format!("k{n}"), |v, k| v.exists(k));
     (0..1000).step_by(5).filter(stays).count()
@@ -221,9 +221,9 @@ fn what_was_never_used_since_uses_are_kept_goes_before_what_was() {
     (0..100).for_each(|n| set(&keyspace, &off, at(0), &format!("k{n}")));
     tend(&keyspace, &lru, 0, 10);
     (0..100).step_by(2).for_each(|n| get(&keyspace, &lru, at(10), &format!("k{n}")));
-    let mut hunter = Hunter::new(1);
+    let mut evictor = Evictor::new(1);
     (0..50).for_each(|_| {
-        let _ = keyspace.evict(&mut hunter, at(10), &lru.eviction, &mut Vec::new());
+        let _ = keyspace.evict(&mut evictor, at(10), &lru.eviction, &mut Vec::new());
     });
     let left = |n: &i32| with(&keyspace, &lru, at(10), &format!("k{n}"), |view, key| view.exists(key));
     let unused = (0..100).filter(left).filter(|n| n % 2 == 1).count();
@@ -285,13 +285,13 @@ fn lists_are_used_too_inside_their_entry_and_outside() {
 fn a_fast_turnover_is_told_apart_within_a_second() {
     let (keyspace, lru) = (keyspace(4), settings(Policy::AllkeysLru));
     tend(&keyspace, &lru, 0, 2);
-    let mut hunter = Hunter::new(9);
+    let mut evictor = Evictor::new(9);
     // A cache of 2000 keys through which 20,000 pass while the clock hardly moves.
     for n in 0..20_000_i64 {
         let now = Millis(at(2).0 + n / 50);
         set(&keyspace, &lru, now, &format!("k{n}"));
         if n >= 2000 {
-            assert_eq!(keyspace.evict(&mut hunter, now, &lru.eviction, &mut Vec::new()), Catch::Key);
+            assert_eq!(keyspace.evict(&mut evictor, now, &lru.eviction, &mut Vec::new()), Outcome::Key);
         }
     }
     let left = |n: &i64| with(&keyspace, &lru, at(3), &format!("k{n}"), |view, key| view.exists(key));

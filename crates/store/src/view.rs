@@ -4,7 +4,7 @@
 //! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is gone for
 //! every method; what only reads notes it in `overdue`, because it lends from the tree while it returns, and the view
 //! removes it when the next one asks for garbage or the view ends.
-use crate::entry::{Large, Meta, Shape};
+use crate::entry::{Meta, Shape, Value};
 use crate::expire::{NO_DEADLINE, Timer};
 use crate::hash::fields_due;
 use crate::keyspace::Seeds;
@@ -133,7 +133,7 @@ impl Overdue {
 pub struct Taken {
     meta: Meta,
     inline: Vec<u8>,
-    outside: Option<Shared<Large>>,
+    outside: Option<Shared<Value>>,
 }
 
 impl Taken {
@@ -145,7 +145,7 @@ impl Taken {
         (self.meta, &self.inline, self.outside.as_deref())
     }
 
-    pub(crate) fn outside(&self) -> Option<&Shared<Large>> {
+    pub(crate) fn outside(&self) -> Option<&Shared<Value>> {
         self.outside.as_ref()
     }
 }
@@ -177,9 +177,9 @@ impl Lookup<'_> {
     #[inline(always)]
     fn judge<'f, const HASH: bool>(
         self,
-        found: Option<Found<'f, Large>>,
+        found: Option<Found<'f, Value>>,
         key: &Key<'_>,
-    ) -> Option<Found<'f, Large>> {
+    ) -> Option<Found<'f, Value>> {
         let mut found = found;
         if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
             self.overdue.push(Overdue::of(key));
@@ -197,7 +197,7 @@ impl Lookup<'_> {
 }
 
 /// One database of one key's shard, to be written: everything but the tree itself.
-pub(crate) struct Desk<'s> {
+pub(crate) struct EditContext<'s> {
     pub(crate) timer: Timer<'s>,
     pub(crate) stats: &'s mut ShardStats,
     pub(crate) buffers: &'s mut Buffers,
@@ -221,14 +221,14 @@ impl Before {
     }
 }
 
-impl Desk<'_> {
-    pub(crate) fn discard(&mut self, value: Option<Shared<Large>>) {
+impl EditContext<'_> {
+    pub(crate) fn discard(&mut self, value: Option<Shared<Value>>) {
         discard(value, self.garbage);
     }
 
     /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
     #[inline(always)]
-    pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Large>) -> Before {
+    pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Value>) -> Before {
         if self.touch != Touch::None {
             let (touch, random) = (self.touch, &mut self.buffers.random);
             entry.touch(|old| touch.next(old, random));
@@ -242,7 +242,7 @@ impl Desk<'_> {
 
     /// A hash is about to be written over: its fields' deadlines go.
     #[inline]
-    pub(crate) fn forget_fields(&mut self, entry: &Occupied<'_, Large>) {
+    pub(crate) fn forget_fields(&mut self, entry: &Occupied<'_, Value>) {
         let meta = Meta(entry.meta());
         if matches!(meta.shape(), Shape::TimedHash | Shape::HashTree) {
             let is_timed = fields_due(meta, entry.inline(), entry.outside()) != NO_DEADLINE;
@@ -251,7 +251,7 @@ impl Desk<'_> {
     }
 
     /// Removes an entry, whatever its deadline.
-    pub(crate) fn remove(&mut self, entry: Occupied<'_, Large>) {
+    pub(crate) fn remove(&mut self, entry: Occupied<'_, Value>) {
         self.timer.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
         let outside = entry.discard();
         self.discard(outside);
@@ -341,7 +341,7 @@ impl<'k> View<'k> {
 
     /// The tree to write `key` in, what its splits need, and the rest of the shard.
     #[inline(always)]
-    pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Large>, &'k Seed, Desk<'_>) {
+    pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Value>, &'k Seed, EditContext<'_>) {
         let shard = self.guards.shard(key);
         let due = &self.keyspace.dues[shard.index as usize];
         debug_assert!(key.db < self.keyspace.databases(), "commands refuse databases that are not there");
@@ -358,18 +358,18 @@ impl<'k> View<'k> {
         let is_use =
             touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);
         let touch = if is_use { touch } else { Touch::None };
-        let desk = Desk { timer, stats, buffers, touch, garbage: &mut self.garbage };
-        (&mut db.map, &self.keyspace.seeds.keys, desk)
+        let context = EditContext { timer, stats, buffers, touch, garbage: &mut self.garbage };
+        (&mut db.map, &self.keyspace.seeds.keys, context)
     }
 
     /// The entry of `key`, to be read, if it is there and not past its deadline.
     #[inline]
-    pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_as::<false>(key)
     }
 
     #[inline(always)]
-    fn look_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    fn look_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
         let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
         let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
@@ -378,18 +378,18 @@ impl<'k> View<'k> {
 
     /// The same for a command that uses the value. What only asks about a key is no use of it.
     #[inline(always)]
-    pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_used_as::<false>(key)
     }
 
     /// The same for a command that reads a hash: fields that are due will be removed.
     #[inline(always)]
-    pub(crate) fn look_hash(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    pub(crate) fn look_hash(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_used_as::<true>(key)
     }
 
     #[inline(always)]
-    fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         match self.keyspace.uses.is_kept() {
             false => self.look_as::<HASH>(key),
             true => self.look_tracked::<HASH>(key),
@@ -398,7 +398,7 @@ impl<'k> View<'k> {
 
     /// Out of line, so that the path without tracking is what it would be if there were none.
     #[inline(never)]
-    fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         let touch = self.keyspace.uses.touch(&self.settings.eviction);
         if touch == Touch::None || !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
             return self.look_as::<HASH>(key);
@@ -420,12 +420,12 @@ impl<'k> View<'k> {
     }
 
     /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at already.
-    pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Large>> {
+    pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.guards.shard_ref(key).db(key.db).and_then(|db| db.map.find(key.hash, key.bytes))
     }
 
     /// The tree that `key` is in, to be asked about it.
-    pub(crate) fn map(&mut self, key: &Key<'_>) -> Option<&Map<Large>> {
+    pub(crate) fn map(&mut self, key: &Key<'_>) -> Option<&Map<Value>> {
         self.guards.shard(key).db(key.db).map(|db| &db.map)
     }
 
@@ -444,43 +444,43 @@ impl<'k> View<'k> {
 
     /// Whether the key existed. A deadline that has passed removes the key.
     pub fn set_deadline(&mut self, key: &Key<'_>, deadline: Deadline) -> bool {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return false };
-        let Some(old) = desk.read(&mut entry).live() else {
-            desk.remove(entry);
+        let Some(old) = context.read(&mut entry).live() else {
+            context.remove(entry);
             return false;
         };
-        if deadline.is_past(desk.timer.now) {
-            desk.remove(entry);
+        if deadline.is_past(context.timer.now) {
+            context.remove(entry);
             return true;
         }
-        desk.timer.change(&mut entry, old, deadline);
-        desk.restamp(entry, deadline);
+        context.timer.change(&mut entry, old, deadline);
+        context.restamp(entry, deadline);
         true
     }
 
     /// Whether it existed. What is large is left for the background. One descent: it removes without looking first, and sees
     /// afterwards whether the key was gone already.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return false };
-        let is_past = Meta(entry.meta()).deadline(entry.inline()).is_past(desk.timer.now);
-        desk.remove(entry);
-        desk.stats.expired += u64::from(is_past);
+        let is_past = Meta(entry.meta()).deadline(entry.inline()).is_past(context.timer.now);
+        context.remove(entry);
+        context.stats.expired += u64::from(is_past);
         !is_past
     }
 
     /// Takes the value of `key`, with its deadline, out of the keyspace.
     pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
-        let (map, seed, desk) = self.open(key);
+        let (map, seed, context) = self.open(key);
         // Inline bytes are copied, what lies outside changes hands: moving a list of any length costs the same.
         let removed = map.remove(seed, key.hash, key.bytes)?;
         let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
         let deadline = taken.meta.deadline(&taken.inline);
-        desk.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
-        if deadline.is_past(desk.timer.now) {
-            desk.stats.expired += 1;
-            discard(taken.outside, desk.garbage);
+        context.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
+        if deadline.is_past(context.timer.now) {
+            context.stats.expired += 1;
+            discard(taken.outside, context.garbage);
             return None;
         }
         Some(taken)
@@ -489,11 +489,11 @@ impl<'k> View<'k> {
     /// Another owner of the value of `key`, with its deadline. What lies outside is shared, and copied as far as either
     /// is written later: O(1) for a value of any size.
     pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return None };
-        let before = desk.read(&mut entry);
+        let before = context.read(&mut entry);
         if before.is_past {
-            desk.remove(entry);
+            context.remove(entry);
             return None;
         }
         Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
@@ -501,25 +501,25 @@ impl<'k> View<'k> {
 
     /// Puts a value that was taken or copied under `key`, with the deadline it came with; what was there goes.
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
-        let (map, seed, mut desk) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
         let fields_due = fields_due(taken.meta, &taken.inline, taken.outside.as_deref());
         let mut place = map.entry(seed, key.hash, key.bytes);
         if fields_due != NO_DEADLINE {
-            desk.timer.volatile.hashes += 1;
-            desk.timer.arm_for(&mut place, fields_due);
+            context.timer.volatile.hashes += 1;
+            context.timer.arm_for(&mut place, fields_due);
         }
         match place {
             Entry::Occupied(mut entry) => {
-                let before = desk.read(&mut entry);
-                desk.forget_fields(&entry);
-                desk.timer.change(&mut entry, before.deadline, deadline);
-                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
-                desk.discard(old);
+                let before = context.read(&mut entry);
+                context.forget_fields(&entry);
+                context.timer.change(&mut entry, before.deadline, deadline);
+                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
+                context.discard(old);
             }
             Entry::Vacant(mut entry) => {
-                desk.timer.change(&mut entry, Deadline::Never, deadline);
-                entry.insert(taken.meta.0, &taken.inline, taken.outside, &mut desk.timer);
+                context.timer.change(&mut entry, Deadline::Never, deadline);
+                entry.insert(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
             }
         }
     }
@@ -559,12 +559,12 @@ impl<'k> View<'k> {
             return;
         }
         for Overdue { key, hash, guard, db } in overdue {
-            let (map, seed, mut desk) = self.open(&Key::new(&key, hash, guard, db));
+            let (map, seed, mut context) = self.open(&Key::new(&key, hash, guard, db));
             let Entry::Occupied(mut entry) = map.entry(seed, hash, &key) else { continue };
-            if desk.read(&mut entry).is_past {
-                desk.remove(entry);
-            } else if Db::has_overdue_fields(&entry.found(), desk.timer.now) {
-                desk.expire_fields(entry);
+            if context.read(&mut entry).is_past {
+                context.remove(entry);
+            } else if Db::has_overdue_fields(&entry.found(), context.timer.now) {
+                context.expire_fields(entry);
             }
         }
     }

@@ -13,10 +13,10 @@
 //!
 //! A range of scores or members becomes a range of ranks first (two descents), and everything else is done with ranks. An image is
 //! edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
-use crate::entry::{Large, Meta, Shape};
+use crate::entry::{Meta, Shape, Value};
 use crate::info::KeyInfo;
 use crate::outside::Outside;
-use crate::set::{Image as SetImage, Members};
+use crate::set::{Image as SetImage, SetTree};
 use crate::site::Site;
 use crate::snapshot::Parts;
 use crate::{End, Key, View, WrongType};
@@ -75,7 +75,7 @@ impl Encoding {
 
 /// A sorted set outside its entry.
 #[derive(Clone)]
-pub(crate) struct SortedSet {
+pub(crate) struct ZSetTree {
     set: Sorted,
     encoding: Encoding,
 }
@@ -141,7 +141,7 @@ impl<'v> ZSet<'v> {
         let (source, encoding) = match (meta.shape(), outside) {
             (Shape::ZSetListpack, _) => (image(), Encoding::Listpack),
             (Shape::ZSetSkiplist, _) => (image(), Encoding::Skiplist),
-            (Shape::ZSetTree, Some(Large::ZSet(tree))) => (Source::Tree(&tree.set), tree.encoding),
+            (Shape::ZSetTree, Some(Value::ZSet(tree))) => (Source::Tree(&tree.set), tree.encoding),
             _ => return Err(WrongType),
         };
         Ok(ZSet { source, seed, encoding })
@@ -319,7 +319,7 @@ enum Body {
     /// Outside, where it was before.
     Stored,
     /// Outside, but not yet in the keyspace.
-    Grown(Box<SortedSet>),
+    Grown(Box<ZSetTree>),
 }
 
 /// A sorted set, to edit. Dropping it puts it back; an empty one takes its key with it.
@@ -356,7 +356,7 @@ impl<'v> ZSetMut<'v> {
     pub fn read(&self) -> ZSet<'_> {
         let (source, encoding) = match self.tree() {
             Some(tree) => (Source::Tree(&tree.set), tree.encoding),
-            None => (Source::Image(&self.site.desk.buffers.text), self.encoding),
+            None => (Source::Image(&self.site.context.buffers.text), self.encoding),
         };
         ZSet { source, seed: self.seed, encoding }
     }
@@ -367,24 +367,24 @@ impl<'v> ZSetMut<'v> {
     }
 
     #[inline]
-    fn tree(&self) -> Option<&SortedSet> {
+    fn tree(&self) -> Option<&ZSetTree> {
         match &self.body {
             Body::Draft => None,
             Body::Grown(tree) => Some(tree),
             Body::Stored => match self.site.outside() {
-                Some(Large::ZSet(tree)) => Some(tree),
+                Some(Value::ZSet(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a sorted set lies outside"),
             },
         }
     }
 
     #[inline]
-    fn tree_mut(&mut self) -> Option<&mut SortedSet> {
+    fn tree_mut(&mut self) -> Option<&mut ZSetTree> {
         match &mut self.body {
             Body::Draft => None,
             Body::Grown(tree) => Some(tree),
             Body::Stored => match self.site.outside_mut() {
-                Some(Large::ZSet(tree)) => Some(tree),
+                Some(Value::ZSet(tree)) => Some(tree),
                 _ => unreachable!("the shape said that a sorted set lies outside"),
             },
         }
@@ -392,7 +392,7 @@ impl<'v> ZSetMut<'v> {
 
     #[inline]
     fn draft(&mut self) -> &mut Vec<u8> {
-        &mut self.site.desk.buffers.text
+        &mut self.site.context.buffers.text
     }
 
     /// So many members are about to come, the longest so long: a new set gets its name by that, and an old one may change it, as
@@ -464,7 +464,7 @@ impl<'v> ZSetMut<'v> {
     fn leave(&mut self) {
         if matches!(self.body, Body::Draft) {
             let (set, encoding) = (Sorted::of_image(self.draft()), self.encoding);
-            self.body = Body::Grown(Box::new(SortedSet { set, encoding }));
+            self.body = Body::Grown(Box::new(ZSetTree { set, encoding }));
         }
     }
 
@@ -521,10 +521,10 @@ impl<'v> ZSetMut<'v> {
     fn write_back(&mut self) {
         match std::mem::replace(&mut self.body, Body::Draft) {
             Body::Stored => {}
-            Body::Grown(tree) => self.site.put_outside(Shape::ZSetTree, Large::ZSet(*tree)),
+            Body::Grown(tree) => self.site.put_outside(Shape::ZSetTree, Value::ZSet(*tree)),
             Body::Draft => {
                 self.site.put_image(self.encoding.shape(), |buffers| &buffers.text);
-                self.site.desk.buffers.shrink();
+                self.site.context.buffers.shrink();
             }
         }
     }
@@ -548,7 +548,7 @@ impl Drop for ZSetMut<'_> {
     }
 }
 
-impl SortedSet {
+impl ZSetTree {
     fn update(
         &mut self,
         seed: &Seed,
@@ -569,7 +569,7 @@ impl SortedSet {
     }
 }
 
-impl Outside for SortedSet {
+impl Outside for ZSetTree {
     fn len(&self) -> u64 {
         self.set.len()
     }
@@ -650,7 +650,7 @@ enum CopyBody {
     Image(Vec<u8>),
     Tree(Sorted),
     /// A plain set, outside its entry and inside: all its members have the score 1.
-    Set(Members),
+    Set(SetTree),
     SmallSet(Vec<Vec<u8>>),
 }
 
@@ -716,8 +716,8 @@ impl View<'_> {
         let value = meta.value(found.inline);
         let body = match (meta.shape(), found.outside) {
             (Shape::ZSetListpack | Shape::ZSetSkiplist, _) => CopyBody::Image(value.to_vec()),
-            (_, Some(Large::ZSet(tree))) => CopyBody::Tree(tree.set.clone()),
-            (_, Some(Large::Set(members))) => CopyBody::Set(members.clone()),
+            (_, Some(Value::ZSet(tree))) => CopyBody::Tree(tree.set.clone()),
+            (_, Some(Value::Set(members))) => CopyBody::Set(members.clone()),
             (shape, _) => {
                 let image = SetImage::of(shape, value).ok_or(WrongType)?;
                 let mut members = Vec::new();

@@ -6,7 +6,8 @@ use pack::arena::{self, Arena};
 use pack::counted::{self, Counted};
 use std::alloc::System;
 use store::{
-    Beside, Catch, Eviction, Expiry, Form, Hunter, Keyspace, KeyspaceOptions, Policy, Settings, counted_holes,
+    Beside, Eviction, Evictor, Expiry, Form, Keyspace, KeyspaceOptions, Outcome, Policy, Settings,
+    counted_holes,
 };
 
 #[global_allocator]
@@ -21,7 +22,7 @@ const KEYS_PER_LOOK: u64 = 10_000;
 struct Cache {
     keyspace: Keyspace,
     settings: Settings,
-    hunter: Hunter,
+    evictor: Evictor,
     now: Millis,
     value: Vec<u8>,
     holes: u64,
@@ -34,7 +35,7 @@ impl Cache {
         Cache {
             keyspace: Keyspace::new(KeyspaceOptions { shard_bits: 6, databases: 1, seed: Seed::new(1, 2) }),
             settings: Settings { eviction, ..Settings::default() },
-            hunter: Hunter::new(1),
+            evictor: Evictor::new(1),
             now: Millis(1_790_000_000_000),
             value: vec![b'v'; value_bytes],
             holes: 0,
@@ -66,11 +67,11 @@ impl Cache {
         let urgent = u64::from(Beside::URGENT);
         let urgency = (excess_bytes * urgent / (ZONE / 2)).clamp(1, urgent) as u32;
         let beside = Beside { db: 0, hash: self.keyspace.hash(key), coming_bytes, excess_bytes, urgency };
-        self.keyspace.evict_beside(&mut self.hunter, self.now, eviction, &beside, garbage);
+        self.keyspace.evict_beside(&mut self.evictor, self.now, eviction, &beside, garbage);
         garbage.clear();
         while held() > LIMIT {
-            let caught = self.keyspace.evict(&mut self.hunter, self.now, eviction, garbage);
-            assert_eq!(caught, Catch::Key, "there are keys that may go");
+            let caught = self.keyspace.evict(&mut self.evictor, self.now, eviction, garbage);
+            assert_eq!(caught, Outcome::Key, "there are keys that may go");
             garbage.clear();
         }
     }

@@ -1,9 +1,9 @@
-//! CLIENT KILL: how to be rid of connections. A card is marked, and its worker told.
+//! CLIENT KILL: how to be rid of connections. A record is marked, and its worker told.
 use super::list::{ClientType, addresses, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::connection::DEFAULT_USER;
-use crate::session::{After, Card};
+use crate::session::{After, ClientRecord};
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::Arc;
 
@@ -75,14 +75,14 @@ enum Spares {
 }
 
 impl Filter<'_> {
-    fn matches(&self, card: &Card, now_ms: i64) -> bool {
-        let (addr, laddr) = addresses(card);
-        self.id.is_none_or(|id| id == card.id)
+    fn matches(&self, record: &ClientRecord, now_ms: i64) -> bool {
+        let (addr, laddr) = addresses(record);
+        self.id.is_none_or(|id| id == record.id)
             && self.addr.is_none_or(|a| a == addr.as_bytes())
             && self.laddr.is_none_or(|a| a == laddr.as_bytes())
             && self.kind.is_none_or(|kind| kind == ClientType::Normal)
-            && self.user.is_none_or(|user| user == card.face().user.as_bytes())
-            && self.maxage_s.is_none_or(|s| (now_ms - card.created_ms) / 1000 >= s)
+            && self.user.is_none_or(|user| user == record.details().user.as_bytes())
+            && self.maxage_s.is_none_or(|s| (now_ms - record.created_ms) / 1000 >= s)
     }
 }
 
@@ -153,11 +153,11 @@ fn spares(word: &[u8]) -> Result<Spares, Error> {
 
 /// Kills what the filter means; how many.
 fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
-    let all: Vec<Arc<Card>> = call.shared.clients().values().cloned().collect();
+    let all: Vec<Arc<ClientRecord>> = call.shared.clients().values().cloned().collect();
     let mut killed = 0;
-    for card in all.iter().filter(|c| filter.matches(c, call.steady.0)) {
-        if card.id != call.session.card.id {
-            call.shared.kill(card);
+    for record in all.iter().filter(|c| filter.matches(c, call.steady.0)) {
+        if record.id != call.session.record.id {
+            call.shared.kill(record);
         } else if filter.spares == Spares::Nobody {
             // It gets its reply first.
             call.session.after = After::Close;

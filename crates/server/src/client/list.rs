@@ -1,9 +1,9 @@
-//! CLIENT LIST and CLIENT INFO: a line for each connection, from the cards that every worker may read.
+//! CLIENT LIST and CLIENT INFO: a line for each connection, from the records that every worker may read.
 use super::memory::bytes_of;
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::registry::Registry;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -78,8 +78,8 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
 
 fn info(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
-    let card = &call.session.card;
-    describe(card, Query::of(card, call), &call.shared.registry, call.steady.0, &mut out);
+    let record = &call.session.record;
+    describe(record, Query::of(record, call), &call.shared.registry, call.steady.0, &mut out);
     call.reply.verbatim("txt", &out);
     Ok(())
 }
@@ -87,8 +87,8 @@ fn info(call: &mut ServerCall<'_>) -> Done {
 fn list(call: &mut ServerCall<'_>) -> Done {
     let chosen = chosen_cards(call)?;
     let mut out = Vec::new();
-    for card in chosen {
-        describe(&card, Query::of(&card, call), &call.shared.registry, call.steady.0, &mut out);
+    for record in chosen {
+        describe(&record, Query::of(&record, call), &call.shared.registry, call.steady.0, &mut out);
         // A client may be named again and again.
         if out.len() > call.reply.spare_bytes() {
             break;
@@ -98,7 +98,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-fn chosen_cards(call: &ServerCall<'_>) -> Result<Vec<Arc<Card>>, Error> {
+fn chosen_cards(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error> {
     let all = || call.shared.clients().values().cloned().collect();
     let option = call.args.get(2).map(<[u8]>::to_ascii_lowercase);
     match (option.as_deref(), call.args.len()) {
@@ -119,8 +119,8 @@ fn chosen_cards(call: &ServerCall<'_>) -> Result<Vec<Arc<Card>>, Error> {
 }
 
 /// The addresses as CLIENT LIST shows them and KILL compares them: the client's and ours.
-pub(super) fn addresses(card: &Card) -> (String, String) {
-    match &card.peer {
+pub(super) fn addresses(record: &ClientRecord) -> (String, String) {
+    match &record.peer {
         net::Peer::Tcp { peer, local } => (peer.to_string(), local.to_string()),
         net::Peer::Unix { path } => {
             let text = format!("{}:0", path.display());
@@ -138,18 +138,18 @@ struct Query {
 
 impl Query {
     /// What is kept for a client of requests that have not run.
-    fn kept(card: &Card) -> Query {
+    fn kept(record: &ClientRecord) -> Query {
         let (len_bytes, parsed_bytes) =
-            (card.query_len_bytes.load(Relaxed), card.query_parsed_bytes.load(Relaxed));
-        let free_bytes = card.query_buffer_bytes.load(Relaxed).saturating_sub(len_bytes + parsed_bytes);
+            (record.query_len_bytes.load(Relaxed), record.query_parsed_bytes.load(Relaxed));
+        let free_bytes = record.query_buffer_bytes.load(Relaxed).saturating_sub(len_bytes + parsed_bytes);
         Query { len_bytes, free_bytes, parsed_bytes }
     }
 
     /// The client that asks has the pipeline that is being served as well, which lies in its worker's buffer, and the arguments of this
     /// very request.
-    fn of(card: &Card, call: &ServerCall<'_>) -> Query {
-        let kept = Query::kept(card);
-        if card.id != call.session.card.id {
+    fn of(record: &ClientRecord, call: &ServerCall<'_>) -> Query {
+        let kept = Query::kept(record);
+        if record.id != call.session.record.id {
             return kept;
         }
         let parsed_bytes = call.args.iter_from(0).map(|arg| arg.len() as u64).sum();
@@ -159,27 +159,27 @@ impl Query {
 
 /// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
 /// use them.
-fn describe(card: &Card, query: Query, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
-    let (addr, laddr) = addresses(card);
+fn describe(record: &ClientRecord, query: Query, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
+    let (addr, laddr) = addresses(record);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
-    let face = card.face().clone();
+    let details = record.details().clone();
     let Query { len_bytes: query, free_bytes: query_free, parsed_bytes: parsed } = query;
-    let output = card.output_buffer_bytes.load(Relaxed);
+    let output = record.output_buffer_bytes.load(Relaxed);
     let events = if output > 0 { "rw" } else { "r" };
-    let command = match card.last_row.load(Relaxed) {
-        Card::NO_COMMAND => "NULL",
+    let command = match record.last_row.load(Relaxed) {
+        ClientRecord::NO_COMMAND => "NULL",
         number => &registry.row(number as usize).full_name,
     };
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut line = format!(
         "id={} addr={addr} laddr={laddr} fd={} name={} age={} idle={} flags={} db={}",
-        card.id,
-        card.fd,
-        lossy(&face.name),
-        seconds_since(card.created_ms),
-        seconds_since(card.last_active_ms.load(Relaxed)),
-        flags(card),
-        face.db,
+        record.id,
+        record.fd,
+        lossy(&details.name),
+        seconds_since(record.created_ms),
+        seconds_since(record.last_active_ms.load(Relaxed)),
+        flags(record),
+        details.db,
     );
     let _ = write!(
         line,
@@ -187,34 +187,34 @@ fn describe(card: &Card, query: Query, registry: &Registry, now_ms: i64, out: &m
          rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name={} \
          lib-ver={} io-thread={}",
         u8::from(output > 0),
-        bytes_of(card),
-        face.user,
-        if face.is_resp3 { 3 } else { 2 },
-        lossy(&face.lib_name),
-        lossy(&face.lib_ver),
-        card.worker,
+        bytes_of(record),
+        details.user,
+        if details.is_resp3 { 3 } else { 2 },
+        lossy(&details.lib_name),
+        lossy(&details.lib_ver),
+        record.worker,
     );
     out.extend_from_slice(line.as_bytes());
     out.push(b'\n');
 }
 
 /// The same without the line's end, for the log.
-pub(crate) fn line_of(card: &Card, registry: &Registry, now_ms: i64) -> String {
+pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -> String {
     let mut line = Vec::new();
-    describe(card, Query::kept(card), registry, now_ms, &mut line);
+    describe(record, Query::kept(record), registry, now_ms, &mut line);
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
 /// Redis's letters.
-fn flags(card: &Card) -> String {
-    let face = card.face();
+fn flags(record: &ClientRecord) -> String {
+    let details = record.details();
     let marks = [
-        (face.is_monitor, 'O'),
-        (card.is_parked.load(Relaxed), 'b'),
-        (card.is_killed.load(Relaxed), 'A'),
-        (matches!(card.peer, net::Peer::Unix { .. }), 'U'),
-        (face.is_spared, 'e'),
-        (face.is_touchless, 'T'),
+        (details.is_monitor, 'O'),
+        (record.is_parked.load(Relaxed), 'b'),
+        (record.is_killed.load(Relaxed), 'A'),
+        (matches!(record.peer, net::Peer::Unix { .. }), 'U'),
+        (details.is_spared, 'e'),
+        (details.is_touchless, 'T'),
     ];
     let flags: String = marks.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect();
     if flags.is_empty() { "N".into() } else { flags }

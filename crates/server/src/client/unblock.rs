@@ -36,10 +36,10 @@ fn unblock(call: &mut ServerCall<'_>) -> Done {
         Some(_) => return Err(Error::custom("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
     };
     let client = base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
-    let card = u64::try_from(client).ok().and_then(|id| call.shared.clients().get(&id).cloned());
-    let waiting = card.filter(|card| card.is_waiting.swap(false, AcqRel));
-    if let Some(card) = &waiting {
-        call.shared.posts[card.worker].send(Letter::Unblocked(card.id, how));
+    let record = u64::try_from(client).ok().and_then(|id| call.shared.clients().get(&id).cloned());
+    let waiting = record.filter(|record| record.is_waiting.swap(false, AcqRel));
+    if let Some(record) = &waiting {
+        call.shared.posts[record.worker].send(Letter::Unblocked(record.id, how));
     }
     call.reply.int(i64::from(waiting.is_some()));
     Ok(())

@@ -138,7 +138,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     if !args.len().is_multiple_of(2) {
         return Err(Error::syntax());
     }
-    let is_local = call.session.card.is_local();
+    let is_local = call.session.record.is_local();
     let mut binds = None;
     loop {
         let done = call.shared.replace_config(|present| {

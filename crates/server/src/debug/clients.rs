@@ -20,7 +20,7 @@ pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
     if config.maxmemory_clients.bytes(config.maxmemory_bytes) == 0 {
         return Err(Error::custom("ERR maxmemory-clients is disabled."));
     }
-    let all: Vec<u64> = call.shared.clients().values().map(|card| bytes_of(card)).collect();
+    let all: Vec<u64> = call.shared.clients().values().map(|record| bytes_of(record)).collect();
     call.reply.verbatim("txt", describe(&all).as_bytes());
     Ok(())
 }

@@ -105,7 +105,7 @@ fn clients(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("maxclients", shared.config().maxclients);
     report.field("client_recent_max_input_buffer", stats.recent_input_peak.load(Relaxed));
     report.field("client_recent_max_output_buffer", stats.recent_output_peak.load(Relaxed));
-    let parked = shared.clients().values().filter(|card| card.is_parked.load(Relaxed)).count();
+    let parked = shared.clients().values().filter(|record| record.is_parked.load(Relaxed)).count();
     report.field("blocked_clients", parked);
     report.fields(&["tracking_clients", "pubsub_clients", "watching_clients"], 0);
     let timed: u64 = shared.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum();

@@ -5,7 +5,7 @@ use super::kept::Kept;
 use super::table::{Connection, Flow};
 use crate::client::ReplyMode;
 use crate::config::Config;
-use crate::session::{After, Card, Face, QueryBuffer, Session};
+use crate::session::{After, ClientDetails, ClientRecord, QueryBuffer, Session};
 use crate::shared::{Letter, Shared};
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
@@ -92,15 +92,15 @@ impl Worker<'_> {
                 return;
             }
         };
-        let card = self.card(fd, peer);
-        self.shared.clients().insert(card.id, Arc::clone(&card));
-        self.ids.insert(card.id, id);
-        self.table.insert(connection(id, session(card, is_authenticated)));
+        let record = self.record(fd, peer);
+        self.shared.clients().insert(record.id, Arc::clone(&record));
+        self.ids.insert(record.id, id);
+        self.table.insert(connection(id, session(record, is_authenticated)));
     }
 
-    fn card(&self, fd: i32, peer: Peer) -> Arc<Card> {
+    fn record(&self, fd: i32, peer: Peer) -> Arc<ClientRecord> {
         let now = self.executor.steady();
-        Arc::new(Card {
+        Arc::new(ClientRecord {
             id: self.shared.next_client_id.fetch_add(1, Relaxed),
             peer,
             fd,
@@ -114,11 +114,11 @@ impl Worker<'_> {
             query_len_bytes: 0.into(),
             query_parsed_bytes: 0.into(),
             output_buffer_bytes: 0.into(),
-            last_row: Card::NO_COMMAND.into(),
+            last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
             is_waiting: false.into(),
-            face: Face { user: "default".to_owned(), ..Face::default() }.into(),
+            details: ClientDetails { user: "default".to_owned(), ..ClientDetails::default() }.into(),
         })
     }
 
@@ -134,7 +134,7 @@ impl Worker<'_> {
             connection.flow = Flow::Closing;
             connection.kept.clear();
             connection.parser = Parser::new();
-            connection.session.card.note_query_buffer(QueryBuffer::default(), self.executor.counters());
+            connection.session.record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
             self.engine.close(id, when);
             self.give_up_pieces(id);
         }
@@ -151,25 +151,25 @@ impl Worker<'_> {
         if let Some(waiting) = &connection.session.waiting {
             self.waits.remove(id, waiting);
         }
-        let card = &connection.session.card;
-        card.note_query_buffer(QueryBuffer::default(), self.executor.counters());
-        card.note_output_buffer(0, self.executor.counters());
+        let record = &connection.session.record;
+        record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
+        record.note_output_buffer(0, self.executor.counters());
         self.bury(connection);
     }
 
     /// A client is one no more.
     pub(super) fn sign_off(&mut self, connection: &Connection) {
-        let card = &connection.session.card;
-        self.ids.remove(&card.id);
-        self.shared.monitors.remove(card);
-        self.shared.clients().remove(&card.id);
+        let record = &connection.session.record;
+        self.ids.remove(&record.id);
+        self.shared.monitors.remove(record);
+        self.shared.clients().remove(&record.id);
         self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
     }
 }
 
-fn session(card: Arc<Card>, is_authenticated: bool) -> Session {
+fn session(record: Arc<ClientRecord>, is_authenticated: bool) -> Session {
     Session {
-        card,
+        record,
         db: 0,
         is_authenticated,
         after: After::Next,

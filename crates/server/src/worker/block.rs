@@ -40,7 +40,7 @@ impl Worker<'_> {
             && until_ms <= now.0
         {
             self.waits.0.pop_first();
-            let is_ours = self.table.at(id).is_some_and(|c| c.session.card.is_waiting.swap(false, AcqRel));
+            let is_ours = self.table.at(id).is_some_and(|c| c.session.record.is_waiting.swap(false, AcqRel));
             // Else CLIENT UNBLOCK was first, and its letter is on the way.
             if is_ours {
                 self.end_wait(id, Unblock::Timeout);

@@ -12,7 +12,7 @@ use super::peaks::Peaks;
 use super::table::Flow;
 use crate::dispatch::Look;
 use crate::latency::EXPIRE_CYCLE;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use crate::shared::Shared;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -123,14 +123,14 @@ impl Worker<'_> {
         let part = room * elapsed_ms.clamp(0, IDLE_ROUND_MS) as usize / IDLE_ROUND_MS as usize + 1;
         let first = if self.cron.idle_cursor < room { self.cron.idle_cursor } else { 0 };
         self.cron.idle_cursor = first + part;
-        let is_idle = |card: &Card| now.0 - card.last_active_ms.load(Relaxed) > timeout_ms;
+        let is_idle = |record: &ClientRecord| now.0 - record.last_active_ms.load(Relaxed) > timeout_ms;
         let mut idle = Vec::new();
         for connection in self.table.part(first, part) {
-            let (id, card) = (connection.id, &connection.session.card);
-            if self.cron.has_read(id, card, self.engine.unsent_bytes(id)) {
-                card.last_active_ms.store(now.0, Relaxed);
+            let (id, record) = (connection.id, &connection.session.record);
+            if self.cron.has_read(id, record, self.engine.unsent_bytes(id)) {
+                record.last_active_ms.store(now.0, Relaxed);
             }
-            if is_idle(card) && connection.flow != Flow::Parked && !card.face().is_monitor {
+            if is_idle(record) && connection.flow != Flow::Parked && !record.details().is_monitor {
                 idle.push(id);
             }
         }
@@ -142,8 +142,8 @@ impl Worker<'_> {
 
 impl Cron {
     /// Whether something of what waited for this client has left since the last look.
-    fn has_read(&mut self, id: ConnId, card: &Card, unsent_bytes: usize) -> bool {
-        let left = card.bytes_out.load(Relaxed).wrapping_sub(unsent_bytes as u64);
+    fn has_read(&mut self, id: ConnId, record: &ClientRecord, unsent_bytes: usize) -> bool {
+        let left = record.bytes_out.load(Relaxed).wrapping_sub(unsent_bytes as u64);
         let before = match unsent_bytes {
             0 => self.draining.remove(&id),
             _ => self.draining.insert(id, left),

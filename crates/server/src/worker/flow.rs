@@ -17,7 +17,7 @@ use super::table::{Connection, Flow};
 use super::{OutputBound, REPLY_BYTES_KEPT, Worker};
 use crate::config::OutputLimit;
 use crate::counters::Counters;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use base::Millis;
 use net::{CloseWhen, ConnId, Engine};
 use resp::Reply;
@@ -45,7 +45,7 @@ impl Worker<'_> {
             cold_path();
             return self.note_sent(id, self.engine.unsent_bytes(id));
         }
-        count_sent(&connection.session.card, self.executor.counters(), self.reply.out.len());
+        count_sent(&connection.session.record, self.executor.counters(), self.reply.out.len());
         let unsent_bytes = self.engine.send_at_once(id, &mut self.reply.out);
         if self.reply.out.capacity() > REPLY_BYTES_KEPT {
             cold_path();
@@ -68,7 +68,7 @@ impl Worker<'_> {
                 self.sent.push(id);
                 continue;
             }
-            count_sent(&connection.session.card, self.executor.counters(), lines.len());
+            count_sent(&connection.session.record, self.executor.counters(), lines.len());
             let unsent_bytes = self.engine.send(id, &mut lines.to_vec());
             self.note_sent(id, unsent_bytes);
         }
@@ -81,7 +81,7 @@ impl Worker<'_> {
             cold_path();
             if let Some(connection) = self.table.at(id) {
                 let owed_bytes = unsent_bytes + connection.unfinished_bytes();
-                connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
+                connection.session.record.note_output_buffer(owed_bytes, self.executor.counters());
             }
             self.sent.push(id);
         }
@@ -99,7 +99,7 @@ impl Worker<'_> {
         let unsent_bytes = self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
         let owed_bytes = unsent_bytes + connection.unfinished_bytes();
-        connection.session.card.note_output_buffer(owed_bytes, self.executor.counters());
+        connection.session.record.note_output_buffer(owed_bytes, self.executor.counters());
         let limit = self.executor.config().client_output_buffer.normal;
         let owed_bytes = unsent_bytes + connection.unfinished.as_deref().map_or(0, Unfinished::owed_bytes);
         let verdict = judge(connection, owed_bytes, limit, self.executor.steady());
@@ -187,17 +187,17 @@ impl Worker<'_> {
             self.shared.stats.query_limit_disconnections.fetch_add(1, Relaxed);
             self.shared.log.warning(&format!(
                 "Client {} sent a request of more than client-query-buffer-limit and is closed",
-                connection.session.card.id
+                connection.session.record.id
             ));
         }
         self.close(id, CloseWhen::Now);
     }
 }
 
-pub(super) fn count_sent(card: &Card, counters: &Counters, bytes: usize) {
+pub(super) fn count_sent(record: &ClientRecord, counters: &Counters, bytes: usize) {
     counters.bytes_out.add(bytes as u64);
     counters.writes.add(1);
-    card.bytes_out.store(card.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
+    record.bytes_out.store(record.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
 }
 
 /// Sends what a batch has replied so far. Where a setting bounds it, nothing leaves before all of the batch is known to fit.

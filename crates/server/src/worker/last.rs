@@ -69,12 +69,12 @@ impl Worker<'_> {
 
     #[cold]
     fn run_unheard(&mut self, connection: &mut Connection) -> Progress {
-        if connection.session.card.is_killed.load(Acquire) {
+        if connection.session.record.is_killed.load(Acquire) {
             return Progress::Done;
         }
         debug_assert!(self.batch.turns.is_empty(), "its room is free");
         let mut turn = Turn::of_kept(connection.id);
-        self.executor.counters().serving.store(connection.session.card.id, Relaxed);
+        self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.executor.begin();
         self.executor.start_turn(&connection.session, connection.kept.len());
         let progress = loop {

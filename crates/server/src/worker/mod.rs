@@ -224,7 +224,7 @@ impl<'s> Worker<'s> {
             Flow::Paused | Flow::Closing => return,
         }
         // There while the kernel is at work.
-        pack::prefetch_value(&connection.session.card.id);
+        pack::prefetch_value(&connection.session.record.id);
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => {
                 count_received(connection, self.executor.counters(), count);
@@ -329,11 +329,11 @@ impl<'s> Worker<'s> {
     fn answer(&mut self, turn: &mut Turn) {
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.is_in_batch = false;
-        if connection.session.card.is_killed.load(Acquire) || connection.flow == Flow::Closing {
+        if connection.session.record.is_killed.load(Acquire) || connection.flow == Flow::Closing {
             cold_path();
             return;
         }
-        self.executor.counters().serving.store(connection.session.card.id, Relaxed);
+        self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.reply.protocol = connection.protocol;
         self.executor.start_turn(&connection.session, self.batch.bytes(turn, &connection.kept).len());
         self.execute(turn);
@@ -384,8 +384,8 @@ impl<'s> Worker<'s> {
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
         let mut first_span = turn.first_span;
-        let (bound, card) = (executor.output_bound(), &connection.session.card);
-        reply.bound(bound.room_bytes(shared, card, || engine.unsent_bytes(turn.id)));
+        let (bound, record) = (executor.output_bound(), &connection.session.record);
+        reply.bound(bound.room_bytes(shared, record, || engine.unsent_bytes(turn.id)));
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
             batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);
@@ -434,11 +434,11 @@ impl<'s> Worker<'s> {
                 if pieces::begin(place, reply, request.args, call) || reply.is_full() {
                     return index + 1;
                 }
-                flow::count_sent(&connection.session.card, executor.counters(), reply.out.len());
+                flow::count_sent(&connection.session.record, executor.counters(), reply.out.len());
                 let unsent_bytes = flow::send_early(&mut **engine, executor.output_bound(), turn.id, reply);
                 executor.lap();
-                let (bound, card) = (executor.output_bound(), &connection.session.card);
-                reply.bound((bound.least(shared, card).0 as usize).saturating_sub(unsent_bytes));
+                let (bound, record) = (executor.output_bound(), &connection.session.record);
+                reply.bound((bound.least(shared, record).0 as usize).saturating_sub(unsent_bytes));
                 if unsent_bytes > connection.allowance_bytes {
                     return index + 1;
                 }
@@ -538,15 +538,15 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
 fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
     counters.bytes_in.add(bytes as u64);
     counters.reads.add(u64::from(bytes > 0));
-    let card = &connection.session.card;
-    card.bytes_in.store(card.bytes_in.load(Relaxed) + bytes as u64, Relaxed);
+    let record = &connection.session.record;
+    record.bytes_in.store(record.bytes_in.load(Relaxed) + bytes as u64, Relaxed);
 }
 
 /// What others may see of the batch.
 fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters) {
-    let card = &connection.session.card;
-    card.commands.store(card.commands.load(Relaxed) + executed, Relaxed);
-    card.last_active_ms.store(now.0, Relaxed);
+    let record = &connection.session.record;
+    record.commands.store(record.commands.load(Relaxed) + executed, Relaxed);
+    record.last_active_ms.store(now.0, Relaxed);
     note_kept(connection, counters);
 }
 
@@ -558,7 +558,7 @@ fn note_kept(connection: &Connection, counters: &Counters) {
         query.room_bytes = connection.kept.room_bytes();
         query.parsed_bytes = connection.parser.room_bytes();
     }
-    connection.session.card.note_query_buffer(query, counters);
+    connection.session.record.note_query_buffer(query, counters);
 }
 
 fn limits(config: &Config, connection: &Connection) -> Limits {

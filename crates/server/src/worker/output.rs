@@ -9,7 +9,7 @@ use super::Worker;
 use crate::client::list::line_of;
 use crate::config::Config;
 use crate::info::free_memory_bytes;
-use crate::session::Card;
+use crate::session::ClientRecord;
 use crate::shared::Shared;
 use net::{CloseWhen, ConnId};
 use std::hint::cold_path;
@@ -59,21 +59,21 @@ impl OutputBound {
     pub(super) fn room_bytes(
         self,
         shared: &Shared,
-        card: &Card,
+        record: &ClientRecord,
         unsent_bytes: impl FnOnce() -> usize,
     ) -> usize {
         if !self.is_set() {
             return shared.output_bytes_max.load(Relaxed) as usize;
         }
         cold_path();
-        (self.least(shared, card).0 as usize).saturating_sub(unsent_bytes())
+        (self.least(shared, record).0 as usize).saturating_sub(unsent_bytes())
     }
 
     /// The bound, and whose it is.
     #[cold]
-    pub(super) fn least(self, shared: &Shared, card: &Card) -> (u64, Excess) {
+    pub(super) fn least(self, shared: &Shared, record: &ClientRecord) -> (u64, Excess) {
         let mut least = (shared.output_bytes_max.load(Relaxed), Excess::Machine);
-        if self.clients_bytes > 0 && self.clients_bytes < least.0 && !card.face().is_spared {
+        if self.clients_bytes > 0 && self.clients_bytes < least.0 && !record.details().is_spared {
             least = (self.clients_bytes, Excess::Clients);
         }
         if self.hard_bytes > 0 && self.hard_bytes <= least.0 {
@@ -114,14 +114,14 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn close_for_its_output(&mut self, id: ConnId, owed_bytes: usize) {
         let Some(connection) = self.table.at(id) else { return };
-        let card = &connection.session.card;
-        card.note_output_buffer(owed_bytes, self.executor.counters());
-        let line = line_of(card, &self.shared.registry, self.executor.steady().0);
+        let record = &connection.session.record;
+        record.note_output_buffer(owed_bytes, self.executor.counters());
+        let line = line_of(record, &self.shared.registry, self.executor.steady().0);
         // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
-        card.note_output_buffer(0, self.executor.counters());
+        record.note_output_buffer(0, self.executor.counters());
         let excess = match connection.session.must_log_in(self.executor.config()) {
             true => Excess::Output,
-            false => self.executor.output_bound().least(self.shared, card).1,
+            false => self.executor.output_bound().least(self.shared, record).1,
         };
         let stats = &self.shared.stats;
         match excess {

@@ -36,7 +36,7 @@ impl Worker<'_> {
     /// A request of this connection has to wait: it and all behind it is kept by now.
     pub(super) fn park(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
-        connection.session.card.is_parked.store(true, Relaxed);
+        connection.session.record.is_parked.store(true, Relaxed);
         // The end may have come with bytes: then it has left.
         if connection.has_ended {
             return self.close(id, CloseWhen::Now);
@@ -45,7 +45,7 @@ impl Worker<'_> {
         self.engine.resume(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.add(id, waiting);
-            connection.session.card.is_waiting.store(true, Release);
+            connection.session.record.is_waiting.store(true, Release);
             return;
         }
         let Worker { parked, table, shared, .. } = self;
@@ -85,8 +85,8 @@ impl Worker<'_> {
 /// From now on it may be idle, and was not before.
 fn go_on(connection: &mut Connection, now: Millis) {
     connection.flow = Flow::Busy;
-    connection.session.card.last_active_ms.store(now.0, Relaxed);
-    connection.session.card.is_parked.store(false, Relaxed);
+    connection.session.record.last_active_ms.store(now.0, Relaxed);
+    connection.session.record.is_parked.store(false, Relaxed);
 }
 
 #[cfg(test)]

@@ -106,15 +106,16 @@ impl Worker<'_> {
         let Worker { table, executor, engine, reply, shared, .. } = self;
         let Some(connection) = table.at(id) else { return };
         let Some(unfinished) = connection.unfinished.as_deref_mut() else { return };
-        let card = &connection.session.card;
-        if card.is_killed.load(Acquire) {
+        let record = &connection.session.record;
+        if record.is_killed.load(Acquire) {
             return;
         }
-        let (bound, unsent_bytes) = (executor.output_bound().least(shared, card).0, engine.unsent_bytes(id));
+        let (bound, unsent_bytes) =
+            (executor.output_bound().least(shared, record).0, engine.unsent_bytes(id));
         if unsent_bytes > allowance_bytes(bound) {
             return self.pause(id, unsent_bytes);
         }
-        executor.counters().serving.store(card.id, Relaxed);
+        executor.counters().serving.store(record.id, Relaxed);
         executor.start_turn(&connection.session, unfinished.request_bytes());
         reply.protocol = connection.protocol;
         reply.bound((bound as usize).saturating_sub(unsent_bytes));
@@ -129,7 +130,7 @@ impl Worker<'_> {
         };
         unfinished.ticks += ticks;
         unfinished.reply_bytes += reply.out.len();
-        executor.count_time(card.last_row.load(Relaxed), ticks);
+        executor.count_time(record.last_row.load(Relaxed), ticks);
         if flow.is_break() && !reply.is_full() {
             self.end_pieces(id);
         }

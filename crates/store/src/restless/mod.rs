@@ -178,11 +178,11 @@ fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> 
 }
 
 fn evict(view: &mut View<'_>, key: &Key<'_>) {
-    let (map, seed, mut desk) = view.open(key);
+    let (map, seed, mut context) = view.open(key);
     if let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) {
-        desk.timer.volatile.forget(crate::entry::Meta(entry.meta()), entry.inline(), entry.outside());
+        context.timer.volatile.forget(crate::entry::Meta(entry.meta()), entry.inline(), entry.outside());
         let removed = map.evict(seed, key.hash, key.bytes()).expect("it was just seen");
-        desk.discard(removed.outside);
+        context.discard(removed.outside);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A keyspace beside the clients' own, with a clock of its own that jumps: the place for what chooses its keys by itself.
 use super::values;
-use crate::{Catch, Deadline, Eviction, Garbage, Hunter, Keyspace, KeyspaceOptions, Policy, Settings};
+use crate::{Deadline, Eviction, Evictor, Garbage, Keyspace, KeyspaceOptions, Outcome, Policy, Settings};
 use base::Millis;
 use base::hash::Seed;
 use base::random::Random;
@@ -14,7 +14,7 @@ const KEYS_MAX: u64 = 300;
 pub struct Shadow {
     keyspace: Keyspace,
     settings: Settings,
-    hunter: Hunter,
+    evictor: Evictor,
     now: Millis,
     random: Random,
 }
@@ -26,7 +26,7 @@ impl Shadow {
         Shadow {
             keyspace: Keyspace::new(KeyspaceOptions { shard_bits: 2, databases: DATABASES, seed }),
             settings: Settings::default(),
-            hunter: Hunter::new(random.next_u64()),
+            evictor: Evictor::new(random.next_u64()),
             now: BEGINNING,
             random,
         }
@@ -96,8 +96,8 @@ impl Shadow {
         let mut evicted = 0;
         while self.len() > KEYS_MAX || evicted < least {
             let before = self.len();
-            let catch = self.keyspace.evict(&mut self.hunter, self.now, &eviction, garbage);
-            if catch == Catch::Nothing {
+            let outcome = self.keyspace.evict(&mut self.evictor, self.now, &eviction, garbage);
+            if outcome == Outcome::Nothing {
                 let volatile: u64 = (0..DATABASES).map(|db| self.keyspace.volatile(db, self.now).0).sum();
                 let may_go = if eviction.policy.name().starts_with("volatile") { volatile } else { before };
                 assert_eq!(may_go, 0, "{} finds a key that may go", eviction.policy.name());

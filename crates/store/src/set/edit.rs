@@ -2,8 +2,8 @@
 //! keyspace. What lies outside is edited where it lies; an image is copied into a buffer by the first edit that changes it.
 use super::fresh::Fresh;
 use super::image::Draft;
-use super::{Image, Members, Name};
-use crate::entry::{Large, Shape};
+use super::{Image, Name, SetTree};
+use crate::entry::{Shape, Value};
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::site::Site;
@@ -62,17 +62,17 @@ impl<'v> SetMut<'v> {
     }
 
     #[inline]
-    fn stored(&self) -> &Members {
+    fn stored(&self) -> &SetTree {
         match self.site.outside() {
-            Some(Large::Set(members)) => members,
+            Some(Value::Set(members)) => members,
             _ => unreachable!("the shape said that a set lies outside"),
         }
     }
 
     #[inline]
-    fn stored_mut(&mut self) -> &mut Members {
+    fn stored_mut(&mut self) -> &mut SetTree {
         match self.site.outside_mut() {
-            Some(Large::Set(members)) => members,
+            Some(Value::Set(members)) => members,
             _ => unreachable!("the shape said that a set lies outside"),
         }
     }
@@ -160,18 +160,18 @@ impl<'v> SetMut<'v> {
         if staying == 0 {
             return self.pop_all(take);
         }
-        let mut random = self.site.desk.buffers.random.clone();
+        let mut random = self.site.context.buffers.random.clone();
         if count > staying.saturating_mul(STAYING_SHARE) {
             self.pop_all_but(staying, &mut random, take);
         } else {
             (0..count).for_each(|_| self.pop_one(&mut random, take));
         }
-        self.site.desk.buffers.random = random;
+        self.site.context.buffers.random = random;
     }
 
     /// A copy: its leaf lends it only until it is removed.
     fn pop_one(&mut self, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
-        let (mut text, mut int) = (std::mem::take(&mut self.site.desk.buffers.payload), None);
+        let (mut text, mut int) = (std::mem::take(&mut self.site.context.buffers.payload), None);
         text.clear();
         let mut keep = |member: Item<'_>| match member {
             Item::Int(n) => int = Some(n),
@@ -190,7 +190,7 @@ impl<'v> SetMut<'v> {
         let member = int.map_or(Item::Bytes(&text), Item::Int);
         take(member);
         self.remove_item(member);
-        self.site.desk.buffers.payload = text;
+        self.site.context.buffers.payload = text;
     }
 
     fn pop_all(&mut self, take: &mut dyn FnMut(Item<'_>)) {
@@ -234,12 +234,12 @@ impl<'v> SetMut<'v> {
         match &mut self.body {
             Body::Fresh(fresh) => fresh.settle(seed),
             Body::Stored => {
-                let mut bytes = std::mem::take(&mut self.site.desk.buffers.text);
+                let mut bytes = std::mem::take(&mut self.site.context.buffers.text);
                 let (name, is_small) = (self.stored().name, self.stored().to_image(seed, &mut bytes));
                 if is_small {
                     self.body = Body::Fresh(Fresh::Draft(Draft { name, bytes }));
                 } else {
-                    self.site.desk.buffers.text = bytes;
+                    self.site.context.buffers.text = bytes;
                 }
             }
             Body::New | Body::Image(_) => {}

@@ -1,8 +1,8 @@
 //! A set that is not in the keyspace, or not yet: what a command that stores its result makes, and what an edited set is on its way back
 //! into its entry.
 use super::image::Draft;
-use super::{IMAGE_BYTES_MAX, Members, Name};
-use crate::entry::{Large, Shape};
+use super::{IMAGE_BYTES_MAX, Name, SetTree};
+use crate::entry::{Shape, Value};
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::shard::Buffers;
@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 /// Small or large.
 pub(super) enum Fresh {
     Draft(Draft),
-    Members(Box<Members>),
+    Members(Box<SetTree>),
 }
 
 impl Fresh {
@@ -52,7 +52,7 @@ impl Fresh {
         if let Fresh::Draft(draft) = self
             && draft.bytes.len() > IMAGE_BYTES_MAX
         {
-            *self = Fresh::Members(Box::new(Members::of_image(draft.read(), seed)));
+            *self = Fresh::Members(Box::new(SetTree::of_image(draft.read(), seed)));
         }
     }
 
@@ -103,7 +103,7 @@ impl Fresh {
             Fresh::Draft(draft) if draft.read().contains(member) => false,
             Fresh::Draft(draft) => {
                 if !draft.add(member, limits) {
-                    let mut members = Box::new(Members::of_image(draft.read(), seed));
+                    let mut members = Box::new(SetTree::of_image(draft.read(), seed));
                     members.insert(member, seed, limits);
                     *self = Fresh::Members(members);
                 }
@@ -144,10 +144,10 @@ impl Fresh {
     /// Writes it to its place.
     pub(super) fn put(self, site: &mut Site<'_>) {
         match self {
-            Fresh::Members(members) => site.put_outside(Shape::SetOutside, Large::Set(*members)),
+            Fresh::Members(members) => site.put_outside(Shape::SetOutside, Value::Set(*members)),
             Fresh::Draft(draft) => {
                 let shape = draft.shape();
-                site.desk.buffers.text = draft.bytes;
+                site.context.buffers.text = draft.bytes;
                 site.put_image(shape, |buffers: &mut Buffers| &buffers.text);
             }
         }

@@ -18,7 +18,7 @@ use pack::sift::Pass;
 use std::ops::ControlFlow;
 
 #[derive(Clone)]
-pub(crate) struct Members {
+pub(crate) struct SetTree {
     pub(super) ints: IntSet,
     pub(super) texts: Map<(), map::Members>,
     pub(super) name: Name,
@@ -32,13 +32,13 @@ const WEIGHED_LEN_MAX: u64 = 4096;
 const RETURN_LEN_MAX: u64 = 16;
 const RETURN_BYTES_MAX: usize = IMAGE_BYTES_MAX / 2;
 
-impl Members {
-    pub(super) fn new(name: Name) -> Members {
-        Members { ints: IntSet::new(), texts: Map::new(), name }
+impl SetTree {
+    pub(super) fn new(name: Name) -> SetTree {
+        SetTree { ints: IntSet::new(), texts: Map::new(), name }
     }
 
-    pub(super) fn of_image(image: Image<'_>, seed: &Seed) -> Members {
-        let mut members = Members::new(image.name);
+    pub(super) fn of_image(image: Image<'_>, seed: &Seed) -> SetTree {
+        let mut members = SetTree::new(image.name);
         let _ = image.visit(&mut |member| {
             members.add(member, seed);
             ControlFlow::Continue(())
@@ -206,7 +206,7 @@ impl Members {
     }
 }
 
-impl Outside for Members {
+impl Outside for SetTree {
     fn len(&self) -> u64 {
         self.ints.len() + self.texts.len()
     }

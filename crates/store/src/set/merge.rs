@@ -8,7 +8,7 @@
 //! The order of a small result, and the name of a stored one, are Redis's.
 use super::fresh::Fresh;
 use super::read::Source;
-use super::{Image, Members, Name, NewSet, Set};
+use super::{Image, Name, NewSet, Set, SetTree};
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::{Key, View, WrongType};
@@ -123,7 +123,7 @@ fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
 }
 
 /// The sets outside their entries, and those inside.
-fn by_source<'s>(sets: &[Set<'s>]) -> (Vec<&'s Members>, Vec<Image<'s>>) {
+fn by_source<'s>(sets: &[Set<'s>]) -> (Vec<&'s SetTree>, Vec<Image<'s>>) {
     let (mut members, mut images) = (Vec::with_capacity(sets.len()), Vec::new());
     for set in sets {
         match set.source {
@@ -135,7 +135,7 @@ fn by_source<'s>(sets: &[Set<'s>]) -> (Vec<&'s Members>, Vec<Image<'s>>) {
 }
 
 /// Each cursor in turn jumps to the greatest of what the others are at, until all are at one.
-fn common_ints(sets: &mut [&Members], visit: &mut Visit<'_>) -> ControlFlow<()> {
+fn common_ints(sets: &mut [&SetTree], visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(|members| members.ints.len());
     let mut cursors: Vec<Cursor<'_>> = sets.iter().map(|members| members.ints.cursor()).collect();
     let (mut at, mut agreed) = (0, 0);
@@ -157,7 +157,7 @@ fn common_ints(sets: &mut [&Members], visit: &mut Visit<'_>) -> ControlFlow<()> 
     }
 }
 
-fn common_texts(sets: &mut [&Members], seed: &Seed, visit: &mut Visit<'_>) -> ControlFlow<()> {
+fn common_texts(sets: &mut [&SetTree], seed: &Seed, visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(|members| members.texts.len());
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
     sift(first, others, Pass::Common, seed, visit)
@@ -165,8 +165,8 @@ fn common_texts(sets: &mut [&Members], seed: &Seed, visit: &mut Visit<'_>) -> Co
 
 /// Shows the texts of `first` that pass.
 fn sift(
-    first: &Members,
-    others: &[&Members],
+    first: &SetTree,
+    others: &[&SetTree],
     pass: Pass,
     seed: &Seed,
     visit: &mut Visit<'_>,
@@ -200,7 +200,7 @@ fn rest(first: Set<'_>, others: &[Set<'_>], visit: &mut Visit<'_>) -> ControlFlo
 }
 
 /// The others' cursors follow the first one's.
-fn rest_of_ints(first: &Members, others: &[&Members], visit: &mut Visit<'_>) -> ControlFlow<()> {
+fn rest_of_ints(first: &SetTree, others: &[&SetTree], visit: &mut Visit<'_>) -> ControlFlow<()> {
     let others = others.iter().filter(|members| !members.ints.is_empty());
     let mut cursors: Vec<Cursor<'_>> = others.map(|members| members.ints.cursor()).collect();
     let mut own = first.ints.cursor();
@@ -255,7 +255,7 @@ fn union<'k>(sets: &[Set<'_>], seed: &'k Seed, limits: &'k SetLimits) -> NewSet<
 }
 
 /// The set outside its entry that has the most members.
-fn largest<'s>(sets: &[Set<'s>]) -> Option<(usize, &'s Members)> {
+fn largest<'s>(sets: &[Set<'s>]) -> Option<(usize, &'s SetTree)> {
     let outside = sets.iter().enumerate().filter_map(|(index, set)| match set.source {
         Source::Members(members) => Some((index, members)),
         Source::Image(_) => None,
@@ -323,7 +323,7 @@ fn difference<'k>(
 
 impl<'k> NewSet<'k> {
     /// Shares all leaves until one of both is edited.
-    fn copy_of(members: &Members, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
+    fn copy_of(members: &SetTree, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
         NewSet { fresh: Fresh::Members(Box::new(members.clone())), seed, limits }
     }
 

@@ -31,7 +31,7 @@ mod read;
 pub use edit::SetMut;
 pub use fresh::NewSet;
 pub(crate) use image::Image;
-pub(crate) use members::Members;
+pub(crate) use members::SetTree;
 pub use merge::Merge;
 pub(crate) use name::Name;
 pub use read::Set;

@@ -1,6 +1,6 @@
 //! A set, to read: the same questions of an image and of what lies outside.
-use super::{Image, Members, Name};
-use crate::entry::{Large, Meta};
+use super::{Image, Name, SetTree};
+use crate::entry::{Meta, Value};
 use crate::outside::Outside;
 use crate::{Halt, Key, View, WrongType};
 use base::Item;
@@ -17,7 +17,7 @@ pub struct Set<'v> {
 #[derive(Clone, Copy)]
 pub(super) enum Source<'v> {
     Image(Image<'v>),
-    Members(&'v Members),
+    Members(&'v SetTree),
 }
 
 /// A sample of fewer than this part of the members is drawn; a larger one is what a walk over all of them picks.
@@ -27,11 +27,11 @@ impl<'v> Set<'v> {
     pub(crate) fn of(
         meta: Meta,
         payload: &'v [u8],
-        outside: Option<&'v Large>,
+        outside: Option<&'v Value>,
         seed: &'v Seed,
     ) -> Result<Set<'v>, WrongType> {
         let source = match outside {
-            Some(Large::Set(members)) => Source::Members(members),
+            Some(Value::Set(members)) => Source::Members(members),
             Some(_) => return Err(WrongType),
             None => Source::Image(Image::of(meta.shape(), meta.value(payload)).ok_or(WrongType)?),
         };

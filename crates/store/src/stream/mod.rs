@@ -19,7 +19,7 @@ mod references;
 #[cfg(test)]
 mod tests;
 
-use crate::entry::{Large, Meta, Shape};
+use crate::entry::{Meta, Shape, Value};
 use crate::info::KeyInfo;
 use crate::outside::Outside;
 use crate::site::Site;
@@ -311,7 +311,7 @@ impl Deref for StreamMut<'_> {
     #[inline]
     fn deref(&self) -> &Stream {
         match (&self.new, self.site.outside()) {
-            (Some(stream), _) | (None, Some(Large::Stream(stream))) => stream,
+            (Some(stream), _) | (None, Some(Value::Stream(stream))) => stream,
             _ => unreachable!("the shape said that a stream lies outside"),
         }
     }
@@ -324,7 +324,7 @@ impl DerefMut for StreamMut<'_> {
             return stream;
         }
         match self.site.outside_mut() {
-            Some(Large::Stream(stream)) => stream,
+            Some(Value::Stream(stream)) => stream,
             _ => unreachable!("the shape said that a stream lies outside"),
         }
     }
@@ -334,7 +334,7 @@ impl Drop for StreamMut<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(stream) = self.new.take() {
-            self.site.put_outside(Shape::Stream, Large::Stream(stream));
+            self.site.put_outside(Shape::Stream, Value::Stream(stream));
         }
     }
 }
@@ -343,7 +343,7 @@ impl View<'_> {
     pub fn stream(&mut self, key: &Key<'_>) -> Result<Option<&Stream>, WrongType> {
         let Some(found) = self.look_used(key) else { return Ok(None) };
         match (Meta(found.meta).shape(), found.outside) {
-            (Shape::Stream, Some(Large::Stream(stream))) => Ok(Some(stream)),
+            (Shape::Stream, Some(Value::Stream(stream))) => Ok(Some(stream)),
             _ => Err(WrongType),
         }
     }
