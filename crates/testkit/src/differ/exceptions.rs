@@ -16,20 +16,22 @@ struct Exception {
 pub(super) enum Kind {
     /// Replies that may differ like this.
     Replies(fn(&Exchange<'_>) -> bool),
+    /// The same, which leave different data behind: what follows is not compared.
+    Ends(fn(&Exchange<'_>) -> bool),
     /// Requests that would leave different data behind: they are not sent.
     Requests(fn(&[Vec<u8>]) -> bool),
 }
 
 impl Kind {
     pub(super) fn excuses(self, exchange: &Exchange<'_>) -> bool {
-        matches!(self, Replies(covers) if covers(exchange))
+        matches!(self, Replies(covers) | Ends(covers) if covers(exchange))
     }
 
     pub(super) fn forbids(self, request: &[Vec<u8>]) -> bool {
         matches!(self, Requests(covers) if covers(request))
     }
 }
-use Kind::{Replies, Requests};
+use Kind::{Ends, Replies, Requests};
 
 const EXCEPTIONS: &[Exception] = &[
     Exception {
@@ -215,7 +217,7 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         line: "A HyperLogLog whose runs pass its last register",
-        kind: Replies(|exchange| {
+        kind: Ends(|exchange| {
             let is_refused = exchange.ours.text().is_some_and(|text| text.starts_with(b"INVALIDOBJ"));
             exchange.name.starts_with("pf") && is_refused && !is_error(exchange.theirs)
         }),
@@ -264,6 +266,12 @@ const SET_MAKERS: [&str; 5] = ["sadd", "smove", "sinterstore", "sunionstore", "s
 /// The line of the document that explains a difference.
 pub(super) fn excuse(exchange: &Exchange<'_>) -> Option<&'static str> {
     EXCEPTIONS.iter().find(|exception| exception.kind.excuses(exchange)).map(|exception| exception.line)
+}
+
+/// Whether what follows tells nothing.
+pub(super) fn ends(exchange: &Exchange<'_>) -> bool {
+    let is_last = |exception: &Exception| matches!(exception.kind, Ends(covers) if covers(exchange));
+    EXCEPTIONS.iter().any(is_last)
 }
 
 /// Whether a request is not to be sent.
@@ -328,5 +336,17 @@ mod tests {
             let count = document.lines().filter(|line| line.contains(exception.line)).count();
             assert_eq!(count, 1, "docs/differences.md does not say: {}", exception.line);
         }
+    }
+
+    #[test]
+    fn a_sketch_that_is_refused_ends_what_is_compared() {
+        let error = |text: &str| Value::Line(b'-', text.into());
+        let one = Value::Line(b':', b"1".to_vec());
+        let (refused, other) = (error("INVALIDOBJ Corrupted HLL object detected"), error("ERR other"));
+        let exchange =
+            |theirs, ours| Exchange { name: "pfadd".into(), request: &[], theirs, ours, history: &[] };
+        assert!(ends(&exchange(&one, &refused)) && excuse(&exchange(&one, &refused)).is_some());
+        assert!(!ends(&exchange(&one, &other)));
+        assert!(!ends(&exchange(&refused, &refused)));
     }
 }

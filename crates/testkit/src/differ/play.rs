@@ -4,6 +4,7 @@
 //! Requests in a row on one connection go out together, so that batches are tested as well as requests.
 use super::compare::{self, Exchange};
 use super::counters::{self, Counters};
+use super::exceptions;
 use super::stream::{CONNECTIONS, Step};
 use super::told;
 use super::vocabulary::Vocabulary;
@@ -152,6 +153,8 @@ struct Game<'p> {
     theirs: Side,
     steps: Vec<Step>,
     answers: Vec<Value>,
+    /// A difference that is wanted has left different data.
+    is_over: bool,
 }
 
 impl<'p> Game<'p> {
@@ -162,6 +165,7 @@ impl<'p> Game<'p> {
             ours: Side::begin(&players.ours, players.vocabulary).map_err(Failure::Ours)?,
             steps: Vec::new(),
             answers: Vec::new(),
+            is_over: false,
         })
     }
 
@@ -206,11 +210,17 @@ impl<'p> Game<'p> {
     }
 
     /// Whether the answers to the last step do.
-    fn agree(&self, theirs: &Value, ours: &Value) -> bool {
+    fn agree(&mut self, theirs: &Value, ours: &Value) -> bool {
+        if self.is_over {
+            return true;
+        }
         let Some((step, history)) = self.steps.split_last() else { return true };
         let name = compare::full_name(&step.request, self.vocabulary);
         let exchange = Exchange { name, request: &step.request, theirs, ours, history };
-        compare::agree(&exchange, self.vocabulary)
+        let is_wanted_end = theirs != ours && exceptions::ends(&exchange);
+        let agrees = compare::agree(&exchange, self.vocabulary);
+        self.is_over = is_wanted_end;
+        agrees
     }
 
     fn difference(&self, theirs: Value, ours: Value) -> Difference {
@@ -228,6 +238,9 @@ impl<'p> Game<'p> {
     }
 
     fn compare_what_is_left(&mut self) -> io::Result<Option<Difference>> {
+        if self.is_over {
+            return Ok(None);
+        }
         match self.play_batch(&[counters::question()])? {
             Some(difference) => Ok(Some(difference)),
             None => {
