@@ -5,9 +5,9 @@
 //! bound comes here, where it is copied under a lock. Arguments are shortened, and what is secret is left out, as the
 //! peers do.
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
-use crate::config::Config;
 use crate::registry::Row;
 use crate::session::ClientRecord;
+use crate::state::config::Config;
 use crate::{client, help, redact};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use net::Meter;

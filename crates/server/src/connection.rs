@@ -2,8 +2,8 @@
 //! anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::client::{self, ReplyMode};
-use crate::config::Config;
 use crate::session::After;
+use crate::state::config::Config;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;
 use std::sync::atomic::Ordering::Relaxed;

@@ -29,9 +29,9 @@
 //! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
 //! command evicts.
 use crate::background::Background;
-use crate::clock::Stopwatch;
-use crate::config::Config;
 use crate::shared::Shared;
+use crate::state::clock::Stopwatch;
+use crate::state::config::Config;
 use base::Millis;
 use base::hash::Hash;
 use pack::{arena, counted};

@@ -5,7 +5,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     crate::client::COMMANDS,
     crate::command_info::COMMANDS,
     crate::commandlog::COMMANDS,
-    crate::config::COMMANDS,
+    crate::state::config::COMMANDS,
     crate::connection::COMMANDS,
     crate::debug::COMMANDS,
     crate::info::COMMANDS,

@@ -1,15 +1,15 @@
 //! LATENCY: how long commands took (HISTOGRAM, if `latency-tracking` says so), and what took longer than
-//! `latency-monitor-threshold` (all others, over the samples that `monitor` keeps).
+//! `latency-monitor-threshold` (all others, over the samples that `state/latency.rs` keeps).
 mod doctor;
 mod graph;
-mod monitor;
 
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::help;
-use crate::histogram::Latencies;
 use crate::registry::{Registry, Row};
+use crate::state::histogram::Latencies;
+use crate::state::latency::Series;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
-pub(crate) use monitor::{COMMAND, EVICTION_CYCLE, EXPIRE_CYCLE, FAST_COMMAND, Monitor};
+
 use resp::Reply;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&LATENCY]);
@@ -181,7 +181,7 @@ fn history(call: &mut ServerCall<'_>) -> Done {
 
 fn latest(call: &mut ServerCall<'_>) -> Done {
     let events = call.shared.latency.events();
-    let last = |series: &monitor::Series| series.samples.back().copied();
+    let last = |series: &Series| series.samples.back().copied();
     let all: Vec<_> =
         events.iter().filter_map(|(event, series)| Some((event, last(series)?, series))).collect();
     call.reply.array(all.len());

@@ -4,8 +4,8 @@
 //! new ones cannot be had, nothing changes. Workers then take the new list over at their next turn, and what nobody
 //! listens on any more is closed when the last of them has. Until then it is *leaving*: who asks for its address meanwhile
 //! gets it back, and who asks for an address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
-use crate::config::{Bind, Binds};
 use crate::shared::{Letter, Shared};
+use crate::state::config::{Bind, Binds};
 use crate::{Config, Log, StartError};
 use net::{Listener, Peer};
 use std::io;
@@ -123,7 +123,7 @@ fn open_all(
                 log.warning(&format!(
                     "Warning: Could not create server TCP listening socket {}: bind: {}",
                     shown(bind.address),
-                    crate::config::reason(&error)
+                    crate::state::config::reason(&error)
                 ));
                 return None;
             }

@@ -1,7 +1,7 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its record.
 use crate::blocking::Waiting;
-use crate::config::Config;
-use crate::counters::{Count, Counters};
+use crate::state::config::Config;
+use crate::state::counters::{Count, Counters};
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

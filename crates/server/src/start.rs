@@ -1,17 +1,17 @@
 //! From a configuration to a running server, and back.
 use crate::background::Background;
-use crate::clock::Moment;
-use crate::counters::{AllCounters, Counters};
 use crate::defrag::DefragStats;
 use crate::evict::Pressure;
-use crate::gate::Gates;
 use crate::listening::{self, Listening};
-use crate::pause::Pause;
-use crate::promise::Promise;
 use crate::registry::Registry;
-use crate::replication::ReplicationId;
 use crate::restless;
 use crate::shared::{Ending, InForce, Post, Shared, Stats};
+use crate::state::clock::Moment;
+use crate::state::counters::{AllCounters, Counters};
+use crate::state::gate::Gates;
+use crate::state::pause::Pause;
+use crate::state::promise::Promise;
+use crate::state::replication::ReplicationId;
 use crate::worker::Worker;
 use crate::{Clock, Config, Log, OomScore};
 use base::hash::Seed;
@@ -131,7 +131,7 @@ pub fn start_when(
 ) -> Result<Running, StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
     if let Err(error) = crate::process::adjust_oom_score(OomScore::No, &config) {
-        log.warning(&format!("Unable to write oom_score_adj: {}", crate::config::reason(&error)));
+        log.warning(&format!("Unable to write oom_score_adj: {}", crate::state::config::reason(&error)));
     }
     let listeners = listening::open(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;

@@ -2,8 +2,8 @@
 use super::{ABOUT, SUB};
 use crate::blocking::deadline;
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
-use crate::pause::Held;
 use crate::shared::Post;
+use crate::state::pause::Held;
 use command::{Arg, Arity, Doc, Done, Error};
 
 pub(super) const PAUSE: ServerCommand = ServerCommand {

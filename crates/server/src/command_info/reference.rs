@@ -1,6 +1,6 @@
 //! docs/commands.md: every command by topic, from the table.
-use crate::config::contents;
 use crate::registry::{Registry, Row};
+use crate::state::config::contents;
 use command::{Arg, ArgKind, Group};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,11 +1,11 @@
 //! The sections of INFO, one function each.
 use super::report::Report;
 use super::system;
-use crate::config::{Tracking, percentiles};
 use crate::connection::REDIS_VERSION;
 use crate::defrag::DefragStats;
 use crate::memory::Figures;
 use crate::shared::Shared;
+use crate::state::config::{Tracking, percentiles};
 use base::Millis;
 use nix::sys::resource::UsageWho;
 use std::sync::atomic::Ordering::Relaxed;

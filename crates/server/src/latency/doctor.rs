@@ -1,6 +1,6 @@
 //! LATENCY DOCTOR: the samples of all events in sentences, with what can be done about them.
-use super::monitor::{COMMAND, EVICTION_CYCLE, EXPIRE_CYCLE, Events, FAST_COMMAND, Sample, Series};
-use crate::config::Config;
+use crate::state::config::Config;
+use crate::state::latency::{COMMAND, EVICTION_CYCLE, EXPIRE_CYCLE, Events, FAST_COMMAND, Sample, Series};
 use std::fmt::Write;
 
 /// Sums over the samples that are still there.

@@ -10,7 +10,7 @@
 //! 0500
 //! ssss
 //! ```
-use super::monitor::{Sample, Series};
+use crate::state::latency::{Sample, Series};
 use std::fmt::Write;
 
 const COLUMNS: usize = 80;

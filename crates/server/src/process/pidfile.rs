@@ -19,7 +19,7 @@ impl PidFile {
         match put(&path, text.as_bytes()) {
             Ok(()) => PidFile(Some(path)),
             Err(error) => {
-                log.warning(&format!("Failed to write PID file: {}", crate::config::reason(&error)));
+                log.warning(&format!("Failed to write PID file: {}", crate::state::config::reason(&error)));
                 PidFile(None)
             }
         }
@@ -44,7 +44,7 @@ impl PidFile {
 fn put(path: &Path, text: &[u8]) -> std::io::Result<()> {
     // A device such as /dev/null, or a pipe, is written to and stays what it is.
     let is_replaceable = std::fs::metadata(path).map_or(true, |there| there.is_file());
-    if is_replaceable && crate::config::replace(path, text).is_ok() {
+    if is_replaceable && crate::state::config::replace(path, text).is_ok() {
         return Ok(());
     }
     std::fs::write(path, text)

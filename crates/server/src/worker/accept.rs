@@ -4,9 +4,9 @@ use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
 use crate::client::ReplyMode;
-use crate::config::Config;
 use crate::session::{After, ClientDetails, ClientRecord, QueryBuffer, Session};
 use crate::shared::{Letter, Shared};
+use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
 use std::io::Write;
@@ -42,7 +42,7 @@ impl Worker<'_> {
     /// The system has no descriptor or memory for a client that waits to be let in.
     #[cold]
     pub(super) fn note_refused(&self, error: &std::io::Error) {
-        let why = crate::config::reason(error);
+        let why = crate::state::config::reason(error);
         let text = format!("Accepting client connection: accept: {why}");
         self.shared.log.warning_seldom(&self.shared.complaints.accepting, &text);
     }
@@ -79,14 +79,14 @@ impl Worker<'_> {
         let (log, complaints) = (&self.shared.log, &self.shared.complaints);
         if let Err(error) = accepted.set_up(options) {
             // It is served without.
-            let why = crate::config::reason(&error);
+            let why = crate::state::config::reason(&error);
             log.warning_seldom(&complaints.options, &format!("Cannot set up a client's socket: {why}"));
         }
         let id = match self.engine.adopt(accepted) {
             Ok(id) => id,
             // A process without room for it: the socket is closed.
             Err(error) => {
-                let why = crate::config::reason(&error);
+                let why = crate::state::config::reason(&error);
                 log.warning_seldom(&complaints.adopting, &format!("Cannot serve a new client: {why}"));
                 self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
                 return;

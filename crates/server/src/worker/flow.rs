@@ -15,9 +15,9 @@
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{OutputBound, REPLY_BYTES_KEPT, Worker};
-use crate::config::OutputLimit;
-use crate::counters::Counters;
 use crate::session::ClientRecord;
+use crate::state::config::OutputLimit;
+use crate::state::counters::Counters;
 use base::Millis;
 use net::{CloseWhen, ConnId, Engine};
 use resp::Reply;

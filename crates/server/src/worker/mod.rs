@@ -24,12 +24,12 @@ mod pieces;
 mod table;
 
 use crate::client::memory;
-use crate::clock::{Clock, Stopwatch};
-use crate::config::Config;
-use crate::counters::Counters;
 use crate::dispatch::{Executor, Look, Request};
 use crate::session::{After, QueryBuffer};
 use crate::shared::{Letter, Shared};
+use crate::state::clock::{Clock, Stopwatch};
+use crate::state::config::Config;
+use crate::state::counters::Counters;
 use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;

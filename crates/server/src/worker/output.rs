@@ -7,10 +7,10 @@
 //! changed. Redis does the same when a buffer passes the hard limit.
 use super::Worker;
 use crate::client::list::line_of;
-use crate::config::Config;
 use crate::info::free_memory_bytes;
 use crate::session::ClientRecord;
 use crate::shared::Shared;
+use crate::state::config::Config;
 use net::{CloseWhen, ConnId};
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;

@@ -2,8 +2,8 @@
 //! `CONFIG GET *` does not list there are in [`UNLISTED`].
 use super::shape::{Shape, events, file_name, primary, save_points, shutdown_words, title_template};
 use super::{Group, row};
-use crate::config::setting::Change::{Anytime, AtStart, Protected};
-use crate::config::setting::Setting;
+use crate::state::config::setting::Change::{Anytime, AtStart, Protected};
+use crate::state::config::setting::Setting;
 use Shape::{Bool, Checked, Int, Memory, Text, Word, Words};
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -17,7 +17,7 @@ const fn int(min: i64, max: i64) -> Shape {
     Int { min, max }
 }
 
-pub(in crate::config) const GROUPS: &[Group] = &[
+pub(in crate::state::config) const GROUPS: &[Group] = &[
     Group {
         title: "Snapshots and append-only file",
         because: "There are no snapshots and no append-only file yet.",
@@ -211,7 +211,7 @@ const OTHERWISE: &[Setting] = &[
 ];
 
 /// Those that only CONFIG GET with the exact name shows, not a pattern: Redis has them for its tests.
-pub(in crate::config) const UNLISTED: &[Setting] = &[
+pub(in crate::state::config) const UNLISTED: &[Setting] = &[
     row("aof-disable-auto-gc", Anytime, Bool, "no"),
     row("cluster-ping-interval", Anytime, COUNT, "0"),
     row("key-load-delay", Anytime, int(i32::MIN as i64, INT_MAX), "0"),

@@ -1,6 +1,6 @@
 //! What the latency monitor keeps: for each kind of event the last samples, one a second at most, and the worst of all.
 //! Nothing is kept of what took less than `latency-monitor-threshold`.
-use crate::config::Config;
+use crate::state::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,19 +15,19 @@ pub(crate) const EVICTION_CYCLE: &str = "eviction-cycle";
 #[derive(Default)]
 pub(crate) struct Monitor(Mutex<Events>);
 
-pub(super) type Events = BTreeMap<&'static str, Series>;
+pub(crate) type Events = BTreeMap<&'static str, Series>;
 
 /// Of one event, the oldest sample first; never empty.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) samples: VecDeque<Sample>,
-    pub(super) worst_ms: u64,
+pub(crate) struct Series {
+    pub(crate) samples: VecDeque<Sample>,
+    pub(crate) worst_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sample {
-    pub(super) time_s: i64,
-    pub(super) ms: u64,
+pub(crate) struct Sample {
+    pub(crate) time_s: i64,
+    pub(crate) ms: u64,
 }
 
 const SAMPLES_MAX: usize = 160;
@@ -43,18 +43,18 @@ impl Monitor {
         }
     }
 
-    pub(super) fn events(&self) -> MutexGuard<'_, Events> {
+    pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Series {
-    pub(super) fn new() -> Series {
+    pub(crate) fn new() -> Series {
         Series { samples: VecDeque::new(), worst_ms: 0 }
     }
 
     /// Of one second only the worst is kept.
-    pub(super) fn add(&mut self, sample: Sample) {
+    pub(crate) fn add(&mut self, sample: Sample) {
         self.worst_ms = self.worst_ms.max(sample.ms);
         match self.samples.back_mut() {
             Some(last) if last.time_s == sample.time_s => last.ms = last.ms.max(sample.ms),

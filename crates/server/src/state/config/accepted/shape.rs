@@ -1,8 +1,8 @@
 //! What the values of accepted settings look like: each is checked with Redis's words and kept as CONFIG GET shows it.
-use crate::config::setting::{Words, boolean, bounded_memory, integer, word};
+use crate::state::config::setting::{Words, boolean, bounded_memory, integer, word};
 
 /// The form of a value.
-pub(in crate::config) enum Shape {
+pub(in crate::state::config) enum Shape {
     Bool,
     Int {
         min: i64,

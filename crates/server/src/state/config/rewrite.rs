@@ -185,7 +185,7 @@ fn write_through(mut new: File, text: &[u8], like: Option<Metadata>) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Source;
+    use crate::state::config::Source;
 
     /// What becomes of a file after these changes; the working directory is left out.
     fn after(old: &str, changes: &[(&str, &str)]) -> String {

@@ -2,7 +2,7 @@
 use super::Config;
 use super::setting::{Kind, Setting};
 use super::table::TOPICS;
-use crate::config::setting::{all, find, settings};
+use crate::state::config::setting::{all, find, settings};
 use std::collections::BTreeSet;
 use store::Fill;
 

@@ -200,7 +200,7 @@ fn wrapped(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::setting::listed;
+    use crate::state::config::setting::listed;
 
     #[test]
     fn every_setting_is_in_the_reference_and_the_sample_file() {
@@ -226,7 +226,7 @@ mod tests {
             let is_setting = listed().any(|s| line.starts_with(&format!("{} ", s.name)));
             if is_setting && !line.contains('<') {
                 let args = [b"-".to_vec()];
-                crate::config::Source::from_args(&args).load(&mut line.as_bytes()).unwrap();
+                crate::state::config::Source::from_args(&args).load(&mut line.as_bytes()).unwrap();
             }
         }
     }

@@ -10,9 +10,9 @@
 //! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is opened anew for
 //! each line, as Redis does, so that log rotation needs no signal. The descriptor of the last line is kept: where the file cannot
 //! be opened, above all for want of descriptors, the line goes there.
-use crate::clock::Clock;
-use crate::config::{Config, ConfigError, LogLevel};
 use crate::process::Syslog;
+use crate::state::clock::Clock;
+use crate::state::config::{Config, ConfigError, LogLevel};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,10 @@ impl Log {
         let output = match &config.logfile {
             None => Output::Stdout,
             Some(path) => Output::File(LogFile::open(path).map_err(|error| {
-                ConfigError::fatal(&format!("Can't open the log file: {}", crate::config::reason(&error)))
+                ConfigError::fatal(&format!(
+                    "Can't open the log file: {}",
+                    crate::state::config::reason(&error)
+                ))
             })?),
         };
         let mut log = Log::new(config.loglevel, clock, output);

@@ -149,7 +149,7 @@ fn shown(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::setting::find;
+    use crate::state::config::setting::find;
 
     fn set(config: &mut Config, name: &str, value: &str) -> Outcome {
         find(name.as_bytes()).unwrap().set_from_one(config, value.as_bytes())

@@ -11,7 +11,7 @@
 //! The unit is 129 ns and not 125, because the ends of the powers of two must be those that LATENCY HISTOGRAM of Redis
 //! has: 1032 ns times a power of two, less one (1, 2, 4, 8, 16, 33, 66 us ...). The last cell takes whatever is longer
 //! than the others hold, over two minutes. A histogram has 1,792 bytes and is made when a command first runs.
-use crate::counters::Count;
+use crate::state::counters::Count;
 use std::array::from_fn;
 
 /// What durations are counted in.

@@ -2,7 +2,7 @@
 //!
 //! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no locked
 //! instruction.
-use crate::histogram::{Histogram, Latencies};
+use crate::state::histogram::{Histogram, Latencies};
 use net::{Meter, Scale};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn tracked() -> Option<Scale> {
-        Some(Meter::new().scale(crate::histogram::UNIT_NS))
+        Some(Meter::new().scale(crate::state::histogram::UNIT_NS))
     }
 
     #[test]
