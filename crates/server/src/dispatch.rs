@@ -7,9 +7,9 @@
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
 use crate::attack;
 use crate::call::{ServerCall, ServerRun};
-use crate::commandlog::{Bounds, Measured};
+use crate::commands::commandlog::{Bounds, Measured};
+use crate::commands::monitor::Feed;
 use crate::evict::{Ceiling, Room, free_flushed};
-use crate::monitor::Feed;
 use crate::refusal::{Refusal, append_error};
 use crate::registry::{Row, Run};
 use crate::session::{After, Session};

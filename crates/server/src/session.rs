@@ -137,7 +137,7 @@ pub(crate) struct Session {
     /// The command that this client waits for, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to `next`.
-    pub(crate) reply_mode: crate::client::ReplyMode,
+    pub(crate) reply_mode: crate::commands::client::ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
 }

@@ -1,11 +1,11 @@
 //! What all workers share.
 use crate::background::Background;
 use crate::blocking::Unblock;
-use crate::commandlog::CommandLog;
+use crate::commands::commandlog::CommandLog;
+use crate::commands::monitor::Monitors;
 use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::listening::Listening;
-use crate::monitor::Monitors;
 use crate::registry::Registry;
 use crate::restless::Restless;
 use crate::session::ClientRecord;

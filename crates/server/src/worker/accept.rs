@@ -3,7 +3,7 @@ use super::Worker;
 use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
-use crate::client::ReplyMode;
+use crate::commands::client::ReplyMode;
 use crate::session::{After, ClientDetails, ClientRecord, QueryBuffer, Session};
 use crate::shared::{Letter, Shared};
 use crate::state::config::Config;

@@ -23,7 +23,7 @@ mod peaks;
 mod pieces;
 mod table;
 
-use crate::client::memory;
+use crate::commands::client::memory;
 use crate::dispatch::{Executor, Look, Request};
 use crate::session::{After, QueryBuffer};
 use crate::shared::{Letter, Shared};

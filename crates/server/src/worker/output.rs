@@ -6,8 +6,8 @@
 //! what does not fit; then the client is closed at once, with nothing more sent to it, and what its command changed stays
 //! changed. Redis does the same when a buffer passes the hard limit.
 use super::Worker;
-use crate::client::list::line_of;
-use crate::info::free_memory_bytes;
+use crate::commands::client::list::line_of;
+use crate::commands::info::free_memory_bytes;
 use crate::session::ClientRecord;
 use crate::shared::Shared;
 use crate::state::config::Config;

@@ -6,14 +6,13 @@
 //! setters of the table.
 mod accepted;
 mod bind;
-mod command;
 mod defrag;
 mod directive;
 mod docs;
 mod limits;
 mod paths;
-mod rewrite;
-mod setting;
+pub(crate) mod rewrite;
+pub(crate) mod setting;
 mod source;
 mod split;
 mod table;
@@ -22,7 +21,6 @@ mod table_tests;
 
 use accepted::{Accepted, Shape};
 pub(crate) use bind::{Bind, Binds};
-pub(crate) use command::COMMANDS;
 pub use defrag::Defrag;
 pub(crate) use docs::contents;
 pub use docs::{markdown as settings_reference, sample_file};
@@ -33,7 +31,7 @@ pub(crate) use source::reason;
 pub(crate) use split::quoted;
 pub(crate) use table::percentiles;
 
-use crate::commandlog::LogRules;
+use crate::commands::commandlog::LogRules;
 use crate::process::{Facility, OomScore, Supervised};
 use crate::registry::Rename;
 use std::path::PathBuf;

@@ -14,10 +14,10 @@ pub(super) type Outcome = Result<(), String>;
 
 /// One row of the table.
 pub(crate) struct Setting {
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// An older name, shown by CONFIG GET as one of its own.
     pub(super) alias: Option<&'static str>,
-    pub(super) change: Change,
+    pub(crate) change: Change,
     pub(super) kind: Kind,
     /// What it does, for the reference and the sample file.
     pub(super) doc: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Setting {
     /// Shown in the reference instead of the default where that depends on the machine.
     pub(super) default_doc: Option<&'static str>,
     /// No log, report or MONITOR shows its value.
-    pub(super) is_secret: bool,
+    pub(crate) is_secret: bool,
 }
 
 /// When a setting may change.
@@ -98,7 +98,7 @@ pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
 }
 
 /// The settings that patterns find, those that have an effect first, by name.
-pub(super) fn listed() -> impl Iterator<Item = &'static Setting> {
+pub(crate) fn listed() -> impl Iterator<Item = &'static Setting> {
     static BY_NAME: LazyLock<Vec<&Setting>> = LazyLock::new(|| {
         let mut all: Vec<_> = settings().collect();
         all.sort_by_key(|setting| setting.name);
@@ -113,12 +113,12 @@ pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
 }
 
 /// The setting of this name or alias, in any case.
-pub(super) fn find(name: &[u8]) -> Option<&'static Setting> {
+pub(crate) fn find(name: &[u8]) -> Option<&'static Setting> {
     all().find(|s| s.names().any(|n| n.as_bytes().eq_ignore_ascii_case(name)))
 }
 
 /// Whether the value of the setting of this name is a secret; None for a name that is none.
-pub(super) fn is_secret(name: &[u8]) -> Option<bool> {
+pub(crate) fn is_secret(name: &[u8]) -> Option<bool> {
     find(name).map(|setting| setting.is_secret)
 }
 
@@ -128,12 +128,12 @@ impl Setting {
         Setting { is_secret: true, ..self }
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         [Some(self.name), self.alias].into_iter().flatten()
     }
 
     /// The value as CONFIG GET shows it.
-    pub(super) fn render(&self, config: &Config) -> Vec<u8> {
+    pub(crate) fn render(&self, config: &Config) -> Vec<u8> {
         match &self.kind {
             Kind::Bool { get, .. } => if get(config) { "yes" } else { "no" }.into(),
             Kind::Int { get, .. } => get(config).to_string().into(),
@@ -147,7 +147,7 @@ impl Setting {
     }
 
     /// From one argument: what CONFIG SET has. Lists are split at spaces.
-    pub(super) fn set_from_one(&self, config: &mut Config, value: &[u8]) -> Outcome {
+    pub(crate) fn set_from_one(&self, config: &mut Config, value: &[u8]) -> Outcome {
         match &self.kind {
             Kind::List { set, .. } => {
                 let words = self.words_of(value);
@@ -217,7 +217,7 @@ impl Setting {
     }
 }
 
-pub(super) fn until_nul(text: &[u8]) -> &[u8] {
+pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|b| *b == 0).next().unwrap_or_default()
 }
 

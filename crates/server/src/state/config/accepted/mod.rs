@@ -84,7 +84,7 @@ impl Setting {
     }
 
     /// Why its present value is not true, where it is not.
-    pub(super) fn untrue(&self, config: &Config) -> Option<&'static str> {
+    pub(crate) fn untrue(&self, config: &Config) -> Option<&'static str> {
         match &self.kind {
             Kind::Accepted { promise: Some(promise), .. }
                 if self.render(config) != promise.kept.as_bytes() =>

@@ -1,12 +1,13 @@
 //! CONFIG GET, SET, RESETSTAT, REWRITE and HELP.
 //!
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
-use super::setting::{Change, Setting, find, listed, until_nul};
-use super::{Allow, Binds, Config, setting};
+use super::help;
 use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::process::adjust_oom_score;
 use crate::shared::Shared;
-use crate::{help, listening, open_files};
+use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
+use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
+use crate::{listening, open_files};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 
@@ -211,7 +212,7 @@ fn put_in_force(
     if next.maxclients > present.maxclients {
         open_files::room_for(next).map_err(too_many_clients)?;
     }
-    let go_to = |dir| std::env::set_current_dir(dir).map_err(|e| failed("dir", &super::reason(&e)));
+    let go_to = |dir| std::env::set_current_dir(dir).map_err(|e| failed("dir", &reason(&e)));
     if next.dir != present.dir {
         go_to(&next.dir)?;
     }
@@ -288,10 +289,10 @@ fn rewrite(call: &mut ServerCall<'_>) -> Done {
     let done = call.shared.with_config_kept(|config| {
         let file = config.file.as_deref();
         let file = file.ok_or_else(|| Error::custom("ERR The server is running without a config file"))?;
-        Ok::<_, Error>(super::rewrite::rewrite(file, config))
+        Ok::<_, Error>(rewrite::rewrite(file, config))
     })?;
     if let Err(error) = done {
-        let why = super::reason(&error);
+        let why = reason(&error);
         call.shared.log.warning(&format!("CONFIG REWRITE failed: {why}"));
         return Err(Error::custom(format!("ERR Rewriting config file: {why}")));
     }

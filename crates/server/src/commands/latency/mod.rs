@@ -4,7 +4,7 @@ mod doctor;
 mod graph;
 
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::help;
+use crate::commands::help;
 use crate::registry::{Registry, Row};
 use crate::state::histogram::Latencies;
 use crate::state::latency::Series;

@@ -9,7 +9,7 @@ mod protocol;
 mod structure;
 
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::help;
+use crate::commands::help;
 use command::{Arity, Doc, Done, Error, Group};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;

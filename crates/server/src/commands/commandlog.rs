@@ -4,11 +4,12 @@
 //! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only one that passes a
 //! bound comes here, where it is copied under a lock. Arguments are shortened, and what is secret is left out, as the
 //! peers do.
+use super::{client, help};
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::redact;
 use crate::registry::Row;
 use crate::session::ClientRecord;
 use crate::state::config::Config;
-use crate::{client, help, redact};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use net::Meter;
 use resp::Args;

@@ -1,7 +1,7 @@
 //! CLIENT HELP.
 use super::SUB;
 use crate::call::{ServerCall, ServerCommand, ServerRun};
-use crate::help;
+use crate::commands::help;
 use command::{Done, Flags, Group};
 
 pub(super) const HELP: ServerCommand = ServerCommand {

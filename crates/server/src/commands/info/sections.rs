@@ -1,9 +1,9 @@
 //! The sections of INFO, one function each.
 use super::report::Report;
 use super::system;
-use crate::connection::REDIS_VERSION;
+use crate::commands::connection::REDIS_VERSION;
+use crate::commands::memory::Figures;
 use crate::defrag::DefragStats;
-use crate::memory::Figures;
 use crate::shared::Shared;
 use crate::state::config::{Tracking, percentiles};
 use base::Millis;

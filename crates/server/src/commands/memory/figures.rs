@@ -1,6 +1,6 @@
 //! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR speak of.
-use crate::client;
-use crate::info::resident_bytes;
+use crate::commands::client;
+use crate::commands::info::resident_bytes;
 use crate::shared::Shared;
 use pack::arena::{self, Usage};
 use pack::counted;

@@ -2,7 +2,7 @@
 //!
 //! Ours is a tin of sardines. Which way each of them looks is left to chance.
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
-use crate::connection::REDIS_VERSION;
+use crate::commands::connection::REDIS_VERSION;
 use base::random::Random;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 

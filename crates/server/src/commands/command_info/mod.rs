@@ -8,7 +8,7 @@ mod reference;
 pub use reference::markdown as command_reference;
 
 use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
-use crate::help;
+use crate::commands::help;
 use crate::registry::{Registry, Row};
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 

@@ -8,12 +8,13 @@
 //! Who watches is asked once for a connection's requests, not for each: while somebody does, all calls are looked at a
 //! second time, as those that were slow are, and otherwise nothing is paid. Lines of one worker are in the order in which
 //! its commands ran; those of several workers come batch by batch.
+use super::client;
 use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::redact;
 use crate::registry::Row;
 use crate::session::{ClientRecord, Session};
 use crate::shared::{Letter, Shared};
 use crate::state::config::quoted;
-use crate::{client, redact};
 use command::{Arity, Doc, Done, Flags, Group};
 use resp::Args;
 use std::collections::BTreeSet;

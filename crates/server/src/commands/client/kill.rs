@@ -2,7 +2,7 @@
 use super::list::{ClientType, addresses, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
-use crate::connection::DEFAULT_USER;
+use crate::commands::connection::DEFAULT_USER;
 use crate::session::{After, ClientRecord};
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! MEMORY DOCTOR: what is remarkable about where the memory goes, in sentences.
 use super::figures::Figures;
-use crate::info::human;
+use crate::commands::info::human;
 
 /// What the figures are judged by.
 pub(super) struct Patient {

@@ -1,0 +1,21 @@
+//! The server's own families of commands; the registry joins them with those of the data.
+use crate::call::ServerCommand;
+
+pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
+    super::client::COMMANDS,
+    super::command_info::COMMANDS,
+    super::commandlog::COMMANDS,
+    super::config::COMMANDS,
+    super::connection::COMMANDS,
+    super::debug::COMMANDS,
+    super::info::COMMANDS,
+    super::latency::COMMANDS,
+    super::lolwut::COMMANDS,
+    super::memory::COMMANDS,
+    super::module::COMMANDS,
+    super::monitor::COMMANDS,
+    super::shutdown::COMMANDS,
+    super::slowlog::COMMANDS,
+    super::time::COMMANDS,
+    super::wait::COMMANDS,
+];
