@@ -2,7 +2,7 @@
 //!
 //! | what | at most | what a client sees beyond it | checked |
 //! |---|---|---|---|
-//! | a key, a field, a member, an element, a value of a field, a name | [`ELEMENT_BYTES_MAX`], 512 MB | an error, before the command runs | each argument of a command that writes (`server/src/too_long.rs`) |
+//! | a key, a field, a member, an element, a value of a field, a name | [`ELEMENT_BYTES_MAX`], 512 MB | an error, before the command runs | each argument of a command that writes (`server/src/core/too_long.rs`) |
 //! | an element that SORT ... STORE takes from a string | the same | the same error; nothing is stored | in SORT |
 //! | an entry of a stream | [`ROW_BYTES_MAX`], 1 GB, as in Redis | Redis's error | in XADD ([`Lengths::is_row_too_long`]) |
 //! | a string | `proto-max-bulk-len`, and what the system can map; 64 bits | Redis's error | where one grows |

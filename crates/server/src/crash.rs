@@ -8,9 +8,9 @@
 //!
 //! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one first.
 use crate::PidFile;
-use crate::call::ServerCall;
-use crate::session::ClientRecord;
-use crate::shared::Shared;
+use crate::core::call::ServerCall;
+use crate::core::session::ClientRecord;
+use crate::core::shared::Shared;
 use command::{Done, Error};
 use std::backtrace::Backtrace;
 use std::cell::RefCell;

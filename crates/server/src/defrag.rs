@@ -14,7 +14,7 @@
 //! learned from how long the last ones took. No lock is taken twice in one turn, so a worker that happens to need it
 //! waits for one step at most. All times are the thread's own processor time: how busy the machine is says nothing about a step.
 
-use crate::shared::Shared;
+use crate::core::shared::Shared;
 use crate::state::config::Defrag as Settings;
 use pack::arena::{self, Evacuation, Progress, Stubborn};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -29,7 +29,7 @@
 //! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
 //! command evicts.
 use crate::background::Background;
-use crate::shared::Shared;
+use crate::core::shared::Shared;
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use base::Millis;

@@ -2,27 +2,18 @@
 //!
 //! `start` binds and starts the workers; a `worker` reads, parses and answers; `dispatch` finds the command's row in the
 //! `registry` and runs it under the right locks. Every other module is one mechanism with its own commands.
-mod attack;
 mod background;
-mod blocking;
-mod call;
 mod commands;
+mod core;
 mod crash;
 mod defrag;
-mod dispatch;
 mod evict;
 mod listening;
 mod open_files;
 mod process;
-mod redact;
-mod refusal;
-mod registry;
 mod restless;
-mod session;
-mod shared;
 mod start;
 mod state;
-mod too_long;
 mod worker;
 
 pub use commands::command_info::command_reference;

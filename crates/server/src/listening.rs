@@ -4,7 +4,7 @@
 //! new ones cannot be had, nothing changes. Workers then take the new list over at their next turn, and what nobody
 //! listens on any more is closed when the last of them has. Until then it is *leaving*: who asks for its address meanwhile
 //! gets it back, and who asks for an address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
-use crate::shared::{Letter, Shared};
+use crate::core::shared::{Letter, Shared};
 use crate::state::config::{Bind, Binds};
 use crate::{Config, Log, StartError};
 use net::{Listener, Peer};

@@ -1,11 +1,11 @@
 //! From a configuration to a running server, and back.
 use crate::background::Background;
+use crate::core::registry::Registry;
+use crate::core::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::listening::{self, Listening};
-use crate::registry::Registry;
 use crate::restless;
-use crate::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::state::clock::Moment;
 use crate::state::counters::{AllCounters, Counters};
 use crate::state::gate::Gates;

@@ -5,10 +5,10 @@
 //! bound comes here, where it is copied under a lock. Arguments are shortened, and what is secret is left out, as the
 //! peers do.
 use super::{client, help};
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
-use crate::redact;
-use crate::registry::Row;
-use crate::session::ClientRecord;
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::redact;
+use crate::core::registry::Row;
+use crate::core::session::ClientRecord;
 use crate::state::config::Config;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use net::Meter;

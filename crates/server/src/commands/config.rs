@@ -2,9 +2,9 @@
 //!
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
 use super::help;
-use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::shared::Shared;
 use crate::process::adjust_oom_score;
-use crate::shared::Shared;
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
 use crate::{listening, open_files};

@@ -1,8 +1,8 @@
 //! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it wants, whether
 //! anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::commands::client::{self, ReplyMode};
-use crate::session::After;
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::session::After;
 use crate::state::config::Config;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;

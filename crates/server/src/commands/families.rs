@@ -1,5 +1,5 @@
 //! The server's own families of commands; the registry joins them with those of the data.
-use crate::call::ServerCommand;
+use crate::core::call::ServerCommand;
 
 pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::client::COMMANDS,

@@ -1,6 +1,6 @@
 //! Every command with the grammar of its arguments, for those who write requests by the table: the differential runner
 //! draws its streams from here, so that a command is in them as soon as it has a row.
-use crate::registry::{Registry, Row, Run};
+use crate::core::registry::{Registry, Row, Run};
 use command::{Doc, Flags};
 
 /// A command or subcommand that can be sent.

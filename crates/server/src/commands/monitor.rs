@@ -9,11 +9,11 @@
 //! second time, as those that were slow are, and otherwise nothing is paid. Lines of one worker are in the order in which
 //! its commands ran; those of several workers come batch by batch.
 use super::client;
-use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::redact;
-use crate::registry::Row;
-use crate::session::{ClientRecord, Session};
-use crate::shared::{Letter, Shared};
+use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::redact;
+use crate::core::registry::Row;
+use crate::core::session::{ClientRecord, Session};
+use crate::core::shared::{Letter, Shared};
 use crate::state::config::quoted;
 use command::{Arity, Doc, Done, Flags, Group};
 use resp::Args;

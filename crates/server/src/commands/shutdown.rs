@@ -3,8 +3,8 @@
 //!
 //! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal handler. A second
 //! SIGINT ends the process at once.
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
-use crate::session::After;
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::session::After;
 use crate::start::Stopper;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use nix::sys::signal::{SigSet, Signal};
@@ -14,7 +14,7 @@ pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&SHUTDOWN]);
 const SHUTDOWN: ServerCommand = ServerCommand {
     name: "SHUTDOWN",
     arity: Arity::AtLeast(1),
-    flags: crate::call::ADMIN.or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY),
+    flags: crate::core::call::ADMIN.or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY),
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",

@@ -1,7 +1,7 @@
 //! SLOWLOG: Redis's form of the log of slow calls, which `commandlog` keeps.
 use super::help;
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::commands::commandlog::{ADMIN_NOT_SCRIPT_BOUND, Type, count, reply_entries};
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&SLOWLOG]);

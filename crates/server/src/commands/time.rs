@@ -1,5 +1,5 @@
 //! TIME: the server's clock, as clients that compare theirs with it want it.
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arity, Doc, Done, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&TIME]);

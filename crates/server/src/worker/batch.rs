@@ -9,8 +9,8 @@
 //! parsed and could not run is parsed again, so it must be little.
 use super::kept::Kept;
 use super::table::Connection;
-use crate::registry::Row;
-use crate::shared::Shared;
+use crate::core::registry::Row;
+use crate::core::shared::Shared;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
 use resp::{Args, Limits, Parser, ProtocolError, Span};

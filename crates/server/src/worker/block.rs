@@ -1,7 +1,7 @@
 //! Clients whose command waits (`blocking.rs`): when their time is over, and when somebody ends it before.
 use super::Worker;
-use crate::blocking::{Unblock, Waiting};
-use crate::session::After;
+use crate::core::blocking::{Unblock, Waiting};
+use crate::core::session::After;
 use base::Millis;
 use net::ConnId;
 use std::collections::BTreeSet;

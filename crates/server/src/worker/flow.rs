@@ -15,7 +15,7 @@
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{OutputBound, REPLY_BYTES_KEPT, Worker};
-use crate::session::ClientRecord;
+use crate::core::session::ClientRecord;
 use crate::state::config::OutputLimit;
 use crate::state::counters::Counters;
 use base::Millis;

@@ -14,8 +14,8 @@
 use super::batch::{Rest, Turn};
 use super::table::{Connection, Flow};
 use super::{Parsed, Worker, limits};
-use crate::dispatch::Request;
-use crate::session::After;
+use crate::core::dispatch::Request;
+use crate::core::session::After;
 use command::Flags;
 use resp::Parser;
 use std::collections::VecDeque;

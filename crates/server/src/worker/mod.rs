@@ -24,9 +24,9 @@ mod pieces;
 mod table;
 
 use crate::commands::client::memory;
-use crate::dispatch::{Executor, Look, Request};
-use crate::session::{After, QueryBuffer};
-use crate::shared::{Letter, Shared};
+use crate::core::dispatch::{Executor, Look, Request};
+use crate::core::session::{After, QueryBuffer};
+use crate::core::shared::{Letter, Shared};
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::config::Config;
 use crate::state::counters::Counters;

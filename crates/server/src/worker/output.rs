@@ -8,8 +8,8 @@
 use super::Worker;
 use crate::commands::client::list::line_of;
 use crate::commands::info::free_memory_bytes;
-use crate::session::ClientRecord;
-use crate::shared::Shared;
+use crate::core::session::ClientRecord;
+use crate::core::shared::Shared;
 use crate::state::config::Config;
 use net::{CloseWhen, ConnId};
 use std::hint::cold_path;

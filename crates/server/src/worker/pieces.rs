@@ -14,7 +14,7 @@
 use super::flow::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
-use crate::shared::Shared;
+use crate::core::shared::Shared;
 use net::ConnId;
 use resp::{Args, Enough, Remainder, Reply, Span};
 use std::hint::cold_path;

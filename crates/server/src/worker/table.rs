@@ -1,7 +1,7 @@
 //! One worker's connections, by the index that its engine gave them.
 use super::kept::Kept;
 use super::pieces::Unfinished;
-use crate::session::Session;
+use crate::core::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
 

@@ -1,7 +1,7 @@
 //! CLIENT HELP.
 use super::SUB;
-use crate::call::{ServerCall, ServerCommand, ServerRun};
 use crate::commands::help;
+use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use command::{Done, Flags, Group};
 
 pub(super) const HELP: ServerCommand = ServerCommand {

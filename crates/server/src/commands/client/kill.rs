@@ -1,9 +1,9 @@
 //! CLIENT KILL: how to be rid of connections. A record is marked, and its worker told.
 use super::list::{ClientType, addresses, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
-use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::commands::connection::DEFAULT_USER;
-use crate::session::{After, ClientRecord};
+use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::session::{After, ClientRecord};
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::Arc;
 

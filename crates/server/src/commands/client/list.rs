@@ -1,9 +1,9 @@
 //! CLIENT LIST and CLIENT INFO: a line for each connection, from the records that every worker may read.
 use super::memory::bytes_of;
 use super::{ABOUT, PER_CLIENT, SUB};
-use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
-use crate::registry::Registry;
-use crate::session::ClientRecord;
+use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::registry::Registry;
+use crate::core::session::ClientRecord;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::fmt::Write;
 use std::sync::Arc;

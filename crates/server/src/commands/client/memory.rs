@@ -4,8 +4,8 @@
 //! the limit is set. Only when that is too much are the records gone through: those of clients that are about to be
 //! closed are not among them any more, so nobody is closed for what another still holds for a moment.
 use super::list::line_of;
-use crate::session::ClientRecord;
-use crate::shared::Shared;
+use crate::core::session::ClientRecord;
+use crate::core::shared::Shared;
 use crate::worker;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -11,8 +11,8 @@ mod reply;
 mod tracking;
 mod unblock;
 
-use crate::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::session::ClientRecord;
+use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::session::ClientRecord;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use help::HELP;
 use kill::KILL;

@@ -1,8 +1,8 @@
 //! CLIENT PAUSE and UNPAUSE: hold clients back and let them go on (see `pause`).
 use super::{ABOUT, SUB};
-use crate::blocking::deadline;
-use crate::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
-use crate::shared::Post;
+use crate::core::blocking::deadline;
+use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::shared::Post;
 use crate::state::pause::Held;
 use command::{Arg, Arity, Doc, Done, Error};
 

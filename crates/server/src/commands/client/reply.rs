@@ -1,6 +1,6 @@
 //! CLIENT REPLY: whether a connection is answered at all.
 use super::{ABOUT, SUB};
-use crate::call::{ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use command::{Arg, Arity, Doc, Done, Error};
 
 pub(super) const REPLY: ServerCommand = ServerCommand {

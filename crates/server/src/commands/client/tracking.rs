@@ -1,6 +1,6 @@
 //! What CLIENT answers of client-side caching before there is any: nobody's keys are tracked.
 use super::{ABOUT, SUB};
-use crate::call::{ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use command::{Doc, Done};
 
 pub(super) const GETREDIR: ServerCommand = ServerCommand {

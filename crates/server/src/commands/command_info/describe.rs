@@ -1,6 +1,6 @@
 //! One entry of COMMAND and COMMAND INFO: name, arity, flags, first key, last key, step, ACL categories, tips, key
 //! specifications, subcommands.
-use crate::registry::Row;
+use crate::core::registry::Row;
 use command::{Access, Acl, Begin, Find, Flags, KeySpec};
 use resp::Reply;
 

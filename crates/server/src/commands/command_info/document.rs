@@ -1,6 +1,6 @@
 //! One entry of COMMAND DOCS: a name and a map of what is known, absent fields left out.
 use super::describe::words;
-use crate::registry::Row;
+use crate::core::registry::Row;
 use command::{Arg, ArgKind, Doc};
 use resp::Reply;
 

@@ -1,7 +1,7 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is only shown, not run.
 use super::describe;
-use crate::call::ServerCall;
-use crate::registry::{Registry, Row};
+use crate::core::call::ServerCall;
+use crate::core::registry::{Registry, Row};
 use command::{Access, Begin, Done, Error, Flags};
 use resp::Args;
 

@@ -7,9 +7,9 @@ mod reference;
 
 pub use reference::markdown as command_reference;
 
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::commands::help;
-use crate::registry::{Registry, Row};
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::registry::{Registry, Row};
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&COMMAND]);

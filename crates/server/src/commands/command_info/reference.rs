@@ -1,5 +1,5 @@
 //! docs/commands.md: every command by topic, from the table.
-use crate::registry::{Registry, Row};
+use crate::core::registry::{Registry, Row};
 use crate::state::config::contents;
 use command::{Arg, ArgKind, Group};
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@
 //! data set for each database that is not empty: mix its number, 32 bits big endian;
 //!          xor each key's digest, which begins with zeros: mix the key, go on with its value
 //! ```
-use crate::call::ServerCall;
+use crate::core::call::ServerCall;
 use base::Millis;
 use base::double::F64Text;
 use base::sha1::sha1;

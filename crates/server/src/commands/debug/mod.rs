@@ -8,8 +8,8 @@ mod populate;
 mod protocol;
 mod structure;
 
-use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::commands::help;
+use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arity, Doc, Done, Error, Group};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,7 +100,7 @@ fn set_active_expire(call: &mut ServerCall<'_>) -> Done {
     let is_on = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
     call.shared.expires.store(is_on, Relaxed);
     // Workers that sleep until they are asked have to plan for the next key again.
-    call.shared.posts.iter().for_each(crate::shared::Post::wake);
+    call.shared.posts.iter().for_each(crate::core::shared::Post::wake);
     call.reply.ok();
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! DEBUG POPULATE: many keys at once, named and filled as Redis does, for tests and measurements.
-use crate::call::ServerCall;
+use crate::core::call::ServerCall;
 use base::text::{append_i64, parse_i64};
 use command::{Done, Error};
 use store::{Expiry, Form, has_room_for_string};

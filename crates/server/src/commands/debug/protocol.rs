@@ -1,5 +1,5 @@
 //! DEBUG PROTOCOL: one reply of each type that the protocol has, for the tests of clients.
-use crate::call::ServerCall;
+use crate::core::call::ServerCall;
 use command::{Done, Error};
 use resp::{Protocol, Reply};
 

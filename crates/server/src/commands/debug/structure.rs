@@ -1,5 +1,5 @@
 //! DEBUG's looks at how things are kept: OBJECT in Redis's words, the others in Sardine's own. MEMORY LAYOUT tells more.
-use crate::call::ServerCall;
+use crate::core::call::ServerCall;
 use base::text::parse_i64;
 use command::{Done, Error};
 use std::fmt::Write;

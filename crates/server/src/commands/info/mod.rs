@@ -10,7 +10,7 @@ pub(crate) use system::{
     free_bytes as free_memory_bytes, processor_us, resident_bytes, total_bytes as machine_bytes,
 };
 
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Flags, Group};
 use report::Report;
 pub(crate) use report::human;

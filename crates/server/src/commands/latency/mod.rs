@@ -3,9 +3,9 @@
 mod doctor;
 mod graph;
 
-use crate::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::commands::help;
-use crate::registry::{Registry, Row};
+use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::registry::{Registry, Row};
 use crate::state::histogram::Latencies;
 use crate::state::latency::Series;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};

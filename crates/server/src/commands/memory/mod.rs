@@ -2,7 +2,7 @@
 mod doctor;
 mod figures;
 
-use crate::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arity, Doc, Done, Group};
 use doctor::Patient;
 pub(crate) use figures::Figures;

@@ -2,7 +2,7 @@
 //! `source`, because it reads on.)
 use super::Config;
 use super::setting::{Outcome, Words};
-use crate::registry::{Registry, Rename};
+use crate::core::registry::{Registry, Rename};
 
 /// Names that Redis has given up and still reads over.
 const RETIRED: &[&str] =

@@ -32,8 +32,8 @@ pub(crate) use split::quoted;
 pub(crate) use table::percentiles;
 
 use crate::commands::commandlog::LogRules;
+use crate::core::registry::Rename;
 use crate::process::{Facility, OomScore, Supervised};
-use crate::registry::Rename;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

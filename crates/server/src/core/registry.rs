@@ -6,8 +6,8 @@
 //!
 //! `rename-command` changes what a command is called, or takes its name away, and nothing else about it: statistics,
 //! COMMAND and error texts go on with its own name, as in Redis.
-use crate::call::ServerRun;
 use crate::commands::families::FAMILIES;
+use crate::core::call::ServerRun;
 use base::word::is_same_word;
 use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
 use resp::Args;

@@ -5,21 +5,21 @@
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
-use crate::attack;
-use crate::call::{ServerCall, ServerRun};
+use super::attack;
+use super::too_long::is_too_long;
 use crate::commands::commandlog::{Bounds, Measured};
 use crate::commands::monitor::Feed;
+use crate::core::call::{ServerCall, ServerRun};
+use crate::core::refusal::{Refusal, append_error};
+use crate::core::registry::{Row, Run};
+use crate::core::session::{After, Session};
+use crate::core::shared::Shared;
 use crate::evict::{Ceiling, Room, free_flushed};
-use crate::refusal::{Refusal, append_error};
-use crate::registry::{Row, Run};
-use crate::session::{After, Session};
-use crate::shared::Shared;
 use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;
 use crate::state::pause::Held;
 use crate::state::{histogram, latency};
-use crate::too_long::is_too_long;
 use crate::worker::OutputBound;
 use base::Millis;
 use base::hash::Hash;

@@ -1,6 +1,6 @@
 //! What others see of a request: its arguments without those that the grammar of its row marks as secret
 //! (`command::secrets`). Whatever shows requests to others asks here first.
-use crate::registry::Row;
+use crate::core::registry::Row;
 use resp::Args;
 
 /// Stands where a secret stood.

@@ -2,7 +2,7 @@
 //!
 //! These texts quote what the client sent, which need not be UTF-8: they are built as bytes. As in the peer a quoted
 //! argument ends at its first NUL, and line breaks become spaces.
-use crate::registry::Row;
+use crate::core::registry::Row;
 use resp::{Args, Reply};
 
 pub(crate) enum Refusal<'s> {

@@ -1,14 +1,14 @@
 //! What all workers share.
 use crate::background::Background;
-use crate::blocking::Unblock;
 use crate::commands::commandlog::CommandLog;
 use crate::commands::monitor::Monitors;
+use crate::core::blocking::Unblock;
+use crate::core::registry::Registry;
+use crate::core::session::ClientRecord;
 use crate::defrag::DefragStats;
 use crate::evict::Pressure;
 use crate::listening::Listening;
-use crate::registry::Registry;
 use crate::restless::Restless;
-use crate::session::ClientRecord;
 use crate::state::clock::{Clock, Moment};
 use crate::state::config::Config;
 use crate::state::counters::AllCounters;

@@ -1,7 +1,7 @@
 //! Arguments that nothing but a string may hold: what a leaf keeps has a limit (`pack/src/limits.rs`), and `proto-max-bulk-len` may be
 //! set beyond it. All arguments of a command that writes are looked at, so no command can forget one; of those that
 //! store their arguments as strings, or only hash them, the keys. Asked only where a connection's turn has so many bytes.
-use crate::registry::Row;
+use crate::core::registry::Row;
 use command::{Flags, Group};
 use resp::Args;
 
@@ -26,7 +26,7 @@ fn holds_strings(row: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
+    use crate::core::registry::Registry;
     use command::Arity;
     use resp::Span;
 

@@ -1,5 +1,5 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its record.
-use crate::blocking::Waiting;
+use crate::core::blocking::Waiting;
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
 use std::hint::cold_path;

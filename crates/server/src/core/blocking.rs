@@ -9,8 +9,8 @@
 //! Nothing blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the earliest end
 //! (`worker/block.rs`). Whoever takes `ClientRecord::is_waiting` away ends the waiting, so it ends once: the client's own worker
 //! when the time is over, or CLIENT UNBLOCK on any worker, which then sends a letter.
-use crate::call::ServerCall;
-use crate::session::After;
+use crate::core::call::ServerCall;
+use crate::core::session::After;
 use base::Millis;
 use command::Error;
 use resp::Reply;

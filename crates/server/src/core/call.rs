@@ -1,6 +1,6 @@
 //! What a server command is given.
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::core::session::Session;
+use crate::core::shared::Shared;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};

@@ -1,0 +1,15 @@
+//! What runs a request: who sent it, which command it is, whether it may run, and under which locks.
+//!
+//! A `session` is a connection's state, `shared` what all workers share. `dispatch` finds the row of a command in the
+//! `registry`, asks `refusal` and `too_long` whether it may run, and hands it a `call`. `blocking` is for commands whose
+//! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else may read.
+mod attack;
+pub(crate) mod blocking;
+pub(crate) mod call;
+pub(crate) mod dispatch;
+pub(crate) mod redact;
+pub(crate) mod refusal;
+pub(crate) mod registry;
+pub(crate) mod session;
+pub(crate) mod shared;
+mod too_long;
