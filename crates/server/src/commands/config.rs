@@ -4,10 +4,10 @@
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::shared::Shared;
-use crate::process::adjust_oom_score;
+use crate::service::process::adjust_oom_score;
+use crate::service::{listening, open_files};
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
-use crate::{listening, open_files};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! SIGINT ends the process at once.
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::session::After;
-use crate::start::Stopper;
+use crate::service::start::Stopper;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use nix::sys::signal::{SigSet, Signal};
 

@@ -14,7 +14,7 @@ use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
 use crate::core::shared::Shared;
-use crate::evict::{Ceiling, Room, free_flushed};
+use crate::service::evict::{Ceiling, Room, free_flushed};
 use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;

@@ -1,14 +1,14 @@
 //! What all workers share.
-use crate::background::Background;
 use crate::commands::commandlog::CommandLog;
 use crate::commands::monitor::Monitors;
 use crate::core::blocking::Unblock;
 use crate::core::registry::Registry;
 use crate::core::session::ClientRecord;
-use crate::defrag::DefragStats;
-use crate::evict::Pressure;
-use crate::listening::Listening;
-use crate::restless::Restless;
+use crate::service::background::Background;
+use crate::service::defrag::DefragStats;
+use crate::service::evict::Pressure;
+use crate::service::listening::Listening;
+use crate::service::restless::Restless;
 use crate::state::clock::{Clock, Moment};
 use crate::state::config::Config;
 use crate::state::counters::AllCounters;

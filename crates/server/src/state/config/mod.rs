@@ -33,7 +33,7 @@ pub(crate) use table::percentiles;
 
 use crate::commands::commandlog::LogRules;
 use crate::core::registry::Rename;
-use crate::process::{Facility, OomScore, Supervised};
+use crate::service::process::{Facility, OomScore, Supervised};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

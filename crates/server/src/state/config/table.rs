@@ -5,7 +5,7 @@
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
 use super::{Allow, Config, LogLevel, Tracking};
-use crate::process::{Facility, OomScore, Supervised};
+use crate::service::process::{Facility, OomScore, Supervised};
 use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

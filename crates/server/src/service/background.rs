@@ -2,7 +2,7 @@
 //! gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB, puts full extents into huge
 //! pages, and moves data together (`defrag.rs`) when nothing waits to be freed.
 use crate::core::shared::Shared;
-use crate::defrag::{self, Defrag, Next};
+use crate::service::defrag::{self, Defrag, Next};
 use crate::state::config::Defrag as Settings;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

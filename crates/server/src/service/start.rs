@@ -1,11 +1,11 @@
 //! From a configuration to a running server, and back.
-use crate::background::Background;
 use crate::core::registry::Registry;
 use crate::core::shared::{Ending, InForce, Post, Shared, Stats};
-use crate::defrag::DefragStats;
-use crate::evict::Pressure;
-use crate::listening::{self, Listening};
-use crate::restless;
+use crate::service::background::Background;
+use crate::service::defrag::DefragStats;
+use crate::service::evict::Pressure;
+use crate::service::listening::{self, Listening};
+use crate::service::restless;
 use crate::state::clock::Moment;
 use crate::state::counters::{AllCounters, Counters};
 use crate::state::gate::Gates;
@@ -130,14 +130,14 @@ pub fn start_when(
     is_bound: impl FnOnce(&Log),
 ) -> Result<Running, StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
-    if let Err(error) = crate::process::adjust_oom_score(OomScore::No, &config) {
+    if let Err(error) = crate::service::process::adjust_oom_score(OomScore::No, &config) {
         log.warning(&format!("Unable to write oom_score_adj: {}", crate::state::config::reason(&error)));
     }
     let listeners = listening::open(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
     let (shared, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
-    crate::crash::note_server(&shared);
+    crate::service::crash::note_server(&shared);
     is_bound(&shared.log);
     shared.log.notice("Server initialized");
     let mut running = Running {
@@ -270,7 +270,7 @@ fn spawn(shared: &Arc<Shared>, index: usize, engine: Box<dyn Engine>) -> std::io
     let shared = Arc::clone(shared);
     let name = format!("sardine-{index}");
     std::thread::Builder::new().name(name).spawn(move || {
-        crate::crash::note_worker(&shared, index);
+        crate::service::crash::note_worker(&shared, index);
         Worker::new(&shared, index, engine).run();
     })
 }

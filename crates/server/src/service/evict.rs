@@ -28,8 +28,8 @@
 //! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed is none of
 //! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
 //! command evicts.
-use crate::background::Background;
 use crate::core::shared::Shared;
+use crate::service::background::Background;
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use base::Millis;
