@@ -166,7 +166,7 @@ fn members_of_a_sorted_set_at_one_place_are_told_apart_by_their_scores() {
         index.insert(Scored { place: (n as u32).wrapping_mul(0x9E37_79B9), score: -1.0 });
     }
     for n in 0..CHOSEN {
-        let is_it = |score: f64| (score == n as f64).then_some(());
+        let is_it = |score: f64, _| (score == n as f64).then_some(());
         assert!(index.find(0x1234_5678, is_it).is_some(), "score {n}");
     }
     (0..CHOSEN).for_each(|n| index.remove(Scored { place: 0x1234_5678, score: n as f64 }));
@@ -185,7 +185,7 @@ fn a_sorted_set_holds_more_members_at_one_place_than_its_leaves_can_count() {
     let count = |index: &Index| {
         let (mut crowd, mut scores) = (0, 0.0);
         let counted: Option<((), ())> = None;
-        let found = index.find(PLACE, |score| {
+        let found = index.find(PLACE, |score, _| {
             crowd += 1;
             scores += score;
             counted

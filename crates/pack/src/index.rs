@@ -64,13 +64,18 @@ impl Index {
         self.grain
     }
 
-    /// Hands the scores of the members at this place to `is_it`, until it says so.
+    /// Hands the scores of the members at this place to `is_it`, each with how many they are, until it says so.
     #[inline(always)]
-    pub(crate) fn find<R>(&self, place: u32, mut is_it: impl FnMut(f64) -> Option<R>) -> Option<(Spot, R)> {
+    pub(crate) fn find<R>(
+        &self,
+        place: u32,
+        mut is_it: impl FnMut(f64, usize) -> Option<R>,
+    ) -> Option<(Spot, R)> {
         let (path, range, leaf) = self.tree.seek_leaf(place)?;
         let leaf = Placed::open(leaf);
-        for at in leaf.at(place) {
-            if let Some(found) = is_it(leaf.score(at)) {
+        let here = leaf.at(place);
+        for at in here.clone() {
+            if let Some(found) = is_it(leaf.score(at), here.len()) {
                 return Some((Spot { path, range, at }, found));
             }
         }
@@ -97,7 +102,7 @@ impl Index {
 
     /// Takes out an entry of this place and this score, which is there.
     pub(crate) fn remove(&mut self, entry: Entry) {
-        let is_it = |score: f64| (score.to_bits() == entry.score.to_bits()).then_some(());
+        let is_it = |score: f64, _| (score.to_bits() == entry.score.to_bits()).then_some(());
         let (spot, ()) = self.find(entry.place, is_it).expect("every member has its place in the index");
         self.remove_at(&spot);
     }

@@ -13,7 +13,7 @@
 //!
 //! Whoever goes through the members by hash (ZSCAN) finds each by its score and the place of its hash. Where many members share one score
 //! that would be a walk over all of them; the members of such runs are kept by hash too ([`twins`]), the one case in which a
-//! member is stored twice.
+//! member is stored twice. Whoever asks for the score of such a member is spared the search among the leaves of its run.
 //!
 //! Cloning costs an increment for each of the trees. On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::arena::Moves;
@@ -26,7 +26,7 @@ use crate::scored::{self, BYTES_MAX, COUNT_MAX, Scored};
 use crate::stats::Stats;
 use crate::tree::{Path, Tree};
 use crate::twins::{self, LONG_MAX, Twins};
-use base::hash::Seed;
+use base::hash::{Hash, Seed};
 use std::ops::ControlFlow;
 
 pub use crate::member::{Bound, Edge as MemberEdge, Entry, Member};
@@ -49,6 +49,24 @@ struct Found {
     score: f64,
     /// In the index, where there is one.
     spot: Option<Spot>,
+}
+
+/// What a lookup tells of a member that is there.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Found(Found),
+    /// Its score. It is a twin, so nobody went to the leaf where it is.
+    Twin(f64),
+}
+
+impl Known {
+    #[inline]
+    fn score(&self) -> f64 {
+        match self {
+            Known::Found(found) => found.score,
+            Known::Twin(score) => *score,
+        }
+    }
 }
 
 /// How far the run of a score goes from one of its entries.
@@ -100,7 +118,7 @@ impl Sorted {
     }
 
     pub fn score(&self, seed: &Seed, member: &[u8]) -> Option<f64> {
-        self.find_at(seed.hash(member).order(), member).map(|found| found.score)
+        self.look_up(seed.hash(member), member).map(|known| known.score())
     }
 
     /// How many entries come before the member, and its score.
@@ -158,15 +176,19 @@ impl Sorted {
         member: &[u8],
         decide: impl FnOnce(Option<f64>) -> Option<f64>,
     ) -> Option<f64> {
-        let place = seed.hash(member).order();
-        let found = self.find_at(place, member);
-        let old = found.map(|found| found.score);
+        let hash = seed.hash(member);
+        let known = self.look_up(hash, member);
+        let old = known.map(|known| known.score());
         let Some(new) = decide(old) else { return old };
         debug_assert!(!new.is_nan(), "no member has the score NaN");
-        match found {
-            None => self.insert(seed, member, place, new),
-            Some(found) if found.score.to_bits() == new.to_bits() => {}
-            Some(found) => self.rescore(seed, found, member, new),
+        match known {
+            None => self.insert(seed, member, hash.order(), new),
+            Some(known) if known.score().to_bits() == new.to_bits() => {}
+            Some(Known::Found(found)) => self.rescore(seed, found, member, new),
+            Some(Known::Twin(_)) => {
+                let found = self.find(seed, member).expect("a twin is a member");
+                self.rescore(seed, found, member, new);
+            }
         }
         old
     }
@@ -305,7 +327,7 @@ impl Sorted {
             (Reach::Within, _) => return,
             (Reach::Twins, _) => true,
             (Reach::Beyond, Some(twins)) => {
-                self.other_of_run(member, score).is_some_and(|other| twins.has(seed, &other))
+                self.other_of_run(member, score).is_some_and(|other| twins.has(seed.hash(&other), &other))
             }
             (Reach::Beyond, None) => false,
         };
@@ -380,28 +402,55 @@ impl Sorted {
         self.twins = (!twins.is_empty()).then_some(twins);
     }
 
+    /// Where a member is.
     fn find(&self, seed: &Seed, member: &[u8]) -> Option<Found> {
-        self.find_at(seed.hash(member).order(), member)
+        match self.find_unless(seed.hash(member).order(), member, || false)? {
+            Known::Found(found) => Some(found),
+            Known::Twin(_) => unreachable!("nobody was asked whether it is one"),
+        }
     }
 
-    /// The same where the place of the member's hash is known. Whoever wants a score alone keeps no track of the way to it.
+    /// The score of a member, and where it is, if going there was needed. In a long run of one score the search for its leaf is one by
+    /// halves among all the leaves of the run; that it is a twin is known by its hash, in one step.
     #[inline(always)]
-    fn find_at(&self, place: u32, member: &[u8]) -> Option<Found> {
+    fn look_up(&self, hash: Hash, member: &[u8]) -> Option<Known> {
+        let is_twin = || self.twins.as_ref().is_some_and(|twins| twins.has(hash, member));
+        self.find_unless(hash.order(), member, is_twin)
+    }
+
+    /// Finds the member whose hash has this place. Where its score does not say which leaf it is in, `is_twin` is asked first:
+    /// a member is in the index, so that where one entry alone is at its place, that one says its score.
+    /// Whoever wants a score alone keeps no track of the way to it.
+    #[inline(always)]
+    fn find_unless(&self, place: u32, member: &[u8], is_twin: impl Fn() -> bool) -> Option<Known> {
         let Some(index) = &self.index else {
             let path = self.tree.first()?;
             let leaf = self.leaf(&path);
-            return leaf.find_member(member).map(|at| Found { path, at, score: leaf.score(at), spot: None });
+            let at = leaf.find_member(member)?;
+            return Some(Known::Found(Found { path, at, score: leaf.score(at), spot: None }));
         };
-        let (spot, found) = index.find(place, |score| {
+        let (spot, known) = index.find(place, |score, count| {
             // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
-            let (path, leaf) = self.seek(&Bound { score, edge: Edge::After(member) })?;
+            let bound = Bound { score, edge: Edge::After(member) };
+            let (mut may_be_twin, mut is_settled) = (count == 1, false);
+            let sought = self.tree.seek_unless(score, |leaf| {
+                is_settled = std::mem::take(&mut may_be_twin) && is_twin();
+                (!is_settled).then(|| Scored::open(leaf).is_before(0, &bound))
+            });
+            if is_settled {
+                return Some(Known::Twin(score));
+            }
+            let (path, leaf) = sought?;
             let leaf = Scored::open(leaf);
             let at = leaf.find(score, member)?;
             // The two zeros are equal, and are two scores: the index says the other one of another member at this place.
             let is_it = score != 0.0 || leaf.score(at).to_bits() == score.to_bits();
-            is_it.then_some(Found { path, at, score, spot: None })
+            is_it.then_some(Known::Found(Found { path, at, score, spot: None }))
         })?;
-        Some(Found { spot: Some(spot), ..found })
+        Some(match known {
+            Known::Found(found) => Known::Found(Found { spot: Some(spot), ..found }),
+            twin => twin,
+        })
     }
 
     /// The leaf in which a place lies.
@@ -444,7 +493,8 @@ impl Sorted {
             // Of a run all members are twins, or none: nearly always the one before it or behind it tells.
             let mut beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
             let other = beside.find(|at| *at < leaf.count() && leaf.score(*at) == score);
-            if other.is_some_and(|other| twins.has(seed, &leaf.member(other).to_vec())) {
+            let other = other.map(|other| leaf.member(other).to_vec());
+            if other.is_some_and(|other| twins.has(seed.hash(&other), &other)) {
                 reach = Reach::Twins;
             }
         }

@@ -33,6 +33,7 @@ fn check(set: &Sorted, twin: &Twin) {
     for (rank, (score, member)) in expected.iter().enumerate() {
         let found = set.rank(&SEED, member).unwrap_or_else(|| panic!("{member:?} is lost"));
         assert_eq!((found.0, found.1.to_bits()), (rank as u64, score.to_bits()));
+        assert_eq!(set.score(&SEED, member).map(f64::to_bits), Some(score.to_bits()));
     }
     if let Some(index) = &set.index {
         assert_eq!(index.entries().len(), twin.len(), "the index holds each member once");
@@ -47,7 +48,9 @@ fn check(set: &Sorted, twin: &Twin) {
 fn check_runs(set: &Sorted, expected: &[(f64, Vec<u8>)]) {
     let mut twins = 0;
     for run in expected.chunk_by(|a, b| a.0 == b.0) {
-        let here = |entry: &&(f64, Vec<u8>)| set.twins.as_ref().is_some_and(|t| t.has(&SEED, &entry.1));
+        let here = |entry: &&(f64, Vec<u8>)| {
+            set.twins.as_ref().is_some_and(|t| t.has(SEED.hash(&entry.1), &entry.1))
+        };
         let count = run.iter().filter(here).count();
         assert!(count == 0 || count == run.len(), "{count} of {} are twins", run.len());
         assert!(run.len() as u64 <= LONG_MAX || count > 0, "a long run is unknown");
@@ -125,6 +128,33 @@ impl Run {
         }
         assert_eq!(self.set.score(&SEED, member), self.twin.get(member).copied());
     }
+}
+
+/// No leaf is asked for the score of a member of a long run, unless another member is at its place of the index; and such a member
+/// leaves the run, and comes back, as any other does.
+#[test]
+fn a_member_of_a_long_run_is_known_by_its_hash() {
+    let name = |n: u64| format!("m{n}").into_bytes();
+    let twins = |set: &Sorted| {
+        let known = |n: &u64| set.look_up(SEED.hash(&name(*n)), &name(*n));
+        (0..4000).filter(|n| matches!(known(n), Some(Known::Twin(7.0)))).count()
+    };
+    let mut set = Sorted::new();
+    for n in 0..4000 {
+        assert_eq!(set.update(&SEED, &name(n), |_| Some(n as f64)), None);
+    }
+    assert_eq!(twins(&set), 0);
+    for n in 0..4000 {
+        assert_eq!(set.update(&SEED, &name(n), |_| Some(7.0)), Some(n as f64));
+    }
+    assert!(twins(&set) > 3500, "{} of 4000", twins(&set));
+    assert_eq!(set.score(&SEED, b"m4000"), None);
+    let mut twin: Twin = (0..4000).map(|n| (name(n), 7.0)).collect();
+    for n in (0..4000).step_by(3) {
+        assert_eq!(set.update(&SEED, &name(n), |old| old.map(|_| 9.5)), twin.insert(name(n), 9.5));
+        assert_eq!(set.update(&SEED, &name(n + 1), |_| Some(7.0)), twin.insert(name(n + 1), 7.0));
+    }
+    check(&set, &twin);
 }
 
 /// Places of the index are shared by some of so many members, whose scores are equal and not the same.

@@ -745,7 +745,18 @@ impl<L: Leaf> Tree<ById, L> {
 impl<L: Leaf> Tree<ByScore, L> {
     /// The leaf in which a place of this score lies: the last whose first element comes before the place, as `is_before` tells of a
     /// leaf, or the first of all. Leaves are asked only where scores do not decide.
+    #[inline]
     pub(crate) fn seek(&self, score: f64, mut is_before: impl FnMut(&L) -> bool) -> Option<(Path, &L)> {
+        self.seek_unless(score, |leaf| Some(is_before(leaf)))
+    }
+
+    /// The same; None as soon as `is_before` says so instead of answering.
+    #[inline]
+    pub(crate) fn seek_unless(
+        &self,
+        score: f64,
+        mut is_before: impl FnMut(&L) -> Option<bool>,
+    ) -> Option<(Path, &L)> {
         let (mut path, mut node) = (self.first()?, self.root()?);
         for level in (1..self.height()).rev() {
             // SAFETY: only level 0 holds leaves.
@@ -767,7 +778,7 @@ impl<L: Leaf> Tree<ByScore, L> {
             };
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
-                if is_before(first_leaf(&inner.children()[middle], level - 1)) {
+                if is_before(first_leaf(&inner.children()[middle], level - 1))? {
                     low = middle;
                 } else {
                     high = middle - 1;

@@ -6,7 +6,7 @@
 use crate::arena::Moves;
 use crate::map::{Entry, Map};
 use crate::stats::Stats;
-use base::hash::Seed;
+use base::hash::{Hash, Seed};
 
 pub(crate) const LONG_MAX: u64 = 256;
 pub(crate) const LONG_MIN: u64 = 128;
@@ -19,8 +19,8 @@ impl Twins {
         self.0.is_empty()
     }
 
-    pub(crate) fn has(&self, seed: &Seed, member: &[u8]) -> bool {
-        self.0.find(seed.hash(member), member).is_some()
+    pub(crate) fn has(&self, hash: Hash, member: &[u8]) -> bool {
+        self.0.find(hash, member).is_some()
     }
 
     /// Nothing happens where it is there.
