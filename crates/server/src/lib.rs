@@ -10,17 +10,16 @@ mod state;
 mod worker;
 
 pub use commands::command_info::command_reference;
-pub use commands::commandlog::{LogRule, LogRules};
 pub use commands::grammar::{Grammar, grammars};
 pub use commands::shutdown::Signals;
 pub use net::map_code;
 pub use service::crash::report_crashes;
 pub use service::open_files::make_room;
-pub use service::process::{Facility, OomScore, PidFile, Supervised, Supervisor};
+pub use service::process::{PidFile, Supervisor};
 pub use service::start::{Running, StartError, Stopper, start, start_when};
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{
-    Allow, Config, ConfigError, Defrag, LogLevel, MemoryShare, OutputLimit, OutputLimits, Source, Tracking,
-    sample_file, settings_reference,
+    Allow, Config, ConfigError, Defrag, Facility, LogLevel, LogRule, LogRules, MemoryShare, OomScore,
+    OutputLimit, OutputLimits, Source, Supervised, Tracking, sample_file, settings_reference,
 };
 pub use state::log::Log;

@@ -9,51 +9,12 @@ use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::redact;
 use crate::core::registry::Row;
 use crate::core::session::ClientRecord;
-use crate::state::config::Config;
+use crate::state::config::{Config, LogRule, LogRules};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use net::Meter;
 use resp::Args;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What one of the logs keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogRule {
-    /// Microseconds or bytes from which on a call is kept; -1 keeps none.
-    pub from: i64,
-    /// How many entries; 0 adds none.
-    pub entries_max: i64,
-}
-
-/// `slowlog-*` and `commandlog-*`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogRules {
-    pub slow: LogRule,
-    pub large_request: LogRule,
-    pub large_reply: LogRule,
-}
-
-impl Default for LogRules {
-    fn default() -> LogRules {
-        let large = LogRule { from: 1 << 20, entries_max: 128 };
-        LogRules {
-            slow: LogRule { from: 10_000, entries_max: 128 },
-            large_request: large,
-            large_reply: large,
-        }
-    }
-}
-
-impl LogRule {
-    /// From where on; None where nothing is kept.
-    fn bound(self) -> Option<u64> {
-        u64::try_from(self.from).ok().filter(|_| self.entries_max > 0)
-    }
-
-    fn keeps(self, figure: u64) -> bool {
-        self.bound().is_some_and(|from| figure >= from)
-    }
-}
 
 /// What was measured of one call.
 #[derive(Clone, Copy)]
@@ -366,15 +327,6 @@ mod tests {
         let shown = shortened([&long[..128], &long].into_iter(), 2);
         assert_eq!(shown[0], &long[..128]);
         assert_eq!(shown[1], [&long[..128], b"... (2 more bytes)"].concat());
-    }
-
-    #[test]
-    fn a_rule_that_is_off_or_keeps_no_entries_bounds_nothing() {
-        for (from, entries_max, figure, keeps) in
-            [(10, 1, 10, true), (10, 1, 9, false), (0, 1, 0, true), (-1, 1, 99, false), (10, 0, 99, false)]
-        {
-            assert_eq!(LogRule { from, entries_max }.keeps(figure), keeps, "{from} {entries_max} {figure}");
-        }
     }
 
     #[test]

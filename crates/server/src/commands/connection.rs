@@ -1,8 +1,9 @@
 //! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it wants, whether
 //! anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
-use crate::commands::client::{self, ReplyMode};
+use crate::commands::client;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::session::After;
+use crate::core::session::ReplyMode;
 use crate::state::config::Config;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;

@@ -1,5 +1,6 @@
 //! Every command with the grammar of its arguments, for those who write requests by the table: the differential runner
 //! draws its streams from here, so that a command is in them as soon as it has a row.
+use crate::commands::families::FAMILIES;
 use crate::core::registry::{Registry, Row, Run};
 use command::{Doc, Flags};
 
@@ -15,7 +16,7 @@ pub struct Grammar {
 
 /// All of them, in the order of the tables; containers are left out, their subcommands are there.
 pub fn grammars() -> Vec<Grammar> {
-    let registry = Registry::new();
+    let registry = Registry::new(FAMILIES);
     registry.all().filter(|row| row.subcommands.is_empty()).map(grammar).collect()
 }
 

@@ -10,32 +10,10 @@
 //! (`worker/block.rs`). Whoever takes `ClientRecord::is_waiting` away ends the waiting, so it ends once: the client's own worker
 //! when the time is over, or CLIENT UNBLOCK on any worker, which then sends a letter.
 use crate::core::call::ServerCall;
-use crate::core::session::After;
+use crate::core::session::{After, Waiting};
 use base::Millis;
 use command::Error;
 use resp::Reply;
-
-/// A command that waits.
-pub(crate) struct Waiting {
-    /// None: for ever.
-    pub(crate) until: Option<Millis>,
-    /// What it answers when its time is over.
-    pub(crate) late_reply: Vec<u8>,
-    /// CLIENT REPLY wants no answer, whatever ends the waiting.
-    pub(crate) is_mute: bool,
-}
-
-/// What a waiting that somebody else ends is answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unblock {
-    /// As if its time were over.
-    Timeout,
-    Error,
-}
-
-impl Unblock {
-    pub(crate) const ERROR: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-}
 
 impl ServerCall<'_> {
     /// Nothing is answered now; `late` writes the reply for when the time is over. Nothing further of this client runs

@@ -6,8 +6,8 @@
 //!
 //! `rename-command` changes what a command is called, or takes its name away, and nothing else about it: statistics,
 //! COMMAND and error texts go on with its own name, as in Redis.
-use crate::commands::families::FAMILIES;
-use crate::core::call::ServerRun;
+use crate::core::call::{ServerCommand, ServerRun};
+use crate::state::config::Rename;
 use base::word::is_same_word;
 use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
 use resp::Args;
@@ -212,24 +212,18 @@ struct Place {
     subcommand: Option<usize>,
 }
 
-/// A line of `rename-command`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rename {
-    /// What it is called up to this line.
-    pub from: Vec<u8>,
-    /// Empty: it cannot be called any more.
-    pub to: Vec<u8>,
-}
-
 impl Registry {
     /// Every command by its own name.
-    pub(crate) fn new() -> Registry {
-        Registry::renamed(&[]).expect("the names of the tables are told apart, which a test shows")
+    pub(crate) fn new(families: &[&[&'static ServerCommand]]) -> Registry {
+        Registry::renamed(families, &[]).expect("the names of the tables are told apart, which a test shows")
     }
 
     /// With these renamed one after the other, or what is wrong with one of them.
-    pub(crate) fn renamed(renames: &[Rename]) -> Result<Registry, &'static str> {
-        let mut rows = rows();
+    pub(crate) fn renamed(
+        families: &[&[&'static ServerCommand]],
+        renames: &[Rename],
+    ) -> Result<Registry, &'static str> {
+        let mut rows = rows(families);
         for Rename { from, to } in renames {
             let taken = rows.iter().any(|row| !to.is_empty() && row.called.eq_ignore_ascii_case(to));
             let row = rows.iter_mut().find(|row| row.called.eq_ignore_ascii_case(from));
@@ -280,10 +274,10 @@ impl Registry {
     }
 }
 
-/// The tables' rows, joined.
-fn rows() -> Vec<Row> {
+/// The rows of the data's tables and of the server's, joined.
+fn rows(families: &[&[&'static ServerCommand]]) -> Vec<Row> {
     let data = command::FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
-    let server = FAMILIES.iter().copied().flatten().map(|c| Row::new(c, None));
+    let server = families.iter().copied().flatten().map(|c| Row::new(c, None));
     let mut rows: Vec<Row> = Vec::new();
     for row in data.chain(server) {
         match rows.iter_mut().find(|r| r.name == row.name) {
@@ -402,10 +396,11 @@ fn four(chunk: Option<&[u8; 4]>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::families::FAMILIES;
 
     #[test]
     fn every_name_is_found_in_any_case_and_no_other() {
-        let registry = Registry::new();
+        let registry = Registry::new(FAMILIES);
         for row in &registry.rows {
             let lower = row.name.to_ascii_lowercase();
             assert_eq!(registry.find(row.name.as_bytes()).map(|r| r.number), Some(row.number));
@@ -420,7 +415,7 @@ mod tests {
     /// Every bit of every byte: folding alone would take `RESTORE\rASKING` for RESTORE-ASKING.
     #[test]
     fn a_name_with_one_bit_changed_is_found_only_where_that_is_its_case() {
-        let registry = Registry::new();
+        let registry = Registry::new(FAMILIES);
         for row in &registry.rows {
             for bit in 0..8 * row.name.len() {
                 let mut name = row.name.as_bytes().to_vec();
@@ -434,7 +429,7 @@ mod tests {
     /// Of many requests, most of which would fail: what is known early is what the key specs then find.
     #[test]
     fn the_keys_known_early_are_those_of_the_key_specs() {
-        let registry = Registry::new();
+        let registry = Registry::new(FAMILIES);
         let (mut only, mut first) = (0, 0);
         for (row, word, len) in registry.all().flat_map(|row| {
             ["1", "2", "STREAMS", "key"]
@@ -471,8 +466,11 @@ mod tests {
     #[test]
     fn a_renamed_command_is_found_by_its_new_name_alone() {
         let rename = |from: &str, to: &str| Rename { from: from.into(), to: to.into() };
-        let registry =
-            Registry::renamed(&[rename("get", "Fetch"), rename("CONFIG", ""), rename("SET", "GET")]).unwrap();
+        let registry = Registry::renamed(
+            FAMILIES,
+            &[rename("get", "Fetch"), rename("CONFIG", ""), rename("SET", "GET")],
+        )
+        .unwrap();
         assert_eq!(registry.find(b"fetch").unwrap().name, "GET");
         assert_eq!(registry.find(b"get").unwrap().name, "SET");
         for gone in ["set", "config", ""] {
@@ -488,13 +486,13 @@ mod tests {
                 "The new name is too much like that of another command",
             ),
         ] {
-            assert_eq!(Registry::renamed(&renames).err(), Some(why));
+            assert_eq!(Registry::renamed(FAMILIES, &renames).err(), Some(why));
         }
     }
 
     #[test]
     fn numbers_are_dense_and_lead_back_to_their_rows() {
-        let registry = Registry::new();
+        let registry = Registry::new(FAMILIES);
         for (number, row) in registry.all().enumerate() {
             assert_eq!(row.number, number);
         }

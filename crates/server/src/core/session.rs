@@ -1,7 +1,7 @@
 //! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its record.
-use crate::core::blocking::Waiting;
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
+use base::Millis;
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -137,7 +137,7 @@ pub(crate) struct Session {
     /// The command that this client waits for, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to `next`.
-    pub(crate) reply_mode: crate::commands::client::ReplyMode,
+    pub(crate) reply_mode: ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
 }
@@ -147,5 +147,72 @@ impl Session {
     /// taken away are served, and asked again when there is a new one.
     pub(crate) fn must_log_in(&self, config: &Config) -> bool {
         !self.is_authenticated && config.needs_password()
+    }
+}
+
+/// A command that waits.
+pub(crate) struct Waiting {
+    /// None: for ever.
+    pub(crate) until: Option<Millis>,
+    /// What it answers when its time is over.
+    pub(crate) late_reply: Vec<u8>,
+    /// CLIENT REPLY wants no answer, whatever ends the waiting.
+    pub(crate) is_mute: bool,
+}
+
+/// What a waiting that somebody else ends is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unblock {
+    /// As if its time were over.
+    Timeout,
+    Error,
+}
+
+impl Unblock {
+    pub(crate) const ERROR: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+}
+
+/// CLIENT REPLY: which replies the client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// All but this command's and the next one's.
+    SkipNext,
+    /// All but this command's.
+    Skip,
+}
+
+impl ReplyMode {
+    /// Whether the command that just ran is answered.
+    pub(crate) fn answers(self) -> bool {
+        self == ReplyMode::On
+    }
+
+    /// The mode for the next command.
+    pub(crate) fn next(self) -> ReplyMode {
+        match self {
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            ReplyMode::Skip => ReplyMode::On,
+            same => same,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skip_mutes_itself_and_the_next_command() {
+        let mut mode = ReplyMode::SkipNext;
+        let mut answered = Vec::new();
+        for _ in 0..3 {
+            answered.push(mode.answers());
+            mode = mode.next();
+        }
+        assert_eq!(answered, [false, false, true]);
+        assert_eq!(ReplyMode::Off.next(), ReplyMode::Off);
     }
 }

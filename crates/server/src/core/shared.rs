@@ -1,9 +1,8 @@
 //! What all workers share.
 use crate::commands::commandlog::CommandLog;
 use crate::commands::monitor::Monitors;
-use crate::core::blocking::Unblock;
 use crate::core::registry::Registry;
-use crate::core::session::ClientRecord;
+use crate::core::session::{ClientRecord, Unblock};
 use crate::service::background::Background;
 use crate::service::defrag::DefragStats;
 use crate::service::evict::Pressure;

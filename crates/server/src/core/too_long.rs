@@ -26,6 +26,7 @@ fn holds_strings(row: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::families::FAMILIES;
     use crate::core::registry::Registry;
     use command::Arity;
     use resp::Span;
@@ -83,12 +84,12 @@ mod tests {
             "setnx 2",
             "setrange 2 3",
         ];
-        assert_eq!(unlimited(&Registry::new()), expected);
+        assert_eq!(unlimited(&Registry::new(FAMILIES)), expected);
     }
 
     #[test]
     fn reading_commands_take_arguments_of_any_length() {
-        let registry = Registry::new();
+        let registry = Registry::new(FAMILIES);
         let row = registry.find(b"ECHO").expect("a command");
         let spans = [Span { start: 0, len: 4 }, Span { start: 4, len: 20 }];
         assert!(!is_too_long(row, &Args::new(&[b'x'; 24], &spans), BYTES_MAX, &mut Vec::new()));

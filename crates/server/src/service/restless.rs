@@ -15,8 +15,8 @@
 //!
 //! While it is off it costs one load for each connection that is accepted. Its memory counts as the server's own, which `maxmemory` is
 //! compared with: a few megabytes.
-use crate::core::blocking::Unblock;
 use crate::core::call::ServerCall;
+use crate::core::session::Unblock;
 use crate::core::shared::{Letter, Shared};
 use base::random::Random;
 use command::{Done, Error};

@@ -1,4 +1,5 @@
 //! From a configuration to a running server, and back.
+use crate::commands::families::FAMILIES;
 use crate::core::registry::Registry;
 use crate::core::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::service::background::Background;
@@ -13,7 +14,7 @@ use crate::state::pause::Pause;
 use crate::state::promise::Promise;
 use crate::state::replication::ReplicationId;
 use crate::worker::Worker;
-use crate::{Clock, Config, Log, OomScore};
+use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
 use std::fmt::{self, Write};
@@ -30,6 +31,13 @@ pub struct StartError(pub String);
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Source {
+    /// The default configuration with all of this over it. `stdin` is read if the command line says so.
+    pub fn load(&self, stdin: &mut dyn Read) -> Result<Config, ConfigError> {
+        self.load_checked(stdin, &|renames| Registry::renamed(FAMILIES, renames).map(drop))
     }
 }
 
@@ -203,7 +211,7 @@ fn share(
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
     let engine_name = opened[0].name;
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
-    let registry = Registry::renamed(&config.renamed_commands)
+    let registry = Registry::renamed(FAMILIES, &config.renamed_commands)
         .map_err(|why| StartError(format!("rename-command: {why}")))?;
     let keyspace = Keyspace::new(KeyspaceOptions {
         shard_bits: config.shard_bits,

@@ -10,7 +10,7 @@
 //! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is opened anew for
 //! each line, as Redis does, so that log rotation needs no signal. The descriptor of the last line is kept: where the file cannot
 //! be opened, above all for want of descriptors, the line goes there.
-use crate::service::process::Syslog;
+use super::syslog::{self, Syslog};
 use crate::state::clock::Clock;
 use crate::state::config::{Config, ConfigError, LogLevel};
 use std::fs::File;
@@ -96,7 +96,7 @@ impl Log {
         };
         let mut log = Log::new(config.loglevel, clock, output);
         if config.syslog_enabled {
-            let path = Path::new(crate::service::process::SYSLOG);
+            let path = Path::new(syslog::SOCKET);
             log.syslog = Some(Mutex::new(Syslog::new(path, config.syslog_facility, &config.syslog_ident)));
         }
         Ok(log)

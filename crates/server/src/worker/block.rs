@@ -1,7 +1,6 @@
 //! Clients whose command waits (`blocking.rs`): when their time is over, and when somebody ends it before.
 use super::Worker;
-use crate::core::blocking::{Unblock, Waiting};
-use crate::core::session::After;
+use crate::core::session::{After, Unblock, Waiting};
 use base::Millis;
 use net::ConnId;
 use std::collections::BTreeSet;

@@ -19,7 +19,6 @@ use kill::KILL;
 use list::{INFO, LIST};
 use pause::{PAUSE, UNPAUSE};
 use reply::REPLY;
-pub(crate) use reply::ReplyMode;
 use tracking::{GETREDIR, TRACKINGINFO};
 use unblock::UNBLOCK;
 

@@ -1,7 +1,7 @@
 //! CLIENT UNBLOCK: end another client's waiting, as if its time were over or with an error.
 use super::{ABOUT, SUB};
-use crate::core::blocking::Unblock;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::session::Unblock;
 use crate::core::shared::Letter;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::atomic::Ordering::AcqRel;

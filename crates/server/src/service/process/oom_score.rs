@@ -1,7 +1,7 @@
 //! `oom-score-adj`: how readily the kernel ends this process when memory runs out. More is more readily; the process may
 //! always raise its own score, and lower it only with privileges.
-use super::OomScore;
 use crate::Config;
+use crate::state::config::OomScore;
 use std::io;
 use std::sync::OnceLock;
 

@@ -2,20 +2,36 @@
 //! `source`, because it reads on.)
 use super::Config;
 use super::setting::{Outcome, Words};
-use crate::core::registry::{Registry, Rename};
+
+/// A line of `rename-command`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// What it is called up to this line.
+    pub from: Vec<u8>,
+    /// Empty: it cannot be called any more.
+    pub to: Vec<u8>,
+}
+
+/// Says what is wrong with the renaming so far, if anything is: the settings do not know the commands.
+pub(crate) type RenameCheck = dyn Fn(&[Rename]) -> Result<(), &'static str>;
 
 /// Names that Redis has given up and still reads over.
 const RETIRED: &[&str] =
     &["io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
 
 /// What the line does, if it is one of these; none of them stands alone.
-pub(super) fn apply(config: &mut Config, name: &[u8], values: Words<'_>) -> Option<Outcome> {
+pub(super) fn apply(
+    config: &mut Config,
+    name: &[u8],
+    values: Words<'_>,
+    check: &RenameCheck,
+) -> Option<Outcome> {
     let is = |word: &str| word.as_bytes().eq_ignore_ascii_case(name);
     if values.is_empty() {
         return None;
     }
     match values {
-        [from, to] if is("rename-command") => Some(rename(config, from, to)),
+        [from, to] if is("rename-command") => Some(rename(config, from, to, check)),
         [user, rules @ ..] if is("user") => Some(declare(user, rules)),
         _ if is("loadmodule") => Some(Err("not supported: there are no modules".into())),
         _ if is("sentinel") => Some(Err("sentinel directive while not in sentinel mode".into())),
@@ -24,9 +40,9 @@ pub(super) fn apply(config: &mut Config, name: &[u8], values: Words<'_>) -> Opti
     }
 }
 
-fn rename(config: &mut Config, from: &[u8], to: &[u8]) -> Outcome {
+fn rename(config: &mut Config, from: &[u8], to: &[u8], check: &RenameCheck) -> Outcome {
     config.renamed_commands.push(Rename { from: from.into(), to: to.into() });
-    Registry::renamed(&config.renamed_commands).map(drop).map_err(Into::into)
+    check(&config.renamed_commands).map_err(Into::into)
 }
 
 /// A file that Redis has rewritten names the default user as it is without any rule; that one is true.
@@ -55,9 +71,14 @@ fn declare(user: &[u8], rules: Words<'_>) -> Outcome {
 mod tests {
     use super::*;
 
+    fn check(renames: &[Rename]) -> Result<(), &'static str> {
+        let is_known = |rename: &Rename| rename.from == b"get";
+        renames.iter().all(is_known).then_some(()).ok_or("No such command in rename-command")
+    }
+
     fn line(text: &str) -> Option<Result<(), String>> {
         let words: Vec<&[u8]> = text.split(' ').map(str::as_bytes).collect();
-        apply(&mut Config::default(), words[0], &words[1..])
+        apply(&mut Config::default(), words[0], &words[1..], &check)
     }
 
     #[test]

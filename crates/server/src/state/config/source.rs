@@ -2,7 +2,8 @@
 //! ones. The syntax is that of redis.conf: a line is a name and its values, `#` begins a comment, quotes hold spaces,
 //! `include` reads another file in place. Options of the command line become lines behind the file's, so an error names
 //! the line as Redis would.
-use super::{Config, ConfigError, directive, paths, setting, split};
+use super::directive::{self, RenameCheck};
+use super::{Config, ConfigError, paths, setting, split};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -49,10 +50,15 @@ impl Source {
         source
     }
 
-    /// The default configuration with all of this over it. `stdin` is read if the command line says so.
-    pub fn load(&self, stdin: &mut dyn io::Read) -> Result<Config, ConfigError> {
+    /// The default configuration with all of this over it. `stdin` is read if the command line says so; `check` is asked
+    /// after every `rename-command`.
+    pub(crate) fn load_checked(
+        &self,
+        stdin: &mut dyn io::Read,
+        check: &RenameCheck,
+    ) -> Result<Config, ConfigError> {
         let mut text = Vec::new();
-        let mut reading = Reading { config: Config::default(), files: 0, bytes: 0 };
+        let mut reading = Reading { config: Config::default(), check, files: 0, bytes: 0 };
         if let Some(file) = &self.file {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
             text = reading.read(&file)?;
@@ -73,8 +79,9 @@ impl Source {
 }
 
 /// A configuration that is being read, and what was read for it.
-struct Reading {
+struct Reading<'c> {
     config: Config,
+    check: &'c RenameCheck,
     files: usize,
     bytes: u64,
 }
@@ -131,7 +138,7 @@ enum Fault {
     InFile(ConfigError),
 }
 
-impl Reading {
+impl Reading<'_> {
     fn apply(&mut self, text: &[u8], depth: usize) -> Result<(), ConfigError> {
         for (index, line) in text.split(|b| *b == b'\n').enumerate() {
             let line = line.trim_ascii();
@@ -156,7 +163,7 @@ impl Reading {
             return self.include(file, depth);
         }
         let config = &mut self.config;
-        if let Some(done) = directive::apply(config, name, &values) {
+        if let Some(done) = directive::apply(config, name, &values, self.check) {
             return done.map_err(Fault::Here);
         }
         let Some(setting) = setting::find(name) else {
@@ -218,7 +225,7 @@ mod tests {
     }
 
     fn load(args: &[&str], stdin: &str) -> Result<Config, String> {
-        source(args).load(&mut stdin.as_bytes()).map_err(|e| e.0)
+        source(args).load_checked(&mut stdin.as_bytes(), &|_| Ok(())).map_err(|e| e.0)
     }
 
     fn load_text(text: &str) -> Result<Config, String> {

@@ -4,8 +4,7 @@
 //! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
-use super::{Allow, Config, LogLevel, Tracking};
-use crate::service::process::{Facility, OomScore, Supervised};
+use super::{Allow, Config, Facility, LogLevel, OomScore, Supervised, Tracking};
 use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

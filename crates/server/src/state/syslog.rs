@@ -6,8 +6,7 @@
 //!
 //! The number is facility * 8 + severity. The daemon reads from a Unix socket; when it is not there, or was restarted,
 //! lines are lost until it is back, as with syslog(3).
-use super::Facility;
-use crate::state::config::LogLevel;
+use super::config::{Facility, LogLevel};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
