@@ -1,7 +1,8 @@
-//! SLOWLOG: Redis's form of the log of slow calls, which `commandlog` keeps.
+//! SLOWLOG: Redis's form of the log of slow calls, which `core/command_log.rs` keeps.
+use super::commandlog::{ADMIN_NOT_SCRIPT_BOUND, count, reply_entries};
 use super::help;
-use crate::commands::commandlog::{ADMIN_NOT_SCRIPT_BOUND, Type, count, reply_entries};
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::command_log::Type;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&SLOWLOG]);

@@ -7,9 +7,9 @@
 //! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
 use super::attack;
 use super::too_long::is_too_long;
-use crate::commands::commandlog::{Bounds, Measured};
-use crate::commands::monitor::Feed;
 use crate::core::call::{ServerCall, ServerRun};
+use crate::core::command_log::{Bounds, Measured};
+use crate::core::monitors::Feed;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};

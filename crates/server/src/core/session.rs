@@ -52,6 +52,17 @@ const _: () = assert!(std::mem::offset_of!(ClientRecord, peer) == CACHE_LINE);
 impl ClientRecord {
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
 
+    /// The addresses as CLIENT LIST shows them and KILL compares them: the client's and ours.
+    pub(crate) fn addresses(&self) -> (String, String) {
+        match &self.peer {
+            net::Peer::Tcp { peer, local } => (peer.to_string(), local.to_string()),
+            net::Peer::Unix { path } => {
+                let text = format!("{}:0", path.display());
+                (text.clone(), text)
+            }
+        }
+    }
+
     /// Whether the client is on this machine.
     pub(crate) fn is_local(&self) -> bool {
         match &self.peer {

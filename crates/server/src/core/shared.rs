@@ -1,6 +1,6 @@
 //! What all workers share.
-use crate::commands::commandlog::CommandLog;
-use crate::commands::monitor::Monitors;
+use crate::core::command_log::CommandLog;
+use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
 use crate::core::session::{ClientRecord, Unblock};
 use crate::service::background::Background;

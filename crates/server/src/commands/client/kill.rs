@@ -1,5 +1,5 @@
 //! CLIENT KILL: how to be rid of connections. A record is marked, and its worker told.
-use super::list::{ClientType, addresses, client_type};
+use super::list::{ClientType, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::commands::connection::DEFAULT_USER;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
@@ -76,7 +76,7 @@ enum Spares {
 
 impl Filter<'_> {
     fn matches(&self, record: &ClientRecord, now_ms: i64) -> bool {
-        let (addr, laddr) = addresses(record);
+        let (addr, laddr) = record.addresses();
         self.id.is_none_or(|id| id == record.id)
             && self.addr.is_none_or(|a| a == addr.as_bytes())
             && self.laddr.is_none_or(|a| a == laddr.as_bytes())

@@ -118,17 +118,6 @@ fn chosen_cards(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error> 
     }
 }
 
-/// The addresses as CLIENT LIST shows them and KILL compares them: the client's and ours.
-pub(super) fn addresses(record: &ClientRecord) -> (String, String) {
-    match &record.peer {
-        net::Peer::Tcp { peer, local } => (peer.to_string(), local.to_string()),
-        net::Peer::Unix { path } => {
-            let text = format!("{}:0", path.display());
-            (text.clone(), text)
-        }
-    }
-}
-
 /// What there is of a client's requests: text that has arrived, room behind it, and arguments that are known.
 struct Query {
     len_bytes: u64,
@@ -160,7 +149,7 @@ impl Query {
 /// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
 /// use them.
 fn describe(record: &ClientRecord, query: Query, registry: &Registry, now_ms: i64, out: &mut Vec<u8>) {
-    let (addr, laddr) = addresses(record);
+    let (addr, laddr) = record.addresses();
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     let details = record.details().clone();
     let Query { len_bytes: query, free_bytes: query_free, parsed_bytes: parsed } = query;

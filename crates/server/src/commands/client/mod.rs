@@ -12,7 +12,6 @@ mod tracking;
 mod unblock;
 
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::core::session::ClientRecord;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use help::HELP;
 use kill::KILL;
@@ -64,11 +63,6 @@ const CLIENT: ServerCommand = ServerCommand {
     run: ServerRun::Container,
     ..ROW
 };
-
-/// The client's address, as CLIENT LIST shows it.
-pub(crate) fn address(record: &ClientRecord) -> String {
-    list::addresses(record).0
-}
 
 const ID: ServerCommand = ServerCommand {
     name: "ID",

@@ -1,0 +1,193 @@
+//! Which calls were slow, and which requests and replies large: three logs in memory, each of the last so many entries.
+//! `commands/commandlog.rs` and `commands/slowlog.rs` show them.
+//!
+//! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only one that passes a
+//! bound comes here, where it is copied under a lock. Arguments are shortened, and what is secret is left out, as the
+//! peers do.
+use super::redact;
+use super::registry::Row;
+use super::session::ClientRecord;
+use crate::state::config::{Config, LogRule, LogRules};
+use command::Flags;
+use net::Meter;
+use resp::Args;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What was measured of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    pub(crate) time_ns: u64,
+    pub(crate) args: Args<'a>,
+    pub(crate) reply_bytes: usize,
+}
+
+/// Below all of these nobody wants to know of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) ticks: u64,
+    /// Of all that one connection has sent for a batch.
+    pub(crate) request_bytes: usize,
+    pub(crate) reply_bytes: usize,
+}
+
+impl Bounds {
+    pub(crate) fn of(config: &Config, meter: &Meter) -> Bounds {
+        let rules = &config.command_log;
+        let slow_ns = rules.slow.bound().map(|us| us.saturating_mul(1_000));
+        let least_ns = slow_ns.into_iter().chain(config.latency_threshold_ns()).min();
+        let bytes =
+            |rule: LogRule| rule.bound().map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        Bounds {
+            ticks: least_ns.map_or(u64::MAX, |ns| meter.ticks(ns)),
+            request_bytes: bytes(rules.large_request),
+            reply_bytes: bytes(rules.large_reply),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Slow,
+    LargeRequest,
+    LargeReply,
+}
+
+/// The three logs, by [`Type`].
+#[derive(Default)]
+pub(crate) struct CommandLog([Mutex<Entries>; 3]);
+
+#[derive(Default)]
+pub(crate) struct Entries {
+    /// The newest first.
+    pub(crate) list: VecDeque<Entry>,
+    next_id: i64,
+}
+
+pub(crate) struct Entry {
+    pub(crate) id: i64,
+    pub(crate) time_s: i64,
+    /// Microseconds, or bytes.
+    pub(crate) figure: i64,
+    pub(crate) args: Vec<Vec<u8>>,
+    pub(crate) client: String,
+    pub(crate) client_name: Vec<u8>,
+}
+
+impl CommandLog {
+    /// Keeps a call in the logs whose bounds it passes.
+    pub(crate) fn note(
+        &self,
+        rules: &LogRules,
+        row: &Row,
+        call: &Measured<'_>,
+        record: &ClientRecord,
+        time_s: i64,
+    ) {
+        if row.flags.has(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        let figures = [
+            (Type::Slow, rules.slow, call.time_ns / 1000),
+            (Type::LargeRequest, rules.large_request, call.args.framed_bytes() as u64),
+            (Type::LargeReply, rules.large_reply, call.reply_bytes as u64),
+        ];
+        for (kind, rule, figure) in figures {
+            if rule.keeps(figure) {
+                let entry = Entry::new(time_s, figure, row, &call.args, record);
+                self.entries(kind).add(entry, rule.entries_max);
+            }
+        }
+    }
+
+    pub(crate) fn entries(&self, kind: Type) -> MutexGuard<'_, Entries> {
+        self.0[kind as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn len(&self, kind: Type) -> usize {
+        self.entries(kind).list.len()
+    }
+
+    /// Ids go on where they were.
+    pub(crate) fn reset(&self, kind: Type) {
+        self.entries(kind).list.clear();
+    }
+}
+
+impl Entries {
+    fn add(&mut self, entry: Entry, entries_max: i64) {
+        self.list.push_front(Entry { id: self.next_id, ..entry });
+        self.next_id += 1;
+        self.list.truncate(usize::try_from(entries_max).unwrap_or(usize::MAX));
+    }
+}
+
+const ARGS_MAX: usize = 32;
+const ARG_BYTES_MAX: usize = 128;
+
+impl Entry {
+    fn new(time_s: i64, figure: u64, row: &Row, args: &Args<'_>, record: &ClientRecord) -> Entry {
+        Entry {
+            id: 0,
+            time_s,
+            figure: i64::try_from(figure).unwrap_or(i64::MAX),
+            args: shortened(redact::public(row, args), args.len()),
+            client: record.addresses().0,
+            client_name: record.details().name.clone(),
+        }
+    }
+}
+
+/// The arguments as they are shown; the last place may be taken by a count of what is left out.
+fn shortened<'a>(args: impl Iterator<Item = &'a [u8]>, count: usize) -> Vec<Vec<u8>> {
+    let shown = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
+    let mut texts: Vec<Vec<u8>> = args.take(shown).map(shortened_one).collect();
+    if shown < count {
+        texts.push(format!("... ({} more arguments)", count - shown).into_bytes());
+    }
+    texts
+}
+
+fn shortened_one(arg: &[u8]) -> Vec<u8> {
+    let mut text = arg[..arg.len().min(ARG_BYTES_MAX)].to_vec();
+    if arg.len() > ARG_BYTES_MAX {
+        text.extend_from_slice(format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_requests_are_shown_by_their_beginning() {
+        let words = vec![&b"x"[..]; 40];
+        let shown = shortened(words.iter().copied(), 40);
+        assert_eq!(shown.len(), 32);
+        assert_eq!(shown[31], b"... (9 more arguments)");
+        assert_eq!(shortened(words[..32].iter().copied(), 32).len(), 32);
+        let long = [b'y'; 130];
+        let shown = shortened([&long[..128], &long].into_iter(), 2);
+        assert_eq!(shown[0], &long[..128]);
+        assert_eq!(shown[1], [&long[..128], b"... (2 more bytes)"].concat());
+    }
+
+    #[test]
+    fn a_log_keeps_the_newest_and_its_ids_go_on() {
+        let mut entries = Entries::default();
+        let entry = || Entry {
+            id: 0,
+            time_s: 1,
+            figure: 2,
+            args: Vec::new(),
+            client: String::new(),
+            client_name: Vec::new(),
+        };
+        (0..5).for_each(|_| entries.add(entry(), 3));
+        let ids = |entries: &Entries| entries.list.iter().map(|e| e.id).collect::<Vec<_>>();
+        assert_eq!(ids(&entries), [4, 3, 2]);
+        entries.add(entry(), 1);
+        assert_eq!(ids(&entries), [5]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Who watches with MONITOR, and what they are shown: every command that any client runs.
+//!
+//! ```text
+//! a call ends --- dispatch: is anybody watching? ---> a line in the worker's feed
+//! a batch ends --- the feed, as a letter ---> each worker that serves a watcher --- its watchers' sockets
+//! ```
+//!
+//! Who watches is asked once for a connection's requests, not for each: while somebody does, all calls are looked at a
+//! second time, as those that were slow are, and otherwise nothing is paid. Lines of one worker are in the order in which
+//! its commands ran; those of several workers come batch by batch.
+use super::redact;
+use super::registry::Row;
+use super::session::{ClientRecord, Session};
+use super::shared::{Letter, Shared};
+use crate::state::config::quoted;
+use command::Flags;
+use resp::Args;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Who watches.
+#[derive(Default)]
+pub(crate) struct Monitors {
+    count: AtomicUsize,
+    /// (worker, client id)
+    watchers: Mutex<BTreeSet<(usize, u64)>>,
+}
+
+impl Monitors {
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.count.load(Relaxed) > 0
+    }
+
+    /// Whether it did not watch before.
+    pub(crate) fn add(&self, record: &ClientRecord) -> bool {
+        let mut watchers = self.watchers();
+        let is_new = watchers.insert((record.worker, record.id));
+        self.count.store(watchers.len(), Relaxed);
+        drop(watchers);
+        record.details().is_monitor = true;
+        is_new
+    }
+
+    pub(crate) fn remove(&self, record: &ClientRecord) {
+        if self.is_any() {
+            let mut watchers = self.watchers();
+            watchers.remove(&(record.worker, record.id));
+            self.count.store(watchers.len(), Relaxed);
+            drop(watchers);
+            record.details().is_monitor = false;
+        }
+    }
+
+    /// The clients of one worker that watch.
+    pub(crate) fn of_worker(&self, worker: usize) -> Vec<u64> {
+        self.watchers().range((worker, 0)..=(worker, u64::MAX)).map(|(_, client)| *client).collect()
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, BTreeSet<(usize, u64)>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What commands on one worker have to be shown.
+#[derive(Default)]
+pub(crate) struct Feed(Vec<u8>);
+
+impl Feed {
+    /// What administrates the server is shown to nobody, and secrets are not.
+    pub(crate) fn add(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
+        if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {
+            return;
+        }
+        let (seconds, microseconds) = (time_us / 1_000_000, time_us % 1_000_000);
+        let client = source(&session.record);
+        // A vector takes whatever is written.
+        let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} {client}]", session.db);
+        for arg in redact::public(row, args) {
+            self.0.push(b' ');
+            self.0.extend_from_slice(&quoted(arg));
+        }
+        self.0.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// To the workers of all who watch.
+    #[cold]
+    pub(crate) fn send(&mut self, shared: &Shared) {
+        let lines: Arc<[u8]> = std::mem::take(&mut self.0).into();
+        let workers: BTreeSet<usize> = shared.monitors.watchers().iter().map(|(worker, _)| *worker).collect();
+        for worker in workers {
+            shared.posts[worker].send(Letter::Feed(Arc::clone(&lines)));
+        }
+    }
+}
+
+fn source(record: &ClientRecord) -> String {
+    match &record.peer {
+        net::Peer::Tcp { .. } => record.addresses().0,
+        net::Peer::Unix { path } => format!("unix:{}", path.display()),
+    }
+}
