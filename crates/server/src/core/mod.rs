@@ -3,13 +3,15 @@
 //! A `session` is a connection's state, `shared` what all workers share. `dispatch` finds the row of a command in the
 //! `registry`, asks `refusal` and `too_long` whether it may run, and hands it a `call`. `blocking` is for commands whose
 //! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else
-//! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them.
+//! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them,
+//! `output_bound` how much a client may be owed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod command_log;
 pub(crate) mod dispatch;
 pub(crate) mod monitors;
+pub(crate) mod output_bound;
 pub(crate) mod redact;
 pub(crate) mod refusal;
 pub(crate) mod registry;

@@ -147,7 +147,7 @@ fn facts(shared: &Shared) -> String {
         ("worker_threads", shared.posts.len() as u64),
         ("used_memory", pack::counted::used_bytes() as u64),
         ("used_memory_peak", pack::counted::peak_bytes() as u64),
-        ("used_memory_rss", crate::commands::info::resident_bytes()),
+        ("used_memory_rss", crate::state::system::resident_bytes()),
     ];
     let mut text: String = numbers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let _ = writeln!(text, "multiplexing_api:{}\nrun_id:{}", shared.engine_name, shared.run_id);

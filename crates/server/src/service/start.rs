@@ -233,7 +233,7 @@ fn share(
         clients: Default::default(),
         stats: Stats::default(),
         complaints: Default::default(),
-        output_bytes_max: crate::worker::output_bytes_max().into(),
+        output_bytes_max: crate::core::output_bound::output_bytes_max().into(),
         pressure: Pressure::default(),
         defrag: DefragStats::default(),
         promise: Promise::new(),

@@ -3,7 +3,8 @@
 //! Settings and what is read from them: `config`. Time: `clock`, and `promise`, which says who wakes for the next key
 //! that expires. Figures: `counters` of each worker, the `histogram` of how long commands took, `latency` for what
 //! took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE). And the `log` with its way to `syslog`,
-//! and the `replication` id.
+//! the
+//! `replication` id, and what the operating `system` says of the process.
 pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod counters;
@@ -15,3 +16,4 @@ pub(crate) mod pause;
 pub(crate) mod promise;
 pub(crate) mod replication;
 mod syslog;
+pub(crate) mod system;

@@ -7,10 +7,10 @@
 //! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
 use super::Worker;
 use super::calm::Calm;
-use super::output::output_bytes_max;
 use super::peaks::Peaks;
 use super::table::Flow;
 use crate::core::dispatch::Look;
+use crate::core::output_bound::output_bytes_max;
 use crate::core::session::ClientRecord;
 use crate::core::shared::Shared;
 use crate::state::latency::EXPIRE_CYCLE;

@@ -14,7 +14,8 @@
 //! value that is kept in memory for it alone.
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
-use super::{OutputBound, REPLY_BYTES_KEPT, Worker};
+use super::{REPLY_BYTES_KEPT, Worker};
+use crate::core::output_bound::OutputBound;
 use crate::core::session::ClientRecord;
 use crate::state::config::OutputLimit;
 use crate::state::counters::Counters;

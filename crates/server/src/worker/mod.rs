@@ -36,7 +36,6 @@ use block::Waits;
 use cron::Cron;
 use last::Dead;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
-pub(crate) use output::{OutputBound, output_bytes_max};
 use park::Parked;
 use resp::{Limits, Reply};
 use std::collections::BTreeMap;

@@ -4,11 +4,6 @@
 //! are here with the value of a server that does not use them. `sardine_version` and `worker_threads` are ours.
 mod report;
 mod sections;
-mod system;
-
-pub(crate) use system::{
-    free_bytes as free_memory_bytes, processor_us, resident_bytes, total_bytes as machine_bytes,
-};
 
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Flags, Group};

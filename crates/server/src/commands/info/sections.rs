@@ -1,11 +1,11 @@
 //! The sections of INFO, one function each.
 use super::report::Report;
-use super::system;
 use crate::commands::connection::REDIS_VERSION;
 use crate::commands::memory::Figures;
 use crate::core::shared::Shared;
 use crate::service::defrag::DefragStats;
 use crate::state::config::{Tracking, percentiles};
+use crate::state::system;
 use base::Millis;
 use nix::sys::resource::UsageWho;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR speak of.
 use crate::commands::client;
-use crate::commands::info::resident_bytes;
 use crate::core::shared::Shared;
+use crate::state::system::resident_bytes;
 use pack::arena::{self, Usage};
 use pack::counted;
 

@@ -150,7 +150,7 @@ fn doctor(call: &mut ServerCall<'_>) -> Done {
         figures: Figures::of(call.shared),
         clients: call.shared.clients().len() as u64,
         maxmemory: call.shared.config().maxmemory_bytes,
-        machine: crate::commands::info::machine_bytes(),
+        machine: crate::state::system::total_bytes(),
         pending: call.shared.background.pending(),
     });
     call.reply.verbatim("txt", text.as_bytes());

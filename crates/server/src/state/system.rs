@@ -34,7 +34,7 @@ fn field_bytes(text: &str, name: &str) -> Option<u64> {
 }
 
 /// "Linux 6.1.0 x86_64"
-pub(super) fn name() -> String {
+pub(crate) fn name() -> String {
     let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
     nix::sys::utsname::uname().map_or_else(
         |_| "unknown".into(),
@@ -50,12 +50,12 @@ pub(crate) fn processor_us() -> u64 {
 }
 
 /// Seconds in the kernel and outside it, as INFO prints them.
-pub(super) struct CpuTime {
-    pub(super) system: String,
-    pub(super) user: String,
+pub(crate) struct CpuTime {
+    pub(crate) system: String,
+    pub(crate) user: String,
 }
 
-pub(super) fn cpu_time(who: UsageWho) -> CpuTime {
+pub(crate) fn cpu_time(who: UsageWho) -> CpuTime {
     let usage: Option<Usage> = getrusage(who).ok();
     let text = |time: TimeVal| format!("{}.{:06}", time.tv_sec(), time.tv_usec());
     CpuTime {

@@ -1,0 +1,81 @@
+//! How much a client may be owed: a bound on its replies while they are made.
+//!
+//! The bound is the least of the hard limit of `client-output-buffer-limit`, `maxmemory-clients`, and, because both are
+//! unlimited unless somebody sets them, half of the memory that the machine has free: a reply that takes all of it would end the
+//! process, not the client. What already waits unsent counts. `worker/output.rs` ends those who pass it.
+use super::session::ClientRecord;
+use super::shared::Shared;
+use crate::state::config::Config;
+use crate::state::system::free_bytes;
+use std::hint::cold_path;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a client may be owed however little memory is free, so that a crowded machine serves small replies.
+const OUTPUT_BYTES_MIN: u64 = 64 << 20;
+
+/// Whose bound it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// `client-output-buffer-limit`
+    Output,
+    /// `maxmemory-clients`
+    Clients,
+    /// Free memory.
+    Machine,
+}
+
+/// The bounds that settings make; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct OutputBound {
+    hard_bytes: u64,
+    clients_bytes: u64,
+}
+
+impl OutputBound {
+    pub(crate) fn of(config: &Config) -> OutputBound {
+        OutputBound {
+            hard_bytes: config.client_output_buffer.normal.hard_bytes,
+            clients_bytes: config.maxmemory_clients.bytes(config.maxmemory_bytes),
+        }
+    }
+
+    /// Whether a setting makes one.
+    #[inline]
+    pub(crate) fn is_set(self) -> bool {
+        self != OutputBound::default()
+    }
+
+    /// How many bytes of replies may be made for a client now. `unsent_bytes` is asked for only where a setting makes a bound:
+    /// otherwise more than a little waits only for those who are judged after each poll.
+    #[inline]
+    pub(crate) fn room_bytes(
+        self,
+        shared: &Shared,
+        record: &ClientRecord,
+        unsent_bytes: impl FnOnce() -> usize,
+    ) -> usize {
+        if !self.is_set() {
+            return shared.output_bytes_max.load(Relaxed) as usize;
+        }
+        cold_path();
+        (self.least(shared, record).0 as usize).saturating_sub(unsent_bytes())
+    }
+
+    /// The bound, and whose it is.
+    #[cold]
+    pub(crate) fn least(self, shared: &Shared, record: &ClientRecord) -> (u64, Excess) {
+        let mut least = (shared.output_bytes_max.load(Relaxed), Excess::Machine);
+        if self.clients_bytes > 0 && self.clients_bytes < least.0 && !record.details().is_spared {
+            least = (self.clients_bytes, Excess::Clients);
+        }
+        if self.hard_bytes > 0 && self.hard_bytes <= least.0 {
+            least = (self.hard_bytes, Excess::Output);
+        }
+        least
+    }
+}
+
+/// Half of what is free, so that two clients at once are no end of the process.
+pub(crate) fn output_bytes_max() -> u64 {
+    free_bytes().map_or(u64::MAX, |free| (free / 2).max(OUTPUT_BYTES_MIN))
+}
