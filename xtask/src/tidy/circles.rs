@@ -1,25 +1,46 @@
 //! Circles of imports inside a crate: files of which each can be reached from each other by following what they name of the crate.
-//! None of them can be read or tested without all others, so tidy prints the largest of every crate.
+//! None of them can be read or tested without all others, so tidy prints the largest of every crate and refuses one that is too large.
+use super::Complaint;
 use super::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a file stands in its crate: `["config", "table"]`; the crate's root has no words.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// The files of one crate, and for each the others that it names.
-type Imports = BTreeMap<Module, BTreeSet<Module>>;
+pub(crate) type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-pub(crate) fn print(sources: &[Source]) {
+/// As many files as a circle may have.
+const FILES_MAX: usize = 12;
+
+/// Crates that have a larger one still: it may not grow. Lower a number when it shrinks.
+const LARGER: [(&str, usize); 2] = [("server", 19), ("store", 30)];
+
+fn files_max(name: &str) -> usize {
+    LARGER.iter().find(|(larger, _)| *larger == name).map_or(FILES_MAX, |(_, files)| *files)
+}
+
+/// Prints the size of the largest circle of every crate, and complains of those that are too large.
+pub(crate) fn check(sources: &[Source]) -> Vec<Complaint> {
     let crates: BTreeSet<&str> = sources.iter().filter_map(Source::crate_name).collect();
-    let largest = crates.iter().filter_map(|name| {
-        let circle = largest(&imports(sources, name));
-        (circle.len() > 1).then(|| format!("{name} {}", circle.len()))
-    });
-    println!("largest circles of imports: {} files (12)", largest.collect::<Vec<_>>().join(", "));
+    let circles = crates.into_iter().map(|name| (name, largest(&imports(sources, name)).len()));
+    let circles: Vec<(&str, usize)> = circles.filter(|(_, files)| *files > 1).collect();
+    let figures: Vec<String> = circles.iter().map(|(name, files)| format!("{name} {files}")).collect();
+    println!("largest circles of imports: {} files ({FILES_MAX})", figures.join(", "));
+    let too_large = circles.iter().filter(|(name, files)| *files > files_max(name));
+    too_large.map(|(name, files)| complaint(name, *files)).collect()
+}
+
+fn complaint(name: &str, files: usize) -> Complaint {
+    let message = format!(
+        "{files} files import each other in a circle, at most {} may: none of them can be read or tested alone",
+        files_max(name)
+    );
+    Complaint::whole(&format!("crates/{name}"), message)
 }
 
 /// Tests and the root, which declares the others, are no part of a circle.
-fn imports(sources: &[Source], name: &str) -> Imports {
+pub(crate) fn imports(sources: &[Source], name: &str) -> Imports {
     let prefix = format!("crates/{name}/src/");
     let is_used = |source: &&Source| source.lines.iter().any(|line| !line.is_test);
     let files: BTreeMap<Module, &Source> = sources
@@ -34,6 +55,16 @@ fn imports(sources: &[Source], name: &str) -> Imports {
         paths.iter().filter_map(|path| file_of(path, module, &files)).filter(|file| file != module).collect()
     };
     files.iter().map(|(module, source)| (module.clone(), named(module, source))).collect()
+}
+
+/// Where the file is that is this module.
+pub(crate) fn file_path(sources: &[Source], name: &str, of: &Module) -> String {
+    let prefix = format!("crates/{name}/src/");
+    let is_it = |source: &&Source| source.path.strip_prefix(&prefix).is_some_and(|file| module(file) == *of);
+    sources
+        .iter()
+        .find(is_it)
+        .map_or_else(|| format!("{prefix}{}", of.join("/")), |source| source.path.clone())
 }
 
 /// `config/table.rs` and `config/table/mod.rs` are both `config::table`.
@@ -180,6 +211,19 @@ mod tests {
             ("c.rs", "use crate::a::b::B;\n"),
         ];
         assert_eq!(circle(&files), ["a", "a/b"]);
+    }
+
+    #[test]
+    fn a_circle_of_more_files_than_it_may_have_is_refused() {
+        let circle_of = |name: &str, files: usize| -> Vec<Source> {
+            let text = |at: usize| format!("use crate::f{}::F;\n", (at + 1) % files);
+            let path = |at: usize| format!("crates/{name}/src/f{at}.rs");
+            (0..files).map(|at| Source::new(&path(at), &text(at))).collect()
+        };
+        for (name, files_max) in [("base", FILES_MAX), ("server", 19)] {
+            assert!(check(&circle_of(name, files_max)).is_empty(), "{name}");
+            assert_eq!(check(&circle_of(name, files_max + 1)).len(), 1, "{name}");
+        }
     }
 
     #[test]

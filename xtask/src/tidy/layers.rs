@@ -31,7 +31,7 @@ fn may_not_know(name: &str, other: &str) -> bool {
 }
 
 /// The reason in the message, whichever way the edge is found.
-fn wrong_edge(name: &str, other: &str) -> String {
+pub(super) fn wrong_edge(name: &str, other: &str) -> String {
     format!(
         "{name} imports {other}: layers import downwards only, so that each can be read and tested without those above"
     )

@@ -5,6 +5,7 @@ mod circles;
 mod documents;
 mod figures;
 mod files;
+mod folders;
 mod functions;
 mod layers;
 mod safety;
@@ -68,7 +69,8 @@ pub(crate) fn run() -> Outcome {
     complaints.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(move |rule| rule(source))));
     complaints.extend(docs::stale().into_iter().map(|(path, message)| Complaint::whole(path, message)));
     figures::print(&sources);
-    circles::print(&sources);
+    complaints.extend(folders::check(&sources));
+    complaints.extend(circles::check(&sources));
     report(complaints)
 }
 
