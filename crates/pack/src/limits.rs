@@ -14,7 +14,7 @@
 //! Why a leaf stays below 4 GB: it is split when it has more than some KB and more than one entry, and an entry has two elements
 //! at most (a field and its value). So when an entry comes there are four elements and some KB in it for a moment, and the
 //! allocator adds a quarter at most. A stream's leaf takes an entry beside others only where all is small, and holds a
-//! first entry once more while it grows. Behind that stands an assertion: no block of 4 GB is ever made (`block.rs`), and
+//! first entry once more while it grows. Behind that stands an assertion: no block of 4 GB is ever made (`memory/block.rs`), and
 //! what a leaf writes in 32 bits lies within its block.
 
 /// The longest key, field, member or element, and the longest value of a field. It is what Redis lets a client send by default.

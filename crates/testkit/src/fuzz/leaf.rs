@@ -2,8 +2,8 @@
 //!
 //! The first byte chooses the codec and the length that is promised; the rest is what a dump file might hold.
 use base::Item;
-use pack::classic::lzf;
 use pack::compressed::decode;
+use pack::lzf;
 use pack::seq::image::{self, Draft};
 use pack::seq::{Codec, End};
 

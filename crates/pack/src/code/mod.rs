@@ -1,0 +1,23 @@
+//! Codes: how numbers and texts become few bytes, and how bytes are searched, compared and counted many at a time. What leaves of
+//! several kinds are made of; the leaves themselves are in the folders of their faces.
+//!
+//! | what | files |
+//! |---|---|
+//! | numbers, each by itself | `short_int.rs` (the fewest bytes), `varint.rs` (LEB128), `sixes.rs` (6 bits) |
+//! | columns of numbers | `lengths.rs`, `score.rs`, `two_columns.rs` |
+//! | searching and comparing | `simd.rs` (16 tags at once), `probe.rs` (texts), `quarters.rs` (what rises) |
+//! | counting over many bytes | `ones.rs` (set bits), `wide.rs` (loops compiled for what a processor has) |
+//! | the formats of others | `listpack.rs` (how long it would be), `lzf.rs` |
+pub(crate) mod lengths;
+pub mod listpack;
+pub mod lzf;
+pub(crate) mod ones;
+pub(crate) mod probe;
+pub(crate) mod quarters;
+pub(crate) mod score;
+pub mod short_int;
+pub(crate) mod simd;
+pub mod sixes;
+pub(crate) mod two_columns;
+pub(crate) mod varint;
+pub(crate) mod wide;

@@ -1,0 +1,225 @@
+//! A map of integers to integers: a tree ordered by key whose leaves are two columns (`paired.rs`). Consecutive keys with values
+//! near each other take two or three bytes an element; random ones of 64 bits, about fifteen.
+//!
+//! A leaf that is full is split in the middle, but at its end where the key that comes is the greatest of all (or the
+//! least): keys that rise leave full leaves behind. Cloning costs one increment.
+//!
+//! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+use crate::integers::paired::{self, COUNT_MAX, Paired, Room};
+use crate::memory::arena::Moves;
+use crate::memory::block::{self, Block};
+use crate::tree::order::ByValue;
+use crate::tree::stats::Stats;
+use crate::tree::{Path, Tree};
+use base::random::Random;
+use std::ops::ControlFlow;
+
+#[derive(Clone)]
+pub struct IntMap {
+    tree: Tree<ByValue, Block>,
+    len: u64,
+}
+
+impl IntMap {
+    /// An empty map allocates nothing.
+    pub const fn new() -> IntMap {
+        IntMap { tree: Tree::new(), len: 0 }
+    }
+
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    pub fn get(&self, key: i64) -> Option<i64> {
+        let leaf = Paired::open(self.tree.leaf_at(key)?);
+        leaf.find(key).map(|index| leaf.value(index))
+    }
+
+    /// Gives a key a value; the one that it had.
+    pub fn insert(&mut self, key: i64, value: i64) -> Option<i64> {
+        let Some(path) = self.tree.seek(key) else {
+            self.tree.plant(key, paired::build(&[key], &[value], Room::Above));
+            self.len = 1;
+            return None;
+        };
+        let leaf = Paired::open(self.tree.leaf(&path));
+        let index = leaf.position(key);
+        if index < leaf.count() && leaf.key(index) == key {
+            let old = leaf.value(index);
+            if old != value {
+                paired::set_value(self.tree.leaf_mut(&path), index, value);
+            }
+            return Some(old);
+        }
+        self.len += 1;
+        if leaf.count() < COUNT_MAX {
+            paired::insert(self.tree.leaf_mut(&path), index, key, value);
+        } else {
+            self.split(path, index, key, value);
+        }
+        None
+    }
+
+    /// The value that the key had.
+    pub fn remove(&mut self, key: i64) -> Option<i64> {
+        let path = self.tree.seek(key)?;
+        let leaf = Paired::open(self.tree.leaf(&path));
+        let (index, count) = (leaf.find(key)?, leaf.count());
+        let value = leaf.value(index);
+        self.len -= 1;
+        if count == 1 {
+            self.tree.remove(&path);
+        } else {
+            paired::remove(self.tree.leaf_mut(&path), index);
+            if count - 1 < COUNT_MAX / 4 {
+                self.join(path);
+            }
+        }
+        Some(value)
+    }
+
+    /// Every key with its value, in order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(i64, i64)) {
+        self.tree.for_each_leaf(&mut |leaf| {
+            Paired::open(leaf).elements(0).for_each(|(key, value)| visit(key, value));
+        });
+    }
+
+    /// The same until told to stop.
+    pub fn visit(&self, visit: &mut dyn FnMut(i64, i64) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.tree.visit_leaves(&mut |leaf| {
+            Paired::open(leaf).elements(0).try_for_each(|(key, value)| visit(key, value))
+        })
+    }
+
+    /// Visits the keys from `from` on with their values until told to stop.
+    pub fn visit_from(
+        &self,
+        from: i64,
+        visit: &mut dyn FnMut(i64, i64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(mut path) = self.tree.seek(from) else { return ControlFlow::Continue(()) };
+        let mut first = Paired::open(self.tree.leaf(&path)).position(from);
+        loop {
+            let leaf = Paired::open(self.tree.leaf(&path));
+            leaf.elements(first).try_for_each(|(key, value)| visit(key, value))?;
+            if !self.tree.next(&mut path) {
+                return ControlFlow::Continue(());
+            }
+            first = 0;
+        }
+    }
+
+    /// Visits the keys from `from` on that share a leaf. Returns where to go on, None at the end. A key that stays is
+    /// visited by a walk from `i64::MIN` to None once, whatever splits and joins happen between the calls.
+    pub fn scan(&self, from: i64, visit: &mut dyn FnMut(i64, i64)) -> Option<i64> {
+        let mut path = self.tree.seek(from)?;
+        let mut first = Paired::open(self.tree.leaf(&path)).position(from);
+        if first == Paired::open(self.tree.leaf(&path)).count() {
+            if !self.tree.next(&mut path) {
+                return None;
+            }
+            first = 0;
+        }
+        Paired::open(self.tree.leaf(&path)).elements(first).for_each(|(key, value)| visit(key, value));
+        self.tree.next(&mut path).then(|| Paired::open(self.tree.leaf(&path)).key(0))
+    }
+
+    /// A key chosen uniformly, and its value.
+    pub fn random(&self, random: &mut Random) -> Option<(i64, i64)> {
+        let count = |leaf: &Block| Paired::open(leaf).count();
+        let (leaf, index) = self.tree.draw_element(random, COUNT_MAX, count)?;
+        let leaf = Paired::open(leaf);
+        Some((leaf.key(index), leaf.value(index)))
+    }
+
+    /// The least key.
+    pub fn first(&self) -> Option<i64> {
+        self.tree.first().map(|path| Paired::open(self.tree.leaf(&path)).key(0))
+    }
+
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from`
+    /// on. Stops once `moves` says that `effort` was made, and returns where to go on, None at the end.
+    pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
+        self.tree.relocate_from(from, effort, moves, Block::relocate, |leaf| Paired::open(leaf).key(0))
+    }
+
+    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
+    pub fn count_sole(&self) -> u64 {
+        self.tree.count_sole()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
+        self.tree.add_stats(&mut stats, |stats, leaf| {
+            let (count, used) = (Paired::open(leaf).count(), block::HEADER_BYTES + leaf.len());
+            stats.ints.add(count as u64, used, leaf.allocated_bytes());
+        });
+        stats
+    }
+
+    /// Puts an element into a full leaf, which becomes two.
+    #[cold]
+    fn split(&mut self, mut path: Path, index: usize, key: i64, value: i64) {
+        let leaf = Paired::open(self.tree.leaf(&path));
+        let is_last = index == COUNT_MAX && self.tree.last() == Some(path);
+        let is_first = index == 0 && self.tree.first() == Some(path);
+        let (mut keys, mut values) = leaf.unzip();
+        keys.insert(index, key);
+        values.insert(index, value);
+        let (at, room) = match () {
+            () if is_last => (COUNT_MAX, Room::Above),
+            () if is_first => (1, Room::Below),
+            () => (keys.len() / 2, Room::Around),
+        };
+        let ((left_keys, right_keys), (left_values, right_values)) = (keys.split_at(at), values.split_at(at));
+        let mut halves =
+            [paired::build(left_keys, left_values, room), paired::build(right_keys, right_values, room)];
+        match () {
+            () if is_last => halves[0].shrink_to_fit(),
+            () if is_first => halves[1].shrink_to_fit(),
+            () => {}
+        }
+        let [left, right] = halves;
+        *self.tree.leaf_mut(&path) = left;
+        self.tree.insert_after(&mut path, keys[at], right);
+    }
+
+    /// Joins a leaf that has become small with a neighbour under the same parent, if that is small too.
+    fn join(&mut self, path: Path) {
+        let (mut next, mut prev) = (path, path);
+        let joined =
+            self.tree.has_next_sibling(&path) && self.tree.next(&mut next) && self.join_pair(path, next);
+        if !joined && self.tree.has_prev_sibling(&path) && self.tree.prev(&mut prev) {
+            self.join_pair(prev, path);
+        }
+    }
+
+    fn join_pair(&mut self, left: Path, right: Path) -> bool {
+        let (a, b) = (Paired::open(self.tree.leaf(&left)), Paired::open(self.tree.leaf(&right)));
+        if a.count() + b.count() > COUNT_MAX * 3 / 4 {
+            return false;
+        }
+        let (keys, values): (Vec<i64>, Vec<i64>) = a.elements(0).chain(b.elements(0)).unzip();
+        *self.tree.leaf_mut(&left) = paired::build(&keys, &values, Room::Around);
+        self.tree.remove(&right);
+        true
+    }
+}
+
+impl Default for IntMap {
+    fn default() -> IntMap {
+        IntMap::new()
+    }
+}
+
+#[cfg(test)]
+#[path = "int_map_properties.rs"]
+mod properties;

@@ -1,0 +1,288 @@
+//! A set of integers: a tree ordered by value whose leaves are Elias-Fano codes (`elias_fano.rs`). A million random members below 2^40
+//! take about three bytes each, consecutive ones a third of a byte.
+//!
+//! A leaf that is full is split in the middle, but at its end where the value that comes is the greatest of all (or the
+//! least): members that rise, as identifiers do, leave full leaves behind. Cloning costs one increment.
+//!
+//! Merging goes by [`Cursor`]: it steps from member to member, and jumps to the first at or above a value, in the leaf it is in if
+//! that can be, so that two sets are merged in the time of the smaller one where it is much smaller, and of a walk where not.
+//!
+//! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+use crate::integers::elias_fano::{COUNT_MAX, IntLeaf, Sorted, Spot};
+use crate::memory::arena::Moves;
+use crate::tree::order::ByValue;
+use crate::tree::stats::Stats;
+use crate::tree::{Path, Tree};
+use base::random::Random;
+
+#[derive(Clone)]
+pub struct IntSet {
+    tree: Tree<ByValue, IntLeaf>,
+    len: u64,
+}
+
+impl IntSet {
+    /// An empty set allocates nothing.
+    pub const fn new() -> IntSet {
+        IntSet { tree: Tree::new(), len: 0 }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    pub fn contains(&self, value: i64) -> bool {
+        self.tree.leaf_at(value).is_some_and(|leaf| leaf.read().seek(value).is_found)
+    }
+
+    /// Whether it was not there before.
+    pub fn insert(&mut self, value: i64) -> bool {
+        let Some(path) = self.tree.seek(value) else {
+            self.tree.plant(value, IntLeaf::of(&[value]));
+            self.len = 1;
+            return true;
+        };
+        let leaf = self.tree.leaf(&path).read();
+        let spot = leaf.seek(value);
+        if spot.is_found {
+            return false;
+        }
+        if leaf.count() < COUNT_MAX {
+            self.tree.leaf_mut(&path).insert(spot, value);
+        } else {
+            self.split(path, spot, value);
+        }
+        self.len += 1;
+        true
+    }
+
+    /// Whether it was there.
+    pub fn remove(&mut self, value: i64) -> bool {
+        let Some(path) = self.tree.seek(value) else { return false };
+        let spot = self.tree.leaf(&path).read().seek(value);
+        if !spot.is_found {
+            return false;
+        }
+        self.len -= 1;
+        let leaf = self.tree.leaf_mut(&path);
+        if leaf.count() == 1 {
+            self.tree.remove(&path);
+        } else {
+            leaf.remove(spot);
+            if leaf.is_under() {
+                self.join(path);
+            }
+        }
+        true
+    }
+
+    /// Every member, in order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(i64)) {
+        self.tree.for_each_leaf(&mut |leaf| leaf.read().for_each(&mut *visit));
+    }
+
+    /// Visits the members from `from` on that share a leaf. Returns where to go on, None at the end. A member that stays in
+    /// the set is visited by a walk from `i64::MIN` to None once, whatever splits and joins happen between the calls.
+    pub fn scan(&self, from: i64, visit: &mut dyn FnMut(i64)) -> Option<i64> {
+        let mut cursor = self.cursor_from(from);
+        let mut last = cursor.value()?;
+        let path = cursor.place.map(|place| place.path);
+        while let Some(value) = cursor.value()
+            && cursor.place.map(|place| place.path) == path
+        {
+            visit(value);
+            last = value;
+            cursor.step();
+        }
+        // Where another follows, there is a greater number than the last.
+        cursor.value().map(|_| last + 1)
+    }
+
+    /// A member chosen uniformly.
+    pub fn random(&self, random: &mut Random) -> Option<i64> {
+        let (leaf, index) = self.tree.draw_element(random, COUNT_MAX, IntLeaf::count)?;
+        Some(leaf.read().get(index))
+    }
+
+    pub fn first(&self) -> Option<i64> {
+        self.tree.first().map(|path| self.tree.leaf(&path).read().first())
+    }
+
+    pub fn last(&self) -> Option<i64> {
+        self.tree.last().map(|path| self.tree.leaf(&path).read().last())
+    }
+
+    /// At the first member.
+    pub fn cursor(&self) -> Cursor<'_> {
+        self.cursor_from(i64::MIN)
+    }
+
+    /// At the first member that is not less than `value`.
+    pub fn cursor_from(&self, value: i64) -> Cursor<'_> {
+        let mut cursor = Cursor { set: self, place: None };
+        cursor.descend(value);
+        cursor
+    }
+
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from`
+    /// on. Stops once `moves` says that `effort` was made, and returns where to go on, None at the end.
+    pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
+        self.tree.relocate_from(from, effort, moves, IntLeaf::relocate, |leaf| leaf.read().first())
+    }
+
+    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
+    pub fn count_sole(&self) -> u64 {
+        self.tree.count_sole()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
+        self.tree.add_stats(&mut stats, |stats, leaf| {
+            stats.ints.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
+        });
+        stats
+    }
+
+    /// Puts `value` into a full leaf, which becomes two.
+    #[cold]
+    fn split(&mut self, mut path: Path, spot: Spot, value: i64) {
+        let mut values = self.tree.leaf(&path).read().values();
+        values.insert(spot.index, value);
+        let at = if spot.index == COUNT_MAX && self.tree.last() == Some(path) {
+            COUNT_MAX
+        } else if spot.index == 0 && self.tree.first() == Some(path) {
+            1
+        } else {
+            values.len() / 2
+        };
+        *self.tree.leaf_mut(&path) = IntLeaf::of(&values[..at]);
+        self.tree.insert_after(&mut path, values[at], IntLeaf::of(&values[at..]));
+    }
+
+    /// Joins a leaf that has become small with a neighbour under the same parent, if that is small too.
+    fn join(&mut self, path: Path) {
+        let mut other = path;
+        if self.tree.has_next_sibling(&path) && self.tree.next(&mut other) && self.join_pair(path, other) {
+            return;
+        }
+        let mut other = path;
+        if self.tree.has_prev_sibling(&path) && self.tree.prev(&mut other) {
+            self.join_pair(other, path);
+        }
+    }
+
+    fn join_pair(&mut self, left: Path, right: Path) -> bool {
+        if !self.tree.leaf(&left).can_join(self.tree.leaf(&right)) {
+            return false;
+        }
+        let mut values = self.tree.leaf(&left).read().values();
+        self.tree.leaf(&right).read().for_each(|value| values.push(value));
+        *self.tree.leaf_mut(&left) = IntLeaf::of(&values);
+        self.tree.remove(&right);
+        true
+    }
+}
+
+impl Default for IntSet {
+    fn default() -> IntSet {
+        IntSet::new()
+    }
+}
+
+impl FromIterator<i64> for IntSet {
+    fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> IntSet {
+        let mut set = IntSet::new();
+        for value in values {
+            set.insert(value);
+        }
+        set
+    }
+}
+
+/// A walk over the members in order. It is at one of them, or behind the last.
+#[derive(Clone)]
+pub struct Cursor<'s> {
+    set: &'s IntSet,
+    place: Option<Place<'s>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    path: Path,
+    leaf: Sorted<'s>,
+    spot: Spot,
+    value: i64,
+}
+
+/// Members that are stepped over before a jump is thought to be cheaper.
+const STEPS_BEFORE_JUMP: usize = 8;
+
+impl Cursor<'_> {
+    /// The member it is at.
+    #[inline]
+    pub fn value(&self) -> Option<i64> {
+        self.place.as_ref().map(|place| place.value)
+    }
+
+    /// On to the next member.
+    #[inline]
+    pub fn step(&mut self) {
+        let Some(place) = &mut self.place else { return };
+        match place.leaf.next(place.spot) {
+            Some((spot, value)) => (place.spot, place.value) = (spot, value),
+            None => self.next_leaf(),
+        }
+    }
+
+    /// On to the first member that is not less than `value`; never back.
+    pub fn seek(&mut self, value: i64) {
+        for _ in 0..STEPS_BEFORE_JUMP {
+            if self.value().is_none_or(|at| at >= value) {
+                return;
+            }
+            self.step();
+        }
+        let Some(place) = &mut self.place else { return };
+        if place.value >= value {
+            return;
+        }
+        match place.leaf.find_from(value) {
+            Some((spot, value)) => (place.spot, place.value) = (spot, value),
+            None => self.descend(value),
+        }
+    }
+
+    fn descend(&mut self, value: i64) {
+        self.place = None;
+        let Some(path) = self.set.tree.seek(value) else { return };
+        self.enter(path, value);
+        if self.place.is_none() {
+            let mut path = path;
+            if self.set.tree.next(&mut path) {
+                self.enter(path, value);
+            }
+        }
+    }
+
+    fn next_leaf(&mut self) {
+        let Some(Place { mut path, value, .. }) = self.place.take() else { return };
+        if self.set.tree.next(&mut path) {
+            self.enter(path, value);
+        }
+    }
+
+    /// At the first member of a leaf that is not less than `value`, if it has one.
+    fn enter(&mut self, path: Path, value: i64) {
+        let leaf = self.set.tree.leaf(&path).read();
+        self.place = leaf.find_from(value).map(|(spot, value)| Place { path, leaf, spot, value });
+    }
+}
+
+#[cfg(test)]
+#[path = "int_set_properties.rs"]
+mod properties;

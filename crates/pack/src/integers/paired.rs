@@ -1,0 +1,260 @@
+//! The paired leaf: integers that rise, each once, and an integer for each; the leaf of a map of integers ([`crate::integers::int_map`]).
+//!
+//! ```text
+//! +-------+----------+----------+---------+---------+----------------+------------------+
+//! | count | width of | width of | base of | base of | keys, rising,  | values,          |
+//! | u16   | a key u8 | a value  | keys    | values  | one code each  | one code each    |
+//! |       |          | u8       | i64     | i64     |                |                  |
+//! +-------+----------+----------+---------+---------+----------------+------------------+
+//! ```
+//!
+//! A code is a number less the base of its column, in the 0 to 8 bytes that all codes of the column have. Keys 7, 8 and 10
+//! with the values 500, 501 and 500:
+//!
+//! ```text
+//! 03 00 01 01  07 00 00 00 00 00 00 00  f4 01 00 00 00 00 00 00  00 01 03  00 01 00
+//! ```
+//!
+//! A number beyond its column has the leaf written anew. Where the bytes of a code say more than the numbers there are, the room is
+//! left where the next will want it: above the keys where keys rise, on both sides of the values, so that counters
+//! go up and down in place.
+//!
+//! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header.
+//! Tried for keys and not taken: the Elias-Fano code (`elias_fano.rs`). It would save a byte or two of a random key's
+//! four or five, and values cannot follow it.
+use crate::code::score::{bytes_of, count_below, read_code, write_code};
+use crate::code::two_columns;
+use crate::memory::block::Block;
+
+/// A leaf with more elements than this is split.
+pub(crate) const COUNT_MAX: usize = 256;
+
+const HEAD_BYTES: usize = 20;
+
+/// On which side a column has room for numbers to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Above,
+    Below,
+    Around,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Column {
+    base: i64,
+    /// Bytes of a code, 0..=8.
+    width: usize,
+}
+
+impl Column {
+    fn fit(numbers: &[i64], room: Room) -> Column {
+        let (Some(low), Some(high)) = (numbers.iter().min(), numbers.iter().max()) else {
+            return Column { base: 0, width: 0 };
+        };
+        let span = high.wrapping_sub(*low) as u64;
+        let width = bytes_of(span);
+        let spare = u64::MAX.checked_shr(u64::BITS - 8 * width as u32).unwrap_or(0) - span;
+        let below = match room {
+            Room::Above => 0,
+            Room::Below => spare,
+            Room::Around => spare / 2,
+        };
+        Column { base: low.saturating_sub_unsigned(below), width }
+    }
+
+    /// What is stored for a number; None where the column cannot say it.
+    #[inline]
+    fn code(&self, number: i64) -> Option<u64> {
+        let code = number.wrapping_sub(self.base) as u64;
+        (number >= self.base && (self.width == 8 || code >> (8 * self.width) == 0)).then_some(code)
+    }
+
+    #[inline]
+    fn number(&self, code: u64) -> i64 {
+        self.base.wrapping_add(code as i64)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    count: usize,
+    keys: Column,
+    values: Column,
+}
+
+impl Shape {
+    #[inline]
+    fn read(bytes: &[u8]) -> Shape {
+        let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
+        let ([count_low, count_high, key_width, value_width, bases @ ..], widths_max) = (*head, 8);
+        assert!(key_width <= widths_max && value_width <= widths_max, "no column is so wide");
+        let bases = bases.as_chunks::<8>().0;
+        Shape {
+            count: usize::from(u16::from_le_bytes([count_low, count_high])),
+            keys: Column { base: i64::from_le_bytes(bases[0]), width: usize::from(key_width) },
+            values: Column { base: i64::from_le_bytes(bases[1]), width: usize::from(value_width) },
+        }
+    }
+
+    fn write(&self, target: &mut Vec<u8>) {
+        target.extend_from_slice(&(self.count as u16).to_le_bytes());
+        target.extend_from_slice(&[self.keys.width as u8, self.values.width as u8]);
+        target.extend_from_slice(&self.keys.base.to_le_bytes());
+        target.extend_from_slice(&self.values.base.to_le_bytes());
+    }
+
+    fn key_at(&self, index: usize) -> usize {
+        HEAD_BYTES + index * self.keys.width
+    }
+
+    fn value_at(&self, index: usize) -> usize {
+        self.key_at(self.count) + index * self.values.width
+    }
+}
+
+/// A leaf, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Paired<'a> {
+    bytes: &'a [u8],
+    shape: Shape,
+}
+
+impl<'a> Paired<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Paired<'a> {
+        Paired { bytes, shape: Shape::read(bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    /// How many keys are less than this one.
+    #[inline]
+    pub(crate) fn position(&self, key: i64) -> usize {
+        let keys = &self.shape.keys;
+        match keys.code(key) {
+            Some(code) => count_below(self.bytes, self.shape.key_at(0), keys.width, self.count(), code),
+            None if key < keys.base => 0,
+            None => self.count(),
+        }
+    }
+
+    /// Which element has this key.
+    #[inline]
+    pub(crate) fn find(&self, key: i64) -> Option<usize> {
+        let index = self.position(key);
+        (index < self.count() && self.key(index) == key).then_some(index)
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, index: usize) -> i64 {
+        assert!(index < self.count(), "key {index} of {}", self.count());
+        let keys = &self.shape.keys;
+        keys.number(read_code(self.bytes, self.shape.key_at(index), keys.width))
+    }
+
+    #[inline]
+    pub(crate) fn value(&self, index: usize) -> i64 {
+        assert!(index < self.count(), "value {index} of {}", self.count());
+        let values = &self.shape.values;
+        values.number(read_code(self.bytes, self.shape.value_at(index), values.width))
+    }
+
+    /// The elements from `index` on.
+    pub(crate) fn elements(&self, index: usize) -> impl Iterator<Item = (i64, i64)> + use<'a> {
+        let leaf = *self;
+        (index..leaf.count()).map(move |index| (leaf.key(index), leaf.value(index)))
+    }
+
+    pub(crate) fn unzip(&self) -> (Vec<i64>, Vec<i64>) {
+        self.elements(0).unzip()
+    }
+}
+
+/// A leaf of these elements, the keys rising.
+pub(crate) fn build(keys: &[i64], values: &[i64], room: Room) -> Block {
+    assert!(keys.len() == values.len() && keys.len() < 1 << 16, "a value for each key");
+    let shape =
+        Shape { count: keys.len(), keys: Column::fit(keys, room), values: Column::fit(values, Room::Around) };
+    let mut leaf = Vec::with_capacity(shape.value_at(shape.count));
+    shape.write(&mut leaf);
+    leaf.resize(shape.value_at(shape.count), 0);
+    for (index, (key, value)) in keys.iter().zip(values).enumerate() {
+        let code = |column: &Column, number| column.code(number).expect("the columns were fitted to these");
+        write_code(&mut leaf, shape.key_at(index), shape.keys.width, code(&shape.keys, *key));
+        write_code(&mut leaf, shape.value_at(index), shape.values.width, code(&shape.values, *value));
+    }
+    Block::from_slice(&leaf)
+}
+
+/// Adds an element before element `index`, which is its place.
+pub(crate) fn insert(block: &mut Block, index: usize, key: i64, value: i64) {
+    let leaf = Paired::open(block);
+    let shape = leaf.shape;
+    let (Some(key_code), Some(value_code)) = (shape.keys.code(key), shape.values.code(value)) else {
+        let (mut keys, mut values) = leaf.unzip();
+        let room = match index {
+            _ if index == shape.count => Room::Above,
+            0 => Room::Below,
+            _ => Room::Around,
+        };
+        keys.insert(index, key);
+        values.insert(index, value);
+        *block = build(&keys, &values, room);
+        return;
+    };
+    let codes = [(shape.keys.width, key_code), (shape.values.width, value_code)];
+    two_columns::insert(block, HEAD_BYTES, shape.count, index, codes);
+}
+
+/// Gives an element another value.
+pub(crate) fn set_value(block: &mut Block, index: usize, value: i64) {
+    let leaf = Paired::open(block);
+    let shape = leaf.shape;
+    assert!(index < shape.count, "value {index} of {}", shape.count);
+    if let Some(code) = shape.values.code(value) {
+        return write_code(block.make_mut(), shape.value_at(index), shape.values.width, code);
+    }
+    let (keys, mut values) = leaf.unzip();
+    values[index] = value;
+    *block = build(&keys, &values, Room::Around);
+}
+
+/// Takes an element out.
+pub(crate) fn remove(block: &mut Block, index: usize) {
+    let shape = Shape::read(block);
+    two_columns::remove(block, HEAD_BYTES, shape.count, index, [shape.keys.width, shape.values.width]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_in_the_opener_is_true() {
+        let leaf = build(&[7, 8, 10], &[500, 501, 500], Room::Above);
+        // But for the room around the values, which the example leaves out.
+        let spare = (255 - 1) / 2;
+        let mut expected = vec![3, 0, 1, 1, 7, 0, 0, 0, 0, 0, 0, 0];
+        expected.extend_from_slice(&(500_i64 - spare).to_le_bytes());
+        expected.extend_from_slice(&[0, 1, 3, spare as u8, spare as u8 + 1, spare as u8]);
+        assert_eq!(&leaf[..], expected);
+    }
+
+    #[test]
+    fn columns_say_the_ends_of_all_integers() {
+        for room in [Room::Above, Room::Below, Room::Around] {
+            for numbers in [&[i64::MIN, i64::MAX][..], &[i64::MAX], &[i64::MIN], &[i64::MIN, i64::MIN + 1]] {
+                let column = Column::fit(numbers, room);
+                for number in numbers {
+                    let code = column.code(*number).unwrap_or_else(|| panic!("{number} in {column:?}"));
+                    assert_eq!(column.number(code), *number);
+                }
+            }
+        }
+        let column = Column::fit(&[5, 5], Room::Around);
+        assert_eq!((column.width, column.code(6), column.code(4)), (0, None, None));
+    }
+}

@@ -1,0 +1,419 @@
+//! The leaves of a list in order: the first and the last held directly, those between in a tree by rank.
+//!
+//! ```text
+//!      head          middle: Tree<ByRank>           tail
+//!    +-------+   +------------+------------+     +-------+
+//!    | block |   | block, block, ..., block |    | block |
+//!    +-------+   +------------+------------+     +-------+
+//!     open        open to the depth, then compressed   open
+//! ```
+//!
+//! Lists are pushed and popped at their ends, millions of times for each look inside; held like this, an
+//! end is one pointer away whatever the length, and the tree is touched once a leaf. Between calls: no leaf is empty, the tree
+//! has leaves only where head and tail are both there, and a list of one leaf has it as its head.
+//!
+//! Compression follows structure, not time: when a leaf comes or goes, [`Chain::settle`] opens the leaves within the depth of
+//! either end and closes the one that has just left it. Leaves further in stay as they are; who edits one in the
+//! middle closes it again if it was closed.
+
+use crate::list::compressed;
+use crate::list::leaf;
+use crate::list::seq::{End, Limits};
+use crate::memory::arena::Moves;
+use crate::memory::block::Block;
+use crate::tree::node;
+use crate::tree::order::ByRank;
+use crate::tree::{Node, Path, Tree};
+use std::ops::ControlFlow;
+
+impl node::Leaf for Block {
+    fn is_sole(&self) -> bool {
+        Block::is_sole(self)
+    }
+}
+
+/// Where a leaf is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Head,
+    Middle(Path),
+    Tail,
+}
+
+/// A leaf at an end, and how many elements it has.
+#[derive(Clone)]
+pub(crate) struct EndLeaf {
+    pub(crate) block: Block,
+    pub(crate) count: u32,
+}
+
+impl EndLeaf {
+    pub(crate) fn new(block: Block) -> EndLeaf {
+        let count = leaf::count(&block) as u32;
+        EndLeaf { block, count }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Chain {
+    head: Option<EndLeaf>,
+    tail: Option<EndLeaf>,
+    middle: Tree<ByRank, Block>,
+}
+
+impl Chain {
+    pub(crate) const fn new() -> Chain {
+        Chain { head: None, tail: None, middle: Tree::new() }
+    }
+
+    /// How many elements.
+    pub(crate) fn len(&self) -> u64 {
+        end_count(&self.head) + self.middle.total() + end_count(&self.tail)
+    }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.tail.is_none()
+    }
+
+    /// Of the leaves between head and tail, or of these where there is no other.
+    pub(crate) fn count_sole(&self) -> u64 {
+        let mut ends = [&self.head, &self.tail].into_iter().flatten();
+        if self.has_middle() || ends.all(|end| end.block.is_sole()) { self.middle.count_sole() } else { 0 }
+    }
+
+    pub(crate) fn has_middle(&self) -> bool {
+        !self.middle.is_empty()
+    }
+
+    pub(crate) fn height(&self) -> u32 {
+        match &self.tail {
+            Some(_) => self.middle.height() as u32 + 1,
+            None => u32::from(self.head.is_some()),
+        }
+    }
+
+    /// The leaf at an end.
+    #[inline]
+    pub(crate) fn end_mut(&mut self, end: End) -> Option<&mut EndLeaf> {
+        match end {
+            End::Tail if self.tail.is_some() => self.tail.as_mut(),
+            _ => self.head.as_mut(),
+        }
+    }
+
+    /// Adds a leaf at an end; the one that was there grows no more but at the other end of a list of two.
+    pub(crate) fn add_end(&mut self, end: End, block: Block, limits: &Limits) {
+        let new = EndLeaf::new(block);
+        let Some(head) = self.head.take() else {
+            self.head = Some(new);
+            return;
+        };
+        match (end, self.tail.take()) {
+            (End::Head, None) => (self.head, self.tail) = (Some(new), Some(head)),
+            (End::Tail, None) => (self.head, self.tail) = (Some(head), Some(new)),
+            (End::Head, tail) => {
+                (self.head, self.tail) = (Some(new), tail);
+                self.add_middle(End::Head, head);
+            }
+            (End::Tail, Some(tail)) => {
+                (self.head, self.tail) = (Some(head), Some(new));
+                self.add_middle(End::Tail, tail);
+            }
+        }
+        self.settle(limits);
+    }
+
+    /// Removes the leaf at an end, and returns it.
+    pub(crate) fn remove_end(&mut self, end: End, limits: &Limits) -> Option<EndLeaf> {
+        let removed = match end {
+            End::Tail if self.tail.is_some() => {
+                let next = self.take_middle(End::Tail);
+                std::mem::replace(&mut self.tail, next)
+            }
+            _ => {
+                let next = self.take_middle(End::Head).or_else(|| self.tail.take());
+                std::mem::replace(&mut self.head, next)
+            }
+        };
+        self.settle(limits);
+        removed
+    }
+
+    fn add_middle(&mut self, end: End, leaf: EndLeaf) {
+        let EndLeaf { mut block, count } = leaf;
+        if leaf::slack_bytes(&block) > block.len() / 64 {
+            leaf::seal(&mut block);
+        }
+        match (end, self.middle.last()) {
+            (_, None) => drop(self.middle.plant(u64::from(count), block)),
+            (End::Tail, Some(mut last)) => self.middle.insert_after(&mut last, u64::from(count), block),
+            (End::Head, _) => self.insert_first(u64::from(count), block),
+        }
+    }
+
+    /// The tree only inserts behind a leaf: the first leaf goes there, and the new one takes its place.
+    fn insert_first(&mut self, count: u64, block: Block) {
+        let mut first = self.middle.first().expect("the caller found a last leaf");
+        let old_count = self.middle.mark(&first);
+        let old = std::mem::replace(self.middle.leaf_mut(&first), block);
+        self.middle.set_mark(&first, count);
+        self.middle.insert_after(&mut first, old_count, old);
+    }
+
+    /// The leaf of the tree next to an end, opened.
+    fn take_middle(&mut self, end: End) -> Option<EndLeaf> {
+        let path = match end {
+            End::Head => self.middle.first()?,
+            End::Tail => self.middle.last()?,
+        };
+        let mut block = self.middle.remove(&path);
+        if compressed::is_compressed(&block) {
+            block = compressed::open(&block);
+        }
+        Some(EndLeaf::new(block))
+    }
+
+    /// The leaf that has element `index`, and where in it.
+    pub(crate) fn find(&self, index: u64) -> Option<(Place, usize)> {
+        let head = end_count(&self.head);
+        if index < head {
+            return Some((Place::Head, index as usize));
+        }
+        let rest = index - head;
+        if rest < self.middle.total() {
+            let (path, at) = self.middle.seek(rest)?;
+            return Some((Place::Middle(path), at as usize));
+        }
+        let rest = rest - self.middle.total();
+        (rest < end_count(&self.tail)).then_some((Place::Tail, rest as usize))
+    }
+
+    /// The leaf that has element `index`, to be read, and where in it.
+    #[inline]
+    pub(crate) fn element(&self, index: u64) -> Option<(&Block, usize)> {
+        let head = end_count(&self.head);
+        if let Some(rest) = index.checked_sub(head)
+            && rest < self.middle.total()
+        {
+            let (block, at) = self.middle.leaf_at_rank(rest)?;
+            return Some((block, at as usize));
+        }
+        let (place, at) = self.find(index)?;
+        Some((self.block(&place), at))
+    }
+
+    #[inline]
+    pub(crate) fn block(&self, place: &Place) -> &Block {
+        match place {
+            Place::Middle(path) => self.middle.leaf(path),
+            Place::Head => &self.head.as_ref().expect("a place comes from this chain").block,
+            Place::Tail => &self.tail.as_ref().expect("a place comes from this chain").block,
+        }
+    }
+
+    pub(crate) fn block_mut(&mut self, place: &Place) -> &mut Block {
+        match place {
+            Place::Middle(path) => self.middle.leaf_mut(path),
+            Place::Head => &mut self.head.as_mut().expect("a place comes from this chain").block,
+            Place::Tail => &mut self.tail.as_mut().expect("a place comes from this chain").block,
+        }
+    }
+
+    /// Counts anew after an edit of the block.
+    pub(crate) fn recount(&mut self, place: &Place) {
+        let count = leaf::count(self.block(place)) as u32;
+        match place {
+            Place::Middle(path) => self.middle.set_mark(path, u64::from(count)),
+            Place::Head => self.head.as_mut().expect("a place comes from this chain").count = count,
+            Place::Tail => self.tail.as_mut().expect("a place comes from this chain").count = count,
+        }
+    }
+
+    /// Puts a leaf behind another, and says where that other is now.
+    pub(crate) fn insert_after(&mut self, place: Place, block: Block) -> Place {
+        let count = leaf::count(&block) as u64;
+        match place {
+            Place::Middle(mut path) => {
+                self.middle.insert_after(&mut path, count, block);
+                Place::Middle(path)
+            }
+            Place::Head if self.tail.is_none() => {
+                self.tail = Some(EndLeaf::new(open(block)));
+                Place::Head
+            }
+            Place::Head => {
+                match self.middle.is_empty() {
+                    true => drop(self.middle.plant(count, block)),
+                    false => self.insert_first(count, block),
+                }
+                Place::Head
+            }
+            Place::Tail => {
+                let new = EndLeaf::new(open(block));
+                let old = self.tail.replace(new).expect("a place comes from this chain");
+                self.add_middle(End::Tail, old);
+                Place::Middle(self.middle.last().expect("just added"))
+            }
+        }
+    }
+
+    /// Takes a leaf out.
+    pub(crate) fn remove(&mut self, place: &Place, limits: &Limits) {
+        match place {
+            Place::Head => drop(self.remove_end(End::Head, limits)),
+            Place::Tail => drop(self.remove_end(End::Tail, limits)),
+            Place::Middle(path) => {
+                self.middle.remove(path);
+                self.settle(limits);
+            }
+        }
+    }
+
+    /// The leaf after this one towards an end.
+    pub(crate) fn next(&self, place: &Place, towards: End) -> Option<Place> {
+        let far = match towards {
+            End::Head => Place::Head,
+            End::Tail if self.tail.is_some() => Place::Tail,
+            End::Tail => return None,
+        };
+        if *place == far {
+            return None;
+        }
+        let path = match (place, towards) {
+            (Place::Middle(path), End::Tail) => self.path_after(*path),
+            (Place::Middle(path), End::Head) => self.path_before(*path),
+            (_, End::Tail) => self.middle.first(),
+            (_, End::Head) => self.middle.last(),
+        };
+        Some(path.map_or(far, Place::Middle))
+    }
+
+    fn path_after(&self, mut path: Path) -> Option<Path> {
+        self.middle.next(&mut path).then_some(path)
+    }
+
+    fn path_before(&self, mut path: Path) -> Option<Path> {
+        self.middle.prev(&mut path).then_some(path)
+    }
+
+    /// Brings the leaves of the tree next to both ends in line with the depth.
+    pub(crate) fn settle(&mut self, limits: &Limits) {
+        if self.middle.is_empty() {
+            return;
+        }
+        for end in [End::Head, End::Tail] {
+            if limits.depth > 0 {
+                self.settle_from(end, limits);
+            }
+        }
+    }
+
+    fn settle_from(&mut self, end: End, limits: &Limits) {
+        let mut place = match end {
+            End::Head => self.middle.first(),
+            End::Tail => self.middle.last(),
+        };
+        for _ in 1..limits.depth {
+            let Some(path) = place else { return };
+            self.open_at(&path);
+            place = self.path_towards(path, end);
+        }
+        if let Some(path) = place
+            && !self.is_near_far_end(path, end, limits.depth)
+        {
+            self.close_at(&path, limits);
+        }
+    }
+
+    fn path_towards(&self, path: Path, from: End) -> Option<Path> {
+        match from {
+            End::Head => self.path_after(path),
+            End::Tail => self.path_before(path),
+        }
+    }
+
+    /// Whether the other end's open leaves reach as far as `path`.
+    fn is_near_far_end(&self, path: Path, from: End, depth: u32) -> bool {
+        let mut place = Some(path);
+        for _ in 1..depth {
+            place = place.and_then(|path| self.path_towards(path, from));
+        }
+        place.is_none()
+    }
+
+    fn open_at(&mut self, path: &Path) {
+        if compressed::is_compressed(self.middle.leaf(path)) {
+            let block = self.middle.leaf_mut(path);
+            *block = compressed::open(block);
+        }
+    }
+
+    pub(crate) fn close_at(&mut self, path: &Path, limits: &Limits) {
+        let open = self.middle.leaf(path);
+        if compressed::is_compressed(open) || leaf::is_marked_incompressible(open) {
+            return;
+        }
+        match compressed::close(open, limits.codec) {
+            Some(closed) => *self.middle.leaf_mut(path) = closed,
+            None => leaf::mark_incompressible(self.middle.leaf_mut(path).make_mut()),
+        }
+    }
+
+    /// Moves what lies in extents that shall empty, from element `from` on, until `moves` says that `effort` was made. Returns the
+    /// element to go on from, None at the end.
+    pub(crate) fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        if from == 0 {
+            let ends = self.head.iter_mut().chain(&mut self.tail);
+            ends.for_each(|leaf| leaf.block.relocate(moves));
+        }
+        let before = end_count(&self.head);
+        let mut at = from.saturating_sub(before);
+        while at < self.middle.total() {
+            if moves.effort() >= effort {
+                return Some(before + at);
+            }
+            let (path, inside) = self.middle.seek(at)?;
+            let count = self.middle.mark(&path);
+            if let Some(block) = self.middle.relocate(&path, moves) {
+                block.relocate(moves);
+            }
+            at += count - inside;
+        }
+        None
+    }
+
+    /// Whether there are more leaves than that: what is seen of them is no more.
+    pub(crate) fn has_more_leaves_than(&self, max: usize) -> bool {
+        let mut left =
+            (max + 1).saturating_sub(usize::from(self.head.is_some()) + usize::from(self.tail.is_some()));
+        let _ = self.middle.visit_leaves(&mut |_| {
+            left = left.saturating_sub(1);
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        left == 0
+    }
+
+    pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&Block)) {
+        self.head.iter().for_each(|leaf| visit(&leaf.block));
+        self.middle.for_each_leaf(visit);
+        self.tail.iter().for_each(|leaf| visit(&leaf.block));
+    }
+
+    /// Nodes above the leaves: how many, children, bytes used and bytes allocated.
+    pub(crate) fn for_each_inner(&self, visit: &mut dyn FnMut(usize, usize, usize)) {
+        self.middle.for_each_node(&mut |node| {
+            if let Node::Inner(inner) = node {
+                visit(inner.count(), inner.used_bytes(), inner.allocated_bytes());
+            }
+        });
+    }
+}
+
+#[inline]
+fn end_count(end: &Option<EndLeaf>) -> u64 {
+    end.as_ref().map_or(0, |leaf| u64::from(leaf.count))
+}
+
+fn open(block: Block) -> Block {
+    if compressed::is_compressed(&block) { compressed::open(&block) } else { block }
+}

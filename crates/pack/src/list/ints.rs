@@ -1,0 +1,595 @@
+//! Packed integers: a leaf of integers near a line, each kept as its distance from that line, all equally wide in bits.
+//!
+//! ```text
+//!  0      kind = 2
+//!  1      width     bits an offset: 0..=57, or 64
+//!  2..4   zero
+//!  4..8   count                          all numbers little endian
+//!  8..12  first     the slot of element 0
+//! 12..16  fitted    count when the line was last drawn
+//! 16..24  base      64 bits
+//! 24..32  stride    64 bits
+//! 32..    slots     slot s holds bits s * width .. (s + 1) * width, low bits first
+//! ```
+//!
+//! Element `i` lies in slot `s = first + i` and is `base + stride * s + offset(s)`, computed modulo 2^64, so no value and no line
+//! overflows. Reading one is a multiplication and one unaligned load, at any index. With stride 0 this is a frame of
+//! reference; with the stride of the elements themselves, consecutive integers have width 0 and rising identifiers need
+//! bits for their jitter alone. 5, 7, 9, 10 in a leaf without room (stride 1; offsets 0, 1, 2, 2 in 2 bits each):
+//!
+//! ```text
+//! 02 02 00 00  04 00 00 00  00 00 00 00  04 00 00 00  05 00 .. 00  01 00 .. 00  a4
+//! ```
+//!
+//! An element off the line's reach redraws it over the whole leaf (`fit`). Redrawing costs time in the count, so when it is
+//! due again before the leaf has grown by an eighth the width grows by a bit at least: at most 64 times can that happen.
+//!
+//! The *tight* form, inside a keyspace entry, writes base and stride in as few bytes as they need:
+//!
+//! ```text
+//! 0  kind, bit 6: count has 4 bytes | count (1, or 4) | width | base bytes, stride bytes (4 bits each) | base | stride | slots
+//! ```
+//!
+//! Cost: width / 8 bytes an element and 32 bytes a leaf: nothing more for consecutive integers, 3.9 bytes for
+//! random 31-bit integers, 4.3 for 800 64-bit ids whose steps are random below 2^30. A leaf of `n` bytes at most holds `n / 2` elements
+//! at most, so that redrawing a line never takes long. Edits at the ends are O(1); an edit between redraws the leaf.
+
+use crate::code::short_int::{int_len, read_int};
+use crate::list::leaf::{Buffer, Full, KIND_INTS, Start};
+use crate::list::seq::End;
+use crate::list::strings::{read_tight_count, write_tight_count};
+use base::Item;
+use std::ops::{ControlFlow, Range};
+
+const HEADER: usize = 32;
+/// Widths above would straddle nine bytes; they become 64, whose slots are whole.
+const ODD_WIDTH_MAX: u32 = 57;
+/// Slots of no width cost nothing, so there are always many before the elements.
+const WEIGHTLESS_ROOM: usize = 1 << 20;
+
+/// The line and how far from it an element may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    width: u32,
+    base: u64,
+    stride: u64,
+}
+
+impl Frame {
+    #[inline]
+    fn mask(&self) -> u64 {
+        if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) }
+    }
+
+    #[inline]
+    fn line(&self, slot: usize) -> u64 {
+        self.base.wrapping_add(self.stride.wrapping_mul(slot as u64))
+    }
+
+    /// What slot `slot` stores for `value`, if the frame reaches it.
+    #[inline]
+    fn offset(&self, slot: usize, value: i64) -> Option<u64> {
+        let offset = (value as u64).wrapping_sub(self.line(slot));
+        (offset <= self.mask()).then_some(offset)
+    }
+
+    fn slots_bytes(&self, slots: usize) -> usize {
+        (slots * self.width as usize).div_ceil(8)
+    }
+
+    /// The narrowest frame for `values` in the slots from 0 on, at least `width_min` wide.
+    fn fit(values: &[i64], width_min: u32) -> Frame {
+        let level = Frame::with_stride(values, 0, width_min);
+        if level.width == 0 || values.len() < 2 {
+            return level;
+        }
+        let rise = i128::from(values[values.len() - 1]) - i128::from(values[0]);
+        let stride = (rise / (values.len() as i128 - 1)) as u64;
+        let sloping = Frame::with_stride(values, stride, width_min);
+        if sloping.width < level.width { sloping } else { level }
+    }
+
+    /// The offsets from the line through `values[0]` wrap where they exceed `i64`; the frame holds them all the same,
+    /// because it, too, is computed modulo 2^64, and is only wider than it had to be.
+    fn with_stride(values: &[i64], stride: u64, width_min: u32) -> Frame {
+        let (mut low, mut high, mut line) = (i64::MAX, i64::MIN, 0u64);
+        for value in values {
+            let distance = (*value as u64).wrapping_sub(line) as i64;
+            (low, high) = (low.min(distance), high.max(distance));
+            line = line.wrapping_add(stride);
+        }
+        let range = (high as u64).wrapping_sub(low as u64);
+        let width = width_of(range).max(width_min);
+        if width > ODD_WIDTH_MAX {
+            return Frame { width: 64, base: 0, stride: 0 };
+        }
+        let frame = Frame { width, base: low as u64, stride };
+        Frame { base: frame.placed(low, high), ..frame }
+    }
+
+    /// A base below `low` that keeps `high` in reach: at a multiple of the frame's size if the frame is level, because numbers
+    /// drawn below a power of two then fit for ever; else with the spare reach half on either side.
+    fn placed(&self, low: i64, high: i64) -> u64 {
+        let aligned = low as u64 & !self.mask();
+        if self.stride == 0 && (high as u64).wrapping_sub(aligned) <= self.mask() {
+            return aligned;
+        }
+        let spare = self.mask() - (high as u64).wrapping_sub(low as u64);
+        (low as u64).wrapping_sub(spare / 2)
+    }
+}
+
+fn width_of(range: u64) -> u32 {
+    64 - range.leading_zeros()
+}
+
+/// The header, unpacked, but for `fitted`.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    frame: Frame,
+    count: usize,
+    first: usize,
+}
+
+impl Shape {
+    #[inline]
+    fn read(bytes: &[u8]) -> Shape {
+        let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
+        let frame = Frame { width: u32::from(head[1]), base: load(head, 16), stride: load(head, 24) };
+        Shape { frame, count: load_u32(head, 4), first: load_u32(head, 8) }
+    }
+
+    /// Count and first alone: all that an edit at an end changes.
+    #[inline]
+    fn write_extent(&self, bytes: &mut [u8]) {
+        bytes[4..8].copy_from_slice(&(self.count as u32).to_le_bytes());
+        bytes[8..12].copy_from_slice(&(self.first as u32).to_le_bytes());
+    }
+
+    fn write(&self, bytes: &mut [u8], fitted: usize) {
+        bytes[..4].copy_from_slice(&[KIND_INTS, self.frame.width as u8, 0, 0]);
+        self.write_extent(bytes);
+        bytes[12..16].copy_from_slice(&(fitted as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.frame.base.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.frame.stride.to_le_bytes());
+    }
+
+    /// How many slots a leaf of `len` bytes has.
+    #[inline]
+    fn slots(&self, len: usize) -> usize {
+        match self.frame.width as usize {
+            0 => u32::MAX as usize,
+            width => (len - HEADER) * 8 / width,
+        }
+    }
+}
+
+#[inline]
+fn load_u32(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
+}
+
+/// Eight bytes from `at` on; those beyond the end are zero.
+#[inline]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..at + 8) {
+        Some(whole) => u64::from_le_bytes(whole.try_into().expect("eight bytes")),
+        None => load_at_end(bytes, at),
+    }
+}
+
+#[cold]
+fn load_at_end(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    let mut whole = [0; 8];
+    whole[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(whole)
+}
+
+/// Eight bytes at `at`; those beyond the end are dropped.
+#[inline]
+fn store(bytes: &mut [u8], at: usize, word: u64) {
+    let len = bytes.len().saturating_sub(at).min(8);
+    bytes[at..at + len].copy_from_slice(&word.to_le_bytes()[..len]);
+}
+
+#[inline]
+fn read_slot(slots: &[u8], frame: &Frame, slot: usize) -> i64 {
+    if frame.width == 0 {
+        return frame.line(slot) as i64;
+    }
+    let bit = slot * frame.width as usize;
+    let offset = load(slots, bit / 8) >> (bit % 8) & frame.mask();
+    frame.line(slot).wrapping_add(offset) as i64
+}
+
+#[inline]
+fn write_slot(slots: &mut [u8], frame: &Frame, slot: usize, offset: u64) {
+    if frame.width == 0 {
+        return;
+    }
+    let bit = slot * frame.width as usize;
+    let (at, shift) = (bit / 8, bit % 8);
+    let old = load(slots, at) & !(frame.mask() << shift);
+    store(slots, at, old | offset << shift);
+}
+
+/// A leaf of integers, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Ints<'a> {
+    slots: &'a [u8],
+    shape: Shape,
+    fitted: usize,
+}
+
+impl<'a> Ints<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Ints<'a> {
+        Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes), fitted: load_u32(bytes, 12) }
+    }
+
+    #[inline]
+    pub(crate) fn open_tight(bytes: &'a [u8]) -> Ints<'a> {
+        let (count, at) = read_tight_count(bytes);
+        let (width, lens) = (u32::from(bytes[at]), bytes[at + 1]);
+        let base_at = at + 2;
+        let stride_at = base_at + usize::from(lens & 15);
+        let slots_at = stride_at + usize::from(lens >> 4);
+        let base = read_int(&bytes[base_at..stride_at]) as u64;
+        let stride = read_int(&bytes[stride_at..slots_at]) as u64;
+        Ints {
+            slots: &bytes[slots_at..],
+            shape: Shape { frame: Frame { width, base, stride }, count, first: 0 },
+            fitted: count,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    pub(crate) fn used_bytes(&self) -> usize {
+        HEADER + self.shape.frame.slots_bytes(self.shape.count)
+    }
+
+    /// Element `index`, which exists.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> i64 {
+        debug_assert!(index < self.shape.count);
+        read_slot(self.slots, &self.shape.frame, self.shape.first + index)
+    }
+
+    pub(crate) fn visit(
+        &self,
+        index: usize,
+        towards: End,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match towards {
+            End::Tail => (index..self.count()).try_for_each(|i| visit(i, Item::Int(self.get(i)))),
+            End::Head => (0..=index).rev().try_for_each(|i| visit(i, Item::Int(self.get(i)))),
+        }
+    }
+
+    pub(crate) fn for_each(&self, visit: impl FnMut(i64)) {
+        (0..self.count()).map(|index| self.get(index)).for_each(visit);
+    }
+
+    /// The frame for slots that count from element 0.
+    fn frame_from_first(&self) -> Frame {
+        Frame { base: self.shape.frame.line(self.shape.first), ..self.shape.frame }
+    }
+
+    pub(crate) fn values(&self) -> Vec<i64> {
+        (0..self.count()).map(|index| self.get(index)).collect()
+    }
+}
+
+/// How a leaf is written anew.
+struct Plan {
+    /// For slots from 0 on.
+    frame: Frame,
+    /// Empty slots before the elements.
+    before: usize,
+    fitted: usize,
+}
+
+impl Plan {
+    fn tight(frame: Frame, count: usize) -> Plan {
+        Plan { frame, before: 0, fitted: count }
+    }
+}
+
+/// Makes `buffer` a leaf of the one element `value`.
+pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize, start: Start) {
+    let frame = Frame { width: 0, base: value as u64, stride: 0 };
+    buffer.resize(match start {
+        Start::Small => B::round_up(64).min(len_max.max(HEADER)),
+        Start::Whole => len_max.max(HEADER),
+    });
+    Shape { frame, count: 1, first: 0 }.write(buffer.bytes_mut(), 1);
+}
+
+#[inline]
+pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
+    let bytes = buffer.bytes();
+    let mut shape = Shape::read(bytes);
+    let slot = if end == End::Tail { shape.first + shape.count } else { shape.first.wrapping_sub(1) };
+    let has_room =
+        slot < shape.slots(bytes.len()) && bytes.len() <= len_max && shape.count < count_max(len_max);
+    let (true, Some(offset)) = (has_room, shape.frame.offset(slot, value)) else {
+        return push_slow(buffer, end, value, len_max);
+    };
+    shape.first -= usize::from(end == End::Head);
+    shape.count += 1;
+    write_slot(&mut buffer.bytes_mut()[HEADER..], &shape.frame, slot, offset);
+    shape.write_extent(buffer.bytes_mut());
+    Ok(())
+}
+
+#[inline]
+pub(crate) fn pop<B: Buffer>(buffer: &mut B, end: End) -> i64 {
+    let leaf = Ints::open(buffer.bytes());
+    let mut shape = leaf.shape;
+    assert!(shape.count > 0, "pop of an empty leaf");
+    let value = leaf.get(if end == End::Tail { shape.count - 1 } else { 0 });
+    shape.count -= 1;
+    shape.first += usize::from(end == End::Head);
+    shape.write_extent(buffer.bytes_mut());
+    value
+}
+
+/// Inserts before element `index`.
+pub(crate) fn insert<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    value: i64,
+    len_max: usize,
+) -> Result<(), Full> {
+    let count = Shape::read(buffer.bytes()).count;
+    if index == count {
+        return push(buffer, End::Tail, value, len_max);
+    }
+    if index == 0 {
+        return push(buffer, End::Head, value, len_max);
+    }
+    let mut values = Ints::open(buffer.bytes()).values();
+    values.insert(index, value);
+    rewrite(buffer, &values, len_max)
+}
+
+/// Replaces element `index`.
+pub(crate) fn set<B: Buffer>(buffer: &mut B, index: usize, value: i64, len_max: usize) -> Result<(), Full> {
+    let leaf = Ints::open(buffer.bytes());
+    let (frame, slot) = (leaf.shape.frame, leaf.shape.first + index);
+    if let Some(offset) = frame.offset(slot, value) {
+        write_slot(&mut buffer.bytes_mut()[HEADER..], &frame, slot, offset);
+        return Ok(());
+    }
+    let mut values = leaf.values();
+    values[index] = value;
+    rewrite(buffer, &values, len_max)
+}
+
+/// Removes a range of elements. What stays may be off every narrow line, and then take more bytes than before.
+pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: usize) -> Result<(), Full> {
+    let leaf = Ints::open(buffer.bytes());
+    let mut shape = leaf.shape;
+    if range.start == 0 || range.end == shape.count {
+        shape.first += if range.start == 0 { range.len() } else { 0 };
+        shape.count -= range.len();
+        shape.write_extent(buffer.bytes_mut());
+        return Ok(());
+    }
+    let mut values = leaf.values();
+    values.drain(range);
+    rewrite(buffer, &values, len_max)
+}
+
+/// Draws the narrowest frame and gives back all room.
+pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
+    let leaf = Ints::open(buffer.bytes());
+    let values = leaf.values();
+    let frame = if values.is_empty() { leaf.shape.frame } else { Frame::fit(&values, 0) };
+    let len = HEADER + frame.slots_bytes(values.len());
+    if len < buffer.bytes().len() {
+        write_anew(buffer, &values, &Plan::tight(frame, values.len()), len);
+    }
+}
+
+/// Makes `target` a sealed leaf of a range of `source`.
+pub(crate) fn copy_range<B: Buffer>(source: Ints<'_>, range: Range<usize>, target: &mut B) {
+    let values: Vec<i64> = range.map(|index| source.get(index)).collect();
+    let frame = Frame::fit(&values, 0);
+    let len = HEADER + frame.slots_bytes(values.len());
+    write_anew(target, &values, &Plan::tight(frame, values.len()), len);
+}
+
+/// Makes `target` the tight form of `source`.
+pub(crate) fn copy_tight(source: Ints<'_>, target: &mut Vec<u8>) {
+    let old = source.frame_from_first();
+    target.clear();
+    let is_fresh = source.fitted == source.count();
+    if source.count() <= SHORT && !is_fresh {
+        let values = source.values();
+        let new = Frame::fit(&values, 0);
+        if tight_len(&new, values.len()) < tight_len(&old, values.len()) {
+            let slots_at = write_tight_head(&new, values.len(), target);
+            return write_slots(&mut target[slots_at..], &new, 0, &values);
+        }
+    }
+    let slots_at = write_tight_head(&old, source.count(), target);
+    let bit = source.shape.first * old.width as usize;
+    if bit.is_multiple_of(8) {
+        let len = target.len() - slots_at;
+        return target[slots_at..].copy_from_slice(&source.slots[bit / 8..][..len]);
+    }
+    write_slots(&mut target[slots_at..], &old, 0, &source.values());
+}
+
+/// At most how long the tight form is: shorter where a new line is narrower.
+pub(crate) fn tight_len_max(source: Ints<'_>) -> usize {
+    tight_len(&source.frame_from_first(), source.count())
+}
+
+/// Lists up to this count have a new line drawn whenever they are made tight, but where the last push drew one.
+const SHORT: usize = 32;
+
+fn tight_len(frame: &Frame, count: usize) -> usize {
+    let count_len = if count < 256 { 1 } else { 4 };
+    3 + count_len + int_len(frame.base as i64) + int_len(frame.stride as i64) + frame.slots_bytes(count)
+}
+
+/// Writes all but the slots, and makes room for those; returns where they begin.
+fn write_tight_head(frame: &Frame, count: usize, target: &mut Vec<u8>) -> usize {
+    let (base_len, stride_len) = (int_len(frame.base as i64), int_len(frame.stride as i64));
+    write_tight_count(KIND_INTS, count, target);
+    target.extend_from_slice(&[frame.width as u8, (base_len | stride_len << 4) as u8]);
+    target.extend_from_slice(&frame.base.to_le_bytes()[..base_len]);
+    target.extend_from_slice(&frame.stride.to_le_bytes()[..stride_len]);
+    let slots_at = target.len();
+    target.resize(slots_at + frame.slots_bytes(count), 0);
+    slots_at
+}
+
+/// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
+pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
+    let Ints { slots, shape, .. } = Ints::open_tight(image);
+    let width = shape.frame.width as usize;
+    // Eight slots are whole bytes, so the others need not be written anew.
+    let before = if width == 0 { WEIGHTLESS_ROOM } else { 8 };
+    let front = HEADER + before * width / 8;
+    target.clear();
+    target.resize(front + slots.len() + 64, 0);
+    target[front..front + slots.len()].copy_from_slice(slots);
+    let base = shape.frame.line(before.wrapping_neg());
+    let frame = Frame { base, ..shape.frame };
+    Shape { frame, count: shape.count, first: before }.write(target, shape.count);
+}
+
+/// At most so many elements in a leaf of so many bytes.
+fn count_max(len_max: usize) -> usize {
+    (len_max / 2).min(u32::MAX as usize)
+}
+
+/// A push that finds no slot, or whose value is off the line's reach.
+#[cold]
+fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
+    let leaf = Ints::open(buffer.bytes());
+    let (old, len) = (leaf.shape, buffer.bytes().len());
+    if old.count >= count_max(len_max) {
+        return Err(Full);
+    }
+    let Some(frame) = frame_at_push(&old, end, value) else {
+        return redraw_and_push(buffer, end, value, len_max);
+    };
+    let next = next_len::<B>(len, HEADER + frame.slots_bytes(old.count + 1), len_max).ok_or(Full)?;
+    if end == End::Tail && next > len {
+        buffer.resize(next);
+        return push(buffer, end, value, len_max);
+    }
+    let before = room_before(&old, end, &frame, next, len);
+    let fitted = leaf.fitted;
+    let values = pushed(leaf, end, value);
+    write_anew(buffer, &values, &Plan { frame, before, fitted }, next);
+    Ok(())
+}
+
+/// A new line for the elements and `value`.
+fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
+    let leaf = Ints::open(buffer.bytes());
+    let (old, len) = (leaf.shape, buffer.bytes().len());
+    let values = pushed(leaf, end, value);
+    let is_soon = old.count.saturating_sub(leaf.fitted) < old.count / 8;
+    let frame = Frame::fit(&values, if is_soon { old.frame.width + 1 } else { 0 });
+    let used = HEADER + frame.slots_bytes(values.len());
+    // An outlier that would widen a long leaf by much belongs to the next.
+    if used > len_max || used > leaf.used_bytes() + 256.max(len_max / 8) {
+        return Err(Full);
+    }
+    let next = next_len::<B>(len, used, len_max).unwrap_or(len.min(len_max));
+    let before = room_before(&old, end, &frame, next, len);
+    write_anew(buffer, &values, &Plan { frame, before, fitted: values.len() }, next);
+    Ok(())
+}
+
+/// The elements with `value` among them.
+fn pushed(leaf: Ints<'_>, end: End, value: i64) -> Vec<i64> {
+    let mut values = Vec::with_capacity(leaf.count() + 1);
+    if end == End::Head {
+        values.push(value);
+    }
+    leaf.for_each(|n| values.push(n));
+    if end == End::Tail {
+        values.push(value);
+    }
+    values
+}
+
+/// The old frame for slots from 0 on, if it reaches `value`.
+fn frame_at_push(old: &Shape, end: End, value: i64) -> Option<Frame> {
+    let slot = if end == End::Tail { old.first + old.count } else { old.first.wrapping_sub(1) };
+    old.frame.offset(slot, value)?;
+    let first = if end == End::Tail { old.first } else { slot };
+    Some(Frame { base: old.frame.line(first), ..old.frame })
+}
+
+/// How long a leaf of `len` bytes that needs `used` becomes; None where neither growing nor moving wins room.
+fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize) -> Option<usize> {
+    let (enough, len) = (used + used / 8, len.min(len_max));
+    if enough <= len {
+        return Some(len);
+    }
+    let next = B::round_up(enough.max(64)).min(len_max);
+    (next > len && next >= used).then_some(next)
+}
+
+/// Empty slots before the elements: for a push at the head all there are, but half where the tail has been using its own.
+fn room_before(old: &Shape, end: End, frame: &Frame, len: usize, old_len: usize) -> usize {
+    if frame.width == 0 {
+        return WEIGHTLESS_ROOM;
+    }
+    let spare = (len - HEADER) * 8 / frame.width as usize - (old.count + 1);
+    let other = match end {
+        End::Tail => old.first,
+        End::Head => old.slots(old_len) - old.first - old.count,
+    };
+    let is_two_ended = old.frame.width > 0 && other > 8 + old.count / 4;
+    match (is_two_ended, end) {
+        (true, _) => spare / 2,
+        (false, End::Head) => spare,
+        (false, End::Tail) => 0,
+    }
+}
+
+/// Writes `values` in place of what the leaf has.
+fn rewrite<B: Buffer>(buffer: &mut B, values: &[i64], len_max: usize) -> Result<(), Full> {
+    let frame = Frame::fit(values, 0);
+    let used = HEADER + frame.slots_bytes(values.len());
+    if used > len_max || values.len() > count_max(len_max) {
+        return Err(Full);
+    }
+    let len = used.max(buffer.bytes().len().min(len_max));
+    write_anew(buffer, values, &Plan::tight(frame, values.len()), len);
+    Ok(())
+}
+
+/// Makes `buffer` a leaf of `len` bytes.
+fn write_anew<B: Buffer>(buffer: &mut B, values: &[i64], plan: &Plan, len: usize) {
+    buffer.resize(len);
+    let shift = plan.frame.stride.wrapping_mul(plan.before as u64);
+    let frame = Frame { base: plan.frame.base.wrapping_sub(shift), ..plan.frame };
+    let shape = Shape { frame, count: values.len(), first: plan.before };
+    let bytes = buffer.bytes_mut();
+    debug_assert!(plan.before + values.len() <= shape.slots(len));
+    shape.write(bytes, plan.fitted);
+    write_slots(&mut bytes[HEADER..], &frame, plan.before, values);
+}
+
+fn write_slots(slots: &mut [u8], frame: &Frame, first: usize, values: &[i64]) {
+    for (slot, value) in (first..).zip(values) {
+        let offset = frame.offset(slot, *value).expect("the frame was made for these values");
+        write_slot(slots, frame, slot, offset);
+    }
+}

@@ -1,0 +1,383 @@
+//! A list leaf: a run of elements packed into one block of bytes, whatever holds the block.
+//!
+//! The first byte says how the elements are packed; the two ways have a file each:
+//!
+//! ```text
+//! kind 1  strings.rs  entries back to back, lengths in a column; integers are native integers
+//! kind 2  ints.rs     only integers: a line, and distances from it of equal width in bits
+//! kind 3  compressed.rs  either of them, packed by a codec; opened before anything else
+//! ```
+//!
+//! Bytes 4..8 are the count in all three.
+//!
+//! A leaf of integers that gets a string becomes a leaf of strings. The same code edits a leaf of the tree (a
+//! reference-counted block) and the draft of a short list (a `Vec`): both are a [`Buffer`].
+//!
+//! On the path of every list command: no allocation but when a leaf grows, no formatting.
+
+use crate::list::ints::{self, Ints};
+use crate::list::seq::End;
+use crate::list::strings::{self, Strings};
+use crate::memory::alloc;
+use crate::memory::block::{self, Block};
+use base::Item;
+use std::ops::{ControlFlow, Range};
+
+/// A growable run of bytes that holds one leaf.
+pub(crate) trait Buffer {
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Sets the length to exactly `len`. Content up to the smaller length stays; what is new is unspecified.
+    fn resize(&mut self, len: usize);
+    /// The length at or above `len` that the allocator would round it to anyway.
+    fn round_up(len: usize) -> usize;
+    /// As [`Buffer::resize`], but some room may stay.
+    fn set_len(&mut self, len: usize);
+    /// Other content altogether.
+    fn replace(&mut self, content: &[u8]);
+}
+
+impl Buffer for Block {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.make_mut()
+    }
+    fn resize(&mut self, len: usize) {
+        let old = self.bytes().len();
+        if len > old {
+            self.gap(old, 0, len - old);
+        } else if len < old {
+            self.truncate(len);
+            self.shrink_to_fit();
+        }
+    }
+    fn round_up(len: usize) -> usize {
+        alloc::rounded(block::HEADER_BYTES + len) - block::HEADER_BYTES
+    }
+    #[inline]
+    fn set_len(&mut self, len: usize) {
+        let old = self.bytes().len();
+        if len > old {
+            self.gap(old, 0, len - old);
+        } else {
+            self.truncate(len);
+        }
+    }
+    fn replace(&mut self, content: &[u8]) {
+        *self = Block::from_slice(content);
+    }
+}
+
+impl Buffer for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+    fn resize(&mut self, len: usize) {
+        Vec::resize(self, len, 0);
+    }
+    fn round_up(len: usize) -> usize {
+        len.next_multiple_of(64)
+    }
+    fn set_len(&mut self, len: usize) {
+        Vec::resize(self, len, 0);
+    }
+    fn replace(&mut self, content: &[u8]) {
+        self.clear();
+        self.extend_from_slice(content);
+    }
+}
+
+/// The leaf is as large as it may get: the element belongs elsewhere. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// How hard a push looks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Moves what is there only when that wins room for many pushes to come.
+    Amortized,
+    /// Moves what is there for a single byte.
+    Utmost,
+}
+
+pub(crate) const KIND_MASK: u8 = 3;
+pub(crate) const KIND_STRINGS: u8 = 1;
+pub(crate) const KIND_INTS: u8 = 2;
+
+/// How many elements a leaf of any kind has.
+#[inline]
+pub(crate) fn count(bytes: &[u8]) -> usize {
+    u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize
+}
+
+/// Bit 7 of the first byte: compression was tried and did not pay. The next edit that writes the byte forgets it.
+const INCOMPRESSIBLE: u8 = 1 << 7;
+
+pub(crate) fn is_marked_incompressible(bytes: &[u8]) -> bool {
+    bytes[0] & INCOMPRESSIBLE != 0
+}
+
+pub(crate) fn mark_incompressible(bytes: &mut [u8]) {
+    bytes[0] |= INCOMPRESSIBLE;
+}
+
+/// Room that sealing would give back, but for what a new line would.
+pub(crate) fn slack_bytes(bytes: &[u8]) -> usize {
+    bytes.len() - Leaf::open(bytes).used_bytes()
+}
+
+/// A leaf, to read.
+#[derive(Clone, Copy)]
+pub(crate) enum Leaf<'a> {
+    Strings(Strings<'a>),
+    Ints(Ints<'a>),
+}
+
+impl<'a> Leaf<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Leaf<'a> {
+        match bytes[0] & KIND_MASK {
+            KIND_STRINGS => Leaf::Strings(Strings::open(bytes)),
+            KIND_INTS => Leaf::Ints(Ints::open(bytes)),
+            kind => unreachable!("leaf of kind {kind}"),
+        }
+    }
+
+    /// A tight copy of a leaf, as [`copy_tight`] makes them.
+    #[inline]
+    pub(crate) fn open_tight(bytes: &'a [u8]) -> Leaf<'a> {
+        match bytes[0] & KIND_MASK {
+            KIND_STRINGS => Leaf::Strings(Strings::open_tight(bytes)),
+            KIND_INTS => Leaf::Ints(Ints::open_tight(bytes)),
+            kind => unreachable!("image of kind {kind}"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Leaf::Strings(strings) => strings.count(),
+            Leaf::Ints(ints) => ints.count(),
+        }
+    }
+
+    /// Element `index`, which exists.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Item<'a> {
+        match self {
+            Leaf::Strings(strings) => strings.get(index),
+            Leaf::Ints(ints) => Item::Int(ints.get(index)),
+        }
+    }
+
+    /// The bytes that are filled, header included: what the leaf takes once it is sealed.
+    pub(crate) fn used_bytes(&self) -> usize {
+        match self {
+            Leaf::Strings(strings) => strings.used_bytes(),
+            Leaf::Ints(ints) => ints.used_bytes(),
+        }
+    }
+
+    /// Visits from element `index` towards an end until told to stop; indexes count from the leaf's head.
+    pub(crate) fn visit(
+        &self,
+        index: usize,
+        towards: End,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Leaf::Strings(strings) => strings.visit(index, towards, visit),
+            Leaf::Ints(ints) => ints.visit(index, towards, visit),
+        }
+    }
+
+    /// Visits the elements of a range that are `needle`, until told to stop; indexes count from the leaf's head. A range that is gone
+    /// through towards the head begins at its end.
+    pub(crate) fn visit_equal(
+        &self,
+        range: Range<usize>,
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut range = range;
+        while let Some(index) = self.find(range.clone(), towards, needle) {
+            visit(index)?;
+            match towards {
+                End::Tail => range.start = index + 1,
+                End::Head => range.end = index,
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn find(&self, mut range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
+        match (self, needle, towards) {
+            (Leaf::Strings(strings), ..) => strings.find(range, towards, needle),
+            (Leaf::Ints(ints), Item::Int(n), End::Tail) => range.find(|index| ints.get(*index) == n),
+            (Leaf::Ints(ints), Item::Int(n), End::Head) => range.rfind(|index| ints.get(*index) == n),
+            (Leaf::Ints(_), Item::Bytes(_), _) => None,
+        }
+    }
+
+    /// Every element, head first.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(Item<'_>)) {
+        if self.count() > 0 {
+            let _ = self.visit(0, End::Tail, &mut |_, item| {
+                visit(item);
+                ControlFlow::Continue(())
+            });
+        }
+    }
+}
+
+/// How large a new leaf begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// For one element and some to come: the list is short, and empty room would show.
+    Small,
+    /// As large as a leaf gets: the list is long, and growing would only copy.
+    Whole,
+}
+
+/// Makes `buffer` a leaf of the one element `item`, which will grow towards `end` and never beyond `len_max` bytes
+/// (but for an element that is longer by itself).
+pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
+    match item {
+        Item::Int(n) => ints::start(buffer, n, len_max, start),
+        Item::Bytes(_) => strings::start(buffer, end, item, len_max, start),
+    }
+}
+
+/// Adds at an end.
+#[inline]
+pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
+    if buffer.bytes()[0] & KIND_MASK == KIND_STRINGS {
+        return strings::push(buffer, end, item, len_max);
+    }
+    match item {
+        Item::Int(n) => ints::push(buffer, end, n, len_max),
+        Item::Bytes(_) => {
+            to_strings(buffer, end, item, len_max)?;
+            strings::push(buffer, end, item, len_max)
+        }
+    }
+}
+
+/// Removes at an end and lends what was there; the leaf is not empty.
+#[inline]
+pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item<'_>) -> R) -> R {
+    if buffer.bytes()[0] & KIND_MASK == KIND_STRINGS {
+        strings::pop(buffer, end, take)
+    } else {
+        take(Item::Int(ints::pop(buffer, end)))
+    }
+}
+
+/// Inserts before element `index`.
+pub(crate) fn insert<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    item: Item<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    match item {
+        Item::Int(n) if is_ints(buffer) => ints::insert(buffer, index, n, len_max),
+        _ => {
+            to_strings(buffer, End::Tail, item, len_max)?;
+            strings::insert(buffer, index, item, len_max)
+        }
+    }
+}
+
+/// Replaces element `index`.
+pub(crate) fn set<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    item: Item<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    match item {
+        Item::Int(n) if is_ints(buffer) => ints::set(buffer, index, n, len_max),
+        _ => {
+            to_strings(buffer, End::Tail, item, len_max)?;
+            strings::set(buffer, index, item, len_max)
+        }
+    }
+}
+
+/// Removes a range of elements. Integers that are left may need more bytes than before, hence the limit.
+pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: usize) -> Result<(), Full> {
+    if is_ints(buffer) {
+        return ints::remove(buffer, range, len_max);
+    }
+    strings::remove(buffer, range);
+    Ok(())
+}
+
+/// Gives back all room: the leaf will not grow soon.
+pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
+    if is_ints(buffer) { ints::seal(buffer) } else { strings::seal(buffer) }
+}
+
+/// Makes `target` a sealed leaf of a range of `source`.
+pub(crate) fn copy_range<B: Buffer>(source: Leaf<'_>, range: Range<usize>, target: &mut B) {
+    match source {
+        Leaf::Strings(strings) => strings::copy_range(strings, range, target),
+        Leaf::Ints(ints) => ints::copy_range(ints, range, target),
+    }
+}
+
+/// Makes `target` the tight form of `source`: without room, and with the shortest header, to be read by
+/// [`Leaf::open_tight`] and nothing else.
+pub(crate) fn copy_tight(source: Leaf<'_>, target: &mut Vec<u8>) {
+    match source {
+        Leaf::Strings(strings) => strings::copy_tight(strings, target),
+        Leaf::Ints(ints) => ints::copy_tight(ints, target),
+    }
+}
+
+/// At most how long the tight form of `source` is.
+pub(crate) fn tight_len_max(source: Leaf<'_>) -> usize {
+    match source {
+        Leaf::Strings(strings) => strings::tight_len(strings),
+        Leaf::Ints(ints) => ints::tight_len_max(ints),
+    }
+}
+
+/// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
+pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
+    match image[0] & KIND_MASK {
+        KIND_STRINGS => strings::open_draft(image, target),
+        _ => ints::open_draft(image, target),
+    }
+}
+
+fn is_ints<B: Buffer>(buffer: &B) -> bool {
+    buffer.bytes()[0] & KIND_MASK == KIND_INTS
+}
+
+/// A leaf of integers becomes one of strings if it then still takes `item`; a leaf of strings is left as it is.
+fn to_strings<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
+    if !is_ints(buffer) {
+        return Ok(());
+    }
+    let ints = Ints::open(buffer.bytes());
+    if strings::used_bytes_of(ints) + strings::entry_bytes(item) > len_max {
+        return Err(Full);
+    }
+    let values: Vec<i64> = ints.values();
+    strings::start_of_ints(buffer, end, &values);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "leaf_properties.rs"]
+mod properties;

@@ -1,0 +1,500 @@
+//! A sequence of byte strings, ordered by rank: the list.
+//!
+//! Leaves hold packed integers or packed strings (`leaf.rs`), open or compressed (`compressed.rs`), in a chain whose ends are
+//! at hand (`chain.rs`). This file decides what goes into which leaf. A leaf takes what
+//! `list-max-listpack-size` allows, its header and its block's included; an element that is larger gets a leaf of its own.
+//! Pushes fill a leaf to the last byte before the next is started. An insert into a full leaf splits it there, and
+//! neighbours join when together they fill no more than three quarters.
+//!
+//! A push or pop changes the leaf at that end and a count: no walk, no decoding, no allocation but once a leaf. Reading by
+//! index walks the tree and adds up lengths within one leaf. Cloning costs one increment for each end and one for the tree.
+
+use crate::list::chain::{Chain, Place};
+use crate::list::compressed;
+use crate::list::leaf::{self, Full, Leaf, Start};
+use crate::memory::alloc;
+use crate::memory::arena::Moves;
+use crate::memory::block::{self, Block};
+use crate::tree::stats::{Kind, Stats};
+use base::Item;
+use std::ops::{ControlFlow, Range};
+
+pub use crate::list::image;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Head,
+    Tail,
+}
+
+/// What `list-max-listpack-size` says: at most so many entries a leaf (and 8 KB), or so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    Entries(u32),
+    Bytes(u32),
+}
+
+/// `list-compress-codec`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    Lzf,
+    Lz4,
+    Zstd,
+}
+
+/// How leaves are filled and compressed; an edit applies the limits it is given to the leaves it touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub fill: Fill,
+    /// `list-compress-depth`: so many leaves at each end stay open, 0 = no compression.
+    pub depth: u32,
+    pub codec: Codec,
+}
+
+/// Where entries are counted, bytes still have this limit.
+const ENTRIES_BYTES_MAX: usize = 8192;
+/// From this many elements on, or leaves of them, new leaves at the ends begin whole: their room is little beside the rest.
+const LONG_LEAVES: u64 = 16;
+
+impl Limits {
+    /// What a leaf's content may take: its block has a header, and so has the block's allocation.
+    #[inline]
+    fn len_max(&self) -> usize {
+        let bytes = match self.fill {
+            Fill::Entries(_) => ENTRIES_BYTES_MAX,
+            Fill::Bytes(bytes) => bytes as usize,
+        };
+        bytes.max(128) - block::HEADER_BYTES - alloc::HEAD_BYTES
+    }
+
+    #[inline]
+    fn count_max(&self) -> usize {
+        match self.fill {
+            Fill::Entries(entries) => entries.max(1) as usize,
+            Fill::Bytes(_) => usize::MAX,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Seq {
+    chain: Chain,
+}
+
+/// DEBUG OBJECT's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nodes {
+    pub leaves: u64,
+    pub compressed: u64,
+    /// Bytes of all leaves when opened.
+    pub uncompressed_bytes: u64,
+}
+
+impl Default for Seq {
+    fn default() -> Seq {
+        Seq::new()
+    }
+}
+
+impl Seq {
+    pub fn new() -> Seq {
+        Seq { chain: Chain::new() }
+    }
+
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.chain.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    pub fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
+        self.push_item(end, Item::classify(value), limits);
+    }
+
+    /// Adds at an end what is classified already.
+    #[inline]
+    pub fn push_item(&mut self, end: End, item: Item<'_>, limits: &Limits) {
+        if let Some(leaf) = self.chain.end_mut(end)
+            && (leaf.count as usize) < limits.count_max()
+            && leaf::push(&mut leaf.block, end, item, limits.len_max()).is_ok()
+        {
+            leaf.count += 1;
+            return;
+        }
+        self.push_leaf(end, item, limits);
+    }
+
+    #[cold]
+    fn push_leaf(&mut self, end: End, item: Item<'_>, limits: &Limits) {
+        let is_long = self.chain.has_middle() && self.leaves_before() >= LONG_LEAVES;
+        let start = if is_long { Start::Whole } else { Start::Small };
+        self.chain.add_end(end, new_leaf(end, item, limits, start), limits);
+    }
+
+    /// At least how many leaves there are, by the size of the first.
+    fn leaves_before(&mut self) -> u64 {
+        let len = self.len();
+        let first = self.chain.end_mut(End::Head).map_or(1, |leaf| u64::from(leaf.count));
+        let last = self.chain.end_mut(End::Tail).map_or(1, |leaf| u64::from(leaf.count));
+        len / first.max(last).max(1)
+    }
+
+    /// Removes at one end and lends what was there.
+    #[inline]
+    pub fn pop<R>(&mut self, end: End, limits: &Limits, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let is_single = self.chain.is_single();
+        let leaf = self.chain.end_mut(end)?;
+        let taken = leaf::pop(&mut leaf.block, end, take);
+        leaf.count -= 1;
+        if leaf.count == 0 {
+            self.chain.remove_end(end, limits);
+        } else if is_single {
+            shrink_if_sparse(&mut leaf.block);
+        }
+        Some(taken)
+    }
+
+    /// Element `index` from the head.
+    #[inline]
+    pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let (block, at) = self.chain.element(index)?;
+        Some(compressed::read(block, |leaf| look(leaf.get(at))))
+    }
+
+    /// Replaces element `index`, which exists.
+    pub fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
+        let item = Item::classify(value);
+        let (place, at) = self.chain.find(index).expect("the element exists");
+        let done = self.edit(&place, limits, |block| leaf::set(block, at, item, limits.len_max()));
+        if done.is_err() {
+            self.split_around(place, at..at + 1, Some(item), limits);
+        }
+    }
+
+    /// Inserts before element `index` (at most `len`).
+    pub fn insert(&mut self, index: u64, value: &[u8], limits: &Limits) {
+        assert!(index <= self.len(), "insert at {index} of {}", self.len());
+        if index == 0 || index == self.len() {
+            return self.push(if index == 0 { End::Head } else { End::Tail }, value, limits);
+        }
+        let item = Item::classify(value);
+        let (place, at) = self.chain.find(index).expect("below the length");
+        let done = self.edit(&place, limits, |block| {
+            if leaf::count(block) >= limits.count_max() {
+                return Err(Full);
+            }
+            leaf::insert(block, at, item, limits.len_max())
+        });
+        match done {
+            Ok(()) => self.chain.recount(&place),
+            Err(Full) => self.split_around(place, at..at, Some(item), limits),
+        }
+    }
+
+    /// Removes `count` elements from `index` on (within `len`); whole leaves at a time.
+    pub fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
+        assert!(index + count <= self.len(), "remove of {count} at {index} of {}", self.len());
+        if count == self.len() {
+            *self = Seq::new();
+            return;
+        }
+        let mut left = count;
+        while left > 0 {
+            let (place, at) = self.chain.find(index).expect("within the length");
+            let here = (leaf::count(self.chain.block(&place)) - at).min(left as usize);
+            self.remove_in_leaf(place, at..at + here, limits);
+            left -= here as u64;
+        }
+        self.join_around(index, limits);
+    }
+
+    fn remove_in_leaf(&mut self, place: Place, range: Range<usize>, limits: &Limits) {
+        if range.len() == leaf::count(self.chain.block(&place)) {
+            return self.chain.remove(&place, limits);
+        }
+        let done = self.edit(&place, limits, |block| {
+            leaf::remove(block, range.clone(), limits.len_max().max(block.len()))
+        });
+        match done {
+            Ok(()) => self.chain.recount(&place),
+            Err(Full) => self.split_around(place, range, None, limits),
+        }
+    }
+
+    /// Visits from element `index` towards the tail (or the head, `index` included) until told to stop.
+    pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
+        let Some((mut place, mut at)) = self.chain.find(index) else { return };
+        let mut base = index - at as u64;
+        loop {
+            let block = self.chain.block(&place);
+            let count = leaf::count(block) as u64;
+            let flow = compressed::read(block, |leaf| {
+                leaf.visit(at, towards, &mut |index, item| visit(base + index as u64, item))
+            });
+            if flow.is_break() {
+                return;
+            }
+            let Some(next) = self.chain.next(&place, towards) else { return };
+            place = next;
+            let next_count = leaf::count(self.chain.block(&place));
+            (at, base) = match towards {
+                End::Tail => (0, base + count),
+                End::Head => (next_count - 1, base - next_count as u64),
+            };
+        }
+    }
+
+    /// Visits, of `span` elements from `index` on towards the tail (or the head), those that are `needle`, until told to stop. They are
+    /// compared as they are stored: an integer never becomes text.
+    pub fn visit_equal(
+        &self,
+        (index, span): (u64, u64),
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        let Some((mut place, mut at)) = self.chain.find(index) else { return };
+        let (mut base, mut left) = (index - at as u64, span);
+        loop {
+            let block = self.chain.block(&place);
+            let count = leaf::count(block);
+            let range = part_of_span(at, towards, left, count);
+            left -= range.len() as u64;
+            let flow = compressed::read(block, |leaf| {
+                leaf.visit_equal(range, towards, needle, &mut |index| visit(base + index as u64))
+            });
+            if flow.is_break() || left == 0 {
+                return;
+            }
+            let Some(next) = self.chain.next(&place, towards) else { return };
+            place = next;
+            let next_count = leaf::count(self.chain.block(&place));
+            (at, base) = match towards {
+                End::Tail => (0, base + count as u64),
+                End::Head => (next_count - 1, base - next_count as u64),
+            };
+        }
+    }
+
+    /// Edits a leaf where it lies: one that was compressed is opened first, and closed again.
+    fn edit(
+        &mut self,
+        place: &Place,
+        limits: &Limits,
+        edit: impl FnOnce(&mut Block) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        let block = self.chain.block_mut(place);
+        if !compressed::is_compressed(block) {
+            return edit(block);
+        }
+        let mut open = compressed::open(block);
+        edit(&mut open)?;
+        *block = compressed::close(&open, limits.codec).unwrap_or(open);
+        Ok(())
+    }
+
+    /// Cuts a leaf around `gap`, drops what is in it, and puts `item` there: at the end of one half if
+    /// it fits, or in a leaf of its own.
+    #[cold]
+    fn split_around(&mut self, place: Place, gap: Range<usize>, item: Option<Item<'_>>, limits: &Limits) {
+        let old = self.chain.block(&place).clone();
+        let was_closed = compressed::is_compressed(&old);
+        let mut parts = compressed::read(&old, |leaf| split(leaf, gap));
+        if let Some(item) = item {
+            put_between(&mut parts, item, limits);
+        }
+        drop(old);
+        let parts = parts.into_iter().flatten().map(|open| match was_closed {
+            true => compressed::close(&open, limits.codec).unwrap_or(open),
+            false => open,
+        });
+        self.replace(place, parts.collect(), limits);
+    }
+
+    /// Puts `parts`, at least one, in place of a leaf.
+    fn replace(&mut self, place: Place, mut parts: Vec<Block>, limits: &Limits) {
+        let mut place = place;
+        while parts.len() > 1 {
+            let part = parts.pop().expect("more than one");
+            place = self.chain.insert_after(place, part);
+        }
+        let mut first = parts.pop().expect("a leaf is replaced by one at least");
+        if !matches!(place, Place::Middle(_)) && compressed::is_compressed(&first) {
+            first = compressed::open(&first);
+        }
+        *self.chain.block_mut(&place) = first;
+        self.chain.recount(&place);
+        self.chain.settle(limits);
+    }
+
+    /// Joins the leaf of element `index` with its neighbours where they are small.
+    fn join_around(&mut self, index: u64, limits: &Limits) {
+        for index in [index, index.saturating_sub(1)] {
+            if let Some((place, _)) = self.chain.find(index)
+                && let Some(next) = self.chain.next(&place, End::Tail)
+            {
+                self.join(place, next, limits);
+            }
+        }
+        if self.chain.is_single()
+            && let Some(leaf) = self.chain.end_mut(End::Head)
+        {
+            shrink_if_sparse(&mut leaf.block);
+        }
+    }
+
+    fn join(&mut self, left: Place, right: Place, limits: &Limits) {
+        let (a, b) = (self.chain.block(&left), self.chain.block(&right));
+        let count = leaf::count(a) + leaf::count(b);
+        if open_len(a) + open_len(b) > limits.len_max() * 3 / 4 || count > limits.count_max() {
+            return;
+        }
+        let was_closed = compressed::is_compressed(a);
+        let Some(joined) = joined(a, b, limits) else { return };
+        let closed = if was_closed { compressed::close(&joined, limits.codec) } else { None };
+        *self.chain.block_mut(&left) = closed.unwrap_or(joined);
+        self.chain.recount(&left);
+        self.chain.remove(&right, limits);
+    }
+
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that holds element
+    /// `from` on. Stops once `moves` says that `effort` was made, and returns the element to go on from, None at the end.
+    pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        self.chain.relocate(from, effort, moves)
+    }
+
+    /// Whether it has more leaves than that, in time that grows with `max` only.
+    pub fn has_more_leaves_than(&self, max: usize) -> bool {
+        self.chain.has_more_leaves_than(max)
+    }
+
+    pub fn nodes(&self) -> Nodes {
+        let mut nodes = Nodes::default();
+        self.chain.for_each_leaf(&mut |block| {
+            nodes.leaves += 1;
+            nodes.compressed += u64::from(compressed::is_compressed(block));
+            nodes.uncompressed_bytes += open_len(block) as u64;
+        });
+        nodes
+    }
+
+    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
+    pub fn count_sole(&self) -> u64 {
+        self.chain.count_sole()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { height: self.chain.height(), ..Stats::default() };
+        self.chain.for_each_leaf(&mut |block| add_leaf(&mut stats, block));
+        self.chain.for_each_inner(&mut |children, used, allocated| {
+            add(&mut stats.inner, children, used, allocated);
+        });
+        stats
+    }
+
+    /// Everything that is allocated, rounding included.
+    pub fn allocated_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.chain.for_each_leaf(&mut |block| bytes += block.allocated_bytes() as u64);
+        self.chain.for_each_inner(&mut |_, _, allocated| bytes += allocated as u64);
+        bytes
+    }
+}
+
+fn new_leaf(end: End, item: Item<'_>, limits: &Limits, start: Start) -> Block {
+    let mut block = Block::with_capacity(0);
+    leaf::start(&mut block, end, item, limits.len_max(), start);
+    block
+}
+
+/// A list of one leaf gives back what it no longer needs; in a long list the next leaf comes soon.
+#[inline]
+fn shrink_if_sparse(block: &mut Block) {
+    if block.len() > 256 && leaf::slack_bytes(block) > block.len() / 4 * 3 {
+        leaf::seal(block);
+    }
+}
+
+/// The two sides of `gap`; None where there is nothing.
+fn split(leaf: Leaf<'_>, gap: Range<usize>) -> [Option<Block>; 3] {
+    let part = |range: Range<usize>| {
+        (!range.is_empty()).then(|| {
+            let mut block = Block::with_capacity(0);
+            leaf::copy_range(leaf, range, &mut block);
+            block
+        })
+    };
+    [part(0..gap.start), None, part(gap.end..leaf.count())]
+}
+
+/// Puts `item` between the outer two: into the shorter if it takes it, else into the longer, else alone.
+fn put_between(parts: &mut [Option<Block>; 3], item: Item<'_>, limits: &Limits) {
+    let len = |part: &Option<Block>| part.as_ref().map_or(usize::MAX, |block| block.len());
+    let sides = [(0, End::Tail), (2, End::Head)];
+    let order = if len(&parts[0]) <= len(&parts[2]) { [0, 1] } else { [1, 0] };
+    for (index, end) in order.map(|side| sides[side]) {
+        if let Some(block) = &mut parts[index]
+            && leaf::count(block) < limits.count_max()
+            && leaf::push(block, end, item, limits.len_max()).is_ok()
+        {
+            return;
+        }
+    }
+    parts[1] = Some(new_leaf(End::Tail, item, limits, Start::Small));
+}
+
+/// Both leaves as one, if they fit.
+fn joined(left: &Block, right: &Block, limits: &Limits) -> Option<Block> {
+    let mut block = Block::with_capacity(0);
+    compressed::read(left, |leaf| leaf::copy_range(leaf, 0..leaf.count(), &mut block));
+    let mut done = Ok(());
+    compressed::read(right, |leaf| {
+        leaf.for_each(|item| {
+            done = done.and_then(|()| leaf::push(&mut block, End::Tail, item, limits.len_max()));
+        })
+    });
+    done.ok().map(|()| block)
+}
+
+/// How long a leaf is when opened.
+fn open_len(block: &Block) -> usize {
+    if compressed::is_compressed(block) { compressed::raw_len(block) } else { Leaf::open(block).used_bytes() }
+}
+
+fn add_leaf(stats: &mut Stats, block: &Block) {
+    let (count, allocated) = (leaf::count(block), block.allocated_bytes());
+    if compressed::is_compressed(block) {
+        stats.compressed_raw_bytes += compressed::raw_len(block) as u64;
+        return add(&mut stats.compressed, count, block::HEADER_BYTES + block.len(), allocated);
+    }
+    let leaf = Leaf::open(block);
+    let kind = match leaf {
+        Leaf::Strings(_) => &mut stats.strings,
+        Leaf::Ints(_) => &mut stats.ints,
+    };
+    add(kind, count, block::HEADER_BYTES + leaf.used_bytes(), allocated);
+}
+
+fn add(kind: &mut Kind, entries: usize, used: usize, allocated: usize) {
+    kind.nodes += 1;
+    kind.entries += entries as u64;
+    kind.used_bytes += used as u64;
+    kind.allocated_bytes += allocated as u64;
+}
+
+/// The part of a leaf of `count` elements that lies among the next `span` from element `at` on.
+pub(crate) fn part_of_span(at: usize, towards: End, span: u64, count: usize) -> Range<usize> {
+    let span = usize::try_from(span).unwrap_or(usize::MAX);
+    match towards {
+        End::Tail => at..count.min(at.saturating_add(span)),
+        End::Head => (at + 1).saturating_sub(span)..at + 1,
+    }
+}
+
+#[cfg(test)]
+#[path = "seq_properties.rs"]
+mod properties;

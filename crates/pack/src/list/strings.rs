@@ -1,0 +1,692 @@
+//! Packed strings: a leaf whose entries lie back to back, with their lengths in a column of their own.
+//!
+//! ```text
+//!  0      kind = 1, bit 2 mirrored, bit 3 two-ended, bits 4-5 width of a length (1, 2 or 4 bytes)
+//!  4..8   count                       all numbers little endian, 32 bits
+//!  8..12  start     where the first entry begins
+//! 12..16  end       where the last entry ends
+//! 16..20  top       where the column of lengths ends
+//!
+//! | header | room A | entry 0, entry 1, ... | room B | ... length 1, length 0 | room C |
+//!                    start                end                             top
+//! ```
+//!
+//! Entries grow up and lengths grow down into the same room B, so a leaf that grows at its end fills to the last byte with
+//! nothing moved, and what a pop leaves at the other end is only a change of `start` and `top`. Offsets
+//! are sums of lengths (`lengths.rs`). A leaf that is pushed at its head is *mirrored*: entry 0 is its last element, and
+//! the same room serves. Only a leaf that is pushed at both ends keeps room at A and C too.
+//!
+//! An element that reads as an integer is stored as one, in 1 to 8 bytes, little endian; its length code says so. `"ab"`, `"-2"`,
+//! `"cde"` in a leaf of 32 bytes:
+//!
+//! ```text
+//! 01 00 00 00  03 00 00 00  14 00 00 00  1a 00 00 00  20 00 00 00   header: 3 entries, 0x14..0x1a, top 0x20
+//! 61 62 fe 63 64 65   .. .. ..   03 f8 02                           entries, room, lengths backwards (f8: integer of 1)
+//! ```
+//!
+//! The *tight* form, a short list inside its keyspace entry, drops the room, and all of the header that follows from
+//! the length of the whole:
+//!
+//! ```text
+//! 0  kind as above, bit 6: count has 4 bytes    1  count (1 byte, or 4)    then entries, then lengths backwards
+//! ```
+//!
+//! Cost: an element's bytes (integers: 1 to 8), one byte for its length (three from 248 bytes on in steps
+//! of the whole leaf: 2, 4), and 20 bytes a leaf; tight, 2 bytes a list. Limits: 4 GB a leaf and an element.
+
+use crate::code::lengths::{Extent, Width};
+use crate::code::probe::Probe;
+use crate::code::short_int::{int_len, read_int};
+use crate::list::ints::Ints;
+use crate::list::leaf::{Buffer, Effort, Full, KIND_STRINGS, Start};
+use crate::list::seq::End;
+use base::Item;
+use std::ops::{ControlFlow, Range};
+
+const HEADER: usize = 20;
+const MIRRORED: u8 = 1 << 2;
+const TWO_ENDED: u8 = 1 << 3;
+const WIDTH_SHIFT: u8 = 4;
+const LONG_COUNT: u8 = 1 << 6;
+
+/// In memory, not in the list: entry 0 is at the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Front,
+    Back,
+}
+
+/// The header, unpacked.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    width: Width,
+    is_mirrored: bool,
+    is_two_ended: bool,
+    count: usize,
+    start: usize,
+    end: usize,
+    top: usize,
+}
+
+/// What an element stores.
+struct Piece<'a> {
+    text: &'a [u8],
+    int: [u8; 8],
+    extent: Extent,
+}
+
+impl<'a> Piece<'a> {
+    #[inline]
+    fn new(item: Item<'a>) -> Piece<'a> {
+        match item {
+            Item::Bytes(text) => {
+                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
+            }
+            Item::Int(n) => {
+                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
+            }
+        }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
+    }
+
+    fn len(&self) -> usize {
+        self.extent.len
+    }
+}
+
+#[inline]
+fn item(bytes: &[u8], extent: Extent) -> Item<'_> {
+    if extent.is_int { Item::Int(read_int(bytes)) } else { Item::Bytes(bytes) }
+}
+
+impl Shape {
+    #[inline]
+    fn read(bytes: &[u8]) -> Shape {
+        let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+        Shape {
+            width: Width::from_bits(head[0] >> WIDTH_SHIFT),
+            is_mirrored: head[0] & MIRRORED != 0,
+            is_two_ended: head[0] & TWO_ENDED != 0,
+            count: word(4),
+            start: word(8),
+            end: word(12),
+            top: word(16),
+        }
+    }
+
+    #[inline]
+    fn write(&self, bytes: &mut [u8]) {
+        debug_assert!(HEADER <= self.start && self.start <= self.end, "{self:?}");
+        debug_assert!(self.end <= self.bottom() && self.top <= bytes.len(), "{self:?} in {}", bytes.len());
+        let head = bytes.first_chunk_mut::<HEADER>().expect("a leaf is longer than its header");
+        head[0] = KIND_STRINGS
+            | self.width.to_bits() << WIDTH_SHIFT
+            | if self.is_mirrored { MIRRORED } else { 0 }
+            | if self.is_two_ended { TWO_ENDED } else { 0 };
+        for (at, number) in [(4, self.count), (8, self.start), (12, self.end), (16, self.top)] {
+            debug_assert!(number <= u32::MAX as usize);
+            head[at..at + 4].copy_from_slice(&(number as u32).to_le_bytes());
+        }
+    }
+
+    /// Where the column of lengths begins: at the last entry's.
+    #[inline]
+    fn bottom(&self) -> usize {
+        self.top - self.count * self.width.bytes()
+    }
+
+    /// Where the length of entry `place` is.
+    #[inline]
+    fn code_at(&self, place: usize) -> usize {
+        self.top - (place + 1) * self.width.bytes()
+    }
+
+    #[inline]
+    fn side(&self, end: End) -> Side {
+        if (end == End::Tail) == self.is_mirrored { Side::Front } else { Side::Back }
+    }
+
+    fn data_len(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn used_bytes(&self) -> usize {
+        HEADER + self.data_len() + self.count * self.width.bytes()
+    }
+}
+
+/// A leaf of strings, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Strings<'a> {
+    bytes: &'a [u8],
+    shape: Shape,
+}
+
+impl<'a> Strings<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Strings<'a> {
+        Strings { bytes, shape: Shape::read(bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn open_tight(bytes: &'a [u8]) -> Strings<'a> {
+        let (count, start) = read_tight_count(bytes);
+        let width = Width::from_bits(bytes[0] >> WIDTH_SHIFT);
+        let (is_mirrored, top) = (bytes[0] & MIRRORED != 0, bytes.len());
+        let end = top - count * width.bytes();
+        let shape = Shape { width, is_mirrored, is_two_ended: false, count, start, end, top };
+        Strings { bytes, shape }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.shape.used_bytes()
+    }
+
+    /// Element `index`, which exists.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Item<'a> {
+        let place = self.place(index);
+        self.at(place, self.offset(place)).0
+    }
+
+    pub(crate) fn visit(
+        &self,
+        index: usize,
+        towards: End,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match (self.shape.is_mirrored, towards) {
+            (false, End::Tail) => self.visit_up(index, visit),
+            (false, End::Head) => self.visit_down(index, visit),
+            (true, towards) => {
+                let last = self.shape.count - 1;
+                let visit = &mut |place, item: Item<'_>| visit(last - place, item);
+                match towards {
+                    End::Tail => self.visit_down(last - index, visit),
+                    End::Head => self.visit_up(last - index, visit),
+                }
+            }
+        }
+    }
+
+    /// The first element of a range, or the last where it is searched towards the head, that is `needle`.
+    pub(crate) fn find(&self, range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
+        let piece = Piece::new(needle);
+        if Width::for_extent(piece.extent) > self.shape.width {
+            return None;
+        }
+        let probe = Probe::new(piece.bytes());
+        let (places, mirrored) = (self.places(range), self.shape.is_mirrored);
+        let place = match (towards == End::Tail) != mirrored {
+            true => self.find_up(places, piece.extent, &probe)?,
+            false => self.find_down(places, piece.extent, &probe)?,
+        };
+        Some(self.place(place))
+    }
+
+    fn find_up(&self, places: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
+        let mut offset = self.offset(places.start);
+        for place in places {
+            let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+            if extent == wanted && probe.is_at(self.bytes, offset) {
+                return Some(place);
+            }
+            offset += extent.len;
+        }
+        None
+    }
+
+    fn find_down(&self, places: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
+        let mut offset = self.offset(places.end);
+        for place in places.rev() {
+            let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+            offset -= extent.len;
+            if extent == wanted && probe.is_at(self.bytes, offset) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// From `place` to the back.
+    fn visit_up(
+        &self,
+        place: usize,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut offset = self.offset(place);
+        for place in place..self.shape.count {
+            let (item, next) = self.at(place, offset);
+            visit(place, item)?;
+            offset = next;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// From `place` to the front.
+    fn visit_down(
+        &self,
+        place: usize,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut offset = self.offset(place + 1);
+        for place in (0..=place).rev() {
+            offset -= self.shape.width.read(self.bytes, self.shape.code_at(place)).len;
+            visit(place, self.at(place, offset).0)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The entry `place`, which begins at `offset`, and where the next begins.
+    #[inline(always)]
+    fn at(&self, place: usize, offset: usize) -> (Item<'a>, usize) {
+        let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+        (item(&self.bytes[offset..offset + extent.len], extent), offset + extent.len)
+    }
+
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        debug_assert!(index < self.shape.count);
+        if self.shape.is_mirrored { self.shape.count - 1 - index } else { index }
+    }
+
+    /// Where entry `place` begins (`count`: where the last ends), counted from the nearer side.
+    #[inline]
+    fn offset(&self, place: usize) -> usize {
+        let shape = &self.shape;
+        let cut = shape.top - place * shape.width.bytes();
+        if place * 2 <= shape.count {
+            shape.start + shape.width.sum(&self.bytes[cut..shape.top])
+        } else {
+            shape.end - shape.width.sum(&self.bytes[shape.bottom()..cut])
+        }
+    }
+
+    /// The places of a range of elements.
+    fn places(&self, range: Range<usize>) -> Range<usize> {
+        debug_assert!(range.start <= range.end && range.end <= self.shape.count);
+        if self.shape.is_mirrored {
+            self.shape.count - range.end..self.shape.count - range.start
+        } else {
+            range
+        }
+    }
+}
+
+/// The count of a tight leaf and where its entries begin.
+#[inline]
+pub(crate) fn read_tight_count(bytes: &[u8]) -> (usize, usize) {
+    if bytes[0] & LONG_COUNT == 0 {
+        (usize::from(bytes[1]), 2)
+    } else {
+        (u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize, 5)
+    }
+}
+
+/// Appends `kind` and `count` as tight leaves begin.
+pub(crate) fn write_tight_count(kind: u8, count: usize, target: &mut Vec<u8>) {
+    match u8::try_from(count) {
+        Ok(count) => target.extend_from_slice(&[kind, count]),
+        Err(_) => {
+            target.push(kind | LONG_COUNT);
+            target.extend_from_slice(&(count as u32).to_le_bytes());
+        }
+    }
+}
+
+/// What `item` adds to a leaf at least.
+pub(crate) fn entry_bytes(item: Item<'_>) -> usize {
+    let piece = Piece::new(item);
+    piece.len() + Width::for_extent(piece.extent).bytes()
+}
+
+/// What a leaf of integers would take as a leaf of strings.
+pub(crate) fn used_bytes_of(ints: Ints<'_>) -> usize {
+    let mut bytes = HEADER;
+    ints.for_each(|n| bytes += 1 + int_len(n));
+    bytes
+}
+
+/// Makes `buffer` a leaf of the one element `item`, to grow towards `end`.
+pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
+    let piece = Piece::new(item);
+    let (len, len_max) = (HEADER + entry_bytes(item), len_max.max(HEADER + entry_bytes(item)));
+    buffer.resize(match start {
+        Start::Small => grown(len, len_max, B::round_up),
+        Start::Whole => len_max,
+    });
+    let mut shape = empty_shape(Width::for_extent(piece.extent), end, buffer.bytes().len());
+    put_back(buffer.bytes_mut(), &mut shape, &piece);
+    shape.write(buffer.bytes_mut());
+}
+
+/// Makes `buffer` a leaf of `values`, without room, to grow towards `end`.
+pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64]) {
+    let len = HEADER + values.iter().map(|n| 1 + int_len(*n)).sum::<usize>();
+    buffer.resize(len);
+    let mut shape = empty_shape(Width::One, end, len);
+    let mut put = |n: &i64| put_back(buffer.bytes_mut(), &mut shape, &Piece::new(Item::Int(*n)));
+    match end {
+        End::Tail => values.iter().for_each(&mut put),
+        End::Head => values.iter().rev().for_each(&mut put),
+    }
+    shape.write(buffer.bytes_mut());
+}
+
+fn empty_shape(width: Width, end: End, len: usize) -> Shape {
+    let is_mirrored = end == End::Head;
+    Shape { width, is_mirrored, is_two_ended: false, count: 0, start: HEADER, end: HEADER, top: len }
+}
+
+#[inline]
+pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
+    let piece = Piece::new(item);
+    let mut shape = Shape::read(buffer.bytes());
+    let side = shape.side(end);
+    if !has_room(&shape, side, &piece, buffer.bytes().len(), len_max) {
+        shape = make_room(buffer, side, &piece, len_max, Effort::Amortized)?;
+    }
+    let bytes = buffer.bytes_mut();
+    match side {
+        Side::Back => put_back(bytes, &mut shape, &piece),
+        Side::Front => put_front(bytes, &mut shape, &piece),
+    }
+    shape.write(bytes);
+    Ok(())
+}
+
+#[inline]
+pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item<'_>) -> R) -> R {
+    let bytes = buffer.bytes();
+    let mut shape = Shape::read(bytes);
+    assert!(shape.count > 0, "pop of an empty leaf");
+    let side = shape.side(end);
+    let place = if side == Side::Front { 0 } else { shape.count - 1 };
+    let extent = shape.width.read(bytes, shape.code_at(place));
+    let offset = if side == Side::Front { shape.start } else { shape.end - extent.len };
+    let taken = take(self::item(&bytes[offset..offset + extent.len], extent));
+    drop_at(&mut shape, side, extent.len, 1);
+    shape.write(buffer.bytes_mut());
+    taken
+}
+
+/// Inserts before element `index`.
+pub(crate) fn insert<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    item: Item<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    let shape = Shape::read(buffer.bytes());
+    let piece = Piece::new(item);
+    let place = if shape.is_mirrored { shape.count - index } else { index };
+    insert_at(buffer, place, &piece, len_max)
+}
+
+/// Replaces element `index`; the leaf is as it was where the new element does not fit.
+pub(crate) fn set<B: Buffer>(
+    buffer: &mut B,
+    index: usize,
+    item: Item<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    let piece = Piece::new(item);
+    let leaf = Strings::open(buffer.bytes());
+    let (shape, place) = (leaf.shape, leaf.place(index));
+    let offset = leaf.offset(place);
+    let old = shape.width.read(buffer.bytes(), shape.code_at(place));
+    let width = shape.width.max(Width::for_extent(piece.extent));
+    if old.len == piece.len() && width == shape.width {
+        let bytes = buffer.bytes_mut();
+        bytes[offset..offset + old.len].copy_from_slice(piece.bytes());
+        width.write(bytes, shape.code_at(place), piece.extent);
+        return Ok(());
+    }
+    let len = HEADER + shape.data_len() - old.len + piece.len() + shape.count * width.bytes();
+    if len > len_max {
+        return Err(Full);
+    }
+    remove_places(buffer, place..place + 1);
+    insert_at(buffer, place, &piece, len_max)
+}
+
+/// Removes a range of elements.
+pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
+    let places = Strings::open(buffer.bytes()).places(range);
+    remove_places(buffer, places);
+}
+
+/// Gives back all room.
+pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
+    let old = Shape::read(buffer.bytes());
+    let len = old.used_bytes();
+    if len < buffer.bytes().len() {
+        relayout(buffer, old, placed(Shape { is_two_ended: false, ..old }, HEADER, len));
+        buffer.resize(len);
+    }
+}
+
+/// Makes `target` a sealed leaf of a range of `source`, in the same direction and width.
+pub(crate) fn copy_range<B: Buffer>(source: Strings<'_>, range: Range<usize>, target: &mut B) {
+    let (shape, places) = (source.shape, source.places(range));
+    let data = source.offset(places.start)..source.offset(places.end);
+    let codes = codes_of(&shape, &places);
+    let len = HEADER + data.len() + codes.len();
+    target.resize(len);
+    let bytes = target.bytes_mut();
+    bytes[HEADER..HEADER + data.len()].copy_from_slice(&source.bytes[data.clone()]);
+    bytes[len - codes.len()..len].copy_from_slice(&source.bytes[codes]);
+    let end = HEADER + data.len();
+    Shape { count: places.len(), start: HEADER, end, top: len, is_two_ended: false, ..shape }.write(bytes);
+}
+
+/// Makes `target` the tight form of `source`.
+pub(crate) fn copy_tight(source: Strings<'_>, target: &mut Vec<u8>) {
+    let shape = source.shape;
+    let kind =
+        KIND_STRINGS | shape.width.to_bits() << WIDTH_SHIFT | if shape.is_mirrored { MIRRORED } else { 0 };
+    target.clear();
+    write_tight_count(kind, shape.count, target);
+    target.extend_from_slice(&source.bytes[shape.start..shape.end]);
+    target.extend_from_slice(&source.bytes[shape.bottom()..shape.top]);
+}
+
+/// How long the tight form is.
+pub(crate) fn tight_len(source: Strings<'_>) -> usize {
+    let count_len = if source.count() < 256 { 1 } else { 4 };
+    1 + count_len + source.used_bytes() - HEADER
+}
+
+/// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
+pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
+    let source = Strings::open_tight(image);
+    let (shape, data_len) = (source.shape, source.shape.data_len());
+    let room = 64 + image.len() / 4;
+    let front = 3 * room / 8;
+    let len = HEADER + image.len() + room;
+    target.clear();
+    target.resize(len, 0);
+    let start = HEADER + front;
+    let top = len - room / 8;
+    let draft = Shape { start, end: start + data_len, top, is_two_ended: true, ..shape };
+    target[start..draft.end].copy_from_slice(&image[shape.start..shape.end]);
+    target[draft.bottom()..top].copy_from_slice(&image[shape.bottom()..shape.top]);
+    draft.write(target);
+}
+
+/// Where the lengths of `places` are.
+fn codes_of(shape: &Shape, places: &Range<usize>) -> Range<usize> {
+    let width = shape.width.bytes();
+    shape.top - places.end * width..shape.top - places.start * width
+}
+
+#[inline]
+fn has_room(shape: &Shape, side: Side, piece: &Piece<'_>, len: usize, len_max: usize) -> bool {
+    let width = shape.width.bytes();
+    let fits = match side {
+        Side::Back => shape.bottom() - shape.end >= piece.len() + width,
+        Side::Front => shape.start - HEADER >= piece.len() && len - shape.top >= width,
+    };
+    fits && len <= len_max && Width::for_extent(piece.extent) <= shape.width
+}
+
+#[inline]
+fn put_back(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
+    bytes[shape.end..shape.end + piece.len()].copy_from_slice(piece.bytes());
+    shape.end += piece.len();
+    shape.width.write(bytes, shape.code_at(shape.count), piece.extent);
+    shape.count += 1;
+}
+
+#[inline]
+fn put_front(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
+    shape.start -= piece.len();
+    bytes[shape.start..shape.start + piece.len()].copy_from_slice(piece.bytes());
+    shape.width.write(bytes, shape.top, piece.extent);
+    shape.top += shape.width.bytes();
+    shape.count += 1;
+}
+
+/// Forgets `count` entries of `len` bytes together at a side.
+#[inline]
+fn drop_at(shape: &mut Shape, side: Side, len: usize, count: usize) {
+    match side {
+        Side::Back => shape.end -= len,
+        Side::Front => {
+            shape.start += len;
+            shape.top -= count * shape.width.bytes();
+        }
+    }
+    shape.count -= count;
+}
+
+/// Inserts as entry `place`: what lies behind it moves back.
+fn insert_at<B: Buffer>(buffer: &mut B, place: usize, piece: &Piece<'_>, len_max: usize) -> Result<(), Full> {
+    let mut shape = Shape::read(buffer.bytes());
+    if !has_room(&shape, Side::Back, piece, buffer.bytes().len(), len_max) {
+        shape = make_room(buffer, Side::Back, piece, len_max, Effort::Utmost)?;
+    }
+    let offset = Strings { bytes: buffer.bytes(), shape }.offset(place);
+    let (bytes, width) = (buffer.bytes_mut(), shape.width.bytes());
+    bytes.copy_within(offset..shape.end, offset + piece.len());
+    bytes.copy_within(shape.bottom()..shape.top - place * width, shape.bottom() - width);
+    bytes[offset..offset + piece.len()].copy_from_slice(piece.bytes());
+    shape.width.write(bytes, shape.code_at(place), piece.extent);
+    shape.end += piece.len();
+    shape.count += 1;
+    shape.write(bytes);
+    Ok(())
+}
+
+/// Removes a range of entries; at a side nothing moves, in the middle what lies behind moves forward.
+fn remove_places<B: Buffer>(buffer: &mut B, places: Range<usize>) {
+    let leaf = Strings::open(buffer.bytes());
+    let mut shape = leaf.shape;
+    let data = leaf.offset(places.start)..leaf.offset(places.end);
+    let bytes = buffer.bytes_mut();
+    if places.start == 0 {
+        drop_at(&mut shape, Side::Front, data.len(), places.len());
+    } else {
+        let gap = places.len() * shape.width.bytes();
+        let behind = shape.bottom()..shape.top - places.end * shape.width.bytes();
+        bytes.copy_within(data.end..shape.end, data.start);
+        bytes.copy_within(behind.clone(), behind.start + gap);
+        drop_at(&mut shape, Side::Back, data.len(), places.len());
+    }
+    shape.write(bytes);
+}
+
+/// Moves or grows the leaf so that `piece` fits at `side`.
+#[cold]
+fn make_room<B: Buffer>(
+    buffer: &mut B,
+    side: Side,
+    piece: &Piece<'_>,
+    len_max: usize,
+    effort: Effort,
+) -> Result<Shape, Full> {
+    let old = Shape::read(buffer.bytes());
+    let width = old.width.max(Width::for_extent(piece.extent));
+    let used = HEADER + old.data_len() + piece.len() + (old.count + 1) * width.bytes();
+    let len = next_len::<B>(buffer.bytes().len(), used, len_max, effort).ok_or(Full)?;
+    if len > buffer.bytes().len() {
+        buffer.resize(len);
+    }
+    let is_two_ended = old.is_two_ended || (side == Side::Front && old.count > 0);
+    let shape = with_room(Shape { width, is_two_ended, ..old }, side, piece, len);
+    relayout(buffer, old, shape);
+    if len < buffer.bytes().len() {
+        buffer.resize(len);
+    }
+    Ok(shape)
+}
+
+/// How long a leaf of `len` bytes that needs `used` becomes; None where it must not grow as far as that.
+fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize, effort: Effort) -> Option<usize> {
+    if used > len_max {
+        return None;
+    }
+    let len = len.min(len_max);
+    let enough = if effort == Effort::Utmost { used } else { used + used / 8 };
+    if enough <= len {
+        return Some(len);
+    }
+    let next = grown(used, len_max, B::round_up);
+    (next > len).then_some(next)
+}
+
+/// A length for `used` bytes and some pushes to come.
+fn grown(used: usize, len_max: usize, round_up: fn(usize) -> usize) -> usize {
+    round_up((used + used / 8).max(64)).min(len_max)
+}
+
+/// `shape` with its room given to the sides: all to the back, or half to each where both are pushed at.
+fn with_room(shape: Shape, side: Side, piece: &Piece<'_>, len: usize) -> Shape {
+    if !shape.is_two_ended {
+        return placed(shape, HEADER, len);
+    }
+    let entry = piece.len() + shape.width.bytes();
+    let spare = len - shape.used_bytes() - entry;
+    let wanted = if side == Side::Front { entry } else { 0 } + spare / 2;
+    let average = shape.data_len() / shape.count.max(1) + shape.width.bytes();
+    let codes = if side == Side::Front { shape.width.bytes() } else { 0 };
+    let codes = codes + spare / 2 / average.max(1) * shape.width.bytes();
+    let codes = codes.min(wanted);
+    placed(shape, HEADER + wanted - codes, len - codes)
+}
+
+fn placed(shape: Shape, start: usize, top: usize) -> Shape {
+    Shape { start, end: start + shape.data_len(), top, ..shape }
+}
+
+/// Moves entries and lengths from where `old` has them to where `new` wants them; the buffer holds both.
+fn relayout<B: Buffer>(buffer: &mut B, old: Shape, new: Shape) {
+    let bytes = buffer.bytes_mut();
+    if old.width != new.width {
+        let extents: Vec<Extent> =
+            (0..old.count).map(|place| old.width.read(bytes, old.code_at(place))).collect();
+        bytes.copy_within(old.start..old.end, new.start);
+        for (place, extent) in extents.into_iter().enumerate() {
+            new.width.write(bytes, new.code_at(place), extent);
+        }
+    } else if new.top > old.top {
+        // Lengths that move up leave the old entries alone; those that move down may not go first.
+        bytes.copy_within(old.bottom()..old.top, new.bottom());
+        bytes.copy_within(old.start..old.end, new.start);
+    } else {
+        bytes.copy_within(old.start..old.end, new.start);
+        bytes.copy_within(old.bottom()..old.top, new.bottom());
+    }
+    new.write(bytes);
+}

@@ -1,0 +1,581 @@
+//! A column: one field's values of all entries of a sealed stream leaf, together. Values of one field resemble each other, and what they
+//! share is written once. The shortest of three forms is taken:
+//!
+//! ```text
+//! line  00 | prefix | width | base | stride | offsets     the text `prefix`, then the number base + stride * row + offset
+//! text  01 | prefix | code [letters] | least | width | lengths | codes
+//! few   02 | count | width | the values as cells | which of them
+//! ```
+//!
+//! Prefixes are cells, base and stride varints with the sign in the lowest bit; offsets, lengths (less the least) and numbers of values have `width` bits
+//! each. Text is written in codes of as many bits as its letters need: `code` is these bits, with 10 where the letters are the [`COMMON`] ones, which
+//! need not be named (else they follow a count), and with 20 where the last code is an escape: then two codes with the halves of a letter that is
+//! rare. With 8 bits the codes are the bytes. Lengths are counted in codes. Runs of bits begin at a byte, low bits first, and are read eight bytes
+//! at a time, so a leaf ends with eight more.
+//!
+//! `user:7 user:9 user:8`: `00 | 05 75 73 65 72 3a | 02 | 0e | 00 | 18` (offsets 0, 2, 1).
+//!
+//! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 5 bits a letter for words. Reading a number is a
+//! multiplication and a load at any row; text begins where the lengths before it say.
+use crate::code::varint::{read_varint, write_varint};
+use crate::log::cell;
+use base::Item;
+use base::text::{I64Text, parse_i64};
+
+/// Bytes behind the last column that a read may touch.
+pub(crate) const PADDING: usize = 8;
+const LINE: u8 = 0;
+const TEXT: u8 = 1;
+const FEW: u8 = 2;
+/// A dictionary is gone through from its start.
+const FEW_MAX: usize = 32;
+/// No wider: eight bytes hold any such run of bits wherever it begins.
+const WIDTH_MAX: u32 = 57;
+const LETTER_BITS_MAX: u32 = 6;
+/// A letter without a code is written as its two halves.
+const HALF_BITS: u32 = 4;
+const COMMON_FLAG: u8 = 0x10;
+const ESCAPE_FLAG: u8 = 0x20;
+/// Letters of most texts, for columns that need not name theirs.
+const COMMON: &[u8; 31] = b"etaoinshrdlucmfwypvbgkjqxz _-./";
+
+/// `width` bits at bit `at`.
+#[inline]
+fn bits(bytes: &[u8], at: usize, width: u32) -> u64 {
+    let word = u64::from_le_bytes(*bytes[at / 8..].first_chunk().expect("a leaf ends with padding"));
+    word >> (at % 8) & ((1 << width) - 1)
+}
+
+/// Bits on their way into a column.
+#[derive(Default)]
+struct BitWriter {
+    out: Vec<u8>,
+    word: u64,
+    used: u32,
+}
+
+impl BitWriter {
+    fn put(&mut self, n: u64, width: u32) {
+        debug_assert!(width <= WIDTH_MAX && (width == 0 && n == 0 || n >> width == 0));
+        self.word |= n << self.used;
+        self.used += width;
+        while self.used >= 8 {
+            self.out.push(self.word as u8);
+            self.word >>= 8;
+            self.used -= 8;
+        }
+    }
+
+    /// The rest of the last byte is left empty.
+    fn finish(mut self) -> Vec<u8> {
+        if self.used > 0 {
+            self.out.push(self.word as u8);
+        }
+        self.out
+    }
+}
+
+fn width_of(n: u64) -> u32 {
+    64 - n.leading_zeros()
+}
+
+fn zigzag(n: i64) -> usize {
+    ((n << 1) ^ (n >> 63)) as u64 as usize
+}
+
+fn unzigzag(n: usize) -> i64 {
+    (n as u64 >> 1) as i64 ^ -((n & 1) as i64)
+}
+
+fn push_varint(out: &mut Vec<u8>, n: usize) {
+    let mut bytes = [0; 10];
+    let len = write_varint(&mut bytes, n);
+    out.extend_from_slice(&bytes[..len]);
+}
+
+fn push_cell(out: &mut Vec<u8>, text: &[u8]) {
+    let at = out.len();
+    out.resize(at + cell::len_max(text.len()), 0);
+    let len = cell::write_string(&mut out[at..], text);
+    out.truncate(at + len);
+}
+
+/// The column of these texts, in its shortest form.
+pub(crate) fn encode(texts: &[&[u8]]) -> Vec<u8> {
+    let prefix = common_prefix(texts);
+    if let Some(few) = encode_few(texts) {
+        // One value needs no other form; several may be a line, or short.
+        let others = [encode_line_of_texts(texts, prefix), Some(encode_text(texts, prefix))];
+        return others.into_iter().flatten().fold(few, shorter);
+    }
+    match encode_line_of_texts(texts, prefix) {
+        Some(line) => line,
+        None => encode_text(texts, prefix),
+    }
+}
+
+fn shorter(a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
+    if b.len() < a.len() { b } else { a }
+}
+
+fn common_prefix<'t>(texts: &[&'t [u8]]) -> &'t [u8] {
+    let mut prefix = texts[0];
+    for text in texts {
+        let shared = prefix.iter().zip(*text).take_while(|(a, b)| a == b).count();
+        prefix = &prefix[..shared];
+    }
+    prefix
+}
+
+/// A column of plain numbers.
+pub(crate) fn encode_numbers(numbers: &[i64]) -> Option<Vec<u8>> {
+    encode_line(numbers, b"")
+}
+
+/// Digits that all begin with alike belong to the numbers, not to the prefix.
+fn encode_line_of_texts(texts: &[&[u8]], prefix: &[u8]) -> Option<Vec<u8>> {
+    let digits = prefix.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut prefix = &prefix[..prefix.len() - digits];
+    if prefix.last() == Some(&b'-') && parse_i64(&texts[0][prefix.len()..]).is_some() && prefix.len() == 1 {
+        prefix = b"";
+    }
+    let numbers: Option<Vec<i64>> = texts.iter().map(|text| parse_i64(&text[prefix.len()..])).collect();
+    encode_line(&numbers?, prefix)
+}
+
+fn encode_line(numbers: &[i64], prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = numbers.len() - 1;
+    let slope = numbers[last].checked_sub(numbers[0])?.checked_div(last as i64).unwrap_or(0);
+    let flat = fit(numbers, 0);
+    let (stride, (base, width)) = match (flat, fit(numbers, slope)) {
+        (Some(flat), Some(sloped)) if sloped.1 < flat.1 => (slope, sloped),
+        (Some(flat), _) => (0, flat),
+        (None, sloped) => (slope, sloped?),
+    };
+    let mut out = vec![LINE];
+    push_cell(&mut out, prefix);
+    out.push(width as u8);
+    push_varint(&mut out, zigzag(base));
+    push_varint(&mut out, zigzag(stride));
+    let mut offsets = BitWriter::default();
+    for (row, n) in numbers.iter().enumerate() {
+        offsets.put(n.wrapping_sub(line(base, stride, row)) as u64, width);
+    }
+    out.extend_from_slice(&offsets.finish());
+    Some(out)
+}
+
+#[inline]
+fn line(base: i64, stride: i64, row: usize) -> i64 {
+    base.wrapping_add(stride.wrapping_mul(row as i64))
+}
+
+/// The line of this stride below all numbers, and how far above it they are, in bits.
+fn fit(numbers: &[i64], stride: i64) -> Option<(i64, u32)> {
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for (row, n) in numbers.iter().enumerate() {
+        let above = n.checked_sub(stride.checked_mul(row as i64)?)?;
+        (low, high) = (low.min(above), high.max(above));
+    }
+    let width = width_of(high.checked_sub(low)? as u64);
+    (width <= WIDTH_MAX).then_some((low, width))
+}
+
+fn encode_text(texts: &[&[u8]], prefix: &[u8]) -> Vec<u8> {
+    let letters = || texts.iter().flat_map(|text| &text[prefix.len()..]);
+    let code = Code::choose(letters());
+    let lens: Vec<usize> = texts.iter().map(|text| code.len_of(&text[prefix.len()..])).collect();
+    let (least, most) = (lens.iter().min().copied().unwrap_or(0), lens.iter().max().copied().unwrap_or(0));
+    let width = width_of((most - least) as u64);
+    let mut out = vec![TEXT];
+    push_cell(&mut out, prefix);
+    code.push(&mut out);
+    push_varint(&mut out, least);
+    out.push(width as u8);
+    let mut lengths = BitWriter::default();
+    lens.iter().for_each(|len| lengths.put((len - least) as u64, width));
+    out.extend_from_slice(&lengths.finish());
+    let mut writer = BitWriter::default();
+    letters().for_each(|letter| code.write(*letter, &mut writer));
+    out.extend_from_slice(&writer.finish());
+    out
+}
+
+/// How letters are written.
+struct Code {
+    width: u32,
+    letters: Vec<u8>,
+    /// The letters are those of every column ([`COMMON`]).
+    is_common: bool,
+    /// The last code stands before the halves of a letter that has none.
+    escapes: bool,
+    /// By letter; 255 for those without a code.
+    codes: [u8; 256],
+}
+
+impl Code {
+    /// The one that writes these letters in the fewest bits, itself included.
+    fn choose<'l>(letters: impl Iterator<Item = &'l u8>) -> Code {
+        let mut counts = [0_usize; 256];
+        letters.for_each(|letter| counts[usize::from(*letter)] += 1);
+        let total: usize = counts.iter().sum();
+        let mut often: Vec<u8> = (0..=255).filter(|letter| counts[usize::from(*letter)] > 0).collect();
+        often.sort_by_key(|letter| std::cmp::Reverse(counts[usize::from(*letter)]));
+        let mut best = Code::new(8, &[], false, false);
+        let mut best_bits = total * 8;
+        let mut consider = |code: Code, letters_bits: usize| {
+            let written = |letter: &u8| counts[usize::from(*letter)] * code.codes_for(*letter);
+            let bits = often.iter().map(written).sum::<usize>() * code.width as usize + letters_bits;
+            if bits < best_bits {
+                (best, best_bits) = (code, bits);
+            }
+        };
+        consider(Code::new(5, COMMON, true, true), 0);
+        for width in 0..=LETTER_BITS_MAX {
+            let places = 1 << width;
+            if often.len() <= places {
+                consider(Code::new(width, &often, false, false), often.len() * 8);
+                break;
+            }
+            if width >= HALF_BITS {
+                consider(Code::new(width, &often[..places - 1], false, true), (places - 1) * 8);
+            }
+        }
+        best
+    }
+
+    fn new(width: u32, letters: &[u8], is_common: bool, escapes: bool) -> Code {
+        let mut codes = [255; 256];
+        letters.iter().enumerate().for_each(|(code, letter)| codes[usize::from(*letter)] = code as u8);
+        Code { width, letters: letters.to_vec(), is_common, escapes, codes }
+    }
+
+    fn codes_for(&self, letter: u8) -> usize {
+        if self.width == 8 || self.codes[usize::from(letter)] != 255 { 1 } else { 3 }
+    }
+
+    fn len_of(&self, text: &[u8]) -> usize {
+        text.iter().map(|letter| self.codes_for(*letter)).sum()
+    }
+
+    fn write(&self, letter: u8, writer: &mut BitWriter) {
+        let code = self.codes[usize::from(letter)];
+        if self.width == 8 {
+            return writer.put(u64::from(letter), 8);
+        }
+        if code != 255 {
+            return writer.put(u64::from(code), self.width);
+        }
+        writer.put((1 << self.width) - 1, self.width);
+        writer.put(u64::from(letter & 0xF), self.width);
+        writer.put(u64::from(letter >> HALF_BITS), self.width);
+    }
+
+    fn push(&self, out: &mut Vec<u8>) {
+        let common = if self.is_common { COMMON_FLAG } else { 0 };
+        let escape = if self.escapes { ESCAPE_FLAG } else { 0 };
+        out.push(self.width as u8 | common | escape);
+        if self.width < 8 && !self.is_common {
+            out.push(self.letters.len() as u8);
+            out.extend_from_slice(&self.letters);
+        }
+    }
+}
+
+fn encode_few(texts: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut values: Vec<&[u8]> = Vec::new();
+    let mut numbers = Vec::with_capacity(texts.len());
+    for text in texts {
+        let number = values.iter().position(|value| value == text);
+        numbers.push(number.unwrap_or(values.len()) as u64);
+        if number.is_none() {
+            values.push(text);
+        }
+        if values.len() > FEW_MAX {
+            return None;
+        }
+    }
+    let width = width_of(values.len() as u64 - 1);
+    let mut out = vec![FEW, values.len() as u8, width as u8];
+    values.iter().for_each(|value| push_cell(&mut out, value));
+    let mut writer = BitWriter::default();
+    numbers.iter().for_each(|number| writer.put(*number, width));
+    out.extend_from_slice(&writer.finish());
+    Some(out)
+}
+
+/// A column, to read. Its bytes reach to the end of the leaf, whose padding makes every read whole.
+#[derive(Clone, Copy)]
+pub(crate) enum Column<'b> {
+    Line { prefix: &'b [u8], width: u32, base: i64, stride: i64, offsets: &'b [u8] },
+    Text(Text<'b>),
+    Few { width: u32, values: &'b [u8], numbers: &'b [u8] },
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'b> {
+    prefix: &'b [u8],
+    letter_bits: u32,
+    letters: &'b [u8],
+    escapes: bool,
+    least: usize,
+    width: u32,
+    lengths: &'b [u8],
+    codes: &'b [u8],
+}
+
+/// Room for a value on its way out; longer ones are allocated.
+pub(crate) struct Scratch {
+    short: [u8; 64],
+    long: Vec<u8>,
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch { short: [0; 64], long: Vec::new() }
+    }
+}
+
+impl Scratch {
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        if len <= self.short.len() {
+            return &mut self.short[..len];
+        }
+        self.long.resize(len, 0);
+        &mut self.long
+    }
+}
+
+impl<'b> Column<'b> {
+    /// The column at the start of `bytes`, of a leaf of `rows` rows.
+    pub(crate) fn open(bytes: &'b [u8], rows: usize) -> Column<'b> {
+        match bytes[0] {
+            LINE => {
+                let (prefix, len) = cell::read_string(&bytes[1..]);
+                let width = u32::from(bytes[1 + len]);
+                let at = 2 + len;
+                let (base, base_len) = read_varint(&bytes[at..]);
+                let (stride, stride_len) = read_varint(&bytes[at + base_len..]);
+                let offsets = &bytes[at + base_len + stride_len..];
+                Column::Line { prefix, width, base: unzigzag(base), stride: unzigzag(stride), offsets }
+            }
+            TEXT => Column::Text(Text::open(&bytes[1..], rows)),
+            _ => {
+                let (count, width) = (bytes[1], u32::from(bytes[2]));
+                let mut at = 3;
+                for _ in 0..count {
+                    at += cell::read_string(&bytes[at..]).1;
+                }
+                Column::Few { width, values: &bytes[3..at], numbers: &bytes[at..] }
+            }
+        }
+    }
+
+    /// The number in a column of plain numbers.
+    #[inline]
+    pub(crate) fn number(&self, row: usize) -> i64 {
+        match self {
+            Column::Line { width, base, stride, offsets, .. } => {
+                let offset = bits(offsets, row * *width as usize, *width);
+                line(*base, *stride, row).wrapping_add(offset as i64)
+            }
+            _ => unreachable!("numbers are on a line"),
+        }
+    }
+
+    /// How many codes the text of a row has; nothing in columns that know where a row is.
+    #[inline]
+    pub(crate) fn text_len(&self, row: usize) -> usize {
+        match self {
+            Column::Text(text) => text.len(row),
+            _ => 0,
+        }
+    }
+
+    /// The value of a row, whose text begins at code `start`.
+    #[inline]
+    pub(crate) fn value<'s>(&self, row: usize, start: usize, scratch: &'s mut Scratch) -> Item<'s>
+    where
+        'b: 's,
+    {
+        match self {
+            Column::Line { prefix, .. } => {
+                let n = self.number(row);
+                if prefix.is_empty() {
+                    return Item::Int(n);
+                }
+                let mut digits = I64Text::new();
+                let digits = digits.format(n);
+                let to = scratch.room(prefix.len() + digits.len());
+                to[..prefix.len()].copy_from_slice(prefix);
+                to[prefix.len()..].copy_from_slice(digits);
+                Item::Bytes(to)
+            }
+            Column::Text(text) => Item::Bytes(text.value(row, start, scratch)),
+            Column::Few { width, values, numbers } => {
+                let mut at = 0;
+                for _ in 0..bits(numbers, row * *width as usize, *width) {
+                    at += cell::read_string(&values[at..]).1;
+                }
+                Item::Bytes(cell::read_string(&values[at..]).0)
+            }
+        }
+    }
+}
+
+impl<'b> Text<'b> {
+    fn open(bytes: &'b [u8], rows: usize) -> Text<'b> {
+        let (prefix, len) = cell::read_string(bytes);
+        let letter_bits = u32::from(bytes[len] & 0xF);
+        let escapes = bytes[len] & ESCAPE_FLAG != 0;
+        let mut at = len + 1;
+        let mut letters: &[u8] = COMMON;
+        if letter_bits < 8 && bytes[len] & COMMON_FLAG == 0 {
+            letters = &bytes[at + 1..][..usize::from(bytes[at])];
+            at += 1 + letters.len();
+        }
+        let (least, least_len) = read_varint(&bytes[at..]);
+        let width = u32::from(bytes[at + least_len]);
+        let lengths = &bytes[at + least_len + 1..];
+        let codes = &lengths[(rows * width as usize).div_ceil(8)..];
+        Text { prefix, letter_bits, letters, escapes, least, width, lengths, codes }
+    }
+
+    #[inline]
+    fn len(&self, row: usize) -> usize {
+        self.least + bits(self.lengths, row * self.width as usize, self.width) as usize
+    }
+
+    #[inline]
+    fn value<'s>(&self, row: usize, start: usize, scratch: &'s mut Scratch) -> &'s [u8] {
+        let len = self.len(row);
+        let to = scratch.room(self.prefix.len() + len);
+        let (head, rest) = to.split_at_mut(self.prefix.len());
+        head.copy_from_slice(self.prefix);
+        let written = if self.letter_bits == 8 {
+            rest.copy_from_slice(&self.codes[start..start + len]);
+            len
+        } else if self.escapes {
+            self.decode_escaped(start, rest)
+        } else {
+            self.decode(start, rest);
+            len
+        };
+        &to[..self.prefix.len() + written]
+    }
+
+    /// As many codes at once as eight bytes surely hold.
+    #[inline]
+    fn decode(&self, start: usize, to: &mut [u8]) {
+        self.for_each_code(start, to.len(), &mut |index, code| to[index] = self.letters[code]);
+    }
+
+    /// Of `to` as much is filled as the text is long.
+    fn decode_escaped(&self, start: usize, to: &mut [u8]) -> usize {
+        let escape = (1 << self.letter_bits) - 1;
+        let (mut at, mut halves, mut low) = (0, 0, 0);
+        self.for_each_code(start, to.len(), &mut |_, code| match halves {
+            2 => (low, halves) = (code as u8, 1),
+            1 => {
+                (to[at], halves) = (low | (code as u8) << HALF_BITS, 0);
+                at += 1;
+            }
+            _ if code == escape => halves = 2,
+            _ => {
+                to[at] = self.letters[code];
+                at += 1;
+            }
+        });
+        at
+    }
+
+    #[inline(always)]
+    fn for_each_code(&self, start: usize, count: usize, visit: &mut impl FnMut(usize, usize)) {
+        let width = self.letter_bits as usize;
+        let at_once = WIDTH_MAX as usize / width.max(1);
+        let (mut at, mut index) = (start * width, 0);
+        while index < count {
+            let mut word = bits(self.codes, at, WIDTH_MAX);
+            let end = count.min(index + at_once);
+            at += (end - index) * width;
+            for index in index..end {
+                visit(index, (word & ((1 << width) - 1)) as usize);
+                word >>= width;
+            }
+            index = end;
+        }
+    }
+}
+
+/// How long a column's length is, and it, in front of the column.
+pub(crate) fn push(out: &mut Vec<u8>, column: &[u8]) {
+    push_varint(out, column.len());
+    out.extend_from_slice(column);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(texts: &[&[u8]]) -> usize {
+        let mut bytes = encode(texts);
+        let len = bytes.len();
+        bytes.extend_from_slice(&[0; PADDING]);
+        let column = Column::open(&bytes, texts.len());
+        let mut start = 0;
+        for (row, text) in texts.iter().enumerate() {
+            let mut out = Vec::new();
+            column.value(row, start, &mut Scratch::default()).append_to(&mut out);
+            assert_eq!(out, *text, "row {row}");
+            start += column.text_len(row);
+        }
+        len
+    }
+
+    #[test]
+    fn the_example_in_the_opener_is_true() {
+        let column = encode_line_of_texts(&[b"user:7", b"user:9", b"user:8"], b"user:");
+        assert_eq!(column.unwrap(), b"\x00\x05user:\x02\x0e\x00\x18");
+    }
+
+    #[test]
+    fn every_form_gives_back_what_it_was_given() {
+        let long = vec![b'x'; 500];
+        let sets: [&[&[u8]]; 15] = [
+            &[b"a"],
+            &[b""],
+            &[b"", b"", b"x"],
+            &[b"-5", b"-6", b"-70"],
+            &[b"5", b"-6", b"7"],
+            &[b"x-5", b"x-6", b"x--7"],
+            &[b"007", b"008"],
+            &[b"10", b"100", b"1000"],
+            &[b"9223372036854775807", b"-9223372036854775808", b"0"],
+            &[b"21.35", b"20.1", b"-3.77"],
+            &[b"one", b"two", b"one", b"two"],
+            &[&long, b"short", &long[..100]],
+            &[b"user:1", b"user:22", b"user:"],
+            &[b"user:1", b"user:1", b"user:1"],
+            &[b"Sardine", b"anchovy", b"herring and MACKEREL", b"a\xff\x00b", b""],
+        ];
+        for texts in sets {
+            check(texts);
+        }
+        let bytes: Vec<[u8; 2]> = (0..=255_u8).map(|byte| [byte, byte.wrapping_mul(7)]).collect();
+        check(&bytes.iter().map(|pair| &pair[..]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn columns_take_the_bits_that_their_values_have() {
+        let numbered = |f: &dyn Fn(u64) -> String| -> usize {
+            let texts: Vec<String> = (0..100).map(f).collect();
+            check(&texts.iter().map(|text| text.as_bytes()).collect::<Vec<_>>())
+        };
+        assert!(numbered(&|row| format!("{}", row * 3)) <= 5);
+        assert!(numbered(&|_| "click".to_string()) <= 9);
+        assert!(numbered(&|row| format!("user:{}", row * 7919 % 1000)) <= 10 + 128);
+        assert!(
+            numbered(&|row| ["click", "view", "buy", "login"][row as usize * 7 % 4].to_string()) <= 25 + 25
+        );
+    }
+}

@@ -1,0 +1,346 @@
+//! Columns: a stream's leaf once no entry comes to it any more. All values of one field lie together (`column.rs`), and so do the ids.
+//!
+//! ```text
+//!  0      kind = 2
+//!  1..40  the head of the rows that it was made from (`rows.rs`), but that `rows` counts what was taken off the front
+//! 40..    the list of names: bytes behind this varint, their number (varint), the names as cells
+//! ..      columns, each: bytes behind this varint, the column: ms - base.ms, seq, then one for each name
+//! ..      eight zeros
+//! ```
+//!
+//! Ten entries of `temp` 21, a second apart, take this behind the head, beside the zeros (the ids' line has stride 1000 and no width):
+//!
+//! ```text
+//! 06 01 04 74 65 6d 70 | 06 00 00 00 00 d0 0f | 05 00 00 00 00 00 | 05 00 00 00 2a 00
+//! ```
+//!
+//! Only leaves of one list become columns, and only where that is shorter. Looking for an id halves the rows. An entry in front goes by a count; one
+//! in the middle makes the leaf one of rows again, which it stays. Values are put together again where they are read: their text lies nowhere.
+use crate::code::varint::read_varint;
+use crate::log::cell;
+use crate::log::column::{self, Column, Scratch};
+use crate::log::rows::{self, HEAD_BYTES, Head, KIND_COLUMNS, Pairs, Row, Rows, Visit};
+use crate::memory::block::Block;
+use crate::tree::order::Id;
+use base::Item;
+use std::ops::ControlFlow;
+
+/// Fewer rows have too little in common.
+const ROWS_MIN: usize = 8;
+
+/// A full leaf, for its life among the sealed ones.
+pub(crate) fn close(open: Block) -> Block {
+    let columns = encode(&open);
+    match columns {
+        Some(bytes) if bytes.len() < open.len() => Block::fitting(&bytes),
+        _ => {
+            let mut open = open;
+            if rows::slack_bytes(&open) > open.len() / 64 {
+                rows::shrink(&mut open);
+            }
+            open
+        }
+    }
+}
+
+/// None where the leaf is not one of columns.
+fn encode(open: &[u8]) -> Option<Vec<u8>> {
+    let head = Head::read(open);
+    let rows = Rows::open(open);
+    if head.lists != 1 || (head.count as usize) < ROWS_MIN {
+        return None;
+    }
+    let fields = rows.names(0).0;
+    let mut texts = Texts::default();
+    let is_uniform = rows.visit_up(Id::MIN, &mut |row| match row.fields() == fields {
+        true => {
+            texts.add(row, head.base);
+            ControlFlow::Continue(())
+        }
+        false => ControlFlow::Break(()),
+    });
+    if is_uniform.is_break() || texts.ms.len() * fields != texts.ends.len() {
+        return None;
+    }
+    let mut bytes = open[..HEAD_BYTES].to_vec();
+    bytes.extend_from_slice(rows.list_bytes(0));
+    for numbers in [&texts.ms, &texts.seqs] {
+        column::push(&mut bytes, &column::encode_numbers(numbers)?);
+    }
+    for field in 0..fields {
+        column::push(&mut bytes, &column::encode(&texts.column(field, fields)));
+    }
+    bytes.extend_from_slice(&[0; column::PADDING]);
+    let len = bytes.len() as u32;
+    Head { rows: 0, end: len, ..head }.write_as(KIND_COLUMNS, &mut bytes);
+    Some(bytes)
+}
+
+/// All values of a leaf as text, one behind the other.
+#[derive(Default)]
+struct Texts {
+    ms: Vec<i64>,
+    seqs: Vec<i64>,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn add(&mut self, row: &Row<'_>, base: Id) {
+        self.ms.push((row.id.ms - base.ms) as i64);
+        self.seqs.push(row.id.seq as i64);
+        row.for_each(&mut |_, value| {
+            value.append_to(&mut self.bytes);
+            self.ends.push(self.bytes.len());
+        });
+    }
+
+    fn column(&self, field: usize, fields: usize) -> Vec<&[u8]> {
+        let text = |index: usize| {
+            let start = if index == 0 { 0 } else { self.ends[index - 1] };
+            &self.bytes[start..self.ends[index]]
+        };
+        (field..self.ends.len()).step_by(fields).map(text).collect()
+    }
+}
+
+/// The same entries as rows.
+pub(crate) fn open(closed: &[u8]) -> Block {
+    let old = Head::read(closed);
+    let mut block = rows::start(old.base, 0, closed.len() * 2);
+    let _ = Columns::open(closed).visit_up(Id::MIN, &mut |row| {
+        rows::append(&mut block, row.id, &Owned::of(row));
+        ControlFlow::Continue(())
+    });
+    let new = Head::read(&block);
+    Head { size: old.size, added: old.added, ..new }.write_as(rows::KIND_ROWS, block.make_mut());
+    block
+}
+
+/// An entry on its way from one leaf to another.
+struct Owned {
+    names: Vec<Vec<u8>>,
+    values: Vec<Vec<u8>>,
+}
+
+impl Owned {
+    fn of(row: &Row<'_>) -> Owned {
+        let mut owned = Owned { names: Vec::new(), values: Vec::new() };
+        row.for_each(&mut |name, value| {
+            let mut text = Vec::new();
+            value.append_to(&mut text);
+            owned.names.push(name.to_vec());
+            owned.values.push(text);
+        });
+        owned
+    }
+}
+
+impl Pairs for Owned {
+    fn count(&self) -> usize {
+        self.names.len()
+    }
+    fn name(&self, index: usize) -> &[u8] {
+        &self.names[index]
+    }
+    fn value(&self, index: usize) -> Item<'_> {
+        Item::classify(&self.values[index])
+    }
+    fn text_bytes(&self) -> usize {
+        self.names.iter().chain(&self.values).map(Vec::len).sum()
+    }
+}
+
+/// Takes the first entry out.
+pub(crate) fn remove_first(block: &mut Block) {
+    let head = Head::read(block);
+    Head { rows: head.rows + 1, count: head.count - 1, ..head }.write_as(KIND_COLUMNS, block.make_mut());
+}
+
+/// About what the entries took that were taken off the front.
+pub(crate) fn slack_bytes(block: &[u8]) -> usize {
+    let head = Head::read(block);
+    let (gone, all) = (head.rows as usize, (head.rows + head.count) as usize);
+    block.len() * gone / all.max(1)
+}
+
+/// One field while rows are visited.
+pub(crate) struct Field<'b> {
+    column: Column<'b>,
+    /// Where the text of the present row begins.
+    start: usize,
+}
+
+/// A leaf of columns, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'b> {
+    bytes: &'b [u8],
+    head: Head,
+    ms: Column<'b>,
+    seqs: Column<'b>,
+    names_at: usize,
+    fields_at: usize,
+}
+
+impl<'b> Columns<'b> {
+    pub(crate) fn open(bytes: &'b [u8]) -> Columns<'b> {
+        let head = Head::read(bytes);
+        let rows = (head.rows + head.count) as usize;
+        let (names_len, len_bytes) = read_varint(&bytes[HEAD_BYTES..]);
+        let names_at = HEAD_BYTES + len_bytes;
+        let mut at = names_at + names_len;
+        let mut ids = [0, 0].map(|_| {
+            let (len, len_bytes) = read_varint(&bytes[at..]);
+            let column = Column::open(&bytes[at + len_bytes..], rows);
+            at += len_bytes + len;
+            column
+        });
+        let [ms, seqs] = &mut ids;
+        Columns { bytes, head, ms: *ms, seqs: *seqs, names_at, fields_at: at }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        u64::from(self.head.count)
+    }
+
+    fn rows(&self) -> usize {
+        (self.head.rows + self.head.count) as usize
+    }
+
+    #[inline]
+    fn id(&self, row: usize) -> Id {
+        let ms = self.head.base.ms.wrapping_add(self.ms.number(row) as u64);
+        Id { ms, seq: self.seqs.number(row) as u64 }
+    }
+
+    /// The first row at or behind `id`, or the number of all.
+    fn seek(&self, id: Id) -> usize {
+        let (mut low, mut high) = (self.head.rows as usize, self.rows());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.id(middle) < id {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// How many names there are, and the cells with them.
+    fn names(&self) -> (usize, &'b [u8]) {
+        let (count, at) = read_varint(&self.bytes[self.names_at..]);
+        (count, &self.bytes[self.names_at + at..])
+    }
+
+    /// The fields, at a row.
+    fn fields_at(&self, row: usize) -> Vec<Field<'b>> {
+        let (mut at, all) = (self.fields_at, self.rows());
+        let open = |_| {
+            let (len, len_bytes) = read_varint(&self.bytes[at..]);
+            let column = Column::open(&self.bytes[at + len_bytes..], all);
+            at += len_bytes + len;
+            Field { column, start: (0..row).map(|row| column.text_len(row)).sum() }
+        };
+        (0..self.names().0).map(open).collect()
+    }
+
+    pub(crate) fn visit_up(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        let first = self.seek(from);
+        if first == self.rows() {
+            return ControlFlow::Continue(());
+        }
+        let mut fields = self.fields_at(first);
+        for row in first..self.rows() {
+            visit(&self.row(row, &fields))?;
+            fields.iter_mut().for_each(|field| field.start += field.column.text_len(row));
+        }
+        ControlFlow::Continue(())
+    }
+
+    pub(crate) fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        let first = self.head.rows as usize;
+        let end = from.next().map_or(self.rows(), |behind| self.seek(behind));
+        if first == end {
+            return ControlFlow::Continue(());
+        }
+        let mut fields = self.fields_at(end);
+        for row in (first..end).rev() {
+            fields.iter_mut().for_each(|field| field.start -= field.column.text_len(row));
+            visit(&self.row(row, &fields))?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn row<'r>(&'r self, row: usize, fields: &'r [Field<'b>]) -> Row<'r> {
+        Row::of_columns(self.id(row), InColumns { fields, names: self.names().1, row })
+    }
+
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        let row = self.seek(id);
+        row < self.rows() && self.id(row) == id
+    }
+
+    pub(crate) fn first_id(&self) -> Option<Id> {
+        Some(self.id(self.head.rows as usize))
+    }
+
+    pub(crate) fn last_id(&self) -> Option<Id> {
+        Some(self.id(self.rows() - 1))
+    }
+}
+
+/// An entry in columns.
+#[derive(Clone, Copy)]
+pub(crate) struct InColumns<'r> {
+    fields: &'r [Field<'r>],
+    names: &'r [u8],
+    row: usize,
+}
+
+impl InColumns<'_> {
+    pub(crate) fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[u8], Item<'_>)) {
+        let (mut at, mut scratch) = (0, Scratch::default());
+        for field in self.fields {
+            let (name, len) = cell::read_string(&self.names[at..]);
+            at += len;
+            visit(name, field.column.value(self.row, field.start, &mut scratch));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(names: &[&str], values: &[&str]) -> Owned {
+        let owned = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+        Owned { names: owned(names), values: owned(values) }
+    }
+
+    #[test]
+    fn the_example_in_the_opener_is_true() {
+        let mut leaf = rows::start(Id { ms: 5000, seq: 0 }, 0, 200);
+        for row in 0..10 {
+            rows::append(&mut leaf, Id { ms: 5000 + 1000 * row, seq: 0 }, &pairs(&["temp"], &["21"]));
+        }
+        let closed = close(leaf);
+        let expected = b"\x06\x01\x04temp\x06\0\0\0\0\xd0\x0f\x05\0\0\0\0\0\x05\0\0\0\x2a\0\0\0\0\0\0\0\0\0";
+        assert_eq!(closed[HEAD_BYTES..].escape_ascii().to_string(), expected.escape_ascii().to_string());
+        assert_eq!(Columns::open(&closed).last_id(), Some(Id { ms: 14_000, seq: 0 }));
+    }
+
+    #[test]
+    fn a_leaf_of_several_lists_stays_one_of_rows() {
+        let mut leaf = rows::start(Id::MIN, 0, 200);
+        for row in 0..40 {
+            let name = ["a", "b"][row as usize % 2];
+            rows::append(&mut leaf, Id { ms: row, seq: 1 }, &pairs(&[name], &["constant"]));
+        }
+        assert_eq!(close(leaf)[0], rows::KIND_ROWS);
+    }
+}

@@ -1,0 +1,493 @@
+//! A log: entries in the order of their ids, each a list of fields and values. What a stream keeps them in.
+//!
+//! ```text
+//!          sealed: Tree<ById>                tail
+//!    +----------+----------+----------+   +--------+
+//!    | leaf     | leaf     | leaf     |   | rows   |  <- entries come here
+//!    +----------+----------+----------+   +--------+
+//! ```
+//!
+//! Entries come at the end only, so the last leaf lies beside the tree, and appending touches nothing else. When it is full its entries are turned
+//! into columns, half the bytes and as quick to read (`columns.rs`): that costs once a leaf what writing its rows cost. A leaf takes as many entries as a
+//! node of Redis would (`stream-node-max-bytes`, `stream-node-max-entries`, counted in bytes of *its* format, which each leaf adds up): what is
+//! trimmed with `~` are whole nodes, and users see how many entries went. Between calls: no leaf is empty, and only an empty log has no tail.
+//!
+//! Cloning costs an increment for the tail and one for the tree.
+mod cell;
+mod column;
+mod columns;
+pub mod records;
+mod rows;
+
+use crate::memory::arena::Moves;
+use crate::memory::block::{self, Block};
+use crate::tree::node::Inner;
+use crate::tree::order::ById;
+use crate::tree::stats::Stats;
+use crate::tree::{Node, Path, Tree};
+use columns::Columns;
+use rows::{Head, KIND_ROWS, Rows};
+pub use rows::{Pairs, Row, Visit};
+use std::ops::ControlFlow;
+
+pub use crate::tree::order::Id;
+
+/// When a leaf is full; 0 means no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `stream-node-max-bytes`
+    pub bytes: u64,
+    /// `stream-node-max-entries`
+    pub entries: u64,
+}
+
+/// Without a limit a leaf ends here all the same: an edit inside moves what is behind it.
+const LEAF_BYTES_MAX: u64 = 64 << 10;
+
+impl Limits {
+    fn takes(&self, leaf: &Block, text_bytes: usize) -> bool {
+        let head = Head::read(leaf);
+        let bytes_max = if self.bytes == 0 { LEAF_BYTES_MAX } else { self.bytes.min(LEAF_BYTES_MAX) };
+        u64::from(head.size) + (text_bytes as u64) < bytes_max
+            && (self.entries == 0 || u64::from(head.added) < self.entries)
+    }
+}
+
+/// What goes when a log is trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trim {
+    /// The oldest, until so many are left.
+    MaxLen(u64),
+    /// Those before this id.
+    MinId(Id),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    Exact,
+    /// Whole leaves only, and at most so many entries.
+    Leaves {
+        entries_max: u64,
+    },
+}
+
+/// Upwards is towards greater ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Up,
+    Down,
+}
+
+#[derive(Clone)]
+pub struct Log {
+    sealed: Tree<ById, Block>,
+    tail: Option<Block>,
+    len: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Sealed(Path),
+    Tail,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log::new()
+    }
+}
+
+impl Log {
+    pub const fn new() -> Log {
+        Log { sealed: Tree::new(), tail: None, len: 0 }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds an entry; its id is greater than any that was ever here.
+    #[inline]
+    pub fn append(&mut self, id: Id, pairs: &impl Pairs, limits: &Limits) {
+        self.len += 1;
+        match &mut self.tail {
+            Some(tail) if limits.takes(tail, pairs.text_bytes()) => rows::append(tail, id, pairs),
+            _ => self.append_leaf(id, pairs),
+        }
+    }
+
+    /// The first leaf has the room of its entry; each other begins as long as the one before it became.
+    #[cold]
+    fn append_leaf(&mut self, id: Id, pairs: &impl Pairs) {
+        let mut room = 0;
+        if let Some(old) = self.tail.take() {
+            room = Head::read(&old).end as usize - rows::HEAD_BYTES;
+            self.seal(old);
+        }
+        let mut leaf = rows::start(id, rows::empty_node_bytes(pairs), room);
+        rows::append(&mut leaf, id, pairs);
+        self.tail = Some(leaf);
+    }
+
+    fn seal(&mut self, open: Block) {
+        let base = Head::read(&open).base;
+        let leaf = columns::close(open);
+        match self.sealed.last() {
+            None => drop(self.sealed.plant(base, leaf)),
+            Some(mut last) => self.sealed.insert_after(&mut last, base, leaf),
+        }
+    }
+
+    pub fn first_id(&self) -> Option<Id> {
+        self.first_place().and_then(|place| self.leaf(&place).first_id())
+    }
+
+    pub fn last_id(&self) -> Option<Id> {
+        self.tail.as_ref().and_then(|tail| Leaf::open(tail).last_id())
+    }
+
+    /// The entry `id`.
+    pub fn find<R>(&self, id: Id, look: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
+        let (mut look, mut found) = (Some(look), None);
+        let _ = self.leaf(&self.seek(id)?).visit_up(id, &mut |row| {
+            if row.id == id {
+                found = look.take().map(|look| look(row));
+            }
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    pub fn contains(&self, id: Id) -> bool {
+        self.seek(id).is_some_and(|place| self.leaf(&place).contains(id))
+    }
+
+    /// Visits entries from `from` on, itself included, until told to stop.
+    pub fn visit(&self, from: Id, direction: Direction, visit: &mut Visit<'_>) {
+        let mut next = self.seek(from);
+        while let Some(place) = next {
+            let leaf = self.leaf(&place);
+            let flow = match direction {
+                Direction::Up => leaf.visit_up(from, visit),
+                Direction::Down => leaf.visit_down(from, visit),
+            };
+            if flow.is_break() {
+                return;
+            }
+            next = match direction {
+                Direction::Up => self.after(&place),
+                Direction::Down => self.before(&place),
+            };
+        }
+    }
+
+    /// How many entries there are between two ids, both included: leaves within are not gone through.
+    pub fn count_between(&self, start: Id, end: Id) -> u64 {
+        let (mut count, mut next) = (0, self.seek(start));
+        while let Some(place) = next {
+            let leaf = self.leaf(&place);
+            let (first, last) = (leaf.first_id(), leaf.last_id());
+            if first.is_some_and(|first| first > end) {
+                break;
+            }
+            if first.is_some_and(|first| first >= start) && last.is_some_and(|last| last <= end) {
+                count += leaf.count();
+            } else {
+                let _ = leaf.visit_up(start, &mut |row| {
+                    count += u64::from(row.id <= end);
+                    if row.id <= end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                });
+            }
+            next = self.after(&place);
+        }
+        count
+    }
+
+    /// Whether it was there.
+    pub fn remove(&mut self, id: Id) -> bool {
+        let Some(place) = self.seek(id) else { return false };
+        if !self.leaf(&place).contains(id) {
+            return false;
+        }
+        if self.leaf(&place).count() == 1 {
+            self.remove_leaf(&place);
+        } else {
+            let block = self.block_mut(&place);
+            open(block);
+            rows::remove(block, id);
+            shrink_if_sparse(block);
+        }
+        self.len -= 1;
+        true
+    }
+
+    /// Removes the oldest entries; how many went.
+    pub fn trim(&mut self, trim: Trim, precision: Precision) -> u64 {
+        let before = self.len;
+        while let Some(place) = self.first_place() {
+            if self.is_trimmed(trim) {
+                break;
+            }
+            let leaf = self.leaf(&place);
+            let count = leaf.count();
+            if let Precision::Leaves { entries_max } = precision
+                && before - self.len + count > entries_max
+            {
+                break;
+            }
+            let goes_whole = match trim {
+                Trim::MaxLen(max) => self.len - count >= max,
+                Trim::MinId(min) => leaf.last_id().is_none_or(|last| last < min),
+            };
+            if goes_whole {
+                self.remove_leaf(&place);
+                self.len -= count;
+            } else {
+                if precision == Precision::Exact {
+                    self.trim_leaf(&place, trim);
+                }
+                break;
+            }
+        }
+        before - self.len
+    }
+
+    /// Whether nothing is left to be trimmed. Looks at the first entry only.
+    fn is_trimmed(&self, trim: Trim) -> bool {
+        match trim {
+            Trim::MaxLen(max) => self.len <= max,
+            Trim::MinId(min) => self.first_id().is_none_or(|first| first >= min),
+        }
+    }
+
+    /// Takes entries off the front of the first leaf, of which some stay.
+    fn trim_leaf(&mut self, place: &Place, trim: Trim) {
+        while !self.is_trimmed(trim) {
+            let block = self.block_mut(place);
+            match block[0] {
+                KIND_ROWS => rows::remove_first(block),
+                _ => columns::remove_first(block),
+            }
+            self.len -= 1;
+        }
+        shrink_if_sparse(self.block_mut(place));
+    }
+
+    fn remove_leaf(&mut self, place: &Place) {
+        match place {
+            Place::Sealed(path) => drop(self.sealed.remove(path)),
+            Place::Tail => {
+                self.tail = self.sealed.last().map(|path| {
+                    let mut block = self.sealed.remove(&path);
+                    open(&mut block);
+                    block
+                });
+            }
+        }
+    }
+
+    /// The leaf that would have `id`: the last that begins at or before it, or the first.
+    fn seek(&self, id: Id) -> Option<Place> {
+        let tail = self.tail.as_ref()?;
+        if self.sealed.is_empty() || Head::read(tail).base <= id {
+            return Some(Place::Tail);
+        }
+        self.sealed.seek(id).map(Place::Sealed)
+    }
+
+    fn first_place(&self) -> Option<Place> {
+        match self.sealed.first() {
+            Some(path) => Some(Place::Sealed(path)),
+            None => self.tail.as_ref().map(|_| Place::Tail),
+        }
+    }
+
+    fn after(&self, place: &Place) -> Option<Place> {
+        let Place::Sealed(path) = place else { return None };
+        let mut path = *path;
+        Some(if self.sealed.next(&mut path) { Place::Sealed(path) } else { Place::Tail })
+    }
+
+    fn before(&self, place: &Place) -> Option<Place> {
+        let path = match place {
+            Place::Tail => self.sealed.last()?,
+            Place::Sealed(path) => {
+                let mut path = *path;
+                self.sealed.prev(&mut path).then_some(path)?
+            }
+        };
+        Some(Place::Sealed(path))
+    }
+
+    fn block(&self, place: &Place) -> &Block {
+        match place {
+            Place::Sealed(path) => self.sealed.leaf(path),
+            Place::Tail => self.tail.as_ref().expect("a place comes from this log"),
+        }
+    }
+
+    fn block_mut(&mut self, place: &Place) -> &mut Block {
+        match place {
+            Place::Sealed(path) => self.sealed.leaf_mut(path),
+            Place::Tail => self.tail.as_mut().expect("a place comes from this log"),
+        }
+    }
+
+    fn leaf(&self, place: &Place) -> Leaf<'_> {
+        Leaf::open(self.block(place))
+    }
+
+    fn for_each_block(&self, visit: &mut dyn FnMut(&Block)) {
+        self.sealed.for_each_leaf(visit);
+        self.tail.iter().for_each(visit);
+    }
+
+    fn for_each_inner(&self, visit: &mut dyn FnMut(&Inner<ById, Block>)) {
+        self.sealed.for_each_node(&mut |node| {
+            if let Node::Inner(inner) = node {
+                visit(inner);
+            }
+        });
+    }
+
+    /// The ids that the leaves began with: what Redis's nodes go by.
+    pub fn for_each_base(&self, visit: &mut dyn FnMut(Id)) {
+        let _ = self.visit_bases(&mut |base| {
+            visit(base);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The same until told to stop.
+    pub fn visit_bases(&self, visit: &mut dyn FnMut(Id) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut visit_block = |block: &Block| visit(Head::read(block).base);
+        self.sealed.visit_leaves(&mut visit_block)?;
+        self.tail.iter().try_for_each(visit_block)
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { height: self.sealed.height() as u32 + 1, ..Stats::default() };
+        self.for_each_block(&mut |block| {
+            let leaf = Leaf::open(block);
+            let kind = match leaf {
+                Leaf::Rows(_) => &mut stats.rows,
+                Leaf::Columns(_) => &mut stats.columns,
+            };
+            let used_bytes = block::HEADER_BYTES + block.len() - slack_bytes(block);
+            kind.add(leaf.count(), used_bytes, block.allocated_bytes());
+        });
+        self.for_each_inner(&mut |inner| {
+            stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
+        });
+        stats
+    }
+
+    /// Moves what lies in extents that shall empty, from leaf `from` on, until `moves` says that `effort` was made. The leaf to go on from, None
+    /// at the end.
+    pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        let (mut next, mut index) = (self.sealed.first(), 0);
+        while let Some(mut path) = next {
+            if index >= from {
+                if moves.effort() >= effort {
+                    return Some(index);
+                }
+                if let Some(block) = self.sealed.relocate(&path, moves) {
+                    block.relocate(moves);
+                }
+            }
+            next = self.sealed.next(&mut path).then_some(path);
+            index += 1;
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.relocate(moves);
+        }
+        None
+    }
+}
+
+/// A leaf that is edited inside is one of rows.
+fn open(block: &mut Block) {
+    if block[0] != KIND_ROWS {
+        *block = columns::open(block);
+    }
+}
+
+/// Bytes of a leaf that hold no entry.
+fn slack_bytes(block: &Block) -> usize {
+    match block[0] {
+        KIND_ROWS => rows::slack_bytes(block),
+        _ => columns::slack_bytes(block),
+    }
+}
+
+/// A leaf that lost half of its bytes gives them back.
+fn shrink_if_sparse(block: &mut Block) {
+    if slack_bytes(block) > block.len() / 2 && block.len() > 256 {
+        open(block);
+        rows::shrink(block);
+    }
+}
+
+/// A leaf of either kind, to read.
+enum Leaf<'b> {
+    Rows(Rows<'b>),
+    Columns(Columns<'b>),
+}
+
+impl<'b> Leaf<'b> {
+    fn open(block: &'b Block) -> Leaf<'b> {
+        match block[0] {
+            KIND_ROWS => Leaf::Rows(Rows::open(block)),
+            _ => Leaf::Columns(Columns::open(block)),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Leaf::Rows(rows) => rows.count(),
+            Leaf::Columns(columns) => columns.count(),
+        }
+    }
+
+    fn first_id(&self) -> Option<Id> {
+        match self {
+            Leaf::Rows(rows) => rows.first_id(),
+            Leaf::Columns(columns) => columns.first_id(),
+        }
+    }
+
+    fn last_id(&self) -> Option<Id> {
+        match self {
+            Leaf::Rows(rows) => rows.last_id(),
+            Leaf::Columns(columns) => columns.last_id(),
+        }
+    }
+
+    fn contains(&self, id: Id) -> bool {
+        match self {
+            Leaf::Rows(rows) => rows.contains(id),
+            Leaf::Columns(columns) => columns.contains(id),
+        }
+    }
+
+    fn visit_up(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        match self {
+            Leaf::Rows(rows) => rows.visit_up(from, visit),
+            Leaf::Columns(columns) => columns.visit_up(from, visit),
+        }
+    }
+
+    fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        match self {
+            Leaf::Rows(rows) => rows.visit_down(from, visit),
+            Leaf::Columns(columns) => columns.visit_down(from, visit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod properties;

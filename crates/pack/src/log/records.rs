@@ -1,0 +1,290 @@
+//! Records of one size in the order of their ids: what consumers of a stream were given and have yet to acknowledge.
+//!
+//! A leaf is records back to back, nothing else: its length tells their number. One with two bytes of payload, `ab`, for the id 5-1:
+//!
+//! ```text
+//! 05 00 00 00 00 00 00 00 | 01 00 00 00 00 00 00 00 | 61 62
+//! ```
+//!
+//! Cost: 16 bytes and the payload, and the rounding of a leaf of up to 64 records. Each operation is one descent and a search by halves; records
+//! that come in the order of their ids fill leaves to the last place. A clone is one increment.
+use crate::log::rows::u64_at;
+use crate::memory::arena::Moves;
+use crate::memory::block::{self, Block};
+use crate::tree::order::{ById, Id};
+use crate::tree::stats::Stats;
+use crate::tree::{Path, Tree};
+use std::ops::ControlFlow;
+
+const ID_BYTES: usize = 16;
+const LEAF_RECORDS_MAX: usize = 64;
+
+#[derive(Clone)]
+pub struct Records<const N: usize> {
+    tree: Tree<ById, Block>,
+    len: u64,
+}
+
+impl<const N: usize> Default for Records<N> {
+    fn default() -> Records<N> {
+        Records::new()
+    }
+}
+
+impl<const N: usize> Records<N> {
+    const RECORD_BYTES: usize = ID_BYTES + N;
+
+    pub const fn new() -> Records<N> {
+        Records { tree: Tree::new(), len: 0 }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn get(&self, id: Id) -> Option<[u8; N]> {
+        let leaf = self.tree.leaf(&self.tree.seek(id)?);
+        Self::search(leaf, id).ok().map(|index| Self::payload(leaf, index))
+    }
+
+    pub fn first(&self) -> Option<(Id, [u8; N])> {
+        let leaf = self.tree.leaf(&self.tree.first()?);
+        Some((Self::id(leaf, 0), Self::payload(leaf, 0)))
+    }
+
+    pub fn last(&self) -> Option<(Id, [u8; N])> {
+        let leaf = self.tree.leaf(&self.tree.last()?);
+        let index = Self::count(leaf) - 1;
+        Some((Self::id(leaf, index), Self::payload(leaf, index)))
+    }
+
+    /// Puts a record in, or in the place of the one that has this id, which is returned.
+    pub fn insert(&mut self, id: Id, payload: [u8; N]) -> Option<[u8; N]> {
+        let Some(path) = self.tree.seek(id) else {
+            self.tree.plant(id, Block::from_slice(&Self::record(id, &payload)[..Self::RECORD_BYTES]));
+            self.len += 1;
+            return None;
+        };
+        match Self::search(self.tree.leaf(&path), id) {
+            Ok(index) => {
+                let leaf = self.tree.leaf_mut(&path);
+                let old = Self::payload(leaf, index);
+                let at = index * Self::RECORD_BYTES + ID_BYTES;
+                leaf.make_mut()[at..at + N].copy_from_slice(&payload);
+                Some(old)
+            }
+            Err(index) => {
+                self.insert_at(path, index, id, &payload);
+                self.len += 1;
+                None
+            }
+        }
+    }
+
+    fn insert_at(&mut self, mut path: Path, index: usize, id: Id, payload: &[u8; N]) {
+        let record = Self::record(id, payload);
+        let record = &record[..Self::RECORD_BYTES];
+        let leaf = self.tree.leaf_mut(&path);
+        let count = Self::count(leaf);
+        if count < LEAF_RECORDS_MAX {
+            return leaf.splice(index * Self::RECORD_BYTES, 0, record);
+        }
+        // Behind the last record a leaf begins anew; inside, the full one is halved.
+        if index == count {
+            return self.tree.insert_after(&mut path, id, Block::from_slice(record));
+        }
+        let half = count / 2 * Self::RECORD_BYTES;
+        let mut right = Block::from_slice(&leaf[half..]);
+        leaf.truncate(half);
+        let at = index * Self::RECORD_BYTES;
+        match at.checked_sub(half) {
+            Some(at) if at > 0 => right.splice(at, 0, record),
+            _ => leaf.splice(at, 0, record),
+        }
+        let mark = Self::id(&right, 0);
+        self.tree.insert_after(&mut path, mark, right);
+    }
+
+    pub fn remove(&mut self, id: Id) -> Option<[u8; N]> {
+        let path = self.tree.seek(id)?;
+        let index = Self::search(self.tree.leaf(&path), id).ok()?;
+        let leaf = self.tree.leaf_mut(&path);
+        let old = Self::payload(leaf, index);
+        self.len -= 1;
+        if Self::count(leaf) == 1 {
+            self.tree.remove(&path);
+            return Some(old);
+        }
+        leaf.splice(index * Self::RECORD_BYTES, Self::RECORD_BYTES, b"");
+        if Self::count(leaf) < LEAF_RECORDS_MAX / 4 {
+            self.join_next(path);
+        }
+        Some(old)
+    }
+
+    /// Joins a leaf with the one behind it where both are small. Only below one parent: elsewhere the range of the second would fall to another.
+    fn join_next(&mut self, path: Path) {
+        let mut next = path;
+        if !self.tree.has_next_sibling(&path) || !self.tree.next(&mut next) {
+            return;
+        }
+        let counts = Self::count(self.tree.leaf(&path)) + Self::count(self.tree.leaf(&next));
+        if counts <= LEAF_RECORDS_MAX * 3 / 4 {
+            let right = self.tree.leaf(&next).clone();
+            self.tree.leaf_mut(&path).extend(&right);
+            self.tree.remove(&next);
+        }
+    }
+
+    /// Visits records from the first at or behind `from` on, until told to stop.
+    pub fn visit(&self, from: Id, visit: &mut dyn FnMut(Id, [u8; N]) -> ControlFlow<()>) {
+        let Some(mut path) = self.tree.seek(from) else { return };
+        loop {
+            let leaf = self.tree.leaf(&path);
+            let start = Self::search(leaf, from).unwrap_or_else(|index| index);
+            for index in start..Self::count(leaf) {
+                if visit(Self::id(leaf, index), Self::payload(leaf, index)).is_break() {
+                    return;
+                }
+            }
+            if !self.tree.next(&mut path) {
+                return;
+            }
+        }
+    }
+
+    pub fn add_stats(&self, stats: &mut Stats) {
+        self.tree.add_stats(stats, |stats, leaf| {
+            let used_bytes = block::HEADER_BYTES + leaf.len();
+            stats.records.add(Self::count(leaf) as u64, used_bytes, leaf.allocated_bytes());
+        });
+    }
+
+    /// Moves what lies in extents that shall empty. All in one go: records are few beside what they are records of.
+    pub fn relocate(&mut self, moves: &mut Moves) {
+        let mut next = self.tree.first();
+        while let Some(mut path) = next {
+            if let Some(block) = self.tree.relocate(&path, moves) {
+                block.relocate(moves);
+            }
+            next = self.tree.next(&mut path).then_some(path);
+        }
+    }
+
+    fn count(leaf: &[u8]) -> usize {
+        leaf.len() / Self::RECORD_BYTES
+    }
+
+    fn id(leaf: &[u8], index: usize) -> Id {
+        let at = index * Self::RECORD_BYTES;
+        Id { ms: u64_at(leaf, at), seq: u64_at(leaf, at + 8) }
+    }
+
+    fn payload(leaf: &[u8], index: usize) -> [u8; N] {
+        *leaf[index * Self::RECORD_BYTES + ID_BYTES..].first_chunk().expect("a record ends with its payload")
+    }
+
+    /// Where the record of `id` is, or where it would be. The last place is tried first.
+    fn search(leaf: &[u8], id: Id) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, Self::count(leaf));
+        if high > 0 && Self::id(leaf, high - 1) < id {
+            return Err(high);
+        }
+        while low < high {
+            let middle = (low + high) / 2;
+            if Self::id(leaf, middle) < id {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low < Self::count(leaf) && Self::id(leaf, low) == id { Ok(low) } else { Err(low) }
+    }
+
+    fn record(id: Id, payload: &[u8; N]) -> [u8; RECORD_BYTES_MAX] {
+        const { assert!(Self::RECORD_BYTES <= RECORD_BYTES_MAX) };
+        let mut record = [0; RECORD_BYTES_MAX];
+        record[..8].copy_from_slice(&id.ms.to_le_bytes());
+        record[8..16].copy_from_slice(&id.seq.to_le_bytes());
+        record[16..16 + N].copy_from_slice(payload);
+        record
+    }
+}
+
+/// A record while it is put together.
+const RECORD_BYTES_MAX: usize = 48;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+    use std::collections::BTreeMap;
+
+    type Twin = BTreeMap<Id, [u8; 3]>;
+
+    fn check(records: &Records<3>, twin: &Twin) {
+        assert_eq!(records.len(), twin.len() as u64);
+        let mut all = Vec::new();
+        records.visit(Id::MIN, &mut |id, payload| {
+            all.push((id, payload));
+            ControlFlow::Continue(())
+        });
+        assert!(all.iter().copied().eq(twin.iter().map(|(id, payload)| (*id, *payload))));
+        assert_eq!(records.first(), twin.first_key_value().map(|(id, payload)| (*id, *payload)));
+        assert_eq!(records.last(), twin.last_key_value().map(|(id, payload)| (*id, *payload)));
+        let mut stats = Stats::default();
+        records.add_stats(&mut stats);
+        assert_eq!(stats.records.entries, records.len());
+    }
+
+    fn run(seed: u64) {
+        let mut random = Random::new(seed);
+        let (mut records, mut twin) = (Records::new(), Twin::new());
+        let mut held = (records.clone(), twin.clone());
+        let spread = 1 + random.below(4000);
+        for step in 0..6000_u64 {
+            let id = Id { ms: random.below(spread), seq: random.below(3) };
+            let rising = Id { ms: spread + step, seq: 0 };
+            let payload = [step as u8, (step >> 8) as u8, seed as u8];
+            let grows = step % 2000 < 1000;
+            match random.below(10) {
+                0..=3 if grows => assert_eq!(records.insert(id, payload), twin.insert(id, payload)),
+                4..=5 if grows => assert_eq!(records.insert(rising, payload), twin.insert(rising, payload)),
+                6 => assert_eq!(records.get(id), twin.get(&id).copied()),
+                7 if random.below(50) == 0 => held = (records.clone(), twin.clone()),
+                _ => {
+                    let behind = twin.range(id..).next().map_or(id, |(id, _)| *id);
+                    assert_eq!(records.remove(behind), twin.remove(&behind));
+                }
+            }
+            if step % 500 == 0 {
+                check(&records, &twin);
+            }
+        }
+        check(&records, &twin);
+        check(&held.0, &held.1);
+    }
+
+    #[test]
+    fn records_hold_what_an_ordered_map_holds() {
+        for seed in 0..20 {
+            if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+                eprintln!("seed {seed}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+
+    #[test]
+    fn records_that_come_in_order_fill_their_leaves() {
+        let mut records: Records<20> = Records::new();
+        (0..6400).for_each(|ms| assert!(records.insert(Id { ms, seq: 0 }, [0; 20]).is_none()));
+        let mut stats = Stats::default();
+        records.add_stats(&mut stats);
+        assert_eq!(stats.records.nodes, 100);
+    }
+}

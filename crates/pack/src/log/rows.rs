@@ -1,0 +1,525 @@
+//! Rows: a stream's leaf as it grows, one entry after the other. What becomes of it when it is full, `columns.rs` says.
+//!
+//! ```text
+//!  0      kind = 1
+//!  1      lists       how many lists of field names, at most 8
+//!  2..4   zero
+//!  4..8   count       rows that are there            all numbers little endian
+//!  8..12  end         where the room begins
+//! 12..16  rows        where the first row begins: behind the lists and what was taken off the front
+//! 16..20  size        what Redis's node would take   (see `mod.rs`: these two say when the leaf is full)
+//! 20..24  added       rows that ever came
+//! 24..40  base        the id that the leaf began with: ms, seq
+//! 40..    lists       each: bytes behind this varint, names (varint), the names as cells
+//! rows..  rows        each: bytes behind this varint, list, ms - base.ms, seq (varints), the values as cells
+//! end..   room
+//! ```
+//!
+//! A row of one of the leaf's lists holds values only. Where there are eight other lists already it is of list 255, and brings its names: their
+//! number as a varint, then name and value by turns. `1000-0 temp 21` and `1005-0 temp 22` behind the head:
+//!
+//! ```text
+//! 06 01 04 74 65 6d 70 | 04 00 00 00 95 | 04 00 05 00 96
+//! ```
+//!
+//! Cost: 40 bytes a leaf, and 4 to 6 bytes an entry beyond its values' cells. Appending writes behind the last row. Looking for an id goes from row
+//! to row, over a hundred of them at the usual limits. A row in front goes by moving `rows`; another by moving what is behind it.
+use crate::code::listpack::{self, entry_bytes};
+use crate::code::varint::{read_varint, varint_len, write_varint};
+use crate::log::cell;
+use crate::log::columns::InColumns;
+use crate::memory::block::Block;
+use crate::tree::order::Id;
+use base::Item;
+use std::ops::ControlFlow;
+
+pub(crate) const KIND_ROWS: u8 = 1;
+pub(crate) const KIND_COLUMNS: u8 = 2;
+pub(crate) const HEAD_BYTES: usize = 40;
+/// Lists that a leaf keeps; entries of others bring their names.
+const LISTS_MAX: u8 = 8;
+const INLINE: u8 = 255;
+
+/// The fields and values of an entry on its way into a stream.
+pub trait Pairs {
+    fn count(&self) -> usize;
+    fn name(&self, index: usize) -> &[u8];
+    fn value(&self, index: usize) -> Item<'_>;
+    /// All names and values as text.
+    fn text_bytes(&self) -> usize;
+}
+
+/// What a leaf begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) lists: u8,
+    pub(crate) count: u32,
+    pub(crate) end: u32,
+    pub(crate) rows: u32,
+    pub(crate) size: u32,
+    pub(crate) added: u32,
+    pub(crate) base: Id,
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("a leaf has its head"))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a leaf has its head"))
+}
+
+impl Head {
+    #[inline]
+    pub(crate) fn read(bytes: &[u8]) -> Head {
+        let bytes: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf has its head");
+        Head {
+            lists: bytes[1],
+            count: u32_at(bytes, 4),
+            end: u32_at(bytes, 8),
+            rows: u32_at(bytes, 12),
+            size: u32_at(bytes, 16),
+            added: u32_at(bytes, 20),
+            base: Id { ms: u64_at(bytes, 24), seq: u64_at(bytes, 32) },
+        }
+    }
+
+    #[inline]
+    fn write(&self, bytes: &mut [u8]) {
+        self.write_as(KIND_ROWS, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn write_as(&self, kind: u8, bytes: &mut [u8]) {
+        let bytes: &mut [u8; HEAD_BYTES] = bytes.first_chunk_mut().expect("a leaf has its head");
+        (bytes[0], bytes[1]) = (kind, self.lists);
+        for (at, word) in [(4, self.count), (8, self.end), (12, self.rows), (16, self.size), (20, self.added)]
+        {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[24..32].copy_from_slice(&self.base.ms.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.base.seq.to_le_bytes());
+    }
+}
+
+/// A leaf without rows, with room for `room` bytes of lists and rows.
+pub(crate) fn start(base: Id, size: u64, room: usize) -> Block {
+    let end = HEAD_BYTES as u32;
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    let head = Head { lists: 0, count: 0, end, rows: end, size, added: 0, base };
+    let mut bytes = [0; HEAD_BYTES];
+    head.write(&mut bytes);
+    Block::spread(&bytes, room, &[])
+}
+
+/// Puts an entry behind the last. Its id is greater than all in the leaf.
+pub(crate) fn append(block: &mut Block, id: Id, pairs: &impl Pairs) {
+    let mut head = Head::read(block);
+    debug_assert!(id >= head.base, "ids rise");
+    let found = find_list(&block[..], &head, pairs);
+    let list = match found {
+        Some(list) => list,
+        None if head.lists < LISTS_MAX => add_list(block, &mut head, pairs),
+        None => INLINE,
+    };
+    let names_bytes = if list == INLINE { names_len_max(pairs) } else { 0 };
+    let values_max = pairs.text_bytes() + 6 * pairs.count() + names_bytes;
+    let body_max = 1 + 10 + 10 + values_max;
+    let head_len = varint_len(body_max);
+    reserve(block, &head, head_len + body_max);
+    let start = head.end as usize;
+    let bytes = &mut block.make_mut()[start..];
+    let mut at = head_len;
+    bytes[at] = list;
+    at += 1;
+    at += write_varint(&mut bytes[at..], (id.ms - head.base.ms) as usize);
+    at += write_varint(&mut bytes[at..], id.seq as usize);
+    let (written, listpack_bytes) = write_pairs(&mut bytes[at..], list, pairs);
+    at += written;
+    write_padded_varint(&mut bytes[..head_len], at - head_len);
+    head.end += at as u32;
+    let is_master = list == 0;
+    head.size = head.size.saturating_add(listpack_row_bytes(&head, id, pairs, is_master, listpack_bytes));
+    head.count += 1;
+    head.added += 1;
+    head.write(block.make_mut());
+}
+
+/// The values, with the names in front of each where the list does not tell them; how long it is here, and how long the values alone
+/// are in a listpack.
+#[inline]
+fn write_pairs(to: &mut [u8], list: u8, pairs: &impl Pairs) -> (usize, u64) {
+    let (mut at, mut listpack_bytes) = (0, 0);
+    if list == INLINE {
+        at += write_varint(to, pairs.count());
+    }
+    for index in 0..pairs.count() {
+        if list == INLINE {
+            at += cell::write_string(&mut to[at..], pairs.name(index));
+        }
+        let value = pairs.value(index);
+        listpack_bytes += entry_bytes(value);
+        at += cell::write(&mut to[at..], value);
+    }
+    (at, listpack_bytes)
+}
+
+/// What the row adds to Redis's node: flags, two distances, (the number of fields and their names,) the values, the number of its elements.
+fn listpack_row_bytes(head: &Head, id: Id, pairs: &impl Pairs, is_master: bool, values: u64) -> u32 {
+    let int = |n: i64| entry_bytes(Item::Int(n));
+    let count = pairs.count() as i64;
+    let mut sum =
+        2 + int((id.ms - head.base.ms) as i64) + int(id.seq.wrapping_sub(head.base.seq) as i64) + values;
+    if is_master {
+        sum += int(count + 3);
+    } else {
+        sum += int(count) + int(2 * count + 4) + names_listpack_bytes(pairs);
+    }
+    // The node counts its rows in an element that grows at 128 and 4096 of them.
+    let counted = i64::from(head.count);
+    sum += int(counted + 1) - int(counted);
+    u32::try_from(sum).unwrap_or(u32::MAX)
+}
+
+fn names_listpack_bytes(pairs: &impl Pairs) -> u64 {
+    (0..pairs.count()).map(|index| entry_bytes(Item::classify(pairs.name(index)))).sum()
+}
+
+/// What Redis's node takes before its first row: it tells how many rows there are and went, and the names of the first.
+pub(crate) fn empty_node_bytes(pairs: &impl Pairs) -> u64 {
+    let count = entry_bytes(Item::Int(pairs.count() as i64));
+    listpack::EMPTY_BYTES + 2 + 2 + count + names_listpack_bytes(pairs) + 2
+}
+
+fn names_len_max(pairs: &impl Pairs) -> usize {
+    let names: usize = (0..pairs.count()).map(|index| cell::len_max(pairs.name(index).len())).sum();
+    names + 10
+}
+
+/// A varint in exactly as many bytes as there are.
+fn write_padded_varint(to: &mut [u8], n: usize) {
+    let last = to.len() - 1;
+    debug_assert!(varint_len(n) <= to.len());
+    for (index, byte) in to.iter_mut().enumerate() {
+        *byte = (n >> (7 * index)) as u8 & 0x7F | if index < last { 0x80 } else { 0 };
+    }
+}
+
+/// Room for so many bytes behind the last row.
+#[inline]
+fn reserve(block: &mut Block, head: &Head, len: usize) {
+    let end = head.end as usize;
+    if end + len > block.len() {
+        grow(block, end, len);
+    }
+}
+
+/// By a quarter at least, so that a leaf is copied a few times while it fills.
+#[cold]
+fn grow(block: &mut Block, end: usize, len: usize) {
+    *block = Block::spread(&block[..end], len.max(end / 4), &[]);
+}
+
+/// Which of the leaf's lists the entry has; nearly always the first.
+#[inline]
+fn find_list(bytes: &[u8], head: &Head, pairs: &impl Pairs) -> Option<u8> {
+    let mut at = HEAD_BYTES;
+    for list in 0..head.lists {
+        let (len, len_bytes) = read_varint(&bytes[at..]);
+        at += len_bytes;
+        if has_names(&bytes[at..at + len], pairs) {
+            return Some(list);
+        }
+        at += len;
+    }
+    None
+}
+
+#[inline]
+fn has_names(list: &[u8], pairs: &impl Pairs) -> bool {
+    let (count, mut at) = read_varint(list);
+    if count != pairs.count() {
+        return false;
+    }
+    for index in 0..count {
+        let (name, len) = cell::read_string(&list[at..]);
+        if name != pairs.name(index) {
+            return false;
+        }
+        at += len;
+    }
+    true
+}
+
+/// Puts one list more behind those that are there; the rows move.
+#[cold]
+fn add_list(block: &mut Block, head: &mut Head, pairs: &impl Pairs) -> u8 {
+    let mut names = vec![0; names_len_max(pairs)];
+    let mut len = write_varint(&mut names, pairs.count());
+    for index in 0..pairs.count() {
+        len += cell::write_string(&mut names[len..], pairs.name(index));
+    }
+    let mut list = vec![0; varint_len(len)];
+    write_varint(&mut list, len);
+    list.extend_from_slice(&names[..len]);
+    reserve(block, head, list.len());
+    // What was taken off the front is room for names.
+    let (at, end, rows) = (lists_end(&block[..], head), head.end as usize, head.rows as usize);
+    let bytes = block.make_mut();
+    let to = at + list.len();
+    if rows < to {
+        bytes.copy_within(rows..end, to);
+        head.end = (end + to - rows) as u32;
+        head.rows = to as u32;
+    }
+    bytes[at..to].copy_from_slice(&list);
+    head.lists += 1;
+    head.write(bytes);
+    head.lists - 1
+}
+
+fn lists_end(bytes: &[u8], head: &Head) -> usize {
+    let mut at = HEAD_BYTES;
+    for _ in 0..head.lists {
+        let (len, len_bytes) = read_varint(&bytes[at..]);
+        at += len_bytes + len;
+    }
+    at
+}
+
+/// One row as it lies there: where it begins and ends, its id, its list and what is behind them.
+#[derive(Clone, Copy)]
+struct Raw<'b> {
+    start: usize,
+    end: usize,
+    id: Id,
+    list: u8,
+    cells: &'b [u8],
+}
+
+/// A leaf of rows, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'b> {
+    bytes: &'b [u8],
+    head: Head,
+}
+
+impl<'b> Rows<'b> {
+    pub(crate) fn open(bytes: &'b [u8]) -> Rows<'b> {
+        Rows { bytes, head: Head::read(bytes) }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        u64::from(self.head.count)
+    }
+
+    #[inline]
+    fn raw(&self, start: usize) -> Option<Raw<'b>> {
+        if start >= self.head.end as usize {
+            return None;
+        }
+        let (len, len_bytes) = read_varint(&self.bytes[start..]);
+        let body = start + len_bytes;
+        let list = self.bytes[body];
+        let (ms, ms_bytes) = read_varint(&self.bytes[body + 1..]);
+        let at = body + 1 + ms_bytes;
+        let (seq, seq_bytes) = read_varint(&self.bytes[at..]);
+        let id = Id { ms: self.head.base.ms + ms as u64, seq: seq as u64 };
+        let end = body + len;
+        Some(Raw { start, end, id, list, cells: &self.bytes[at + seq_bytes..end] })
+    }
+
+    /// The first row at or behind `id`.
+    fn seek(&self, id: Id) -> Option<Raw<'b>> {
+        let mut at = self.head.rows as usize;
+        while let Some(raw) = self.raw(at) {
+            if raw.id >= id {
+                return Some(raw);
+            }
+            at = raw.end;
+        }
+        None
+    }
+
+    fn row(&self, raw: Raw<'b>) -> Row<'b> {
+        let cells = if raw.list == INLINE {
+            let (fields, at) = read_varint(raw.cells);
+            Cells { fields, names: None, values: &raw.cells[at..] }
+        } else {
+            let (fields, names) = self.names(raw.list);
+            Cells { fields, names: Some(names), values: raw.cells }
+        };
+        Row { id: raw.id, source: Source::Cells(cells) }
+    }
+
+    /// A list with the varint in front of it.
+    pub(crate) fn list_bytes(&self, list: u8) -> &'b [u8] {
+        let mut at = HEAD_BYTES;
+        for _ in 0..list {
+            let (len, len_bytes) = read_varint(&self.bytes[at..]);
+            at += len_bytes + len;
+        }
+        let (len, len_bytes) = read_varint(&self.bytes[at..]);
+        &self.bytes[at..at + len_bytes + len]
+    }
+
+    /// How many names a list has, and the cells with them.
+    pub(crate) fn names(&self, list: u8) -> (usize, &'b [u8]) {
+        let list = self.list_bytes(list);
+        let len_bytes = read_varint(list).1;
+        let (fields, names_at) = read_varint(&list[len_bytes..]);
+        (fields, &list[len_bytes + names_at..])
+    }
+
+    /// Visits rows from the first at or behind `from` on, upwards, until told to stop.
+    pub(crate) fn visit_up(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        let mut next = self.seek(from);
+        while let Some(raw) = next {
+            visit(&self.row(raw))?;
+            next = self.raw(raw.end);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Visits rows from the last at or before `from` on, downwards. Rows are read upwards only, so their places are noted first.
+    pub(crate) fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        let mut starts = Vec::with_capacity(self.head.count as usize);
+        let mut at = self.head.rows as usize;
+        while let Some(raw) = self.raw(at).filter(|raw| raw.id <= from) {
+            starts.push(raw.start);
+            at = raw.end;
+        }
+        for start in starts.into_iter().rev() {
+            let raw = self.raw(start).expect("a row was read here");
+            visit(&self.row(raw))?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        self.seek(id).is_some_and(|raw| raw.id == id)
+    }
+
+    pub(crate) fn first_id(&self) -> Option<Id> {
+        self.raw(self.head.rows as usize).map(|raw| raw.id)
+    }
+
+    pub(crate) fn last_id(&self) -> Option<Id> {
+        let (mut at, mut last) = (self.head.rows as usize, None);
+        while let Some(raw) = self.raw(at) {
+            (at, last) = (raw.end, Some(raw.id));
+        }
+        last
+    }
+}
+
+/// Takes the row of `id` out; whether it was there.
+pub(crate) fn remove(block: &mut Block, id: Id) -> bool {
+    let rows = Rows::open(&block[..]);
+    let Some(raw) = rows.seek(id).filter(|raw| raw.id == id) else { return false };
+    let (mut head, start, end) = (rows.head, raw.start, raw.end);
+    let bytes = block.make_mut();
+    if start == head.rows as usize {
+        head.rows = end as u32;
+    } else {
+        bytes.copy_within(end..head.end as usize, start);
+        head.end -= (end - start) as u32;
+    }
+    head.count -= 1;
+    head.write(bytes);
+    true
+}
+
+/// Takes the first row out.
+pub(crate) fn remove_first(block: &mut Block) {
+    let rows = Rows::open(&block[..]);
+    let first = rows.raw(rows.head.rows as usize).expect("a leaf has rows");
+    let (mut head, end) = (rows.head, first.end);
+    (head.rows, head.count) = (end as u32, head.count - 1);
+    head.write(block.make_mut());
+}
+
+/// Bytes that hold no row: the room, and what was taken off the front.
+pub(crate) fn slack_bytes(block: &Block) -> usize {
+    let head = Head::read(block);
+    block.len() - head.end as usize + (head.rows as usize - lists_end(block, &head))
+}
+
+/// Gives all slack back.
+pub(crate) fn shrink(block: &mut Block) {
+    let mut head = Head::read(block);
+    let lists_end = lists_end(block, &head);
+    let mut bytes = block[..lists_end].to_vec();
+    bytes.extend_from_slice(&block[head.rows as usize..head.end as usize]);
+    (head.rows, head.end) = (lists_end as u32, bytes.len() as u32);
+    head.write(&mut bytes);
+    *block = Block::fitting(&bytes);
+}
+
+/// What is called for each row that is visited.
+pub type Visit<'v> = dyn FnMut(&Row<'_>) -> ControlFlow<()> + 'v;
+
+/// One entry of a stream, lent from its leaf.
+#[derive(Clone, Copy)]
+pub struct Row<'b> {
+    pub id: Id,
+    source: Source<'b>,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'b> {
+    Cells(Cells<'b>),
+    Columns(InColumns<'b>),
+}
+
+#[derive(Clone, Copy)]
+struct Cells<'b> {
+    fields: usize,
+    /// None: each name stands before its value.
+    names: Option<&'b [u8]>,
+    values: &'b [u8],
+}
+
+impl<'b> Row<'b> {
+    pub(crate) fn of_columns(id: Id, entry: InColumns<'b>) -> Row<'b> {
+        Row { id, source: Source::Columns(entry) }
+    }
+
+    pub fn fields(&self) -> usize {
+        match &self.source {
+            Source::Cells(cells) => cells.fields,
+            Source::Columns(entry) => entry.fields(),
+        }
+    }
+
+    /// Visits names and values in their order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], Item<'_>)) {
+        match &self.source {
+            Source::Cells(cells) => cells.for_each(visit),
+            Source::Columns(entry) => entry.for_each(visit),
+        }
+    }
+}
+
+impl Cells<'_> {
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], Item<'_>)) {
+        let (mut name_at, mut at) = (0, 0);
+        for _ in 0..self.fields {
+            let name = match self.names {
+                Some(names) => {
+                    let (name, len) = cell::read_string(&names[name_at..]);
+                    name_at += len;
+                    name
+                }
+                None => {
+                    let (name, len) = cell::read_string(&self.values[at..]);
+                    at += len;
+                    name
+                }
+            };
+            let (value, len) = cell::read(&self.values[at..]);
+            at += len;
+            visit(name, value);
+        }
+    }
+}

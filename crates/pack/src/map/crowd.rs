@@ -1,0 +1,51 @@
+//! The entries of one leaf, looked at together: whoever has to choose one among many pays one walk for some forty
+//! candidates, which lie beside each other.
+use crate::map::form::{Form, Keys};
+use crate::map::tagged::Tagged;
+use crate::map::{Found, LeafPlace, OrderRange};
+
+pub struct Crowd<'m, V, F: Form = Keys> {
+    leaf: &'m Tagged<V, F>,
+    range: OrderRange,
+}
+
+impl<'m, V, F: Form> Crowd<'m, V, F> {
+    pub(crate) fn new(leaf: &'m Tagged<V, F>, range: OrderRange) -> Crowd<'m, V, F> {
+        Crowd { leaf, range }
+    }
+
+    /// Where it is, and the caller's word for it.
+    pub fn place(&self) -> LeafPlace {
+        LeafPlace { note: self.leaf.note(), range: self.range }
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "only the leaf of a map that was emptied has no entry")]
+    pub fn len(&self) -> usize {
+        self.leaf.count()
+    }
+
+    /// The bytes of uses, in the order in which the entries came; none where they are not kept.
+    pub fn uses(&self) -> &'m [u8] {
+        self.leaf.uses()
+    }
+
+    /// The tag of entry `index`, which keys of one hash share.
+    pub fn tag(&self, index: usize) -> u8 {
+        self.leaf.tag(index)
+    }
+
+    /// The meta of entry `index`, without a look at the rest of it.
+    pub fn meta(&self, index: usize) -> u8 {
+        self.leaf.meta(self.leaf.slot(index))
+    }
+
+    /// Entry `index`, in the order in which they came.
+    pub fn at(&self, index: usize) -> Found<'m, V> {
+        self.leaf.found(self.leaf.slot(index))
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = Found<'m, V>> {
+        self.leaf.slots().map(|slot| self.leaf.found(slot))
+    }
+}

@@ -1,0 +1,258 @@
+//! A small hash as one byte string, to live inside its keyspace entry: its fields in the order in which they came.
+//!
+//! ```text
+//! image   [flag] pair pair ...
+//! pair    field value [mark]
+//!
+//! header of a field or value      then
+//! 0x00..=0xAF  text               so many bytes
+//! 0xB0..=0xB7  integer            1 to 8 bytes, little endian
+//! 0xC0..=0xFF  integer 0 to 63    nothing
+//! header of a mark
+//! 0xB8, 0xB9                      5 or 11 bytes that mean something to the caller only
+//! 0xBF         the flag           nothing; it means something to the caller only
+//! ```
+//!
+//! `id 7 name ab` is `02 6964 C7 04 6E616D65 02 6162`. Cost: one byte a field and one a value beside their bytes; 1 to 9 bytes an
+//! integer; nothing for the hash. Limits: 175 bytes a text, so a hash of longer ones is no image.
+//!
+//! A lookup goes from pair to pair by their lengths and compares what is as long as the field it looks for: an image is
+//! a few cache lines, and whoever keeps images decides how long they may be. Edits are made in a buffer of the caller's.
+//! Images are made here alone, never read from outside, so reading asserts what it relies on instead of returning errors.
+use crate::code::short_int::{ShortInt, read_int};
+use base::Item;
+
+/// Text of more bytes has no place here.
+pub const TEXT_MAX: usize = 0xAF;
+const INT: u8 = 0xAF;
+const MARK: u8 = 0xB8;
+const LONG_MARK: u8 = 0xB9;
+const FLAG: u8 = 0xBF;
+const SMALL: u8 = 0xC0;
+const SMALL_MAX: i64 = (u8::MAX - SMALL) as i64;
+
+/// The lengths that a mark may have.
+pub const MARK_BYTES: [usize; 2] = [5, 11];
+
+/// What a field, a value or a mark takes, its header included, by its header; 0 for what is none.
+const LENS: [u8; 256] = {
+    let mut lens = [0; 256];
+    let mut header = 0;
+    while header < 256 {
+        lens[header] = match header as u8 {
+            text @ 0..=0xAF => 1 + text,
+            int @ 0xB0..=0xB7 => 1 + int - INT,
+            MARK => 1 + MARK_BYTES[0] as u8,
+            LONG_MARK => 1 + MARK_BYTES[1] as u8,
+            SMALL.. => 1,
+            _ => 0,
+        };
+        header += 1;
+    }
+    lens
+};
+
+#[inline(always)]
+fn len_at(image: &[u8], at: usize) -> usize {
+    usize::from(LENS[usize::from(image[at])])
+}
+
+/// Where a pair is in its image. It holds until something before it changes its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    start: usize,
+    value: usize,
+    mark: usize,
+    end: usize,
+}
+
+/// A pair, as it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair<'i> {
+    pub field: Item<'i>,
+    pub value: Item<'i>,
+    pub mark: Option<&'i [u8]>,
+}
+
+/// Whether the image has the caller's flag.
+pub fn is_flagged(image: &[u8]) -> bool {
+    image.first() == Some(&FLAG)
+}
+
+/// Gives the image the flag, for good.
+pub fn flag(image: &mut Vec<u8>) {
+    if !is_flagged(image) {
+        image.insert(0, FLAG);
+    }
+}
+
+/// Whether text of this length has a place here.
+pub fn fits(item: Item<'_>) -> bool {
+    !matches!(item, Item::Bytes(text) if text.len() > TEXT_MAX)
+}
+
+/// How many pairs there are: O(pairs).
+pub fn len(image: &[u8]) -> u64 {
+    spots(image).count() as u64
+}
+
+/// All pairs, in the order in which they came.
+pub fn spots(image: &[u8]) -> impl Iterator<Item = Spot> + '_ {
+    let mut at = usize::from(is_flagged(image));
+    std::iter::from_fn(move || {
+        let spot = (at < image.len()).then(|| spot_at(image, at))?;
+        at = spot.end;
+        Some(spot)
+    })
+}
+
+/// Whether some pair has a mark.
+pub fn has_mark(image: &[u8]) -> bool {
+    spots(image).any(|spot| spot.mark < spot.end)
+}
+
+/// All pairs, read.
+pub fn iter(image: &[u8]) -> impl Iterator<Item = Pair<'_>> + '_ {
+    spots(image).map(|spot| read(image, spot))
+}
+
+#[inline(always)]
+fn spot_at(image: &[u8], start: usize) -> Spot {
+    let value = start + len_at(image, start);
+    let mark = value + len_at(image, value);
+    let has_mark = matches!(image.get(mark), Some(&(MARK | LONG_MARK)));
+    let end = if has_mark { mark + len_at(image, mark) } else { mark };
+    Spot { start, value, mark, end }
+}
+
+pub fn read(image: &[u8], spot: Spot) -> Pair<'_> {
+    Pair {
+        field: item_of(&image[spot.start..spot.value]),
+        value: item_of(&image[spot.value..spot.mark]),
+        mark: (spot.mark < spot.end).then(|| &image[spot.mark + 1..spot.end]),
+    }
+}
+
+#[inline]
+fn item_of(bytes: &[u8]) -> Item<'_> {
+    match bytes[0] {
+        small @ SMALL.. => Item::Int(i64::from(small - SMALL)),
+        header if header > INT => Item::Int(read_int(&bytes[1..])),
+        _ => Item::Bytes(&bytes[1..]),
+    }
+}
+
+/// The pair of `field`.
+#[inline]
+pub fn find(image: &[u8], field: Item<'_>) -> Option<Spot> {
+    let head = Head::of(field)?;
+    let (header, body) = (head.header, head.body(&field));
+    let mut at = usize::from(is_flagged(image));
+    while at < image.len() {
+        let value = at + len_at(image, at);
+        if image[at] == header && &image[at + 1..value] == body {
+            return Some(spot_at(image, at));
+        }
+        at = value + len_at(image, value);
+        if let Some(&(MARK | LONG_MARK)) = image.get(at) {
+            at += len_at(image, at);
+        }
+    }
+    None
+}
+
+/// A field or value as it is to be written.
+struct Head {
+    header: u8,
+    int: ShortInt,
+}
+
+impl Head {
+    /// None for a text that is too long.
+    #[inline]
+    fn of(item: Item<'_>) -> Option<Head> {
+        let none = ShortInt::NONE;
+        match item {
+            Item::Bytes(text) if text.len() > TEXT_MAX => None,
+            Item::Bytes(text) => Some(Head { header: text.len() as u8, int: none }),
+            Item::Int(n @ 0..=SMALL_MAX) => Some(Head { header: SMALL + n as u8, int: none }),
+            Item::Int(n) => {
+                let int = ShortInt::new(n);
+                Some(Head { header: INT + int.as_bytes().len() as u8, int })
+            }
+        }
+    }
+
+    #[inline]
+    fn body<'b>(&'b self, item: &Item<'b>) -> &'b [u8] {
+        match item {
+            Item::Bytes(text) => text,
+            Item::Int(_) => self.int.as_bytes(),
+        }
+    }
+}
+
+/// Bytes that an item takes here.
+pub fn item_len(item: Item<'_>) -> usize {
+    match Head::of(item) {
+        Some(head) => 1 + head.body(&item).len(),
+        None => 1 + item.len(),
+    }
+}
+
+/// Adds a pair behind all others. The caller has made sure that its field is not there.
+pub fn push(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
+    push_item(image, field);
+    push_item(image, value);
+    push_mark(image, mark);
+}
+
+fn push_item(image: &mut Vec<u8>, item: Item<'_>) {
+    let head = Head::of(item).expect("only what fits is written");
+    image.push(head.header);
+    image.extend_from_slice(head.body(&item));
+}
+
+fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
+    if let Some(mark) = mark {
+        assert!(MARK_BYTES.contains(&mark.len()), "a mark of {} bytes", mark.len());
+        image.push(if mark.len() == MARK_BYTES[0] { MARK } else { LONG_MARK });
+        image.extend_from_slice(mark);
+    }
+}
+
+/// Gives a pair another value and mark; it keeps its place in the order.
+pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) {
+    let len = image.len();
+    push_item(image, value);
+    push_mark(image, mark);
+    move_in(image, spot.value, spot.end, len);
+}
+
+/// Gives a pair another mark, or takes it away.
+pub fn set_mark(image: &mut Vec<u8>, spot: Spot, mark: Option<&[u8]>) {
+    let len = image.len();
+    push_mark(image, mark);
+    move_in(image, spot.mark, spot.end, len);
+}
+
+/// What was written behind the first `len` bytes takes the place of `start..end`.
+fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
+    let fresh = image.len() - len;
+    if fresh == end - start {
+        image.copy_within(len.., start);
+        image.truncate(len);
+        return;
+    }
+    image[start..].rotate_right(fresh);
+    image.drain(start + fresh..start + fresh + (end - start));
+}
+
+/// The pair goes; the others keep their order.
+pub fn remove(image: &mut Vec<u8>, spot: Spot) {
+    image.drain(spot.start..spot.end);
+}
+
+#[cfg(test)]
+#[path = "pairs_properties.rs"]
+mod properties;

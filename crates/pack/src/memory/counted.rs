@@ -1,0 +1,160 @@
+//! How much memory is in use: an allocator that counts what it hands out and passes every request on.
+//!
+//! Counting must cost next to nothing, so each thread has a counter of its own, on its own cache line, and adds to it
+//! with a plain load and store. There is room for [`OWN`] threads; those that come later share one counter and pay for a locked
+//! addition. A block may be freed by another thread than the one that allocated it, so a single counter may be
+//! negative; only their sum means anything.
+//!
+//! What is counted is what a block costs, not what was asked for: its head and the grain of its size.
+use crate::memory::arena;
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+
+/// Threads with a counter of their own.
+const OWN: usize = 127;
+
+#[repr(align(128))]
+struct Slot(AtomicI64);
+
+static SLOTS: [Slot; OWN + 1] = [const { Slot(AtomicI64::new(0)) }; OWN + 1];
+/// How many threads have been dealt a counter.
+static DEALT: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static STARTUP: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts what `A` hands out. Declare it once, as the global allocator.
+pub struct Counted<A>(pub A);
+
+/// Bytes in use now, by everything in the process that allocates through [`Counted`]; 0 where nothing does.
+pub fn used_bytes() -> usize {
+    let dealt = DEALT.load(Relaxed).min(OWN + 1);
+    let used = SLOTS[..dealt].iter().map(|s| s.0.load(Relaxed)).sum::<i64>().max(0) as usize;
+    PEAK.fetch_max(used, Relaxed);
+    used
+}
+
+/// What this thread has allocated less what it has freed: no amount by itself, but its changes tell by how much the
+/// thread's own work moves [`used_bytes`], for the price of one load.
+#[inline]
+pub fn thread_bytes() -> i64 {
+    SLOTS[own_slot()].0.load(Relaxed)
+}
+
+/// The most that [`used_bytes`] ever saw: whoever wants it exact asks often.
+pub fn peak_bytes() -> usize {
+    used_bytes();
+    PEAK.load(Relaxed)
+}
+
+/// The server is ready: what is in use now is what an empty one needs.
+pub fn note_startup() {
+    STARTUP.store(used_bytes(), Relaxed);
+}
+
+/// What was in use at [`note_startup`].
+pub fn startup_bytes() -> usize {
+    STARTUP.load(Relaxed)
+}
+
+/// What a block for `layout` costs. A function of the layout alone, so that freeing takes back what allocating added.
+fn cost(layout: Layout) -> i64 {
+    arena::cost(layout) as i64
+}
+
+/// The number of this thread's counter.
+fn own_slot() -> usize {
+    // A cell without a destructor: usable while a thread starts and ends, and never allocates.
+    thread_local!(static SLOT: Cell<usize> = const { Cell::new(usize::MAX) });
+    let mut index = SLOT.get();
+    if index == usize::MAX {
+        index = DEALT.fetch_add(1, Relaxed).min(OWN);
+        SLOT.set(index);
+    }
+    index
+}
+
+fn add(bytes: i64) {
+    let index = own_slot();
+    let counter = &SLOTS[index].0;
+    if index < OWN {
+        counter.store(counter.load(Relaxed).wrapping_add(bytes), Relaxed);
+    } else {
+        counter.fetch_add(bytes, Relaxed);
+    }
+}
+
+// SAFETY: every request is passed on unchanged to an allocator that keeps the contract; counting allocates nothing.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        let block = unsafe { self.0.alloc(layout) };
+        if !block.is_null() {
+            add(cost(layout));
+        }
+        block
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        let block = unsafe { self.0.alloc_zeroed(layout) };
+        if !block.is_null() {
+            add(cost(layout));
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        add(-cost(layout));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise is passed on.
+        let moved = unsafe { self.0.realloc(block, layout, size) };
+        if !moved.is_null() {
+            // SAFETY: the caller promises that `size`, rounded up to the alignment, does not overflow.
+            let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+            add(cost(wanted) - cost(layout));
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::System;
+
+    /// All in one test: the counters are the process's.
+    #[test]
+    fn what_is_freed_anywhere_is_taken_off_again() {
+        let heap = Counted(System);
+        let before = used_bytes();
+        let layout = |size| Layout::from_size_align(size, 8).unwrap();
+        // SAFETY: each block is freed once, with the layout that it has by then.
+        let block = unsafe { heap.alloc(layout(1000)) };
+        assert!(used_bytes() >= before + 1000);
+        // SAFETY: as above.
+        let block = unsafe { heap.realloc(block, layout(1000), 100_000) } as usize;
+        assert!(used_bytes() >= before + 100_000);
+        std::thread::scope(|s| {
+            // SAFETY: as above.
+            s.spawn(|| unsafe { Counted(System).dealloc(block as *mut u8, layout(100_000)) });
+        });
+        assert_eq!(used_bytes(), before);
+        let mine = thread_bytes();
+        // SAFETY: as above.
+        unsafe { heap.dealloc(heap.alloc(layout(5000)), layout(5000)) };
+        assert_eq!(thread_bytes(), mine);
+        assert!(peak_bytes() >= before + 100_000);
+        std::thread::scope(|s| {
+            for _ in 0..OWN + 20 {
+                // SAFETY: as above.
+                s.spawn(|| unsafe { Counted(System).dealloc(Counted(System).alloc(layout(64)), layout(64)) });
+            }
+        });
+        assert_eq!(used_bytes(), before);
+    }
+}

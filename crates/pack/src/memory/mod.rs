@@ -1,0 +1,8 @@
+//! Memory: the arena that leaves are allocated from (`arena/`), how a request is rounded for it (`alloc.rs`), what of it is in use
+//! (`counted.rs`), and the two things that lie in it and are counted by those who hold them: blocks of bytes (`block.rs`) and values
+//! outside a leaf (`shared.rs`). Knows no leaf and no tree.
+pub(crate) mod alloc;
+pub mod arena;
+pub(crate) mod block;
+pub mod counted;
+pub(crate) mod shared;

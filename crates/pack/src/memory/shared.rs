@@ -1,0 +1,234 @@
+//! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
+//!
+//! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
+use crate::memory::block::REFS_MAX;
+use crate::memory::{alloc, arena};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+struct Body<V> {
+    refs: AtomicU32,
+    value: V,
+}
+
+/// A value that several entries may own. Whoever edits it has it alone, or a copy.
+pub struct Shared<V>(NonNull<Body<V>>);
+
+// SAFETY: as for `Arc`: several threads may read the value, and the last to let go drops it.
+unsafe impl<V: Send + Sync> Send for Shared<V> {}
+// SAFETY: as above.
+unsafe impl<V: Send + Sync> Sync for Shared<V> {}
+
+/// Bytes of a pointer as it is stored in an entry.
+pub(crate) const POINTER_BYTES: usize = 8;
+const _: () = assert!(size_of::<Shared<u8>>() == POINTER_BYTES);
+
+impl<V> Shared<V> {
+    pub fn new(value: V) -> Shared<V> {
+        let body = Self::allocate();
+        // SAFETY: fresh, large enough and aligned.
+        unsafe { body.write(Body { refs: AtomicU32::new(1), value }) };
+        Shared(body)
+    }
+
+    fn allocate() -> NonNull<Body<V>> {
+        const { assert!(align_of::<Body<V>>() <= 8) };
+        alloc::allocate(Self::body_bytes()).cast()
+    }
+
+    /// # Safety
+    /// The body came from [`Shared::allocate`]; nobody uses it any more, and its value was dropped or moved out.
+    unsafe fn free(body: NonNull<Body<V>>) {
+        // SAFETY: by the caller's word, allocated with this size.
+        unsafe { alloc::free(body.cast(), Self::body_bytes()) };
+    }
+
+    /// Moves the body whose pointer this is where it lies in an extent that shall empty. The bytes to store instead; None
+    /// where it stays, because it lies well or somebody else knows its address.
+    ///
+    /// # Safety
+    /// As for [`Shared::from_bytes`]: of the old bytes and the new ones only one own the reference, the new ones if there are any.
+    pub(crate) unsafe fn relocate(bytes: [u8; POINTER_BYTES]) -> Option<[u8; POINTER_BYTES]> {
+        let old = Self::pointer(bytes);
+        if !arena::is_evacuating(old.cast()) {
+            return None;
+        }
+        // SAFETY: by the caller's word the body is there.
+        if unsafe { &(*old).refs }.load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        let _beside = arena::beside(old.cast());
+        let fresh = Self::allocate();
+        // SAFETY: both are bodies of one size; the only reference goes over to the new one, and the old one's value with it.
+        unsafe {
+            fresh.copy_from_nonoverlapping(NonNull::new_unchecked(old), 1);
+            Self::free(NonNull::new_unchecked(old));
+        }
+        Some(Shared(fresh).into_bytes())
+    }
+
+    /// Where the body lies, for a prefetch.
+    pub(crate) fn address(bytes: [u8; POINTER_BYTES]) -> *const u8 {
+        Self::pointer(bytes).cast()
+    }
+
+    /// Whether another owner has it too, at this moment.
+    pub fn is_shared(&self) -> bool {
+        self.body().refs.load(Ordering::Acquire) != 1
+    }
+
+    /// The pointer as bytes; they own the reference from here on.
+    pub(crate) fn into_bytes(self) -> [u8; POINTER_BYTES] {
+        let address = ManuallyDrop::new(self).0.as_ptr().expose_provenance() as u64;
+        address.to_le_bytes()
+    }
+
+    /// # Safety
+    /// The bytes came from [`Shared::into_bytes`] of the same type, and own a reference that this takes over.
+    pub(crate) unsafe fn from_bytes(bytes: [u8; POINTER_BYTES]) -> Shared<V> {
+        // SAFETY: by the caller's word the address is that of a body, never null.
+        Shared(unsafe { NonNull::new_unchecked(Self::pointer(bytes)) })
+    }
+
+    /// # Safety
+    /// The bytes came from [`Shared::into_bytes`] of the same type, and own a reference for all of `'a`.
+    pub(crate) unsafe fn peek<'a>(bytes: [u8; POINTER_BYTES]) -> &'a V {
+        // SAFETY: by the caller's word.
+        unsafe { &(*Self::pointer(bytes)).value }
+    }
+
+    /// # Safety
+    /// As for [`Shared::peek`], and nobody else holds a reference to this value.
+    pub(crate) unsafe fn peek_mut<'a>(bytes: [u8; POINTER_BYTES]) -> &'a mut V {
+        // SAFETY: by the caller's word.
+        unsafe { &mut (*Self::pointer(bytes)).value }
+    }
+
+    /// Whether nobody else has the value.
+    ///
+    /// # Safety
+    /// As for [`Shared::peek`].
+    #[inline]
+    pub(crate) unsafe fn is_sole(bytes: [u8; POINTER_BYTES]) -> bool {
+        // SAFETY: by the caller's word.
+        unsafe { (*Self::pointer(bytes)).refs.load(Ordering::Acquire) == 1 }
+    }
+
+    /// Bytes of one body, as it is asked from the allocator.
+    pub(crate) const fn body_bytes() -> usize {
+        size_of::<Body<V>>()
+    }
+
+    /// Bytes of one body, the allocator's rounding included.
+    pub(crate) fn allocated_bytes() -> usize {
+        alloc::footprint(alloc::rounded(Self::body_bytes()))
+    }
+
+    fn pointer(bytes: [u8; POINTER_BYTES]) -> *mut Body<V> {
+        std::ptr::with_exposed_provenance_mut(u64::from_le_bytes(bytes) as usize)
+    }
+
+    fn body(&self) -> &Body<V> {
+        // SAFETY: the body lives as long as any reference to it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<V: Clone> Shared<V> {
+    /// The value, to be edited: cloned first where another owner has it too.
+    pub fn make_mut(&mut self) -> &mut V {
+        if self.is_shared() {
+            *self = Shared::new(V::clone(self));
+        }
+        // SAFETY: we are the only owner, and `&mut self` keeps it so.
+        unsafe { &mut self.0.as_mut().value }
+    }
+}
+
+impl<V> Deref for Shared<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.body().value
+    }
+}
+
+/// Another reference, or a clone of the value where it has as many owners as can be counted.
+impl<V: Clone> Clone for Shared<V> {
+    fn clone(&self) -> Shared<V> {
+        if self.body().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
+            return Shared(self.0);
+        }
+        self.body().refs.fetch_sub(1, Ordering::Relaxed);
+        Shared::new(V::clone(self))
+    }
+}
+
+#[cfg(test)]
+impl<V> Shared<V> {
+    /// Counts so many owners more, or no longer.
+    pub(crate) fn pretend_owners(&self, more: u32) {
+        self.body().refs.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+impl<V> Drop for Shared<V> {
+    fn drop(&mut self) {
+        if self.body().refs.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: ours was the last reference.
+            unsafe {
+                self.0.drop_in_place();
+                Self::free(self.0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_value_is_cloned_for_an_edit_only_when_it_is_shared() {
+        let witness = Arc::new(());
+        let mut first = Shared::new((witness.clone(), 1));
+        first.make_mut().1 = 2;
+        assert_eq!(Arc::strong_count(&witness), 2);
+        let second = first.clone();
+        first.make_mut().1 = 3;
+        assert_eq!((first.1, second.1, Arc::strong_count(&witness)), (3, 2, 3));
+        assert_eq!((second.1, second.is_shared()), (2, false));
+        drop((first, second));
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+
+    #[test]
+    fn one_owner_more_than_can_be_counted_gets_a_clone_of_the_value() {
+        let shared = Shared::new(vec![7]);
+        shared.pretend_owners(REFS_MAX - 2);
+        let (last, mut copy) = (shared.clone(), shared.clone());
+        copy.make_mut().push(8);
+        assert_eq!(
+            (&*last, &*copy, copy.is_shared(), last.0 == shared.0),
+            (&vec![7], &vec![7, 8], false, true)
+        );
+        drop(last);
+        shared.pretend_owners(0_u32.wrapping_sub(REFS_MAX - 2));
+        assert!(!shared.is_shared());
+    }
+
+    #[test]
+    fn a_pointer_survives_as_bytes() {
+        let witness = Arc::new(7);
+        let bytes = Shared::new(witness.clone()).into_bytes();
+        // SAFETY: the bytes own their reference.
+        assert_eq!(**unsafe { Shared::<Arc<i32>>::peek(bytes) }, 7);
+        // SAFETY: the bytes are not used after this.
+        drop(unsafe { Shared::<Arc<i32>>::from_bytes(bytes) });
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+}

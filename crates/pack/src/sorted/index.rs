@@ -1,0 +1,214 @@
+//! The member index of a sorted set: for the hash of each member its score, in a tree by place. Finding a member is one descent here
+//! and one in the tree by score for every candidate, of which there is nearly always one.
+//!
+//! While members are few, places are kept in 16 bits ([`Grain`]): one lookup in eight has a second candidate where there are
+//! [`COARSE_MAX`]. The index is then built anew with whole places, once: a walk over so many members, half a
+//! millisecond. From there on leaves split without anybody looking at a member, since the places they keep are whole.
+use crate::memory::arena::Moves;
+use crate::memory::block::Block;
+use crate::sorted::placed::{self, Entry, Grain, Placed};
+use crate::tree::order::{ByHash, OrderRange};
+use crate::tree::stats::Stats;
+use crate::tree::{Path, Tree};
+
+/// An index of more members keeps their places whole.
+pub(crate) const COARSE_MAX: u64 = 8192;
+
+/// How full leaves are that are built in one go.
+const BUILT_COUNT: usize = placed::COUNT_MAX * 3 / 4;
+
+#[derive(Clone)]
+pub(crate) struct Index {
+    tree: Tree<ByHash, Block>,
+    grain: Grain,
+}
+
+/// Where an entry is, until the next edit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    path: Path,
+    /// What the leaf covers.
+    range: OrderRange,
+    at: usize,
+}
+
+impl Index {
+    /// An index of these members, in any order.
+    pub(crate) fn of(mut entries: Vec<Entry>) -> Index {
+        let grain = if entries.len() as u64 > COARSE_MAX { Grain::Fine } else { Grain::Coarse };
+        let shift = grain.shift();
+        entries.iter_mut().for_each(|entry| entry.place = entry.place >> shift << shift);
+        entries.sort_unstable_by_key(|entry| entry.place);
+        let mut index = Index { tree: Tree::new(), grain };
+        let mut rest = &entries[..];
+        let (mut first, mut path) = (0, None);
+        while !rest.is_empty() {
+            let at = chunk_end(rest);
+            let (chunk, others) = rest.split_at(at);
+            let last = others.first().map_or(u32::MAX, |entry| entry.place - 1);
+            let leaf = placed::build(chunk, OrderRange { first, last }, grain);
+            path = Some(match path {
+                None => index.tree.plant(0, leaf),
+                Some(mut path) => {
+                    index.tree.insert_after(&mut path, first, leaf);
+                    index.tree.next(&mut path);
+                    path
+                }
+            });
+            (rest, first) = (others, last.wrapping_add(1));
+        }
+        index
+    }
+
+    pub(crate) fn grain(&self) -> Grain {
+        self.grain
+    }
+
+    /// Hands the scores of the members at this place to `is_it`, each with how many they are, until it says so.
+    #[inline(always)]
+    pub(crate) fn find<R>(
+        &self,
+        place: u32,
+        mut is_it: impl FnMut(f64, usize) -> Option<R>,
+    ) -> Option<(Spot, R)> {
+        let (path, range, leaf) = self.tree.seek_leaf(place)?;
+        let leaf = Placed::open(leaf);
+        let here = leaf.at(place);
+        for at in here.clone() {
+            if let Some(found) = is_it(leaf.score(at), here.len()) {
+                return Some((Spot { path, range, at }, found));
+            }
+        }
+        None
+    }
+
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        let Some((path, range)) = self.tree.seek(entry.place) else {
+            let leaf = placed::build(&[self.coarsened(entry)], OrderRange::ALL, self.grain);
+            self.tree.plant(0, leaf);
+            return;
+        };
+        let leaf = self.tree.leaf_mut(&path);
+        placed::insert(leaf, range, entry);
+        if Placed::open(leaf).count() > placed::COUNT_MAX {
+            self.split(entry.place);
+        }
+    }
+
+    fn coarsened(&self, entry: Entry) -> Entry {
+        let shift = self.grain.shift();
+        Entry { place: entry.place >> shift << shift, ..entry }
+    }
+
+    /// Takes out an entry of this place and this score, which is there.
+    pub(crate) fn remove(&mut self, entry: Entry) {
+        let is_it = |score: f64, _| (score.to_bits() == entry.score.to_bits()).then_some(());
+        let (spot, ()) = self.find(entry.place, is_it).expect("every member has its place in the index");
+        self.remove_at(&spot);
+    }
+
+    pub(crate) fn remove_at(&mut self, spot: &Spot) {
+        let leaf = self.tree.leaf_mut(&spot.path);
+        placed::remove(leaf, spot.at);
+        let count = Placed::open(leaf).count();
+        if count == 0 {
+            self.tree.remove(&spot.path);
+        } else if count < placed::COUNT_MAX / 4 {
+            self.join(spot.range);
+        }
+    }
+
+    /// Gives an entry another score.
+    pub(crate) fn set_score(&mut self, spot: &Spot, score: f64) {
+        placed::set_score(self.tree.leaf_mut(&spot.path), spot.range, spot.at, score);
+    }
+
+    fn split(&mut self, place: u32) {
+        let Some((mut path, range)) = self.tree.seek(place) else { return };
+        if let Some((cut, right)) = placed::split(self.tree.leaf_mut(&path), range) {
+            self.tree.insert_after(&mut path, cut, right);
+        }
+    }
+
+    /// Joins the leaf that covers `range` with a neighbour under the same parent if both are small.
+    fn join(&mut self, range: OrderRange) {
+        let Some((path, _)) = self.tree.seek(range.first) else { return };
+        let joined = self.tree.has_next_sibling(&path) && self.join_at(range.first, range.last + 1);
+        if !joined && self.tree.has_prev_sibling(&path) {
+            self.join_at(range.first - 1, range.first);
+        }
+    }
+
+    fn join_at(&mut self, left_place: u32, right_place: u32) -> bool {
+        let seek = |place| self.tree.seek(place).expect("there are two leaves");
+        let ((left, left_range), (right, right_range)) = (seek(left_place), seek(right_place));
+        let (a, b) = (self.tree.leaf(&left), self.tree.leaf(&right));
+        if Placed::open(a).count() + Placed::open(b).count() > placed::COUNT_MAX * 3 / 4 {
+            return false;
+        }
+        let range = OrderRange { first: left_range.first, last: right_range.last };
+        let joined = placed::joined(a, b, range);
+        self.tree.remove(&right);
+        let (left, _) = self.tree.seek(left_place).expect("the left leaf is still there");
+        *self.tree.leaf_mut(&left) = joined;
+        true
+    }
+
+    /// Some `count` entries at or after the place `from`, of one leaf, all those of one place together; and the place to go on from,
+    /// None at the end.
+    pub(crate) fn scan(&self, from: u32, count: usize) -> Option<(Vec<Entry>, Option<u32>)> {
+        let (path, range) = self.tree.seek(from)?;
+        let leaf = Placed::open(self.tree.leaf(&path));
+        let shift = self.grain.shift();
+        let from = from >> shift << shift;
+        let (mut entries, mut next) = (Vec::new(), range.last.checked_add(1));
+        for entry in leaf.entries().filter(|entry| entry.place >= from) {
+            let is_new_place = entries.last().is_some_and(|last: &Entry| last.place != entry.place);
+            if is_new_place && entries.len() >= count {
+                next = Some(entry.place);
+                break;
+            }
+            entries.push(entry);
+        }
+        Some((entries, next))
+    }
+
+    /// Moves what lies in extents that shall empty, from the leaf that covers `from` on; the place to go on from.
+    pub(crate) fn relocate(&mut self, from: u32, effort: u64, moves: &mut Moves) -> Option<u32> {
+        let mut at = from;
+        while let Some((path, covered)) = self.tree.seek(at) {
+            if moves.effort() >= effort {
+                return Some(at);
+            }
+            if let Some(leaf) = self.tree.relocate(&path, moves) {
+                leaf.relocate(moves);
+            }
+            at = covered.last.checked_add(1)?;
+        }
+        None
+    }
+
+    pub(crate) fn add_stats(&self, stats: &mut Stats) {
+        self.tree.add_stats(stats, |stats, leaf| {
+            let used = crate::memory::block::HEADER_BYTES + leaf.len();
+            stats.placed.add(Placed::open(leaf).count() as u64, used, leaf.allocated_bytes());
+        });
+    }
+
+    /// Every entry, leaves in order.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let mut all = Vec::new();
+        self.tree.for_each_leaf(&mut |leaf| all.extend(Placed::open(leaf).entries()));
+        all
+    }
+}
+
+/// A leaf's worth of entries, all those of one place together.
+fn chunk_end(entries: &[Entry]) -> usize {
+    if entries.len() <= BUILT_COUNT {
+        return entries.len();
+    }
+    let last = entries[BUILT_COUNT - 1].place;
+    BUILT_COUNT + entries[BUILT_COUNT..].iter().take_while(|entry| entry.place == last).count()
+}

@@ -1,0 +1,268 @@
+//! The placed leaf: where in hash order a member stands, and its score; the leaf of a sorted set's member index ([`crate::sorted::index`]).
+//! The member itself is not here: it is found in the tree by the score, and compared there.
+//!
+//! ```text
+//! +-------+--------+-------+--------+-----------+------------------+-----------------+
+//! | count | widths | scale | origin | base of   | places, rising,  | scores, one     |
+//! | u16   | u8     | u8    | u32    | scores    | less the origin  | code each       |
+//! +-------+--------+-------+--------+-----------+------------------+-----------------+
+//!
+//! widths: bits 0..4 bytes of a score's code | bits 4..8 bytes of the base
+//! scale:  bits 0..5 the scores' scale (`score.rs`) | bits 5..7 bytes of a place, less 1 | bit 7 places are coarse
+//! ```
+//!
+//! Coarse places are the top 16 bits of the 32: enough while members are few, and two bytes each. Fine ones are whole, and are
+//! kept as distances from the first place that the leaf covers: 3 bytes for a million members, 2 for a hundred million.
+//! Two fine members at 0x10 and 0x1200, origin 0, with scores of 7 and 9: `0200 01 20 00000000 | | 1000 0012 | 07 09`.
+//!
+//! A leaf of one place cannot be split. Its count is 65,535 from there on, and what it is in truth follows from its length.
+//!
+//! Cost: a place and a score's code for each member; a leaf takes 8 bytes, the base, and its block's header.
+use crate::code::score::{Frame, bytes_of, count_below, read_code, write_code};
+use crate::code::short_int::{int_len, read_int};
+use crate::code::two_columns;
+use crate::memory::block::Block;
+use crate::tree::order::OrderRange;
+use std::hint::cold_path;
+use std::ops::Range;
+
+/// A leaf with more entries than this is split.
+pub(crate) const COUNT_MAX: usize = 200;
+
+const HEAD_BYTES: usize = 8;
+/// How many bits a coarse place leaves out.
+const COARSE_SHIFT: u32 = 16;
+const COARSE: u8 = 1 << 7;
+
+/// How exactly places are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grain {
+    Coarse,
+    Fine,
+}
+
+impl Grain {
+    pub(crate) fn shift(self) -> u32 {
+        match self {
+            Grain::Coarse => COARSE_SHIFT,
+            Grain::Fine => 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) place: u32,
+    pub(crate) score: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    count: usize,
+    frame: Frame,
+    base_width: usize,
+    grain: Grain,
+    origin: u32,
+    /// Bytes of a place.
+    width: usize,
+}
+
+impl Shape {
+    #[inline]
+    fn read(bytes: &[u8]) -> Shape {
+        let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
+        let base_width = usize::from(head[2] >> 4);
+        let base = if base_width == 0 { 0 } else { read_int(&bytes[HEAD_BYTES..HEAD_BYTES + base_width]) };
+        let mut shape = Shape {
+            count: usize::from(u16::from_le_bytes([head[0], head[1]])),
+            frame: Frame::new(head[3] & 31, usize::from(head[2] & 15), base),
+            base_width,
+            grain: if head[3] & COARSE == 0 { Grain::Fine } else { Grain::Coarse },
+            origin: u32::from_le_bytes([head[4], head[5], head[6], head[7]]),
+            width: usize::from(head[3] >> 5 & 3) + 1,
+        };
+        if shape.count == two_columns::COUNT_SAID_MAX {
+            cold_path();
+            shape.count = (bytes.len() - shape.place_at(0)) / (shape.width + shape.frame.width);
+        }
+        shape
+    }
+
+    fn write(&self, target: &mut Vec<u8>) {
+        let coarse = if self.grain == Grain::Coarse { COARSE } else { 0 };
+        target.extend_from_slice(&two_columns::said(self.count));
+        target.push(self.frame.width as u8 | (self.base_width as u8) << 4);
+        target.push(self.frame.scale() | (self.width as u8 - 1) << 5 | coarse);
+        target.extend_from_slice(&self.origin.to_le_bytes());
+        target.extend_from_slice(&self.frame.base().to_le_bytes()[..self.base_width]);
+    }
+
+    fn place_at(&self, index: usize) -> usize {
+        HEAD_BYTES + self.base_width + index * self.width
+    }
+
+    fn score_at(&self, index: usize) -> usize {
+        self.place_at(self.count) + index * self.frame.width
+    }
+
+    fn end(&self) -> usize {
+        self.score_at(self.count)
+    }
+
+    /// What is stored for a place; None where the leaf cannot say it.
+    #[inline]
+    fn code(&self, place: u32) -> Option<u64> {
+        let code = u64::from(place.checked_sub(self.origin)? >> self.grain.shift());
+        (code >> (8 * self.width) == 0).then_some(code)
+    }
+}
+
+/// A leaf, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    bytes: &'a [u8],
+    shape: Shape,
+}
+
+impl<'a> Placed<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Placed<'a> {
+        Placed { bytes, shape: Shape::read(bytes) }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    /// The entries at this place, as exactly as places are kept.
+    #[inline]
+    pub(crate) fn at(&self, place: u32) -> Range<usize> {
+        let Some(code) = self.shape.code(place) else { return 0..0 };
+        let start = self.count_below(code);
+        let mut end = start;
+        while end < self.count() && self.place_code(end) == code {
+            end += 1;
+        }
+        start..end
+    }
+
+    #[inline]
+    pub(crate) fn score(&self, index: usize) -> f64 {
+        let (at, width) = (self.shape.score_at(index), self.shape.frame.width);
+        self.shape.frame.score(read_code(self.bytes, at, width))
+    }
+
+    /// The least place that the entry may stand at.
+    pub(crate) fn place(&self, index: usize) -> u32 {
+        self.shape.origin + ((self.place_code(index) as u32) << self.shape.grain.shift())
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + use<'a> {
+        let leaf = *self;
+        (0..leaf.count()).map(move |index| Entry { place: leaf.place(index), score: leaf.score(index) })
+    }
+
+    #[inline]
+    fn place_code(&self, index: usize) -> u64 {
+        read_code(self.bytes, self.shape.place_at(index), self.shape.width)
+    }
+
+    #[inline]
+    fn count_below(&self, code: u64) -> usize {
+        count_below(self.bytes, self.shape.place_at(0), self.shape.width, self.count(), code)
+    }
+}
+
+/// A leaf that covers `range`. The entries' places rise.
+pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block {
+    let scores: Vec<f64> = entries.iter().map(|entry| entry.score).collect();
+    let frame = Frame::fit(&scores);
+    let base_width = if frame.base() == 0 { 0 } else { int_len(frame.base()) };
+    let span = u64::from(range.last - range.first) >> grain.shift();
+    let shape = Shape {
+        count: entries.len(),
+        frame,
+        base_width,
+        grain,
+        origin: range.first,
+        width: bytes_of(span).max(1),
+    };
+    let mut leaf = Vec::with_capacity(shape.end());
+    shape.write(&mut leaf);
+    leaf.resize(shape.end(), 0);
+    for (index, entry) in entries.iter().enumerate() {
+        let place = shape.code(entry.place).expect("the leaf covers its entries");
+        let score = frame.code(entry.score).expect("the frame was fitted to these scores");
+        write_code(&mut leaf, shape.place_at(index), shape.width, place);
+        write_code(&mut leaf, shape.score_at(index), frame.width, score);
+    }
+    Block::from_slice(&leaf)
+}
+
+/// Adds an entry to the leaf that covers `range`.
+pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
+    let leaf = Placed::open(block);
+    let shape = leaf.shape;
+    let (Some(place), Some(score)) = (shape.code(entry.place), shape.frame.code(entry.score)) else {
+        let mut entries: Vec<Entry> = leaf.entries().collect();
+        let at = entries.partition_point(|other| other.place <= coarsened(entry.place, shape.grain));
+        entries.insert(at, entry);
+        *block = build(&entries, range, shape.grain);
+        return;
+    };
+    let index = leaf.count_below(place + 1);
+    let codes = [(shape.width, place), (shape.frame.width, score)];
+    two_columns::insert(block, shape.place_at(0), shape.count, index, codes);
+}
+
+/// Takes an entry out.
+pub(crate) fn remove(block: &mut Block, index: usize) {
+    let shape = Placed::open(block).shape;
+    let widths = [shape.width, shape.frame.width];
+    two_columns::remove(block, shape.place_at(0), shape.count, index, widths);
+}
+
+/// Gives an entry another score.
+pub(crate) fn set_score(block: &mut Block, range: OrderRange, index: usize, score: f64) {
+    let leaf = Placed::open(block);
+    let shape = leaf.shape;
+    assert!(index < shape.count, "score {index} of {}", shape.count);
+    if let Some(code) = shape.frame.code(score) {
+        return write_code(block.make_mut(), shape.score_at(index), shape.frame.width, code);
+    }
+    let mut entries: Vec<Entry> = leaf.entries().collect();
+    entries[index].score = score;
+    *block = build(&entries, range, shape.grain);
+}
+
+/// Cuts the leaf that covers `range` in two about equal parts; where the right one begins. None where all entries stand at
+/// one place.
+pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)> {
+    let leaf = Placed::open(block);
+    // Of a leaf that cannot be split this is asked for each entry that comes.
+    if leaf.place_code(0) == leaf.place_code(leaf.count() - 1) {
+        return None;
+    }
+    let entries: Vec<Entry> = leaf.entries().collect();
+    let middle = entries[entries.len() / 2].place;
+    let mut at = entries.partition_point(|entry| entry.place < middle);
+    if at == 0 {
+        at = entries.partition_point(|entry| entry.place <= middle);
+    }
+    let cut = entries.get(at)?.place;
+    let grain = leaf.shape.grain;
+    let right = build(&entries[at..], OrderRange { first: cut, last: range.last }, grain);
+    *block = build(&entries[..at], OrderRange { first: range.first, last: cut - 1 }, grain);
+    Some((cut, right))
+}
+
+/// Both leaves as one that covers `range`.
+pub(crate) fn joined(left: &Block, right: &Block, range: OrderRange) -> Block {
+    let (left, right) = (Placed::open(left), Placed::open(right));
+    let entries: Vec<Entry> = left.entries().chain(right.entries()).collect();
+    build(&entries, range, left.shape.grain)
+}
+
+fn coarsened(place: u32, grain: Grain) -> u32 {
+    place >> grain.shift() << grain.shift()
+}

@@ -1,0 +1,629 @@
+//! The scored leaf: entries of a score and a member, in the order of both, in one run of bytes. It is the leaf of a sorted set's tree
+//! ([`crate::sorted`]) and, by itself, a small sorted set inside its keyspace entry.
+//!
+//! ```text
+//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------------+
+//! | count | widths | scale | prefix | base of   | prefix | scores, one   | lengths, one   | rests of members,   |
+//! | u8    | u8     | u8    | length | scores    |        | code each     | code each      | back to back        |
+//! |       |        |       | u8     | 0 to 8    |        | (`score.rs`)  | (`lengths.rs`) |                     |
+//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------------+
+//!
+//! widths: bits 0..4 bytes of a score's code | bits 4..8 bytes of the base
+//! scale:  bits 0..5 the scores' scale | bits 5..7 width of a length: 0 = 1 byte, 1 = 2, 2 = 4
+//! ```
+//!
+//! What all members of a leaf begin with stands once, in front; the rest of a member that is the text of an integer is that
+//! integer in 1 to 8 bytes. `player:7` with a score of 100 and `player:300` with 101:
+//! `02 01 00 07 | | 706C617965723A | 64 65 | F8 F9 | 07 2C01`: 1 + 1 + 1 bytes for the first, 1 + 1 + 2 for the second.
+//!
+//! The prefix ends before a number that all members share the beginning of, so that the numbers stay whole, but behind that number's
+//! leading zeros, which no integer could keep. A member with another beginning makes the leaf be written anew with a shorter
+//! prefix; splits and joins look for a longer one, and so does a leaf without any while it is young.
+//!
+//! A search compares codes of scores (integers) by halves, and members only where scores are equal. An edit moves what lies behind
+//! it, at most 4 KB. Limits: 255 entries; a leaf of the tree is split beyond 128, or beyond 4 KB. Cost beside the rests of
+//! members: a score's code and a byte of length for each; a leaf 4 bytes, base, prefix, and its block's header.
+use crate::code::lengths::{Extent, Width};
+use crate::code::probe::{Probe, strip_prefix};
+use crate::code::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
+use crate::code::short_int::{int_len, read_int};
+use crate::list::leaf::Buffer;
+use crate::memory::block::Block;
+use crate::sorted::member::{Bound, Edge, Entry, Member, Needle};
+use base::Item;
+use base::text::I64Text;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// A leaf of the tree with more entries than this is split.
+pub(crate) const COUNT_MAX: usize = 128;
+/// A leaf of the tree with more bytes than this is split, unless it holds one entry.
+pub(crate) const BYTES_MAX: usize = 4096;
+
+const HEAD_BYTES: usize = 4;
+/// So many members of one score are looked at one after the other; among more the search is by halves.
+const NEAR: usize = 6;
+const PREFIX_MAX: usize = u8::MAX as usize;
+
+/// Where everything is.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    count: usize,
+    frame: Frame,
+    lens: Width,
+    base_width: usize,
+    prefix_len: usize,
+}
+
+impl Shape {
+    const EMPTY: Shape =
+        Shape { count: 0, frame: Frame::EMPTY, lens: Width::One, base_width: 0, prefix_len: 0 };
+
+    #[inline]
+    fn read(bytes: &[u8]) -> Shape {
+        let Some([count, widths, scale, prefix_len]) = bytes.first_chunk::<HEAD_BYTES>() else {
+            return Shape::EMPTY;
+        };
+        let base_width = usize::from(widths >> 4);
+        let base = if base_width == 0 { 0 } else { read_int(&bytes[HEAD_BYTES..HEAD_BYTES + base_width]) };
+        Shape {
+            count: usize::from(*count),
+            frame: Frame::new(scale & 31, usize::from(widths & 15), base),
+            lens: Width::from_bits(scale >> 5),
+            base_width,
+            prefix_len: usize::from(*prefix_len),
+        }
+    }
+
+    /// The header and the base.
+    fn write(&self, target: &mut Vec<u8>) {
+        let widths = self.frame.width as u8 | (self.base_width as u8) << 4;
+        let scale = self.frame.scale() | self.lens.to_bits() << 5;
+        target.extend_from_slice(&[self.count as u8, widths, scale, self.prefix_len as u8]);
+        target.extend_from_slice(&self.frame.base().to_le_bytes()[..self.base_width]);
+    }
+
+    fn prefix(&self) -> Range<usize> {
+        let start = HEAD_BYTES + self.base_width;
+        start..start + self.prefix_len
+    }
+
+    fn scores_at(&self) -> usize {
+        HEAD_BYTES + self.base_width + self.prefix_len
+    }
+
+    fn score_at(&self, index: usize) -> usize {
+        self.scores_at() + index * self.frame.width
+    }
+
+    fn len_at(&self, index: usize) -> usize {
+        self.score_at(self.count) + index * self.lens.bytes()
+    }
+
+    fn members_at(&self) -> usize {
+        self.len_at(self.count)
+    }
+
+    /// Where the rest of member `index` begins.
+    #[inline]
+    fn rest_at(&self, bytes: &[u8], index: usize) -> usize {
+        self.members_at() + self.lens.sum(&bytes[self.len_at(0)..self.len_at(index)])
+    }
+}
+
+/// A rest as it is stored.
+struct Piece<'a> {
+    text: &'a [u8],
+    int: [u8; 8],
+    extent: Extent,
+}
+
+impl<'a> Piece<'a> {
+    fn new(item: Item<'a>) -> Piece<'a> {
+        match item {
+            Item::Bytes(text) => {
+                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
+            }
+            Item::Int(n) => {
+                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
+    }
+}
+
+/// A leaf, to read. No bytes at all are a leaf without entries.
+#[derive(Clone, Copy)]
+pub(crate) struct Scored<'a> {
+    bytes: &'a [u8],
+    shape: Shape,
+}
+
+impl<'a> Scored<'a> {
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> Scored<'a> {
+        Scored { bytes, shape: Shape::read(bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    #[inline]
+    fn code(&self, index: usize) -> u64 {
+        read_code(self.bytes, self.shape.score_at(index), self.shape.frame.width)
+    }
+
+    #[inline(always)]
+    pub(crate) fn score(&self, index: usize) -> f64 {
+        assert!(index < self.count(), "score {index} of {}", self.count());
+        self.shape.frame.score(self.code(index))
+    }
+
+    pub(crate) fn member(&self, index: usize) -> Member<'a> {
+        assert!(index < self.count(), "member {index} of {}", self.count());
+        self.member_at(index, self.shape.rest_at(self.bytes, index)).0
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> Entry<'a> {
+        Entry { score: self.score(index), member: self.member(index) }
+    }
+
+    /// Whether entry `index` comes before a place. The member is looked at only where the scores are equal.
+    #[inline]
+    pub(crate) fn is_before(&self, index: usize, bound: &Bound<'_>) -> bool {
+        let score = self.score(index);
+        if score != bound.score { score < bound.score } else { bound.is_after(self.entry(index)) }
+    }
+
+    /// The member whose rest begins there, and where the next one's does.
+    #[inline]
+    fn member_at(&self, index: usize, at: usize) -> (Member<'a>, usize) {
+        let (rest, next) = self.rest_from(index, at);
+        (Member::new(self.prefix(), rest), next)
+    }
+
+    /// The rest of member `index`, which begins there, and where the next one begins.
+    #[inline(always)]
+    fn rest_from(&self, index: usize, at: usize) -> (Item<'a>, usize) {
+        let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
+        let stored = &self.bytes[at..at + extent.len];
+        let rest = if extent.is_int { Item::Int(read_int(stored)) } else { Item::Bytes(stored) };
+        (rest, at + extent.len)
+    }
+
+    fn prefix(&self) -> &'a [u8] {
+        self.bytes.get(self.shape.prefix()).unwrap_or_default()
+    }
+
+    /// Entries from `index` on, upwards.
+    pub(crate) fn entries(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let leaf = *self;
+        let mut at = if index < leaf.count() { leaf.shape.rest_at(leaf.bytes, index) } else { 0 };
+        let prefix = leaf.prefix();
+        (index..leaf.count()).map(move |index| {
+            let (rest, next) = leaf.rest_from(index, at);
+            at = next;
+            Entry { score: leaf.score(index), member: Member::new(prefix, rest) }
+        })
+    }
+
+    /// Entries from `index` on, downwards.
+    pub(crate) fn entries_down(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let leaf = *self;
+        let mut end = leaf.shape.rest_at(leaf.bytes, index + 1);
+        let prefix = leaf.prefix();
+        (0..=index).rev().map(move |index| {
+            end -= leaf.shape.lens.read(leaf.bytes, leaf.shape.len_at(index)).len;
+            Entry { score: leaf.score(index), member: Member::new(prefix, leaf.rest_from(index, end).0) }
+        })
+    }
+
+    /// How many entries come before the place that `score` and `edge` name.
+    #[inline]
+    pub(crate) fn position(&self, score: f64, edge: Edge<'_>) -> usize {
+        let span = self.shape.frame.span(score);
+        match edge {
+            Edge::Least => self.count_below(0, span.start),
+            Edge::Greatest => self.count_below(0, span.end),
+            Edge::Before(member) => self.run_position(span, member, Ordering::is_lt),
+            Edge::After(member) => self.run_position(span, member, Ordering::is_le),
+        }
+    }
+
+    /// Which entry has this score, or one that is equal to it, and this member.
+    #[inline]
+    pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
+        let rest = strip_prefix(member, self.prefix())?;
+        let span = self.shape.frame.span_of_own(score)?;
+        let start = self.count_below(0, span.start);
+        if start == self.count() || self.code(start) >= span.end {
+            return None;
+        }
+        let piece = Piece::new(Item::classify(rest));
+        let probe = Probe::new(piece.bytes());
+        let at = self.shape.rest_at(self.bytes, start);
+        // Nearly always a score is that of one member.
+        let extent = self.shape.lens.read(self.bytes, self.shape.len_at(start));
+        if extent == piece.extent && probe.is_at(self.bytes, at) {
+            return Some(start);
+        }
+        self.find_in_run((start, at + extent.len), span, &piece, member)
+    }
+
+    /// The same where the run of the score begins with another member: which entry that is, and where the rest behind it begins.
+    #[inline(never)]
+    fn find_in_run(
+        &self,
+        (start, mut at): (usize, usize),
+        span: Span,
+        piece: &Piece<'_>,
+        member: &[u8],
+    ) -> Option<usize> {
+        let probe = Probe::new(piece.bytes());
+        let near = self.count().min(start + NEAR);
+        for index in start + 1..near {
+            if self.code(index) >= span.end {
+                return None;
+            }
+            let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
+            if extent == piece.extent && probe.is_at(self.bytes, at) {
+                return Some(index);
+            }
+            at += extent.len;
+        }
+        let at = self.run_position(span, member, Ordering::is_lt);
+        (at < self.count() && self.code(at) < span.end && self.member(at).is(member)).then_some(at)
+    }
+
+    /// Which entry has this member, whatever its score: looks at all of them.
+    pub(crate) fn find_member(&self, member: &[u8]) -> Option<usize> {
+        if self.count() == 0 {
+            return None;
+        }
+        let piece = Piece::new(Item::classify(strip_prefix(member, self.prefix())?));
+        let shape = &self.shape;
+        if Width::for_extent(piece.extent) > shape.lens {
+            return None;
+        }
+        let probe = Probe::new(piece.bytes());
+        let mut at = shape.members_at();
+        for index in 0..shape.count {
+            let extent = shape.lens.read(self.bytes, shape.len_at(index));
+            if extent == piece.extent && probe.is_at(self.bytes, at) {
+                return Some(index);
+            }
+            at += extent.len;
+        }
+        None
+    }
+
+    /// How many codes from entry `from` on are below `limit`, all those before `from` being so.
+    #[inline]
+    fn count_below(&self, from: usize, limit: u64) -> usize {
+        let (at, width) = (self.shape.score_at(from), self.shape.frame.width);
+        from + count_below(self.bytes, at, width, self.count() - from, limit)
+    }
+
+    /// How many entries are of a lesser score than the span's, or of an equal one and a member that compares so.
+    #[inline]
+    fn run_position(&self, span: Span, member: &[u8], is_before: fn(Ordering) -> bool) -> usize {
+        let start = self.count_below(0, span.start);
+        if start == self.count() || self.code(start) >= span.end {
+            return start;
+        }
+        let (mut low, mut high) = (start, self.run_end(start, span));
+        let Some(rest) = strip_prefix(member, self.prefix()) else {
+            return if is_before(self.prefix().cmp(member)) { high } else { low };
+        };
+        let needle = Needle::new(rest);
+        let mut low_at = self.shape.rest_at(self.bytes, low);
+        while low < high {
+            let middle = low.midpoint(high);
+            let (rest, next_at) = self.rest_from(middle, low_at + self.rests_len(low..middle));
+            if is_before(needle.compare(rest)) {
+                (low, low_at) = (middle + 1, next_at);
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Where the run that begins at `start` ends: nearly always soon.
+    #[inline]
+    fn run_end(&self, start: usize, span: Span) -> usize {
+        let near = self.count().min(start + NEAR);
+        let end = (start + 1..near).find(|index| self.code(*index) >= span.end);
+        end.unwrap_or_else(|| self.count_below(near, span.end))
+    }
+
+    /// The bytes that the rests of some entries take.
+    #[inline]
+    fn rests_len(&self, range: Range<usize>) -> usize {
+        self.shape.lens.sum(self.lens(&range))
+    }
+
+    fn scores(&self, range: Range<usize>) -> Vec<f64> {
+        range.map(|index| self.score(index)).collect()
+    }
+
+    fn part(self, range: Range<usize>) -> Part<'a> {
+        Part { leaf: self, range }
+    }
+
+    fn whole(self) -> Part<'a> {
+        self.part(0..self.count())
+    }
+
+    /// The codes of lengths of some entries.
+    fn lens(&self, range: &Range<usize>) -> &'a [u8] {
+        &self.bytes[self.shape.len_at(range.start)..self.shape.len_at(range.end)]
+    }
+
+    /// The rests of some entries.
+    fn rests(&self, range: &Range<usize>) -> &'a [u8] {
+        let start = self.shape.rest_at(self.bytes, range.start);
+        &self.bytes[start..start + self.shape.lens.sum(self.lens(range))]
+    }
+
+    /// Where to cut the leaf, which has two entries and more, for two of about the same size.
+    pub(crate) fn middle(&self) -> usize {
+        let overhead = self.shape.frame.width + self.shape.lens.bytes();
+        let size = |index: usize| overhead + self.shape.lens.read(self.bytes, self.shape.len_at(index)).len;
+        let half = (0..self.count()).map(size).sum::<usize>() / 2;
+        let (mut sum, mut cut) = (0, 0);
+        while sum < half {
+            sum += size(cut);
+            cut += 1;
+        }
+        cut.clamp(1, self.count() - 1)
+    }
+
+    /// Whether all of these members have more in common than the leaf's prefix.
+    fn shares_more(&self, range: &Range<usize>) -> bool {
+        let first_byte = |entry: Entry<'_>| entry.member.rest().text(&mut I64Text::new()).first().copied();
+        let mut bytes = self.entries(range.start).take(range.len()).map(first_byte);
+        let first = bytes.next().flatten();
+        first.is_some() && bytes.all(|byte| byte == first)
+    }
+}
+
+/// How many entries a leaf has.
+#[inline]
+pub(crate) fn count(leaf: &[u8]) -> usize {
+    leaf.first().map_or(0, |count| usize::from(*count))
+}
+
+/// What a leaf cannot say of an entry as it is.
+enum Misfit {
+    Score,
+    Member,
+}
+
+/// Inserts before entry `index`, which must be its place in the order.
+pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) {
+    let Err(misfit) = try_insert(buffer, index, score, member) else { return };
+    let leaf = Scored::open(buffer.bytes());
+    let fresh = match misfit {
+        Misfit::Score => {
+            let old = leaf.scores(0..leaf.count());
+            let frame = Frame::fit(&[&old[..], &[score]].concat());
+            assemble(&[leaf.whole()], &old, frame)
+        }
+        Misfit::Member => {
+            let mut entries: Vec<Entry<'_>> = leaf.entries(0).collect();
+            entries.insert(index, Entry { score, member: Member::of(member) });
+            build(&entries)
+        }
+    };
+    buffer.replace(&fresh);
+    if matches!(misfit, Misfit::Score) {
+        insert(buffer, index, score, member);
+    }
+}
+
+/// Inserts where the leaf can say the new entry as it is.
+#[inline]
+fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) -> Result<(), Misfit> {
+    let bytes = buffer.bytes();
+    let shape = Shape::read(bytes);
+    assert!(index <= shape.count && shape.count < 255, "insert {index} of {}", shape.count);
+    if shape.count == 0 {
+        return Err(Misfit::Member);
+    }
+    let rest = strip_prefix(member, &bytes[shape.prefix()]).ok_or(Misfit::Member)?;
+    let piece = Piece::new(Item::classify(rest));
+    let n = piece.extent.len;
+    if Width::for_extent(piece.extent) > shape.lens || wants_prefix(bytes, &shape, member) {
+        return Err(Misfit::Member);
+    }
+    let code = shape.frame.code(score).ok_or(Misfit::Score)?;
+    let (w, lw, old_len) = (shape.frame.width, shape.lens.bytes(), bytes.len());
+    let (score_at, len_at, rest_at) =
+        (shape.score_at(index), shape.len_at(index), shape.rest_at(bytes, index));
+    buffer.set_len(old_len + w + lw + n);
+    let bytes = buffer.bytes_mut();
+    bytes.copy_within(rest_at..old_len, rest_at + w + lw + n);
+    bytes.copy_within(len_at..rest_at, len_at + w + lw);
+    bytes.copy_within(score_at..len_at, score_at + w);
+    write_code(bytes, score_at, w, code);
+    shape.lens.write(bytes, len_at + w, piece.extent);
+    bytes[rest_at + w + lw..rest_at + w + lw + n].copy_from_slice(piece.bytes());
+    bytes[0] += 1;
+    Ok(())
+}
+
+/// A leaf without a prefix looks for one whenever it has doubled, if the new member could share one with the first.
+fn wants_prefix(bytes: &[u8], shape: &Shape, member: &[u8]) -> bool {
+    shape.prefix_len == 0
+        && shape.count.is_power_of_two()
+        && matches!(Scored { bytes, shape: *shape }.member(0).rest(),
+            Item::Bytes(first) if common(first, member) >= 2)
+}
+
+/// Removes a range of entries.
+pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
+    let bytes = buffer.bytes();
+    let shape = Shape::read(bytes);
+    let (a, b, len) = (range.start, range.end, bytes.len());
+    assert!(a <= b && b <= shape.count, "remove {a}..{b} of {}", shape.count);
+    if a == b {
+        return;
+    }
+    let rest_a = shape.rest_at(bytes, a);
+    let rest_b = rest_a + shape.lens.sum(&bytes[shape.len_at(a)..shape.len_at(b)]);
+    let scores = (b - a) * shape.frame.width;
+    let heads = scores + (b - a) * shape.lens.bytes();
+    let bytes = buffer.bytes_mut();
+    bytes.copy_within(shape.score_at(b)..shape.len_at(a), shape.score_at(a));
+    bytes.copy_within(shape.len_at(b)..rest_a, shape.len_at(a) - scores);
+    bytes.copy_within(rest_b..len, rest_a - heads);
+    bytes[0] -= (b - a) as u8;
+    buffer.set_len(len - heads - (rest_b - rest_a));
+}
+
+/// Gives entry `index` another score that leaves it in its place.
+pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
+    let shape = Shape::read(buffer.bytes());
+    if let Some(code) = shape.frame.code(score) {
+        return write_code(buffer.bytes_mut(), shape.score_at(index), shape.frame.width, code);
+    }
+    let leaf = Scored::open(buffer.bytes());
+    let mut scores = leaf.scores(0..leaf.count());
+    scores[index] = score;
+    let fresh = assemble(&[leaf.whole()], &scores, Frame::fit(&scores));
+    buffer.replace(&fresh);
+}
+
+/// Entries of a leaf, to become entries of another.
+struct Part<'a> {
+    leaf: Scored<'a>,
+    range: Range<usize>,
+}
+
+/// A leaf of the members of these parts, which are of leaves with the same prefix and the same width of lengths: lengths and rests
+/// are copied as they are.
+fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
+    let like = &parts[0].leaf;
+    let shape = Shape { count: scores.len(), frame, base_width: base_width(&frame), ..like.shape };
+    let rests = parts.iter().map(|part| part.leaf.rests(&part.range).len()).sum::<usize>();
+    let mut leaf = Vec::with_capacity(shape.members_at() + rests);
+    shape.write(&mut leaf);
+    leaf.extend_from_slice(like.prefix());
+    write_scores(&mut leaf, &frame, scores);
+    parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.lens(&part.range)));
+    parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.rests(&part.range)));
+    leaf
+}
+
+fn base_width(frame: &Frame) -> usize {
+    if frame.base() == 0 { 0 } else { int_len(frame.base()) }
+}
+
+/// Appends the codes of scores that the frame was fitted to.
+fn write_scores(leaf: &mut Vec<u8>, frame: &Frame, scores: &[f64]) {
+    let start = leaf.len();
+    leaf.resize(start + scores.len() * frame.width, 0);
+    for (index, score) in scores.iter().enumerate() {
+        let code = frame.code(*score).expect("the frame was fitted to these scores");
+        write_code(leaf, start + index * frame.width, frame.width, code);
+    }
+}
+
+/// Some entries of a leaf as a leaf of a tree.
+pub(crate) fn part_of(leaf: Scored<'_>, range: Range<usize>) -> Block {
+    if leaf.shape.lens != Width::One || leaf.shares_more(&range) {
+        let entries: Vec<Entry<'_>> = leaf.entries(range.start).take(range.len()).collect();
+        return block(&entries);
+    }
+    let scores = leaf.scores(range.clone());
+    Block::fitting(&assemble(&[leaf.part(range)], &scores, Frame::fit(&scores)))
+}
+
+/// The entries of both leaves, in this order, as a leaf of a tree.
+pub(crate) fn joined(left: Scored<'_>, right: Scored<'_>) -> Block {
+    if left.shape.lens != right.shape.lens || left.prefix() != right.prefix() {
+        let entries: Vec<Entry<'_>> = left.entries(0).chain(right.entries(0)).collect();
+        return block(&entries);
+    }
+    let scores = [left.scores(0..left.count()), right.scores(0..right.count())].concat();
+    Block::fitting(&assemble(&[left.whole(), right.whole()], &scores, Frame::fit(&scores)))
+}
+
+/// A leaf of these entries, without room.
+pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
+    let scores: Vec<f64> = entries.iter().map(|entry| entry.score).collect();
+    let frame = Frame::fit(&scores);
+    let prefix = common_prefix(entries);
+    let mut texts = Vec::new();
+    let mut lens = Width::One;
+    let mut rests = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let start = texts.len();
+        entry.member.append_to(&mut texts);
+        rests.push(start + prefix.len()..texts.len());
+    }
+    let piece = |rest: &Range<usize>| Piece::new(Item::classify(&texts[rest.clone()]));
+    for rest in &rests {
+        lens = lens.max(Width::for_extent(piece(rest).extent));
+    }
+    assert!(entries.len() <= 255 && bytes_of(prefix.len() as u64) <= 1);
+    let shape =
+        Shape { count: entries.len(), frame, lens, base_width: base_width(&frame), prefix_len: prefix.len() };
+    let mut leaf = Vec::with_capacity(shape.members_at() + texts.len());
+    shape.write(&mut leaf);
+    leaf.extend_from_slice(&prefix);
+    write_scores(&mut leaf, &frame, &scores);
+    leaf.resize(shape.members_at(), 0);
+    for (index, rest) in rests.iter().enumerate() {
+        let piece = piece(rest);
+        lens.write(&mut leaf, shape.len_at(index), piece.extent);
+        leaf.extend_from_slice(piece.bytes());
+    }
+    leaf
+}
+
+/// The same as a leaf of a tree.
+pub(crate) fn block(entries: &[Entry<'_>]) -> Block {
+    Block::fitting(&build(entries))
+}
+
+/// What all members begin with, as far as it pays to say it once.
+fn common_prefix(entries: &[Entry<'_>]) -> Vec<u8> {
+    let Some((first, others)) = entries.split_first() else { return Vec::new() };
+    let mut text = first.member.to_vec();
+    let whole = text.len();
+    let mut len = whole.min(PREFIX_MAX);
+    for other in others {
+        len = other.member.common(&text[..len]);
+        if len == 0 {
+            break;
+        }
+    }
+    // One member alone shows a prefix only where a number follows it.
+    let cut = before_number(&text[..len]);
+    let is_alone = others.is_empty();
+    text.truncate(if is_alone && (cut == len || len < whole) { 0 } else { cut });
+    text
+}
+
+/// Where the number begins that `text` ends within, its leading zeros left out; the end where it does not end in one.
+fn before_number(text: &[u8]) -> usize {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let start = text.len() - digits;
+    start + text[start..].iter().take_while(|byte| **byte == b'0').count()
+}
+
+/// How many bytes two texts have in common at the beginning.
+pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+#[path = "scored_properties.rs"]
+pub(crate) mod properties;

@@ -1,0 +1,62 @@
+//! Members that share their score with many others, by hash: what lets a walk by hash find them ([`crate::sorted`]).
+//!
+//! A run, all members of one score, becomes one of twins when it has more than [`LONG_MAX`] members, and is one no longer when it has
+//! fewer than [`LONG_MIN`]. The distance between the two keeps a run that swings from being entered and left again and again: each
+//! costs a walk over so many members. Cost: the member and 4 bytes, in sets of long runs alone.
+use crate::map::{Entry, Map};
+use crate::memory::arena::Moves;
+use crate::tree::stats::Stats;
+use base::hash::{Hash, Seed};
+
+pub(crate) const LONG_MAX: u64 = 256;
+pub(crate) const LONG_MIN: u64 = 128;
+
+#[derive(Clone, Default)]
+pub(crate) struct Twins(Map<()>);
+
+impl Twins {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn has(&self, hash: Hash, member: &[u8]) -> bool {
+        self.0.find(hash, member).is_some()
+    }
+
+    /// Nothing happens where it is there.
+    pub(crate) fn insert(&mut self, seed: &Seed, member: &[u8]) {
+        if let Entry::Vacant(entry) = self.0.entry(seed, seed.hash(member), member) {
+            entry.insert(0, &[], None, &mut ());
+        }
+    }
+
+    /// Whether it was there.
+    pub(crate) fn remove(&mut self, seed: &Seed, member: &[u8]) -> bool {
+        self.0.remove(seed, seed.hash(member), member).is_some()
+    }
+
+    /// Every member whose hash stands at a place from `first` to `last`.
+    pub(crate) fn for_each_in(&self, seed: &Seed, first: u32, last: u32, visit: &mut dyn FnMut(&[u8])) {
+        let mut from = Some(first);
+        while let Some(at) = from.filter(|at| *at <= last) {
+            from = self.0.scan(seed, at, &mut |found| {
+                if (at..=last).contains(&seed.hash(found.key).order()) {
+                    visit(found.key);
+                }
+            });
+        }
+    }
+
+    pub(crate) fn relocate(&mut self, from: u32, effort: u64, moves: &mut Moves) -> Option<u32> {
+        self.0.relocate(from, effort, moves, &mut |_, _, _| {})
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len()
+    }
+}

@@ -1,0 +1,879 @@
+//! The tree itself: a copy-on-write B+ tree over any kind of leaf, in any [`Order`]. It knows where leaves are and
+//! keeps marks right; what is in a leaf, when it splits and when two of them join is the business of its owner.
+//!
+//! A [`Path`] names a leaf by the child taken at each level. Every edit walks the path from the root and copies
+//! the nodes on it that a clone shares (their other children are then shared one level further down), so a clone is never
+//! disturbed and costs one increment. Edits that add or remove leaves say what becomes of the path.
+//!
+//! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
+//! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
+pub(crate) mod node;
+pub(crate) mod order;
+pub mod stats;
+
+use crate::code::quarters::count_before;
+use crate::memory::arena::Moves;
+use base::random::Random;
+use node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
+use order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
+use stats::Stats;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+
+/// More levels than memory can fill: a node below the root has 32 children on the average, at the worst, so a tree of so many has
+/// 2^36 leaves, and they and their nodes take terabytes.
+pub(crate) const HEIGHT_MAX: usize = 9;
+
+/// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
+const DRAWS_MAX: usize = 1000;
+
+/// The way to a leaf: which child at each level, level 1 being right above the leaves. A byte for each level of one number, so that
+/// it stays in a register: bytes in memory, written one by one and then read as a whole, would be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Path(u64);
+const _: () = assert!(HEIGHT_MAX - 1 <= size_of::<Path>() && FANOUT <= u8::MAX as usize);
+
+/// A node as a walk over all of them sees it.
+pub(crate) enum Node<'t, O: Order, L: Leaf> {
+    Inner(&'t Inner<O, L>),
+    Leaf(&'t L),
+}
+
+/// The leaves that tell what part of a tree nobody else holds.
+pub const SOLE_SAMPLES: u64 = 256;
+
+/// A leaf found by [`Tree::held_at`].
+pub(crate) enum Held<'t, L: Leaf> {
+    Sole(&'t mut L),
+    /// A clone shares it, or a node above it.
+    Shared(&'t L),
+}
+
+pub(crate) struct Tree<O: Order, L: Leaf> {
+    /// Initialised unless `height` is 0.
+    root: MaybeUninit<Child<O, L>>,
+    /// What a parent of the root would keep for it: by rank, the number of elements.
+    mark: O::Mark,
+    /// Levels, that of the leaves included.
+    height: u8,
+}
+
+impl<O: Order, L: Leaf> Tree<O, L> {
+    /// No leaf, no allocation.
+    pub(crate) const fn new() -> Tree<O, L> {
+        Tree { root: MaybeUninit::uninit(), mark: O::NONE, height: 0 }
+    }
+
+    pub(crate) fn height(&self) -> usize {
+        self.height as usize
+    }
+
+    /// Whether there is no leaf.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.height == 0
+    }
+
+    /// The mark of the whole: by rank, the number of elements.
+    pub(crate) fn total(&self) -> O::Mark {
+        self.mark
+    }
+
+    /// Puts the first leaf into an empty tree.
+    pub(crate) fn plant(&mut self, mark: O::Mark, leaf: L) -> Path {
+        assert!(self.is_empty(), "a tree is planted once");
+        self.root.write(Child::of_leaf(leaf));
+        self.mark = mark;
+        self.height = 1;
+        Path::FIRST
+    }
+
+    /// The first leaf.
+    pub(crate) fn first(&self) -> Option<Path> {
+        (!self.is_empty()).then_some(Path::FIRST)
+    }
+
+    /// The last leaf.
+    pub(crate) fn last(&self) -> Option<Path> {
+        let mut path = self.first()?;
+        for level in (1..self.height()).rev() {
+            path.set_slot(level, self.inner(&path, level).count() - 1);
+        }
+        Some(path)
+    }
+
+    /// Moves to the leaf after this one; false (and the path as it was) at the end.
+    pub(crate) fn next(&self, path: &mut Path) -> bool {
+        for level in 1..self.height() {
+            if path.slot(level) + 1 < self.inner(path, level).count() {
+                path.set_slot(level, path.slot(level) + 1);
+                (1..level).for_each(|below| path.set_slot(below, 0));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Moves to the leaf before this one; false (and the path as it was) at the start.
+    pub(crate) fn prev(&self, path: &mut Path) -> bool {
+        let Some(level) = (1..self.height()).find(|level| path.slot(*level) > 0) else { return false };
+        path.set_slot(level, path.slot(level) - 1);
+        for below in (1..level).rev() {
+            path.set_slot(below, self.inner(path, below).count() - 1);
+        }
+        true
+    }
+
+    pub(crate) fn leaf(&self, path: &Path) -> &L {
+        // SAFETY: level 0 holds leaves.
+        unsafe { self.child(path, 0).leaf() }
+    }
+
+    /// The leaf, to be edited: the nodes above it are unshared; the leaf unshares itself.
+    pub(crate) fn leaf_mut(&mut self, path: &Path) -> &mut L {
+        // SAFETY: level 0 holds leaves.
+        unsafe { self.child_mut(path, 0).leaf_mut() }
+    }
+
+    /// The leaf, to be moved: the nodes above it have been, where that was called for. None where a clone shares one of them: then
+    /// nothing below may change, nor move.
+    pub(crate) fn relocate(&mut self, path: &Path, moves: &mut Moves) -> Option<&mut L> {
+        assert!(!self.is_empty(), "a path comes from a tree that has leaves");
+        // SAFETY: with a height of 1 and more the root is there.
+        let mut node = unsafe { self.root.assume_init_mut() };
+        for level in (1..self.height as usize).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner_mut() };
+            if !inner.is_sole() {
+                moves.note(false, 0);
+                return None;
+            }
+            inner.relocate(moves);
+            node = &mut inner.make_mut().1[path.slot(level)];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf_mut() })
+    }
+
+    /// The leaf's mark.
+    pub(crate) fn mark(&self, path: &Path) -> O::Mark {
+        if self.height == 1 { self.mark } else { self.inner(path, 1).marks()[path.slot(1)] }
+    }
+
+    /// Gives the leaf another mark, and its ancestors theirs.
+    pub(crate) fn set_mark(&mut self, path: &Path, new: O::Mark) {
+        let old = self.mark(path);
+        if self.height == 1 {
+            self.mark = new;
+            return;
+        }
+        self.mark = O::moved(self.mark, old, new);
+        self.move_marks(path, 2, old, new);
+        let slot = path.slot(1);
+        self.inner_mut(path, 1).make_mut().0[slot] = new;
+    }
+
+    /// Puts a leaf behind the one that `path` names; afterwards `path` names the same leaf as before.
+    pub(crate) fn insert_after(&mut self, path: &mut Path, mark: O::Mark, leaf: L) {
+        assert!(!self.is_empty(), "a leaf goes behind another");
+        let (mut right_mark, mut right) = (mark, Child::of_leaf(leaf));
+        // Whether the path's own child has moved to the right half of the node split below.
+        let mut moved = 0;
+        for level in 1..self.height() {
+            let slot = path.slot(level);
+            let (node, half) = (self.inner_mut(path, level), FANOUT / 2);
+            if !node.is_full() {
+                node.insert(slot + 1, right_mark, right);
+                path.set_slot(level, slot + moved);
+                self.move_marks(path, level + 1, O::NONE, mark);
+                self.mark = O::moved(self.mark, O::NONE, mark);
+                return;
+            }
+            let mut split = node.split_off(half);
+            let (into, at) = if slot < half { (node, slot) } else { (&mut split, slot - half) };
+            into.insert(at + 1, right_mark, right);
+            path.set_slot(level, at + moved);
+            moved = usize::from(slot >= half);
+            (right_mark, right) = (O::fold(split.marks()), Child::of_inner(split));
+            self.cut_mark(path, level + 1, mark, right_mark);
+        }
+        self.mark = O::moved(self.mark, O::NONE, mark);
+        self.grow(right_mark, right);
+        path.set_slot(self.height() - 1, moved);
+    }
+
+    /// Takes the leaf out; no path is valid afterwards. By hash its range goes to the leaf before it, or to the one
+    /// after it where it was its parent's first.
+    pub(crate) fn remove(&mut self, path: &Path) -> L {
+        let old = self.mark(path);
+        self.mark = O::moved(self.mark, old, O::NONE);
+        if self.height == 1 {
+            // SAFETY: the root is a leaf; with a height of 0 it is not read again.
+            let leaf = unsafe { self.root.assume_init_read().into_leaf() };
+            (self.height, self.mark) = (0, O::NONE);
+            return leaf;
+        }
+        self.move_marks(path, 2, old, O::NONE);
+        let (_, child) = self.inner_mut(path, 1).remove(path.slot(1));
+        self.mend(path);
+        // SAFETY: level 1 has leaves below it.
+        unsafe { child.into_leaf() }
+    }
+
+    /// Whether the leaf after this one has the same parent.
+    pub(crate) fn has_next_sibling(&self, path: &Path) -> bool {
+        self.height > 1 && path.slot(1) + 1 < self.inner(path, 1).count()
+    }
+
+    /// Whether the leaf before this one has the same parent.
+    pub(crate) fn has_prev_sibling(&self, path: &Path) -> bool {
+        self.height > 1 && path.slot(1) > 0
+    }
+
+    /// Draws a leaf: every one with the same chance, which full nodes would have. None where a node has no such child
+    /// (draw again).
+    pub(crate) fn draw(&self, random: &mut Random) -> Option<&L> {
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slots = if level + 1 == self.height() { inner.count() } else { FANOUT };
+            node = inner.children().get(random.below(slots as u64) as usize)?;
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf() })
+    }
+
+    /// Draws an element uniformly: a leaf, and which of its elements. `count` tells how many a leaf has, `count_max` how many it mostly may.
+    /// None in a tree without leaves.
+    pub(crate) fn draw_element(
+        &self,
+        random: &mut Random,
+        count_max: usize,
+        count: impl Fn(&L) -> usize,
+    ) -> Option<(&L, usize)> {
+        // Each element of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
+        for _ in 0..DRAWS_MAX {
+            if self.is_empty() {
+                return None;
+            }
+            let Some(leaf) = self.draw(random) else { continue };
+            let count = count(leaf);
+            let index = random.below(count.max(count_max) as u64) as usize;
+            if index < count {
+                return Some((leaf, index));
+            }
+        }
+        let first = self.leaf(&self.first()?);
+        (count(first) > 0).then_some((first, 0))
+    }
+
+    /// Every node, parents first, left to right.
+    pub(crate) fn for_each_node(&self, visit: &mut dyn FnMut(Node<'_, O, L>)) {
+        let _ = self.visit_nodes(&mut |node| {
+            visit(node);
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn visit_nodes(&self, visit: &mut dyn FnMut(Node<'_, O, L>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self.root() {
+            Some(root) => visit_below(root, self.height() - 1, visit),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Every leaf, left to right.
+    pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&L)) {
+        self.for_each_node(&mut |node| {
+            if let Node::Leaf(leaf) = node {
+                visit(leaf);
+            }
+        });
+    }
+
+    /// Every leaf, left to right, until told to stop.
+    pub(crate) fn visit_leaves(&self, visit: &mut dyn FnMut(&L) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.visit_nodes(&mut |node| match node {
+            Node::Leaf(leaf) => visit(leaf),
+            Node::Inner(_) => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Adds all nodes to `stats`, a leaf as `add_leaf` does it.
+    pub(crate) fn add_stats(&self, stats: &mut Stats, add_leaf: impl Fn(&mut Stats, &L)) {
+        self.for_each_node(&mut |node| match node {
+            Node::Inner(inner) => {
+                stats.inner.add(inner.count() as u64, inner.used_bytes(), inner.allocated_bytes());
+            }
+            Node::Leaf(leaf) => add_leaf(stats, leaf),
+        });
+    }
+
+    /// About what part of the tree nobody else holds at this moment: of [`SOLE_SAMPLES`] leaves, spread evenly, so many.
+    pub(crate) fn count_sole(&self) -> u64 {
+        let Some(root) = self.root() else { return SOLE_SAMPLES };
+        let is_sole = |sample: u64| {
+            let (mut node, mut at) = (root, (sample as f64 + 0.5) / SOLE_SAMPLES as f64);
+            for _ in 1..self.height() {
+                // SAFETY: only level 0 holds leaves.
+                let inner = unsafe { node.inner() };
+                if !inner.is_sole() {
+                    return false;
+                }
+                at *= inner.count() as f64;
+                let slot = (at as usize).min(inner.count() - 1);
+                (node, at) = (&inner.children()[slot], at - slot as f64);
+            }
+            // SAFETY: after height - 1 steps down the node is a leaf.
+            unsafe { node.leaf() }.is_sole()
+        };
+        (0..SOLE_SAMPLES).filter(|sample| is_sole(*sample)).count() as u64
+    }
+
+    fn root(&self) -> Option<&Child<O, L>> {
+        // SAFETY: with a height of 1 and more the root is there.
+        (self.height > 0).then(|| unsafe { self.root.assume_init_ref() })
+    }
+
+    fn child(&self, path: &Path, level: usize) -> &Child<O, L> {
+        let mut node = self.root().expect("a path comes from a tree that has leaves");
+        for above in (level + 1..self.height()).rev() {
+            // SAFETY: a node above another is an inner one.
+            node = unsafe { &node.inner().children()[path.slot(above)] };
+        }
+        node
+    }
+
+    fn child_mut(&mut self, path: &Path, level: usize) -> &mut Child<O, L> {
+        assert!(self.height() > level, "a path comes from a tree that has leaves");
+        // SAFETY: with a height of 1 and more the root is there.
+        let mut node = unsafe { self.root.assume_init_mut() };
+        for above in (level + 1..self.height as usize).rev() {
+            // SAFETY: a node above another is an inner one.
+            node = unsafe { &mut node.inner_mut().make_mut().1[path.slot(above)] };
+        }
+        node
+    }
+
+    fn inner(&self, path: &Path, level: usize) -> &Inner<O, L> {
+        debug_assert!(level > 0);
+        // SAFETY: only level 0 holds leaves.
+        unsafe { self.child(path, level).inner() }
+    }
+
+    fn inner_mut(&mut self, path: &Path, level: usize) -> &mut Inner<O, L> {
+        debug_assert!(level > 0);
+        // SAFETY: only level 0 holds leaves.
+        unsafe { self.child_mut(path, level).inner_mut() }
+    }
+
+    /// Tells the nodes from `level` on that something below went from `old` to `new`.
+    fn move_marks(&mut self, path: &Path, level: usize, old: O::Mark, new: O::Mark) {
+        for level in level..self.height() {
+            let slot = path.slot(level);
+            let marks = self.inner_mut(path, level).make_mut().0;
+            marks[slot] = O::moved(marks[slot], old, new);
+        }
+    }
+
+    /// The node below `level` got a leaf marked `leaf`, and then lost a right half marked `right`.
+    fn cut_mark(&mut self, path: &Path, level: usize, leaf: O::Mark, right: O::Mark) {
+        if level < self.height() {
+            let slot = path.slot(level);
+            let marks = self.inner_mut(path, level).make_mut().0;
+            marks[slot] = O::moved(O::moved(marks[slot], O::NONE, leaf), right, O::NONE);
+        }
+    }
+
+    /// A new root above the old one and its right half.
+    fn grow(&mut self, right_mark: O::Mark, right: Child<O, L>) {
+        assert!(self.height() < HEIGHT_MAX, "a tree higher than memory is large");
+        let mut root = Inner::with_room(self.height(), 2);
+        // SAFETY: the old root is moved, and the field written over below.
+        let left = unsafe { self.root.assume_init_read() };
+        root.insert(0, O::moved(self.mark, right_mark, O::NONE), left);
+        root.insert(1, right_mark, right);
+        self.root.write(Child::of_inner(root));
+        self.height += 1;
+    }
+
+    /// After a child of the node at level 1 went: joins nodes that are nearly empty, lowers a root of one child.
+    fn mend(&mut self, path: &Path) {
+        for level in 1..self.height() - 1 {
+            if self.inner(path, level).count() >= FANOUT_MIN {
+                break;
+            }
+            self.join_neighbour(path, level);
+        }
+        // SAFETY: a root with a height above 1 is an inner node.
+        while self.height > 1 && unsafe { self.root.assume_init_ref().inner() }.count() == 1 {
+            self.lower();
+        }
+    }
+
+    /// Joins the node at `level` with a neighbour that has room for both, and keeps some.
+    fn join_neighbour(&mut self, path: &Path, level: usize) {
+        let (slot, count) = (path.slot(level + 1), self.inner(path, level).count());
+        let parent = self.inner_mut(path, level + 1);
+        if count == 0 {
+            let (_, mut empty) = parent.remove(slot);
+            // SAFETY: it lies at this level, and is not used again.
+            unsafe { empty.release(level) };
+            return;
+        }
+        // SAFETY: only level 0 holds leaves.
+        let counts = |index: usize| unsafe { parent.children()[index].inner().count() };
+        let fits = |index: usize| counts(index) + count <= FANOUT * 3 / 4;
+        let left = if slot + 1 < parent.count() && fits(slot + 1) {
+            slot
+        } else if slot > 0 && fits(slot - 1) {
+            slot - 1
+        } else {
+            return;
+        };
+        let (mark, right) = parent.remove(left + 1);
+        let (marks, children) = parent.make_mut();
+        marks[left] = O::moved(marks[left], O::NONE, mark);
+        // SAFETY: only level 0 holds leaves.
+        unsafe { children[left].inner_mut().join(mark, right.into_inner()) };
+    }
+
+    /// Makes the only child of the root the root.
+    fn lower(&mut self) {
+        // SAFETY: the root is an inner node; it is moved out, and the field written over.
+        let root = unsafe { self.root.assume_init_read().into_inner() };
+        // SAFETY: the child lies one level below.
+        let child = unsafe { root.children()[0].share(self.height() - 2) };
+        self.root.write(child);
+        self.height -= 1;
+    }
+}
+
+impl<O: Order, L: Leaf> Clone for Tree<O, L> {
+    fn clone(&self) -> Tree<O, L> {
+        let root = match self.root() {
+            // SAFETY: the root's level is one less than the height.
+            Some(root) => MaybeUninit::new(unsafe { root.share(self.height() - 1) }),
+            None => MaybeUninit::uninit(),
+        };
+        Tree { root, mark: self.mark, height: self.height }
+    }
+}
+
+impl<O: Order, L: Leaf> Drop for Tree<O, L> {
+    fn drop(&mut self) {
+        if self.height > 0 {
+            // SAFETY: the root is there, its level is one less than the height, and nobody uses it again.
+            unsafe { self.root.assume_init_mut().release(self.height as usize - 1) };
+        }
+    }
+}
+
+impl Path {
+    const FIRST: Path = Path(0);
+
+    #[inline(always)]
+    fn slot(&self, level: usize) -> usize {
+        usize::from((self.0 >> Path::shift(level)) as u8)
+    }
+
+    #[inline(always)]
+    fn set_slot(&mut self, level: usize, slot: usize) {
+        debug_assert!(slot < FANOUT);
+        let shift = Path::shift(level);
+        self.0 = self.0 & !(0xFF << shift) | (slot as u64) << shift;
+    }
+
+    /// Level 0 has no slots: leaves have no children.
+    #[inline(always)]
+    fn shift(level: usize) -> u32 {
+        debug_assert!((1..HEIGHT_MAX).contains(&level));
+        8 * (level as u32 - 1)
+    }
+}
+
+fn visit_below<O: Order, L: Leaf>(
+    node: &Child<O, L>,
+    level: usize,
+    visit: &mut dyn FnMut(Node<'_, O, L>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    if level == 0 {
+        // SAFETY: level 0 holds leaves.
+        return visit(Node::Leaf(unsafe { node.leaf() }));
+    }
+    // SAFETY: every other level holds inner nodes.
+    let inner = unsafe { node.inner() };
+    visit(Node::Inner(inner))?;
+    inner.children().iter().try_for_each(|child| visit_below(child, level - 1, visit))
+}
+
+impl<L: Leaf> Tree<ByRank, L> {
+    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf. None
+    /// in a tree without leaves.
+    pub(crate) fn seek(&self, index: u64) -> Option<(Path, u64)> {
+        assert!(index <= self.mark, "element {index} of {}", self.mark);
+        let (mut path, mut rest) = (self.first()?, index);
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = child_at(inner.marks(), &mut rest);
+            path.set_slot(level, slot);
+            node = &inner.children()[slot];
+        }
+        Some((path, rest))
+    }
+
+    /// The leaf that holds element `index`, to be read, and where in it.
+    pub(crate) fn leaf_at_rank(&self, index: u64) -> Option<(&L, u64)> {
+        assert!(index <= self.mark, "element {index} of {}", self.mark);
+        let (mut node, mut rest) = (self.root()?, index);
+        for _ in 1..self.height() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            node = &inner.children()[child_at(inner.marks(), &mut rest)];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some((unsafe { node.leaf() }, rest))
+    }
+}
+
+/// The child that holds element `rest` (the last, where it is the end of all), which then counts from that child's
+/// start. Eight counts are added up at a time, because each step of a chain of comparisons waits for the one before.
+fn child_at(marks: &[u64], rest: &mut u64) -> usize {
+    let mut slot = 0;
+    for eight in marks.as_chunks::<8>().0 {
+        let sum: u64 = eight.iter().sum();
+        if *rest < sum {
+            break;
+        }
+        *rest -= sum;
+        slot += 8;
+    }
+    while slot < marks.len() && *rest >= marks[slot] {
+        *rest -= marks[slot];
+        slot += 1;
+    }
+    if slot == marks.len() {
+        slot -= 1;
+        *rest += marks[slot];
+    }
+    slot
+}
+
+impl OrderRange {
+    /// The child that covers `place`, and what it covers.
+    fn child<L: Leaf>(self, inner: &Inner<ByHash, L>, place: u32) -> (usize, OrderRange) {
+        let marks = inner.marks();
+        let guess = self.guess(marks.len(), place);
+        // It comes while the marks do.
+        inner.prefetch_child(guess);
+        let slot = child_of_place(marks, place, guess);
+        let first = if slot == 0 { self.first } else { marks[slot] };
+        let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
+        (slot, OrderRange { first, last })
+    }
+
+    /// About which of so many children it is: hashes are uniform.
+    #[inline(always)]
+    fn guess(self, children: usize, place: u32) -> usize {
+        // A root covers all places, and every search begins there: no division.
+        if self == OrderRange::ALL {
+            return ((u64::from(place) * children as u64) >> u32::BITS) as usize;
+        }
+        let span = u64::from(self.last - self.first) + 1;
+        (u64::from(place - self.first) * children as u64 / span) as usize
+    }
+}
+
+/// The last child whose mark is at most `place`, or the first. The guess is a slot or two off; a window around it is
+/// counted without branches, and the rare miss starts anew from all marks.
+#[inline(always)]
+fn child_of_place(marks: &[u32], place: u32, guess: usize) -> usize {
+    let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
+    if let Some(window) = marks[from..].first_chunk::<WINDOW>() {
+        let under = window.iter().map(|mark| u32::from(*mark <= place)).sum::<u32>() as usize;
+        // The first child's own mark says nothing: it counts as under every place.
+        let under = under + usize::from(from == 0 && window[0] > place);
+        if under > 0 && (under < WINDOW || from + WINDOW == marks.len()) {
+            return from + under - 1;
+        }
+    }
+    child_of_any(marks, place)
+}
+
+/// For few marks, and where the guess misses.
+#[inline(never)]
+fn child_of_any(marks: &[u32], place: u32) -> usize {
+    marks[1..].partition_point(|mark| *mark <= place)
+}
+
+/// Marks that are compared at once.
+const WINDOW: usize = 16;
+
+impl<L: Leaf> Tree<ByHash, L> {
+    /// The leaf that covers `place`, and all the places it covers. None in a tree without leaves.
+    pub(crate) fn seek(&self, place: u32) -> Option<(Path, OrderRange)> {
+        self.seek_leaf(place).map(|(path, range, _)| (path, range))
+    }
+
+    /// The same with the leaf itself.
+    #[inline]
+    pub(crate) fn seek_leaf(&self, place: u32) -> Option<(Path, OrderRange, &L)> {
+        let (mut path, mut bounds) = (self.first()?, OrderRange::ALL);
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let (slot, inside) = bounds.child(inner, place);
+            path.set_slot(level, slot);
+            bounds = inside;
+            node = &inner.children()[slot];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some((path, bounds, unsafe { node.leaf() }))
+    }
+
+    /// The leaf that covers `place`, to be changed where no clone shares the way to it.
+    pub(crate) fn held_at(&mut self, place: u32) -> Option<Held<'_, L>> {
+        let (mut bounds, mut is_sole) = (OrderRange::ALL, true);
+        let height = self.height();
+        self.root()?;
+        let mut node: *mut Child<ByHash, L> = self.root.as_mut_ptr();
+        for _ in 1..height {
+            // SAFETY: only level 0 holds leaves; the child lives as long as the tree, which is borrowed.
+            let inner = unsafe { (*node).inner() };
+            let (slot, inside) = bounds.child(inner, place);
+            is_sole &= inner.is_sole();
+            (node, bounds) = (inner.child_place(slot), inside);
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf. It is lent for writing only where this tree, borrowed
+        // for writing, is the one owner of every node above it: then nobody else can reach the handle.
+        unsafe {
+            match is_sole {
+                true => Some(Held::Sole((*node).leaf_mut())),
+                false => Some(Held::Shared((*node).leaf())),
+            }
+        }
+    }
+
+    /// The leaf that covers `place`, to be read.
+    pub(crate) fn leaf_at(&self, place: u32) -> Option<&L> {
+        let (mut node, mut bounds) = (self.root()?, OrderRange::ALL);
+        for _ in 1..self.height() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let (slot, inside) = bounds.child(inner, place);
+            (node, bounds) = (&inner.children()[slot], inside);
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf() })
+    }
+}
+
+impl<L: Leaf> Tree<ByValue, L> {
+    /// The leaf that covers `value`. None in a tree without leaves.
+    pub(crate) fn seek(&self, value: i64) -> Option<Path> {
+        let (mut path, mut node) = (self.first()?, self.root()?);
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = child_of_value(inner.marks(), value);
+            path.set_slot(level, slot);
+            node = &inner.children()[slot];
+        }
+        Some(path)
+    }
+
+    /// The leaf that covers `value`, to be read.
+    pub(crate) fn leaf_at(&self, value: i64) -> Option<&L> {
+        let mut node = self.root()?;
+        for _ in 1..self.height() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            node = &inner.children()[child_of_value(inner.marks(), value)];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some(unsafe { node.leaf() })
+    }
+
+    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort` was made. Where to go on, as
+    /// `first` tells of a leaf, None at the end.
+    pub(crate) fn relocate_from(
+        &mut self,
+        from: i64,
+        effort: u64,
+        moves: &mut Moves,
+        relocate: impl Fn(&mut L, &mut Moves),
+        first: impl Fn(&L) -> i64,
+    ) -> Option<i64> {
+        let mut path = self.seek(from)?;
+        loop {
+            if let Some(leaf) = self.relocate(&path, moves) {
+                relocate(leaf, moves);
+            }
+            if !self.next(&mut path) {
+                return None;
+            }
+            if moves.effort() >= effort {
+                return Some(first(self.leaf(&path)));
+            }
+        }
+    }
+}
+
+/// The last child whose mark is at most `value`, or the first.
+#[inline]
+fn child_of_value(marks: &[i64], value: i64) -> usize {
+    let marks = &marks[1..];
+    count_before(marks.len(), |slot| marks[slot] <= value)
+}
+
+impl<L: Leaf> Tree<ById, L> {
+    /// The leaf that covers `id`. None in a tree without leaves.
+    pub(crate) fn seek(&self, id: Id) -> Option<Path> {
+        let mut path = self.first()?;
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let marks = &inner.marks()[1..];
+            let slot = count_before(marks.len(), |slot| marks[slot] <= id);
+            path.set_slot(level, slot);
+            node = &inner.children()[slot];
+        }
+        Some(path)
+    }
+}
+
+impl<L: Leaf> Tree<ByScore, L> {
+    /// The leaf in which a place of this score lies: the last whose first element comes before the place, as `is_before` tells of a
+    /// leaf, or the first of all. Leaves are asked only where scores do not decide.
+    #[inline]
+    pub(crate) fn seek(&self, score: f64, mut is_before: impl FnMut(&L) -> bool) -> Option<(Path, &L)> {
+        self.seek_unless(score, |leaf| Some(is_before(leaf)))
+    }
+
+    /// The same; None as soon as `is_before` says so instead of answering.
+    #[inline]
+    pub(crate) fn seek_unless(
+        &self,
+        score: f64,
+        mut is_before: impl FnMut(&L) -> Option<bool>,
+    ) -> Option<(Path, &L)> {
+        let (mut path, mut node) = (self.first()?, self.root()?);
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let marks = inner.marks();
+            let others = &marks[1..];
+            let mut low = count_before(others.len(), |slot| {
+                // SAFETY: a search asks for nothing beyond the end (tested there).
+                let mark = unsafe { others.get_unchecked(slot) };
+                mark.score < score
+            });
+            // Nearly always the next child begins with a greater score.
+            let mut high = match marks.get(low + 1) {
+                Some(next) if next.score <= score => {
+                    let equal = &others[low..];
+                    low + count_before(equal.len(), |slot| equal[slot].score <= score)
+                }
+                _ => low,
+            };
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                if is_before(first_leaf(&inner.children()[middle], level - 1))? {
+                    low = middle;
+                } else {
+                    high = middle - 1;
+                }
+            }
+            path.set_slot(level, low);
+            node = &inner.children()[low];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        Some((path, unsafe { node.leaf() }))
+    }
+
+    /// The leaf, to be edited, which gets so many elements more, or loses some.
+    pub(crate) fn leaf_with(&mut self, path: &Path, more: i64) -> &mut L {
+        assert!(!self.is_empty(), "a path comes from a tree that has leaves");
+        self.mark.count = self.mark.count.strict_add_signed(more);
+        // SAFETY: with a height of 1 and more the root is there.
+        let mut node = unsafe { self.root.assume_init_mut() };
+        for level in (1..self.height as usize).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let (marks, children) = unsafe { node.inner_mut().make_mut() };
+            let slot = path.slot(level);
+            marks[slot].count = marks[slot].count.strict_add_signed(more);
+            node = &mut children[slot];
+        }
+        // SAFETY: after height - 1 steps down the node is a leaf.
+        unsafe { node.leaf_mut() }
+    }
+
+    /// How many elements stand before the leaf.
+    pub(crate) fn rank(&self, path: &Path) -> u64 {
+        let Some(mut node) = self.root() else { return 0 };
+        let mut rank = 0;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = path.slot(level);
+            rank += inner.marks()[..slot].iter().map(|mark| mark.count).sum::<u64>();
+            node = &inner.children()[slot];
+        }
+        rank
+    }
+
+    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
+    pub(crate) fn seek_rank(&self, index: u64) -> Option<(Path, u64)> {
+        assert!(index <= self.mark.count, "element {index} of {}", self.mark.count);
+        let (mut path, mut rest) = (self.first()?, index);
+        let mut node = self.root()?;
+        for level in (1..self.height()).rev() {
+            // SAFETY: only level 0 holds leaves.
+            let inner = unsafe { node.inner() };
+            let slot = child_of_rank(inner.marks(), &mut rest);
+            path.set_slot(level, slot);
+            node = &inner.children()[slot];
+        }
+        Some((path, rest))
+    }
+}
+
+/// As [`child_at`], for counts that stand beside scores.
+fn child_of_rank(marks: &[ScoreMark], rest: &mut u64) -> usize {
+    let mut slot = 0;
+    for eight in marks.as_chunks::<8>().0 {
+        let sum: u64 = eight.iter().map(|mark| mark.count).sum();
+        if *rest < sum {
+            break;
+        }
+        *rest -= sum;
+        slot += 8;
+    }
+    while slot < marks.len() && *rest >= marks[slot].count {
+        *rest -= marks[slot].count;
+        slot += 1;
+    }
+    if slot == marks.len() {
+        slot -= 1;
+        *rest += marks[slot].count;
+    }
+    slot
+}
+
+/// The first leaf below a child at `level`.
+fn first_leaf<O: Order, L: Leaf>(child: &Child<O, L>, level: usize) -> &L {
+    let mut node = child;
+    for _ in 0..level {
+        // SAFETY: only level 0 holds leaves.
+        node = unsafe { &node.inner().children()[0] };
+    }
+    // SAFETY: `level` steps down lie the leaves.
+    unsafe { node.leaf() }
+}
+
+#[cfg(test)]
+mod tests;

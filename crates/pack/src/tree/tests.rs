@@ -1,0 +1,222 @@
+//! The tree against a plain vector of leaves, in both orders, with clones held and checked.
+use super::*;
+use crate::memory::block::REFS_MAX;
+use base::random::Random;
+use std::sync::Arc;
+
+/// A leaf that counts itself through its `Arc`.
+#[derive(Clone)]
+struct Number(Arc<u64>);
+impl Leaf for Number {
+    fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
+
+fn number(n: u64) -> Number {
+    Number(Arc::new(n))
+}
+
+fn numbers<O: Order>(tree: &Tree<O, Number>) -> Vec<u64> {
+    let mut all = Vec::new();
+    tree.for_each_leaf(&mut |leaf| all.push(*leaf.0));
+    all
+}
+
+/// Every node's marks add up, and no node is empty; returns the number of elements.
+fn check_counts(tree: &Tree<ByRank, Number>, model: &[(u64, u64)]) {
+    tree.for_each_node(&mut |node| {
+        if let Node::Inner(inner) = node {
+            assert!(inner.count() > 0 && inner.count() <= FANOUT);
+            if inner.level() > 1 {
+                for (mark, child) in inner.marks().iter().zip(inner.children()) {
+                    // SAFETY: children of a level above 1 are inner nodes.
+                    let below = unsafe { child.inner() };
+                    assert_eq!((*mark, below.level()), (ByRank::fold(below.marks()), inner.level() - 1));
+                }
+            }
+        }
+    });
+    assert_eq!(tree.total(), model.iter().map(|(_, count)| count).sum::<u64>());
+}
+
+fn nth(tree: &Tree<ByRank, Number>, index: usize) -> Path {
+    let mut path = tree.first().unwrap();
+    (0..index).for_each(|_| assert!(tree.next(&mut path)));
+    path
+}
+
+#[test]
+fn by_rank_random_edits_agree_with_a_vector_and_clones_stay() {
+    let mut random = Random::new(11);
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut model: Vec<(u64, u64)> = Vec::new();
+    let mut held = Vec::new();
+    for step in 0..6000u64 {
+        let grows = (step / 1500) % 2 == 0;
+        let mark = random.below(9) + 1;
+        let at = random.below(model.len().max(1) as u64) as usize;
+        match (model.is_empty(), random.below(10)) {
+            (true, _) => {
+                tree.plant(mark, number(step));
+                model.push((step, mark));
+            }
+            (_, 0) => {
+                let path = nth(&tree, at);
+                tree.set_mark(&path, mark);
+                model[at].1 = mark;
+            }
+            (_, die) if (die < 8) == grows => {
+                let mut path = nth(&tree, at);
+                tree.insert_after(&mut path, mark, number(step));
+                assert_eq!(*tree.leaf(&path).0, model[at].0, "the path still names its leaf");
+                model.insert(at + 1, (step, mark));
+                assert!(tree.next(&mut path));
+                assert_eq!(*tree.leaf(&path).0, step);
+            }
+            _ => {
+                let path = nth(&tree, at);
+                assert_eq!((*tree.remove(&path).0, tree.height()), (model.remove(at).0, tree.height()));
+            }
+        }
+        if step % 61 == 0 {
+            check_counts(&tree, &model);
+            assert_eq!(numbers(&tree), model.iter().map(|(n, _)| *n).collect::<Vec<_>>(), "step {step}");
+            held.push((tree.clone(), numbers(&tree)));
+        }
+        if held.len() > 8 {
+            let (old, then) = held.swap_remove(random.below(8) as usize);
+            assert_eq!(numbers(&old), then, "a held clone changed");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_else_holds_is_told_by_some_leaves_to_a_few_hundredths() {
+    const LEAVES: u64 = 5_000;
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut path = tree.plant(1, number(0));
+    (1..LEAVES).for_each(|n| tree.insert_after(&mut path, 1, number(n)));
+    assert_eq!(tree.count_sole(), SOLE_SAMPLES, "all of it");
+    let held = tree.clone();
+    assert_eq!((tree.count_sole(), held.count_sole()), (0, 0), "none of it");
+    // An edit copies what lies on its way, so the clone is left alone with that.
+    let mut random = Random::new(1);
+    for n in (0..LEAVES).filter(|_| random.below(10) < 3) {
+        *tree.leaf_mut(&nth(&tree, n as usize)) = number(n);
+    }
+    let tenths = held.count_sole() as f64 * 10.0 / SOLE_SAMPLES as f64;
+    assert!((2.5..3.5).contains(&tenths), "{tenths} tenths, not 3");
+    drop(tree);
+    assert_eq!(held.count_sole(), SOLE_SAMPLES);
+}
+
+#[test]
+fn one_owner_more_of_a_tree_than_can_be_counted_gets_a_root_of_its_own() {
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut path = tree.plant(1, number(0));
+    (1..9).for_each(|n| tree.insert_after(&mut path, 1, number(n)));
+    let pretend = |more| {
+        tree.for_each_node(&mut |node| {
+            if let Node::Inner(inner) = node {
+                inner.pretend_owners(more);
+            }
+        });
+    };
+    pretend(REFS_MAX - 1);
+    let mut copy = tree.clone();
+    pretend(0_u32.wrapping_sub(REFS_MAX - 1));
+    let before = numbers(&tree);
+    assert_eq!(numbers(&copy), before);
+    let path = nth(&copy, 3);
+    copy.remove(&path);
+    assert_eq!((numbers(&tree), numbers(&copy).len()), (before, 8));
+    let leaf = &tree.leaf(&nth(&tree, 0)).0;
+    assert_eq!(Arc::strong_count(leaf), 2, "leaves are those of both");
+    drop(copy);
+    assert_eq!(Arc::strong_count(&tree.leaf(&nth(&tree, 0)).0), 1);
+}
+
+#[test]
+fn by_rank_seek_finds_every_element() {
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut path = tree.plant(3, number(0));
+    for n in 1..40_000 {
+        tree.insert_after(&mut path, n % 4 + 1, number(n));
+        tree.next(&mut path);
+    }
+    assert_eq!(tree.height(), 4);
+    let mut index = 0;
+    for n in 0..40_000u64 {
+        let count = if n == 0 { 3 } else { n % 4 + 1 };
+        let (path, rest) = tree.seek(index + count - 1).unwrap();
+        assert_eq!((*tree.leaf(&path).0, rest), (n, count - 1));
+        index += count;
+    }
+    let (end, rest) = tree.seek(tree.total()).unwrap();
+    assert_eq!((Some(end), rest), (tree.last(), 39_999 % 4 + 1));
+    let mut back = end;
+    let mut seen = 1;
+    while tree.prev(&mut back) {
+        seen += 1;
+    }
+    assert_eq!((seen, Some(back)), (40_000, tree.first()));
+}
+
+#[test]
+fn by_hash_ranges_partition_all_places_under_random_splits_and_removals() {
+    let mut random = Random::new(5);
+    let mut tree: Tree<ByHash, Number> = Tree::new();
+    let mut model: Vec<(u32, u64)> = vec![(0, 0)];
+    tree.plant(0, number(0));
+    for step in 1..8000u64 {
+        let place = random.next_u64() as u32;
+        let (mut path, bounds) = tree.seek(place).unwrap();
+        let at = model.partition_point(|(first, _)| *first <= place) - 1;
+        let last = model.get(at + 1).map_or(u32::MAX, |next| next.0 - 1);
+        assert_eq!((bounds.first, bounds.last), (model[at].0, last), "step {step}");
+        assert_eq!(*tree.leaf(&path).0, model[at].1);
+        assert!(std::ptr::eq(tree.leaf(&path), tree.leaf_at(place).unwrap()));
+        let shrinks = (step / 2000) % 2 == 1;
+        if (random.below(10) < 8) != shrinks && bounds.first < place {
+            tree.insert_after(&mut path, place, number(step));
+            model.insert(at + 1, (place, step));
+        } else if model.len() > 1 {
+            assert_eq!(*tree.remove(&path).0, model[at].1);
+            let (first, _) = model.remove(at);
+            let heir = *tree.leaf_at(first).unwrap().0;
+            let left = at > 0 && model[at - 1].1 == heir;
+            assert!(left || model[at].1 == heir, "a neighbour inherits the range");
+            if !left {
+                model[at].0 = first;
+            }
+        }
+    }
+    while model.len() > 1 {
+        let (path, _) = tree.seek(random.next_u64() as u32).unwrap();
+        let gone = *tree.remove(&path).0;
+        model.retain(|(_, n)| *n != gone);
+    }
+    assert_eq!(tree.height(), 1, "a tree of one leaf has no inner node");
+}
+
+#[test]
+fn no_leaf_leaks_and_none_is_dropped_twice() {
+    let witness = number(1);
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut path = tree.plant(1, witness.clone());
+    for _ in 0..999 {
+        tree.insert_after(&mut path, 1, witness.clone());
+    }
+    assert_eq!(Arc::strong_count(&witness.0), 1001);
+    let clone = tree.clone();
+    assert_eq!(Arc::strong_count(&witness.0), 1001, "a clone shares whole nodes");
+    for index in (0..1000).rev() {
+        let (path, _) = tree.seek(index).unwrap();
+        tree.remove(&path);
+    }
+    assert!(tree.is_empty());
+    assert_eq!(Arc::strong_count(&witness.0), 1001);
+    drop(clone);
+    assert_eq!(Arc::strong_count(&witness.0), 1);
+}
