@@ -90,7 +90,7 @@ impl Options {
         if self.gt && score <= old || self.lt && score >= old {
             return Decision::Nothing;
         }
-        if score == old { Decision::Same(old) } else { Decision::Put(score) }
+        if score == old { Decision::Same(score) } else { Decision::Put(score) }
     }
 }
 
@@ -98,7 +98,7 @@ impl Options {
 #[derive(Clone, Copy, Debug)]
 enum Decision {
     Put(f64),
-    /// It would get the score that it has.
+    /// It would get this score, which is equal to its own, and keeps its own: the two zeros are equal.
     Same(f64),
     /// A condition forbids it.
     Nothing,
