@@ -1,5 +1,5 @@
 //! Copies of values: what they share with their source, what shows of later writes (nothing), who frees it.
-use crate::keyspace_tests::{NOW, keyspace, set, with};
+use crate::keyspace::tests::{NOW, keyspace, set, with};
 use crate::{Deadline, End, Expiry, Key, Keyspace, Settings};
 use base::random::Random;
 use base::{Item, Millis};

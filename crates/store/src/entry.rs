@@ -20,13 +20,14 @@
 //!
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
 //! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
-use crate::fields::HashTree;
-use crate::hash::HashName;
+use crate::hash::api::HashName;
+use crate::hash::tree::HashTree;
+use crate::list::tree::ListTree;
 use crate::outside::Outside;
-use crate::set::{Image, SetTree};
-use crate::stream::Stream;
-use crate::tree::ListTree;
-use crate::zset::ZSetTree;
+use crate::set::image::Image;
+use crate::set::tree::SetTree;
+use crate::stream::api::Stream;
+use crate::zset::api::ZSetTree;
 use crate::{Deadline, Form, Kind, WrongType};
 use base::{Item, Millis};
 use pack::map::Shared;

@@ -3,7 +3,7 @@
 //! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated, room included, so
 //! that they add up to about what the process takes.
 use crate::entry::{Meta, Shape, Value, encoding, string_value};
-use crate::set::Image;
+use crate::set::image::Image;
 use crate::{Key, Kind, View};
 use base::Item;
 use base::text::parse_i64;

@@ -14,9 +14,9 @@
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
 use crate::entry::{Meta, Shape, Stamp, Value};
-use crate::expire::Timer;
-use crate::shard::Buffers;
-use crate::view::EditContext;
+use crate::expiry::sweep::Timer;
+use crate::keyspace::shard::Buffers;
+use crate::keyspace::view::EditContext;
 use crate::{Deadline, Garbage, Key, View};
 use pack::map::{Entry, Shared};
 

@@ -4,8 +4,8 @@
 //! inside is copied, which is some hundred bytes. So taking one costs about a lookup. It holds on to the value: memory of a key
 //! that is deleted meanwhile is free when the last snapshot of it has gone.
 use crate::entry::{Meta, Value, string_value};
-use crate::shard::{is_heavy, value_bytes};
-use crate::view::Taken;
+use crate::keyspace::shard::{is_heavy, value_bytes};
+use crate::keyspace::view::Taken;
 use crate::{Hash, Key, Kind, List, Set, Stream, View, ZSet};
 use base::hash::Seed;
 use base::{Item, Millis};

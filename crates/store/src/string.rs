@@ -3,7 +3,7 @@
 //! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
 //! of the same size is there already, one copy in place.
 use crate::entry::{Encoded, INLINE_BYTES_MAX, Meta, Shape, Stamp, Value, string_value};
-use crate::view::{Before, EditContext};
+use crate::keyspace::view::{Before, EditContext};
 use crate::{Deadline, Key, Kind, View, WrongType};
 use base::text::I64Text;
 use base::{Item, Millis};

@@ -1,5 +1,5 @@
 //! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
-use crate::keyspace_tests::{NOW, keyspace, set, with};
+use crate::keyspace::tests::{NOW, keyspace, set, with};
 use crate::{
     AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Settings, WrongType,
 };

@@ -1,6 +1,6 @@
 //! SSCAN: the members of a set, some at a time.
 //!
-//! The server keeps nothing between two calls: a cursor is a place in hash order or a number (`store`'s `set/place.rs`), valid
+//! The server keeps nothing between two calls: a cursor is a place in hash order or a number (`store`'s `place.rs`), valid
 //! whatever happens to the set meanwhile. What Redis keeps in one block is answered at once, whatever the count, as there.
 use crate::cursor::{self, Filter};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};

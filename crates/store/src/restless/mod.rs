@@ -13,8 +13,8 @@
 mod shadow;
 mod values;
 
-use crate::shard::Shard;
-use crate::view::Guards;
+use crate::keyspace::shard::Shard;
+use crate::keyspace::view::Guards;
 use crate::{Deadline, Garbage, Key, Keyspace, Settings, View};
 use base::Millis;
 use base::random::Random;

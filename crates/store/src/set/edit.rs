@@ -2,7 +2,9 @@
 //! keyspace. What lies outside is edited where it lies; an image is copied into a buffer by the first edit that changes it.
 use super::fresh::Fresh;
 use super::image::Draft;
-use super::{Image, Name, SetTree};
+use super::image::Image;
+use super::name::Name;
+use super::tree::SetTree;
 use crate::entry::{Shape, Value};
 use crate::outside::Outside;
 use crate::settings::SetLimits;

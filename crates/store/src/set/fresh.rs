@@ -1,11 +1,13 @@
 //! A set that is not in the keyspace, or not yet: what a command that stores its result makes, and what an edited set is on its way back
 //! into its entry.
 use super::image::Draft;
-use super::{IMAGE_BYTES_MAX, Name, SetTree};
+use super::image::IMAGE_BYTES_MAX;
+use super::name::Name;
+use super::tree::SetTree;
 use crate::entry::{Shape, Value};
+use crate::keyspace::shard::Buffers;
 use crate::outside::Outside;
 use crate::settings::SetLimits;
-use crate::shard::Buffers;
 use crate::site::Site;
 use crate::{Key, View};
 use base::Item;

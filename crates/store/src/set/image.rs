@@ -1,12 +1,16 @@
 //! A small set: read where it lies in its entry, or edited in a buffer. Integers of an "intset" are kept sorted, everything else in
 //! order of insertion, because that is how Redis answers them.
-use super::{IMAGE_BYTES_MAX, Name};
+use super::name::Name;
 use crate::entry::Shape;
 use crate::settings::SetLimits;
 use base::Item;
 use base::text::i64_len;
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::ops::ControlFlow;
+
+/// A set leaves its entry when its image outgrows this. The entry is then below 256 bytes, so that its leaf keeps
+/// lengths of one byte, and a walk over the image is shorter than a cache miss is long.
+pub(super) const IMAGE_BYTES_MAX: usize = 192;
 
 /// A small set, to read.
 #[derive(Clone, Copy)]

@@ -6,9 +6,11 @@
 //! Sets are named by their keys, and a key that is missing is an empty set.
 //!
 //! The order of a small result, and the name of a stored one, are Redis's.
-use super::fresh::Fresh;
-use super::read::Source;
-use super::{Image, Name, NewSet, Set, SetTree};
+use super::fresh::{Fresh, NewSet};
+use super::image::Image;
+use super::name::Name;
+use super::read::{Set, Source};
+use super::tree::SetTree;
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::{Key, View, WrongType};

@@ -1,7 +1,8 @@
 //! Sets in the keyspace against the standard library's, small and large, with copies held, merged, scanned and popped, and the
 //! names that thresholds and history give them.
-use super::*;
-use crate::keyspace_tests::NOW;
+use super::merge::Merge;
+use super::read::Set;
+use crate::keyspace::tests::NOW;
 use crate::{Halt, Key, Keyspace, KeyspaceOptions, Settings, View};
 use base::hash::Seed;
 use base::random::Random;

@@ -1,5 +1,7 @@
 //! A set, to read: the same questions of an image and of what lies outside.
-use super::{Image, Name, SetTree};
+use super::image::Image;
+use super::name::Name;
+use super::tree::SetTree;
 use crate::entry::{Meta, Value};
 use crate::outside::Outside;
 use crate::{Halt, Key, View, WrongType};

@@ -3,10 +3,10 @@
 //! What is pending is kept twice, for the group with all that is to be known, and for each consumer by id alone: both are asked for in the order of
 //! ids, and neither may be slow because the other is long. Consumers have numbers that stay while they live, so what is pending names its consumer
 //! in four bytes.
-use super::Id;
 use super::pending::{PAYLOAD_BYTES, Pending};
 use base::Millis;
 use pack::arena::Moves;
+use pack::log::Id;
 use pack::records::Records;
 use pack::stats::Stats;
 use std::ops::ControlFlow;

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! 18 bytes behind the id's 16 in the group's records, and the id alone once more in those of the consumer: 50 bytes each, and no allocation.
-use super::{ConsumerId, Id};
+use super::group::ConsumerId;
 use base::Millis;
+use pack::log::Id;
 
 pub(super) const PAYLOAD_BYTES: usize = 18;
 /// Times fit 48 bits until the year 10889; what lies beyond is cut to that.

@@ -14,7 +14,7 @@
 //! Keys come in order, so one pass is enough. As many bytes as a key shares with the one before it, at that byte is a branch. What stands
 //! above a branch or an end is known when a key comes that shares less, and with that whether a run stands between. Branches that wait for it lie on
 //! one way down, each at another byte: a set of bits.
-use super::Id;
+use pack::log::Id;
 
 const KEY_BYTES: u32 = 16;
 

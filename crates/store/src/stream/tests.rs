@@ -1,9 +1,13 @@
 //! Streams and their groups against naive twins, and what copies share.
-use super::*;
-use base::Item;
+use super::api::{Acknowledgment, Id, Member, Stream};
+use super::group::{ConsumerId, Group};
+use super::pending::Pending;
+use super::references::{Fate, References};
 use base::random::Random;
-use pack::log::{Precision, Trim};
+use base::{Item, Millis};
+use pack::log::{Limits, Pairs, Precision, Trim};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 const LIMITS: Limits = Limits { bytes: 4096, entries: 100 };
 

@@ -1,0 +1,209 @@
+//! Eviction beside a key that is about to be written: from the very leaf that the command will touch anyway, so that making
+//! room costs no look at memory that is not in the cache already.
+//!
+//! ```text
+//!  a leaf about to be written:  [ k1 k2 k3 ... k36 ]      its worst key is k2
+//!  the worst keys of the 32 leaves seen last:             5 of them are worse than k2
+//!  urgency 12 of 32: what is among the 12 worst goes      k2 goes, k3 behind it is not that bad, and stays
+//! ```
+//!
+//! Were the worst key of the leaf to go whatever it is, each leaf would be a cache of its own. So it goes only if it would stand
+//! well enough among the worst of the leaves seen lately, a sample of more than a thousand keys that cost nothing. How well
+//! follows from how much memory is over ([`Beside::urgency`]): keys are lost as fast as they come, a leaf with two bad ones loses
+//! both, and one without loses none. Where memory is over the limit all the same, `choose.rs` looks elsewhere.
+//!
+//! Keys that share the tag of the one that is written stay, and it with them: an INCR must not find that its counter has just gone.
+//!
+//! The room that a key leaves is what the new one needs, so in the usual case nothing is allocated and no leaf moves.
+use crate::entry::{Meta, Value};
+use crate::eviction::choose::{Evictor, Search, deadline};
+use crate::eviction::uses::Tracking;
+use crate::expiry::sweep::NO_DEADLINE;
+use crate::keyspace::shard::{Db, discard};
+use crate::{Deadline, Eviction, Garbage, Keyspace, Policy};
+use base::Millis;
+use base::hash::Hash;
+use pack::map::{Crowd, Cull};
+
+/// Where something is about to be written, and how much room is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    pub db: u16,
+    pub hash: Hash,
+    /// What the command brings, about.
+    pub coming_bytes: usize,
+    /// No more than this goes.
+    pub excess_bytes: u64,
+    /// 1 to [`Beside::URGENT`], where the worst key of the leaf goes whatever it is.
+    pub urgency: u32,
+}
+
+impl Beside {
+    pub const URGENT: u32 = SEEN as u32;
+}
+
+/// Of so many leaves the worst key is remembered.
+const SEEN: usize = 32;
+/// A leaf with room for what comes is spared a little, one without is not, by so much of the urgency: so leaves rarely move.
+const ROOM_SHARE: u32 = 4;
+/// So many keys at most go at a time: nobody waits for more.
+const VICTIMS_MAX: u32 = 8;
+/// A leaf keeps room for so many entries like the one that comes.
+const KEPT_ENTRIES: usize = 1;
+
+/// How bad the worst keys of the leaves seen last were: the lower, the sooner such a key goes.
+pub(crate) struct Seen {
+    ranks: [i64; SEEN],
+    next: usize,
+}
+
+impl Seen {
+    pub(crate) fn new() -> Seen {
+        // As if all were worse: what little was seen is no measure.
+        Seen { ranks: [i64::MIN; SEEN], next: 0 }
+    }
+
+    /// In how many of the leaves there was a worse one.
+    fn worse_than(&self, rank: i64) -> u32 {
+        self.ranks.iter().map(|seen| u32::from(*seen < rank)).sum()
+    }
+
+    fn note(&mut self, rank: i64) {
+        self.ranks[self.next] = rank;
+        self.next = (self.next + 1) % SEEN;
+    }
+}
+
+impl Policy {
+    /// Whether [`Keyspace::evict_beside`] does anything under this policy.
+    pub fn evicts_beside(self) -> bool {
+        self != Policy::NoEviction
+    }
+}
+
+/// One key of a leaf, and how soon it goes.
+#[derive(Clone, Copy)]
+struct Worst {
+    index: usize,
+    rank: i64,
+}
+
+impl Keyspace {
+    /// Removes some of the keys that share a leaf with the one of this hash, if they can be spared; how many. Locks that key's shard.
+    pub fn evict_beside(
+        &self,
+        evictor: &mut Evictor,
+        now: Millis,
+        eviction: &Eviction,
+        beside: &Beside,
+        garbage: &mut Vec<Garbage>,
+    ) -> u32 {
+        let search = Search::new(now, eviction, &self.uses);
+        let evicted = {
+            let mut shard = self.shard_of(beside.hash);
+            if shard.db(beside.db).is_none_or(|db| db.map.is_empty()) {
+                return 0;
+            }
+            let (db, stats, _) = shard.open(beside.db);
+            let Db { map, volatile, .. } = db;
+            let Some(mut cull) = map.cull(beside.hash.order()) else { return 0 };
+            if may_wait(&cull, eviction, beside) {
+                return 0;
+            }
+            let (mut evicted, mut freed_bytes) = (0, 0);
+            while evicted < VICTIMS_MAX && freed_bytes < beside.excess_bytes {
+                let Some(index) = next_to_go(&cull, evictor, &search, beside, evicted == 0) else { break };
+                let found = cull.at(index);
+                let is_past = deadline(&found).is_past(now);
+                volatile.forget(Meta(found.meta), found.inline, found.outside);
+                let (outside, bytes) = cull.remove(index);
+                stats.expired += u64::from(is_past);
+                stats.evicted += u64::from(!is_past);
+                freed_bytes += bytes as u64 + discard(outside, garbage);
+                evicted += 1;
+            }
+            if evicted > 0 {
+                cull.finish((KEPT_ENTRIES + 1) * beside.coming_bytes);
+            }
+            evicted
+        };
+        (0..evicted).for_each(|_| self.note_eviction(now, eviction));
+        evicted
+    }
+}
+
+/// Deadlines are told by the entries themselves, of which each costs a look at memory: so they are gone through only where the leaf has
+/// no room for what comes, and then as many go as are bad enough.
+fn may_wait(cull: &Cull<'_, Value>, eviction: &Eviction, beside: &Beside) -> bool {
+    eviction.policy == Policy::VolatileTtl
+        && beside.urgency < Beside::URGENT
+        && cull.room_bytes() >= beside.coming_bytes
+}
+
+/// The worst of the leaf's keys, if it is bad enough to go.
+fn next_to_go(
+    cull: &Cull<'_, Value>,
+    evictor: &mut Evictor,
+    search: &Search<'_>,
+    beside: &Beside,
+    is_first: bool,
+) -> Option<usize> {
+    let crowd = cull.crowd();
+    let worst = worst(&crowd, evictor, search, beside.hash.tag())?;
+    let worse = evictor.seen_beside.worse_than(worst.rank);
+    if is_first {
+        evictor.seen_beside.note(worst.rank);
+    }
+    let share = beside.urgency / ROOM_SHARE;
+    let bar = match cull.room_bytes() < beside.coming_bytes {
+        _ if is_first && beside.urgency >= Beside::URGENT => u32::MAX,
+        true => beside.urgency + share,
+        false => beside.urgency - share,
+    };
+    (worse < bar).then_some(worst.index)
+}
+
+/// Of equals the first: it came before the others.
+fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, tag: u8) -> Option<Worst> {
+    let is_volatile = search.eviction.policy.is_volatile();
+    if crowd.len() == 0 || is_volatile && crowd.place().note == NO_DEADLINE {
+        return None;
+    }
+    let may_go =
+        |index: usize| crowd.tag(index) != tag && (!is_volatile || Meta(crowd.meta(index)).is_volatile());
+    if search.eviction.policy == Policy::VolatileTtl {
+        return soonest(crowd, tag);
+    }
+    if search.eviction.policy.tracking() == Tracking::Off {
+        let index = evictor.draw(crowd.len());
+        return may_go(index).then_some(Worst { index, rank: 0 });
+    }
+    let uses = crowd.uses();
+    if uses.is_empty() {
+        let rank = search.rank(0);
+        return (0..crowd.len()).find(|index| may_go(*index)).map(|index| Worst { index, rank });
+    }
+    let mut worst: Option<Worst> = None;
+    for (index, byte) in uses.iter().enumerate() {
+        let rank = search.rank(*byte);
+        if worst.is_none_or(|worst| rank < worst.rank) && may_go(index) {
+            worst = Some(Worst { index, rank });
+        }
+    }
+    worst
+}
+
+/// The key with the nearest deadline. The leaf's note is not asked: it may be long past what it was made for, and a new one would leave
+/// an item in the wheel for each key that goes.
+fn soonest(crowd: &Crowd<'_, Value>, tag: u8) -> Option<Worst> {
+    let mut worst: Option<Worst> = None;
+    for (index, found) in crowd.iter().enumerate() {
+        if let Deadline::At(Millis(rank)) = deadline(&found)
+            && worst.is_none_or(|worst| rank < worst.rank)
+            && crowd.tag(index) != tag
+        {
+            worst = Some(Worst { index, rank });
+        }
+    }
+    worst
+}

@@ -1,0 +1,158 @@
+//! Moments by a byte: which of 255 codes stands for which time, finely for what is near and coarsely for what is long ago.
+//!
+//! ```text
+//! code    12      3      5      9     4    6   8   <- the present one; a tick takes the next from the free ones
+//! began  -2 days -20 h  -1 h  -50 m  ...  -2 s -1 s
+//! ```
+//!
+//! A code whose neighbours are near in proportion to its age says little: [`Calendar::plan`] chooses such codes to give way to the code before
+//! them. Whoever keeps codes then has to replace them everywhere, and to say when that is done; until then both are good.
+//! After some hundred plans 255 codes reach from a second to half a year, each within a seventh of the true age.
+
+use base::Millis;
+
+pub(crate) const CODES: usize = 256;
+/// Stands for no moment at all.
+pub(crate) const UNKNOWN: u8 = 0;
+
+/// Moments are told apart to the microsecond.
+pub(crate) fn micros(now: Millis) -> i64 {
+    now.0.saturating_mul(1000)
+}
+
+pub(crate) struct Calendar {
+    /// From the oldest to the present one; never empty.
+    in_use: Vec<u8>,
+    free: Vec<u8>,
+    began_us: [i64; CODES],
+}
+
+/// A code that gives way to another is replaced by it, all others by themselves.
+pub(crate) type Replacements = Box<[u8; CODES]>;
+
+pub(crate) fn none_replaced() -> Replacements {
+    Box::new(std::array::from_fn(|code| code as u8))
+}
+
+impl Calendar {
+    pub(crate) fn new() -> Calendar {
+        Calendar { in_use: vec![1], free: (2..=u8::MAX).rev().collect(), began_us: [0; CODES] }
+    }
+
+    /// The present code.
+    pub(crate) fn now(&self) -> u8 {
+        *self.in_use.last().expect("there is a present code")
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// From the oldest to the present one.
+    pub(crate) fn in_use(&self) -> &[u8] {
+        &self.in_use
+    }
+
+    /// A new moment begins: its code, and when that is, later than any before even if the clock stands. Where no code is
+    /// free, the present one goes on.
+    pub(crate) fn tick(&mut self, now: Millis) -> Option<(u8, i64)> {
+        let code = self.free.pop()?;
+        let began_us = micros(now).max(self.began_us[usize::from(self.now())] + 1);
+        self.began_us[usize::from(code)] = began_us;
+        self.in_use.push(code);
+        Some((code, began_us))
+    }
+
+    /// Chooses at most `wanted` codes to give way to the one before them.
+    pub(crate) fn plan(&self, now: Millis, wanted: usize) -> Replacements {
+        let began = |at: usize| self.began_us[usize::from(self.in_use[at])];
+        // Neither the oldest, which has none before it, nor the latest, which are still given out.
+        let mut order: Vec<usize> = (1..self.in_use.len().saturating_sub(2)).collect();
+        let worth = |at: usize| {
+            let distance = (began(at + 1) - began(at - 1)).max(0) as f64;
+            distance / (micros(now) - began(at)).max(1) as f64
+        };
+        order.sort_by(|a, b| worth(*a).total_cmp(&worth(*b)));
+        let mut replacements = none_replaced();
+        let mut is_chosen = vec![false; self.in_use.len()];
+        let mut chosen = 0;
+        for at in order {
+            // One that others give way to stays, and so does one beside it.
+            if chosen < wanted && !is_chosen[at - 1] && !is_chosen[at + 1] {
+                is_chosen[at] = true;
+                chosen += 1;
+                replacements[usize::from(self.in_use[at])] = self.in_use[at - 1];
+            }
+        }
+        replacements
+    }
+
+    /// Nobody keeps these codes any more.
+    pub(crate) fn retire(&mut self, is_gone: impl Fn(u8) -> bool) {
+        let now = self.now();
+        let (gone, kept): (Vec<u8>, Vec<u8>) = self.in_use.iter().partition(|c| **c != now && is_gone(**c));
+        self.in_use = kept;
+        self.free.extend(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eviction::aging::{FREE_WANTED, REPLACED};
+
+    /// Ticks once a second and plans when codes are short, replacing at once what a keyspace would replace in a round.
+    /// Calls `look` with the time and what is remembered of each second.
+    fn live(seconds: i64, mut look: impl FnMut(i64, &Calendar, &[u8])) {
+        let mut calendar = Calendar::new();
+        let mut remembered: Vec<u8> = Vec::new();
+        for second in 0..seconds {
+            calendar.tick(Millis(second * 1000)).expect("a code is free");
+            remembered.push(calendar.now());
+            if calendar.free() < FREE_WANTED {
+                let replacements = calendar.plan(Millis(second * 1000), REPLACED);
+                remembered.iter_mut().for_each(|code| *code = replacements[usize::from(*code)]);
+                calendar.retire(|code| replacements[usize::from(code)] != code);
+            }
+            look(second * 1000, &calendar, &remembered);
+        }
+    }
+
+    #[test]
+    fn a_moment_is_remembered_in_order_and_within_a_seventh_of_its_age() {
+        live(20_000, |now_ms, calendar, remembered| {
+            if now_ms % 1_000_000 != 999_000 {
+                return;
+            }
+            let began: Vec<i64> =
+                remembered.iter().map(|code| calendar.began_us[usize::from(*code)] / 1000).collect();
+            assert!(began.is_sorted(), "what was earlier is not taken for later");
+            for (second, began) in began.iter().enumerate() {
+                let true_ms = second as i64 * 1000;
+                let age = now_ms - true_ms;
+                assert!(*began <= true_ms && true_ms - began <= age / 7 + 1000, "{age} ms ago is {began}");
+            }
+        });
+    }
+
+    #[test]
+    fn codes_are_never_short_and_unknown_is_never_given_out() {
+        let mut least = CODES;
+        live(3000, |_, calendar, remembered| {
+            least = least.min(calendar.free());
+            assert_eq!(calendar.in_use.len() + calendar.free.len(), CODES - 1);
+            assert!(!remembered.contains(&UNKNOWN));
+        });
+        assert!(least >= FREE_WANTED - 1, "{least} codes were free");
+    }
+
+    #[test]
+    fn without_a_free_code_the_present_one_goes_on() {
+        let mut calendar = Calendar::new();
+        let ticks = (0..1000).filter(|_| calendar.tick(Millis(1)).is_some()).count();
+        assert_eq!(ticks, CODES - 2);
+        let now = calendar.now();
+        calendar.retire(|_| true);
+        assert_eq!((calendar.now(), calendar.free()), (now, CODES - 2));
+    }
+}

@@ -1,0 +1,407 @@
+//! Eviction: which keys go when memory is short, and how one is found without looking at all.
+//!
+//! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A [`Evictor`] looks
+//! over two or three random leaves, some eighty candidates for a few cache misses, and takes the entry that the policy
+//! can spare best. Where only keys with a deadline may go and few have one, leaves are drawn from the timing wheels, which name those
+//! that hold such keys; for the nearest deadline the wheels are asked outright (`Db::evict_soonest`).
+//!
+//! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary removal leaves in
+//! its leaf would mean evicting several per cent of all keys before anything is free.
+use crate::entry::{Meta, Value};
+use crate::eviction::beside::Seen;
+use crate::eviction::uses::{Tracking, Uses};
+use crate::expiry::sweep::NO_DEADLINE;
+use crate::keyspace::shard::{Db, Shard, discard};
+use crate::keyspace::shards::NEVER_DUE;
+use crate::{Deadline, Garbage, Keyspace};
+use base::Millis;
+use base::random::Random;
+use pack::map::{Crowd, Found};
+use std::sync::atomic::Ordering;
+
+/// `maxmemory-policy`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+    AllkeysLru,
+    AllkeysLfu,
+    AllkeysRandom,
+    NoEviction,
+}
+
+/// What eviction goes by; a part of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    pub policy: Policy,
+    /// `maxmemory-samples`
+    pub samples: u32,
+    pub lfu_log_factor: u32,
+    /// Minutes until a counter falls by one; 0: never.
+    pub lfu_decay_min: u32,
+}
+
+impl Default for Eviction {
+    fn default() -> Eviction {
+        Eviction { policy: Policy::NoEviction, samples: 5, lfu_log_factor: 10, lfu_decay_min: 1 }
+    }
+}
+
+impl Policy {
+    /// In the order in which Redis names them, [`Policy::NoEviction`] last.
+    pub const ALL: [Policy; 8] = [
+        Policy::VolatileLru,
+        Policy::VolatileLfu,
+        Policy::VolatileRandom,
+        Policy::VolatileTtl,
+        Policy::AllkeysLru,
+        Policy::AllkeysLfu,
+        Policy::AllkeysRandom,
+        Policy::NoEviction,
+    ];
+    /// Those under which keys go.
+    pub(crate) const EVICTING: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 1).0;
+
+    /// As `maxmemory-policy` spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::VolatileLru => "volatile-lru",
+            Policy::VolatileLfu => "volatile-lfu",
+            Policy::VolatileRandom => "volatile-random",
+            Policy::VolatileTtl => "volatile-ttl",
+            Policy::AllkeysLru => "allkeys-lru",
+            Policy::AllkeysLfu => "allkeys-lfu",
+            Policy::AllkeysRandom => "allkeys-random",
+            Policy::NoEviction => "noeviction",
+        }
+    }
+
+    /// Whether it asks when or how often keys were used.
+    pub fn goes_by_uses(self) -> bool {
+        self.tracking() != Tracking::Off
+    }
+
+    /// Whether only keys with a deadline may go.
+    pub(crate) fn is_volatile(self) -> bool {
+        use Policy::{VolatileLfu, VolatileLru, VolatileRandom, VolatileTtl};
+        matches!(self, VolatileLru | VolatileLfu | VolatileRandom | VolatileTtl)
+    }
+}
+
+/// Holes between the data are free to this part of the limit, for there are always some, but not less than
+/// [`HOLES_FREE_MIN`]; and they never cost more than [`HOLES_COUNTED_PART`] of it, whatever has become of the heap.
+const HOLES_FREE_PART: u64 = 32;
+const HOLES_FREE_MIN: u64 = 1 << 20;
+const HOLES_COUNTED_PART: u64 = 20;
+
+/// What counts against the limit of the arena's [holes](pack::arena::Usage::hole_bytes), where keys may go for it. A limit on the data
+/// alone is passed by what the process really takes: while a cache fills, its growing leaves leave 7% of it in holes that are too short
+/// for any of them; once keys go as others come the holes join, are given back, and 3% are left.
+pub fn counted_holes(limit_bytes: u64, hole_bytes: u64) -> u64 {
+    let free_bytes = (limit_bytes / HOLES_FREE_PART).max(HOLES_FREE_MIN);
+    hole_bytes.saturating_sub(free_bytes).min(limit_bytes / HOLES_COUNTED_PART)
+}
+
+/// What came of looking for a key to evict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Key,
+    /// No key may go.
+    Nothing,
+}
+
+/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come with a few. They
+/// must come from more than one leaf: were the best of one leaf to go, each leaf would be a cache of its own, and those that get
+/// more keys than others by chance would keep theirs for a shorter time.
+const CANDIDATES_PER_SAMPLE: usize = 16;
+/// So many leaves are looked at even where there are fewer shards.
+const LEAVES_MIN: usize = 8;
+/// Where fewer than one key in so many has a deadline, a random leaf is not worth looking for one.
+const RARE: u64 = 16;
+/// How many leaves may be walked to find one that has.
+const LEAVES_WALKED: usize = 16;
+
+/// One thread's means to find what to evict.
+pub struct Evictor {
+    random: Random,
+    best: Candidate,
+    seen: usize,
+    pub(crate) seen_beside: Seen,
+}
+
+#[derive(Default)]
+struct Candidate {
+    /// The higher, the sooner it goes; 0 is nothing.
+    score: u64,
+    shard: usize,
+    db: u16,
+    key: Vec<u8>,
+}
+
+/// See [`Uses::idle_us`].
+const AHEAD_MS: i64 = 1000;
+
+/// What is gone anyway goes before everything else.
+const SCORE_OVERDUE: u64 = u64::MAX;
+
+impl Evictor {
+    pub fn new(seed: u64) -> Evictor {
+        Evictor { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
+    }
+
+    /// One of so many.
+    pub(crate) fn draw(&mut self, count: usize) -> usize {
+        self.random.below(count as u64) as usize
+    }
+
+    /// Looks over one leaf of a database.
+    fn look_over(&mut self, crowd: &Crowd<'_, Value>, search: &Search<'_>, shard: usize, db: u16) {
+        let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
+        if search.eviction.policy == Policy::AllkeysRandom {
+            if crowd.len() > 0 {
+                let index = self.random.below(crowd.len() as u64) as usize;
+                self.consider(1, index, &sample, search);
+            }
+            return;
+        }
+        let uses = crowd.uses();
+        for index in 0..crowd.len() {
+            let score = match search.eviction.policy.tracking() {
+                Tracking::Off => self.random.next_u64() >> 1 | 1,
+                _ => search.score(uses.get(index).copied().unwrap_or(0)),
+            };
+            self.consider(score, index, &sample, search);
+        }
+    }
+
+    /// Whether this entry is a better one. Of equals the first stays: it came before the others in its leaf.
+    fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, search: &Search<'_>) {
+        let mut score = score;
+        self.seen += 1;
+        if score <= self.best.score && !sample.is_due {
+            return;
+        }
+        if sample.is_due || search.eviction.policy.is_volatile() {
+            match deadline(&sample.crowd.at(index)) {
+                Deadline::Never if search.eviction.policy.is_volatile() => {
+                    self.seen -= 1;
+                    return;
+                }
+                deadline if deadline.is_past(search.now) => score = SCORE_OVERDUE,
+                _ => {}
+            }
+        }
+        if score > self.best.score {
+            self.best.score = score;
+            (self.best.shard, self.best.db) = (sample.shard, sample.db);
+            self.best.key.clear();
+            self.best.key.extend_from_slice(sample.crowd.at(index).key);
+        }
+    }
+}
+
+/// One leaf, and where it is.
+struct Sample<'s> {
+    crowd: &'s Crowd<'s, Value>,
+    shard: usize,
+    db: u16,
+    /// Some entry's deadline may have passed: then all are taken apart. Else only those are that could be better than the
+    /// best, since that costs cache misses, which a byte of uses does not.
+    is_due: bool,
+}
+
+pub(crate) fn deadline(found: &Found<'_, Value>) -> Deadline {
+    Meta(found.meta).deadline(found.inline)
+}
+
+/// What one search goes by.
+pub(crate) struct Search<'k> {
+    now: Millis,
+    pub(crate) eviction: Eviction,
+    uses: &'k Uses,
+}
+
+impl<'k> Search<'k> {
+    pub(crate) fn new(now: Millis, eviction: &Eviction, uses: &'k Uses) -> Search<'k> {
+        Search { now, eviction: *eviction, uses }
+    }
+
+    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Search::score`] it means the same a moment later.
+    #[inline]
+    pub(crate) fn rank(&self, byte: u8) -> i64 {
+        match self.eviction.policy.tracking() {
+            Tracking::Frequency => i64::from(byte),
+            _ => self.uses.began_us(byte),
+        }
+    }
+
+    fn candidates_wanted(&self) -> usize {
+        match self.eviction.policy {
+            Policy::AllkeysRandom | Policy::VolatileRandom => 1,
+            _ => self.eviction.samples as usize * CANDIDATES_PER_SAMPLE,
+        }
+    }
+
+    /// How well a key can be spared whose byte of uses this is.
+    fn score(&self, byte: u8) -> u64 {
+        match self.eviction.policy.tracking() {
+            Tracking::Frequency => 1 + u64::from(u8::MAX - byte),
+            // Codes may have begun a little ahead of a clock that stands.
+            _ => self.uses.idle_us(byte, Millis(self.now.0.saturating_add(AHEAD_MS))) as u64 + 1,
+        }
+    }
+
+    /// Whether some entry's deadline may have passed.
+    fn is_due(&self, crowd: &Crowd<'_, Value>) -> bool {
+        i64::try_from(crowd.place().note).is_ok_and(|note| note <= self.now.0)
+    }
+
+    /// How many keys of a database may go.
+    fn eligible(&self, db: &Db) -> u64 {
+        if self.eviction.policy.is_volatile() { db.volatile.keys } else { db.map.len() }
+    }
+
+    /// A place in a leaf that may hold some.
+    fn place(&self, db: &Db, random: &mut Random) -> u32 {
+        let is_rare = self.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE;
+        let place = random.next_u64() as u32;
+        match db.wheel.as_ref().filter(|_| is_rare).and_then(|wheel| wheel.draw(random)) {
+            Some(range) => range.first + place % (range.last - range.first).saturating_add(1).max(1),
+            None => place,
+        }
+    }
+
+    /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has none.
+    fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Value>> {
+        for _ in 0..LEAVES_WALKED {
+            let crowd = db.map.crowd(place)?;
+            let leaf = crowd.place();
+            if leaf.note != NO_DEADLINE || !self.eviction.policy.is_volatile() {
+                return Some(crowd);
+            }
+            place = leaf.range.last.wrapping_add(1);
+        }
+        None
+    }
+}
+
+impl Keyspace {
+    /// Removes the key that can be spared best, among some. What must be freed elsewhere goes to `garbage`. Locks one
+    /// shard at a time, and prefers those that nobody holds.
+    pub fn evict(
+        &self,
+        evictor: &mut Evictor,
+        now: Millis,
+        eviction: &Eviction,
+        garbage: &mut Vec<Garbage>,
+    ) -> Outcome {
+        let search = Search::new(now, eviction, &self.uses);
+        match eviction.policy {
+            Policy::NoEviction => Outcome::Nothing,
+            Policy::VolatileTtl => self.evict_soonest(now, garbage),
+            _ => {
+                let outcome = self.find_and_evict(evictor, &search, garbage);
+                self.note_eviction(now, eviction);
+                outcome
+            }
+        }
+    }
+
+    fn find_and_evict(
+        &self,
+        evictor: &mut Evictor,
+        search: &Search<'_>,
+        garbage: &mut Vec<Garbage>,
+    ) -> Outcome {
+        (evictor.best.score, evictor.seen) = (0, 0);
+        let first = evictor.random.below(self.shards() as u64) as usize;
+        let mut is_any_held = false;
+        for n in 0..self.shards().max(LEAVES_MIN) {
+            let index = (first + n) % self.shards();
+            let Some(mut shard) = self.try_shard(index) else {
+                is_any_held = true;
+                continue;
+            };
+            look_for(&shard, evictor, search);
+            if evictor.seen >= search.candidates_wanted() {
+                if evictor.best.shard == index {
+                    return self.take_best(&mut shard, evictor, search, garbage);
+                }
+                break;
+            }
+        }
+        if evictor.best.score == 0 && is_any_held {
+            (0..self.shards()).for_each(|index| look_for(&self.shard(index), evictor, search));
+        }
+        if evictor.best.score == 0 {
+            // Luck does not find one in a million: the wheels name it.
+            return match search.eviction.policy.is_volatile() {
+                true => self.evict_soonest(search.now, garbage),
+                false => Outcome::Nothing,
+            };
+        }
+        self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
+    }
+
+    /// Another thread may have been faster: then that key has gone all the same.
+    fn take_best(
+        &self,
+        shard: &mut Shard,
+        evictor: &Evictor,
+        search: &Search<'_>,
+        garbage: &mut Vec<Garbage>,
+    ) -> Outcome {
+        let Candidate { db, key, .. } = &evictor.best;
+        let (db, stats, _) = shard.open(*db);
+        let Some(removed) = db.map.evict(&self.seeds.keys, self.hash(key), key) else { return Outcome::Key };
+        let deadline = Meta(removed.meta).deadline(&removed.inline);
+        db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
+        match deadline.is_past(search.now) {
+            true => stats.expired += 1,
+            false => stats.evicted += 1,
+        }
+        discard(removed.outside, garbage);
+        Outcome::Key
+    }
+
+    /// Removes the key with the nearest deadline: in the shard whose wheel turns next, unless only fields of hashes wait there.
+    fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Outcome {
+        let mut barren = Vec::new();
+        loop {
+            let dues = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).enumerate();
+            let fertile = dues.filter(|(index, due)| *due != NEVER_DUE && !barren.contains(index));
+            let Some((index, _)) = fertile.min_by_key(|(_, due)| *due) else { return Outcome::Nothing };
+            let mut shard = self.shard(index);
+            let (dbs, stats) = shard.dbs_mut();
+            let soonest = dbs.filter(|db| db.volatile.keys > 0).min_by_key(|db| db.next_due());
+            let is_evicted = soonest.is_some_and(|db| db.evict_soonest(now, stats, garbage));
+            self.dues[index].store(shard.next_due(), Ordering::Relaxed);
+            if is_evicted {
+                return Outcome::Key;
+            }
+            barren.push(index);
+        }
+    }
+}
+
+/// Looks over a leaf of one of the shard's databases, each with the chance of its share of the keys that may go.
+fn look_for(shard: &Shard, evictor: &mut Evictor, search: &Search<'_>) {
+    let eligible: u64 = shard.dbs().map(|db| search.eligible(db)).sum();
+    if eligible == 0 {
+        return;
+    }
+    let mut nth = evictor.random.below(eligible);
+    let chosen = shard.dbs().enumerate().find(|(_, db)| {
+        let keys = search.eligible(db);
+        let is_here = nth < keys;
+        nth = nth.saturating_sub(keys);
+        is_here
+    });
+    let Some((number, db)) = chosen else { return };
+    let place = search.place(db, &mut evictor.random);
+    if let Some(crowd) = search.crowd(db, place) {
+        evictor.look_over(&crowd, search, shard.index as usize, number as u16);
+    }
+}

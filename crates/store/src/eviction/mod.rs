@@ -1,0 +1,20 @@
+//! Which key goes when memory is short, and what is known of how keys are used.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `choose.rs` | the policies, and a key chosen from leaves at random |
+//! | `beside.rs` | a key chosen from the leaf that is about to be written |
+//! | `uses.rs` | when or how often a key was used, in a byte |
+//! | `calendar.rs` | LRU: which byte stands for which time |
+//! | `aging.rs` | the walk over all leaves that keeps those bytes true |
+pub(crate) mod aging;
+pub(crate) mod beside;
+#[cfg(test)]
+mod beside_tests;
+pub(crate) mod calendar;
+pub(crate) mod choose;
+#[cfg(test)]
+mod choose_tests;
+pub(crate) mod uses;
+#[cfg(test)]
+mod uses_tests;

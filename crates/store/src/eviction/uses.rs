@@ -1,0 +1,227 @@
+//! What is known of when keys were used, or how often: one byte an entry (`pack::map`), and only under a policy that asks
+//! for it, or once somebody has asked for a key's idle time ([`View::idle`]). Leaves get their column of bytes when something is written to or read from them.
+//!
+//! Under an LFU policy the byte is Redis's counter: it begins at 5, rises with a probability that falls as it rises, and
+//! falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the calendar (`calendar.rs`), and 0 is "not
+//! since uses are kept". A use writes the byte under the lock that it holds anyway; the rest is done by a hand that
+//! goes round (`aging.rs`).
+//!
+//! A leaf that a clone shares is not written to for this: its entries keep the byte they have, and may later pass for
+//! other than they are. Nothing but the choice of what to evict depends on it.
+use crate::eviction::aging::Hand;
+use crate::eviction::calendar::{CODES, UNKNOWN, micros};
+use crate::{Eviction, Key, Keyspace, Policy, View};
+use base::Millis;
+use base::random::Random;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64};
+
+/// What the bytes mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracking {
+    Off,
+    Recency,
+    Frequency,
+}
+
+impl Policy {
+    #[inline]
+    pub(crate) fn tracking(self) -> Tracking {
+        match self {
+            Policy::AllkeysLru | Policy::VolatileLru => Tracking::Recency,
+            Policy::AllkeysLfu | Policy::VolatileLfu => Tracking::Frequency,
+            _ => Tracking::Off,
+        }
+    }
+}
+
+/// What OBJECT IDLETIME and FREQ answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Nobody has asked for it.
+    Untracked,
+    IdleMs(i64),
+    Frequency(u8),
+}
+
+/// A new key is not the first to go.
+const FREQUENCY_AT_BIRTH: u8 = 5;
+
+/// All that the threads share about uses.
+pub(crate) struct Uses {
+    /// The code of a key that is used now.
+    now: AtomicU8,
+    /// When each code began; that of [`UNKNOWN`] is when uses began to be kept.
+    began_us: Box<[AtomicI64; CODES]>,
+    /// Somebody has asked for a key's idle time: times of use are kept from then on, also where no policy goes by them.
+    is_asked: AtomicBool,
+    /// False where uses surely need not be kept: all that a command looks at then.
+    is_kept: AtomicBool,
+    /// Evictions since the last tick of the calendar.
+    pub(crate) evicted: AtomicU64,
+    pub(crate) hand: Mutex<Hand>,
+}
+
+impl Uses {
+    pub(crate) fn new() -> Uses {
+        Uses {
+            now: AtomicU8::new(UNKNOWN),
+            began_us: Box::new([const { AtomicI64::new(0) }; CODES]),
+            is_asked: AtomicBool::new(false),
+            is_kept: AtomicBool::new(true),
+            evicted: AtomicU64::new(0),
+            hand: Mutex::new(Hand::new()),
+        }
+    }
+
+    /// From here on a use has this code.
+    pub(crate) fn begin(&self, code: u8, began_us: i64) {
+        let began = |code: u8| &self.began_us[usize::from(code)];
+        if began(UNKNOWN).load(Relaxed) == 0 {
+            began(UNKNOWN).store(began_us, Relaxed);
+        }
+        began(code).store(began_us, Relaxed);
+        self.now.store(code, Relaxed);
+    }
+
+    /// For how long a key with this code was not used.
+    #[inline]
+    pub(crate) fn idle_us(&self, code: u8, now: Millis) -> i64 {
+        (micros(now) - self.began_us[usize::from(code)].load(Relaxed)).max(0)
+    }
+
+    /// When this code began.
+    #[inline]
+    pub(crate) fn began_us(&self, code: u8) -> i64 {
+        self.began_us[usize::from(code)].load(Relaxed)
+    }
+
+    /// What the bytes mean under this policy.
+    #[inline]
+    pub(crate) fn tracking(&self, policy: Policy) -> Tracking {
+        match policy.tracking() {
+            Tracking::Off if self.is_asked.load(Relaxed) => Tracking::Recency,
+            tracking => tracking,
+        }
+    }
+
+    /// Whether a use may have to leave a trace; [`Uses::tracking`] knows.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Relaxed)
+    }
+
+    /// This policy will be in force. Where one went by times of use they are kept for good: a time that is not kept true would later
+    /// pass for a long idleness.
+    fn go_by(&self, policy: Policy) {
+        if policy.tracking() == Tracking::Recency {
+            self.is_asked.store(true, SeqCst);
+        }
+        self.is_kept.store(policy.tracking() != Tracking::Off, SeqCst);
+        // Who asks meanwhile is either seen here, or sets the word after it was cleared.
+        if self.is_asked.load(SeqCst) {
+            self.is_kept.store(true, SeqCst);
+        }
+    }
+
+    /// Times of use are asked for, and kept from `now` on if they were not before.
+    fn ask(&self, now: Millis) {
+        let began = &self.began_us[usize::from(UNKNOWN)];
+        let _ = began.compare_exchange(0, micros(now), Relaxed, Relaxed);
+        self.is_asked.store(true, SeqCst);
+        self.is_kept.store(true, SeqCst);
+    }
+
+    /// What a use does, if it does anything.
+    #[inline]
+    pub(crate) fn touch(&self, eviction: &Eviction) -> Touch {
+        if !self.is_kept() {
+            return Touch::None;
+        }
+        match self.tracking(eviction.policy) {
+            Tracking::Off => Touch::None,
+            Tracking::Recency => Touch::Code(self.now.load(Relaxed)),
+            Tracking::Frequency => Touch::Count { log_factor: eviction.lfu_log_factor },
+        }
+    }
+}
+
+/// What a use makes of an entry's byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    None,
+    Code(u8),
+    Count { log_factor: u32 },
+}
+
+impl Touch {
+    /// The byte of a new entry.
+    pub(crate) fn birth(self) -> Option<u8> {
+        match self {
+            Touch::None => None,
+            Touch::Code(code) => Some(code),
+            Touch::Count { .. } => Some(FREQUENCY_AT_BIRTH),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(self, old: u8, random: &mut Random) -> u8 {
+        match self {
+            Touch::None => old,
+            Touch::Code(code) => code,
+            Touch::Count { log_factor } => {
+                let above = u64::from(old.saturating_sub(FREQUENCY_AT_BIRTH));
+                let is_counted = random.below(above * u64::from(log_factor) + 1) == 0;
+                old.saturating_add(u8::from(is_counted))
+            }
+        }
+    }
+}
+
+impl Keyspace {
+    /// Says what policy will be in force, before anybody works under it. Until the first such word uses are kept if the settings that
+    /// come with a command ask for it.
+    pub fn go_by(&self, policy: Policy) {
+        self.uses.go_by(policy);
+    }
+}
+
+impl View<'_> {
+    /// Whether the key exists; it counts as used, whatever [`View::leave_no_trace`] says.
+    pub fn touch(&mut self, key: &Key<'_>) -> bool {
+        let leaves_trace = self.set_trace(true);
+        let exists = self.look_used(key).is_some();
+        self.set_trace(leaves_trace);
+        exists
+    }
+
+    /// From here on nothing counts as used (CLIENT NO-TOUCH).
+    pub fn leave_no_trace(&mut self) {
+        self.set_trace(false);
+    }
+
+    /// When the key was used, as [`View::usage`]; from the first such question on this is kept also where no policy asks for it. What
+    /// was before is not known: a key that was not used since counts from then, so nothing passes for longer idle than it is.
+    pub fn idle(&mut self, key: &Key<'_>) -> Option<Usage> {
+        self.look(key)?;
+        self.uses().ask(self.now());
+        self.usage_of_present(key)
+    }
+
+    /// When or how often the key was used, without using it; None if it is not there.
+    pub fn usage(&mut self, key: &Key<'_>) -> Option<Usage> {
+        self.look(key)?;
+        self.usage_of_present(key)
+    }
+
+    fn usage_of_present(&mut self, key: &Key<'_>) -> Option<Usage> {
+        let tracking = self.uses().tracking(self.settings().eviction.policy);
+        let byte = self.map(key)?.use_of(key.hash, key.bytes())?;
+        Some(match tracking {
+            Tracking::Off => Usage::Untracked,
+            Tracking::Recency => Usage::IdleMs(self.uses().idle_us(byte, self.now()) / 1000),
+            Tracking::Frequency => Usage::Frequency(byte),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Fields of hashes that are past their deadlines, taken out of the entries they lie in: by the sweeper, and where a lookup found
+//! some. A hash that is empty then goes with its key.
+use crate::Garbage;
+use crate::entry::{Meta, Value};
+use crate::expiry::sweep::{NO_DEADLINE, note_of};
+use crate::hash::api::{expire_image, fields_due, image_due};
+use crate::keyspace::shard::{Db, Volatile};
+use crate::keyspace::view::EditContext;
+use base::Millis;
+use pack::map::{Found, Occupied, Sweep, Sweeping};
+use pack::pairs;
+
+/// So many fields of one hash are removed at a time; the wheel comes by again for the rest.
+const FIELDS_AT_ONCE: u64 = 128;
+
+/// A small hash after its due fields went.
+struct Image {
+    /// Deadline and image, as the entry has them.
+    payload: Vec<u8>,
+    removed: u64,
+    /// When the next field falls due.
+    due: u64,
+    is_empty: bool,
+}
+
+impl Image {
+    fn expired(meta: Meta, payload: &[u8], now: Millis) -> Image {
+        let image = meta.value(payload);
+        let (stamp, mut image) = (&payload[..payload.len() - image.len()], image.to_vec());
+        let removed = expire_image(&mut image, now);
+        let (due, is_empty) = (image_due(&image), pairs::len(&image) == 0);
+        Image { payload: [stamp, &image].concat(), removed, due, is_empty }
+    }
+}
+
+impl Db {
+    /// Whether the value is a hash of which some field is past its deadline.
+    pub(crate) fn has_overdue_fields(found: &Found<'_, Value>, now: Millis) -> bool {
+        fields_due(Meta(found.meta), found.inline, found.outside) <= note_of(now)
+    }
+}
+
+impl EditContext<'_> {
+    /// Removes the fields of a hash that are past their deadline, and the key where none is left.
+    pub(crate) fn expire_fields(&mut self, mut entry: Occupied<'_, Value>) {
+        let now = self.timer.now;
+        if let Some(Value::Hash(tree)) = entry.outside_mut() {
+            self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, self.garbage);
+            self.timer.volatile.count_hash(true, tree.is_timed());
+            if tree.len() == 0 {
+                self.remove(entry);
+            }
+            return;
+        }
+        let meta = Meta(entry.meta());
+        let image = Image::expired(meta, entry.inline(), now);
+        self.stats.expired_fields += image.removed;
+        if image.is_empty {
+            return self.remove(entry);
+        }
+        self.timer.volatile.count_hash(true, image.due != NO_DEADLINE);
+        entry.replace_inline(meta.0, &image.payload, &mut self.timer);
+    }
+}
+
+/// What the sweeper knows of a hash that it has gone through.
+pub(crate) struct Swept {
+    pub(crate) verdict: Sweep,
+    pub(crate) removed: u64,
+    /// When the next of its fields falls due.
+    pub(crate) due: u64,
+}
+
+/// Removes the fields of a hash that are past their deadline; an empty one goes, and its entry then counts as it lies there.
+pub(crate) fn sweep_fields(
+    entry: &mut Sweeping<'_, Value>,
+    now: Millis,
+    volatile: &mut Volatile,
+    freed: &mut Vec<Garbage>,
+) -> Swept {
+    if let Some(Value::Hash(tree)) = entry.outside_mut() {
+        let removed = tree.expire(now, FIELDS_AT_ONCE, freed);
+        volatile.count_hash(true, tree.is_timed());
+        let verdict = if tree.len() == 0 { Sweep::Remove } else { Sweep::Keep };
+        return Swept { verdict, removed, due: tree.due().unwrap_or(NO_DEADLINE) };
+    }
+    let found = entry.found();
+    let meta = Meta(found.meta);
+    let image = Image::expired(meta, found.inline, now);
+    if image.is_empty {
+        return Swept { verdict: Sweep::Remove, removed: image.removed, due: NO_DEADLINE };
+    }
+    volatile.count_hash(true, image.due != NO_DEADLINE);
+    entry.set_inline(meta.0, &image.payload);
+    Swept { verdict: Sweep::Keep, removed: image.removed, due: image.due }
+}

@@ -1,0 +1,638 @@
+//! A hash outside its entry: a map by the hash of the field (`pack::map`, in the form of `pack::fields`), beside it a map of integers
+//! (`pack::int_map`), with what OBJECT ENCODING must know, and the deadlines of fields.
+//!
+//! ```text
+//!   young: the first map, one leaf, fields in the order in which they came
+//!     |    the leaf is full
+//!   grown: new fields that are integers, with integers as values and no deadline, are pairs; they come from the leaf too
+//! ```
+//!
+//! A pair takes two to five bytes where the map's entry takes seven and more. It leaves for the map when it gets a deadline
+//! or another value; nothing but the one leaf ever goes the other way, so that a walk which shows pairs first misses none.
+//!
+//! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of its own, which
+//! works as the keyspace's does (`expiry/sweep.rs`): ranges of hashes wait in it, leaves have notes. When it next has to
+//! turn is the hash's due time; the keyspace counts it among the deadlines of its leaf, so the sweeper comes by.
+//!
+//! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
+use crate::expiry::sweep::{DeadlineNotes, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
+use crate::expiry::wheel::{Item as Waiting, Step, Wheel};
+use crate::halt::{Halt, Stage};
+use crate::hash::api::HashName;
+use crate::hash::field::Kept;
+use crate::info::{KeyInfo, string_dump_bytes};
+use crate::outside::{Outside, mean_sole};
+use crate::place::{Place, cell, walk_cells};
+use crate::{Deadline, Garbage};
+use base::hash::Seed;
+use base::random::Random;
+use base::text::{I64Text, i64_len};
+use base::{Item, Millis};
+use pack::arena::{Moves, footprint_bytes, relocate_box, relocate_vec};
+use pack::fields::{Field, Fields, LEAF_LEN_MAX, field_of};
+use pack::int_map::IntMap;
+use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop, Sweep, Sweeper};
+use std::ops::ControlFlow;
+
+/// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
+const LOOKS_PER_SWEEP: u64 = 64;
+/// Looking at so many entries counts like removing one.
+const LOOKS_PER_REMOVAL: u64 = 16;
+/// Freeing a value of more bytes would hold a worker up.
+const DROPPED_BYTES_MAX: usize = 1 << 20;
+
+/// A hash outside its entry.
+#[derive(Clone)]
+pub(crate) struct HashTree {
+    map: Map<Vec<u8>, Fields>,
+    /// Integers with integers, without deadlines; never empty.
+    pairs: Option<Box<IntMap>>,
+    is_grown: bool,
+    /// The text of all fields and values.
+    text_bytes: u64,
+    pub(crate) name: HashName,
+    timed: Option<Box<Timed>>,
+}
+
+/// What a hash of which some field had a deadline keeps for them.
+#[derive(Clone, Default)]
+struct Timed {
+    wheel: Option<Box<Wheel>>,
+    /// Fields that have one now.
+    fields: u64,
+}
+
+/// What an edit of a field's deadline does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// The field lives for ever.
+    Endless,
+    /// As it was.
+    Kept,
+    Until(Millis),
+}
+
+/// When and by which hashing a tree is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'s> {
+    pub(crate) seed: &'s Seed,
+    pub(crate) now: Millis,
+}
+
+impl HashTree {
+    pub(crate) fn new(name: HashName) -> HashTree {
+        HashTree { map: Map::new(), pairs: None, is_grown: false, text_bytes: 0, name, timed: None }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.map.len() + self.pairs_len()
+    }
+
+    /// The text of all fields and values, and so many bytes for each as they have beside it.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.text_bytes + 4 * self.len()
+    }
+
+    /// What is kept for a field, whatever its deadline.
+    #[inline]
+    pub(crate) fn find(&self, seed: &Seed, field: &[u8]) -> Option<Kept<'_>> {
+        let name = Item::classify(field);
+        if let Some(value) = self.pair(name) {
+            return Some(Kept::endless(value));
+        }
+        self.map.find(seed.hash(field), Field::of(name).name()).map(|found| Kept::of(&found))
+    }
+
+    #[inline]
+    fn pairs_len(&self) -> u64 {
+        self.pairs.as_ref().map_or(0, |pairs| pairs.len())
+    }
+
+    /// The value of a field, where that is a pair.
+    #[inline]
+    fn pair(&self, name: Item<'_>) -> Option<i64> {
+        match (name, &self.pairs) {
+            (Item::Int(key), Some(pairs)) => pairs.get(key),
+            _ => None,
+        }
+    }
+
+    /// Writes a field; whether it is new. One past its deadline counts as gone. What is large and goes is left in `freed`.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        at: At<'_>,
+        field: &[u8],
+        value: Item<'_>,
+        lifetime: Lifetime,
+        freed: &mut Vec<Garbage>,
+    ) -> bool {
+        match Item::classify(field) {
+            Item::Int(key) => self.put_int(at, (key, field), value, lifetime, freed),
+            name => self.put_in_map(at, (name, field), value, lifetime, freed),
+        }
+    }
+
+    /// The same for a field that is an integer, which may be a pair or become one.
+    fn put_int(
+        &mut self,
+        at: At<'_>,
+        (key, field): (i64, &[u8]),
+        value: Item<'_>,
+        lifetime: Lifetime,
+        freed: &mut Vec<Garbage>,
+    ) -> bool {
+        let name = Item::Int(key);
+        if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
+            if self.pair(name).is_some() {
+                self.put_pair(key, number);
+                return false;
+            }
+            if self.takes_pairs(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
+                self.put_pair(key, number);
+                return true;
+            }
+        }
+        let was_pair = self.take_pair(name);
+        let is_new = self.put_in_map(at, (name, field), value, lifetime, freed);
+        is_new && !was_pair
+    }
+
+    fn has_in_map(&self, seed: &Seed, name: Item<'_>, field: &[u8]) -> bool {
+        self.map.find(seed.hash(field), Field::of(name).name()).is_some()
+    }
+
+    /// Whether a new pair is one: once the map's first leaf is full, which then gives up those that it has.
+    fn takes_pairs(&mut self, seed: &Seed) -> bool {
+        if !self.is_grown && self.map.len() >= LEAF_LEN_MAX {
+            self.is_grown = true;
+            self.gather_pairs(seed);
+        }
+        self.is_grown
+    }
+
+    /// Pairs that came while the hash was young leave the map.
+    #[cold]
+    fn gather_pairs(&mut self, seed: &Seed) {
+        let mut pairs = Vec::new();
+        self.map.for_each(&mut |found| {
+            let (field, kept) = (field_of(found.meta, found.key), Kept::of(&found));
+            if let (Item::Int(key), Item::Int(value), Deadline::Never) = (field, kept.value, kept.deadline) {
+                pairs.push((key, value));
+            }
+        });
+        for (key, value) in pairs {
+            let mut text = I64Text::new();
+            let hash = seed.hash(text.format(key));
+            self.map.remove(seed, hash, Field::of(Item::Int(key)).name());
+            self.pairs.get_or_insert_default().insert(key, value);
+        }
+    }
+
+    fn put_pair(&mut self, key: i64, value: i64) {
+        self.text_bytes += i64_len(value) as u64;
+        match self.pairs.get_or_insert_default().insert(key, value) {
+            Some(old) => self.text_bytes -= i64_len(old) as u64,
+            None => self.text_bytes += i64_len(key) as u64,
+        }
+    }
+
+    /// Removes a pair; whether it was one.
+    fn take_pair(&mut self, name: Item<'_>) -> bool {
+        let (Item::Int(key), Some(pairs)) = (name, &mut self.pairs) else { return false };
+        let Some(value) = pairs.remove(key) else { return false };
+        if pairs.is_empty() {
+            self.pairs = None;
+        }
+        self.text_bytes -= (i64_len(key) + i64_len(value)) as u64;
+        true
+    }
+
+    #[inline]
+    fn put_in_map(
+        &mut self,
+        at: At<'_>,
+        (name, field): (Item<'_>, &[u8]),
+        value: Item<'_>,
+        lifetime: Lifetime,
+        freed: &mut Vec<Garbage>,
+    ) -> bool {
+        let (name, hash) = (Field::of(name), at.seed.hash(field));
+        let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
+        let is_new = match self.map.entry(at.seed, hash, name.name()) {
+            Entry::Vacant(mut entry) => {
+                let kept = Kept { value, deadline: lifetime.deadline(Deadline::Never) };
+                self.text_bytes += (field.len() + value.len()) as u64;
+                chime.change(&mut entry, Deadline::Never, kept.deadline);
+                kept.lay_out(|meta, inline| entry.insert(meta, inline, kept.outside(), &mut chime));
+                self.is_grown |= !self.map.is_one_leaf();
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                let old = Kept::of(&entry.found());
+                let is_new = old.deadline.is_past(at.now);
+                let before = if is_new { Deadline::Never } else { old.deadline };
+                let (old_deadline, kept) =
+                    (old.deadline, Kept { value, deadline: lifetime.deadline(before) });
+                self.text_bytes += value.len() as u64;
+                self.text_bytes -= old.value.len() as u64;
+                chime.change(&mut entry, old_deadline, kept.deadline);
+                let outside = kept.outside();
+                kept.lay_out(|meta, inline| match outside {
+                    None if entry.overwrite(meta, inline) => {}
+                    outside => free(entry.replace(meta, inline, outside, &mut chime), freed),
+                });
+                is_new
+            }
+        };
+        self.tidy_wheel();
+        is_new
+    }
+
+    /// Items of the wheel that fields left behind are forgotten, some at a time.
+    #[inline]
+    fn tidy_wheel(&mut self) {
+        if let Some(Timed { wheel: Some(wheel), .. }) = self.timed.as_deref_mut()
+            && wheel.is_untidy()
+        {
+            wheel.tidy(ITEMS_PER_TIDYING, |item| is_needed(&self.map, item));
+        }
+    }
+
+    /// Gives a field another deadline; its value stays.
+    pub(crate) fn set_deadline(&mut self, at: At<'_>, field: &[u8], deadline: Deadline) {
+        let name = Item::classify(field);
+        if let Some(value) = self.pair(name) {
+            if let Deadline::At(due) = deadline {
+                self.take_pair(name);
+                let lifetime = Lifetime::Until(due);
+                self.put_in_map(at, (name, field), Item::Int(value), lifetime, &mut Vec::new());
+            }
+            return;
+        }
+        let (name, hash) = (Field::of(name), at.seed.hash(field));
+        let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
+        let Entry::Occupied(mut entry) = self.map.entry(at.seed, hash, name.name()) else { return };
+        let found = entry.found();
+        let old = Kept::of(&found);
+        let (old_deadline, is_outside) = (old.deadline, found.outside.is_some());
+        let mut text = Vec::new();
+        // A value outside stays where it is: only what stands before the pointer is written.
+        let value = match old.value {
+            Item::Int(n) => Item::Int(n),
+            Item::Bytes(_) if is_outside => Item::Bytes(&[]),
+            Item::Bytes(bytes) => {
+                text.extend_from_slice(bytes);
+                Item::Bytes(&text)
+            }
+        };
+        chime.change(&mut entry, old_deadline, deadline);
+        Kept { value, deadline }.lay_out(|meta, inline| entry.replace_inline(meta, inline, &mut chime));
+        self.tidy_wheel();
+    }
+
+    /// Whether the field was there and not past its deadline; it goes either way. What is large is left in `freed`.
+    pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
+        let name = Item::classify(field);
+        if self.take_pair(name) {
+            return true;
+        }
+        let (name, hash) = (Field::of(name), at.seed.hash(field));
+        let Entry::Occupied(entry) = self.map.entry(at.seed, hash, name.name()) else { return false };
+        let kept = Kept::of(&entry.found());
+        let deadline = kept.deadline;
+        self.text_bytes -= (field.len() + kept.value.len()) as u64;
+        free(entry.discard(), freed);
+        forget(&mut self.timed, deadline);
+        !deadline.is_past(at.now)
+    }
+
+    /// Every field with what is kept for it, those past their deadline included: pairs in the order of their integers, then the others in
+    /// hash order of leaves.
+    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
+        let _ = self.visit(&mut |field, kept| {
+            visit(field, kept);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The same until told to stop.
+    pub(crate) fn visit(
+        &self,
+        visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if let Some(pairs) = &self.pairs {
+            pairs.visit(&mut |key, value| visit(Item::Int(key), Kept::endless(value)))?;
+        }
+        self.map.visit(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
+    }
+
+    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited, None at the end.
+    pub(crate) fn visit_from(
+        &self,
+        from: Halt,
+        visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
+    ) -> Option<Halt> {
+        let stop = match from.0 {
+            Stage::Text(stop) => stop,
+            Stage::Int(first) => {
+                let mut last = first;
+                let flow = self.pairs.as_ref().map_or(ControlFlow::Continue(()), |pairs| {
+                    pairs.visit_from(first, &mut |key, value| {
+                        last = key;
+                        visit(Item::Int(key), Kept::endless(value))
+                    })
+                });
+                if flow.is_break() {
+                    return Some(Halt::behind(last));
+                }
+                Stop::default()
+            }
+            Stage::Image(_) => unreachable!("a hash that does not change stays where it is"),
+        };
+        let stop =
+            self.map.visit_from(stop, &mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)));
+        stop.map(|stop| Halt(Stage::Text(stop)))
+    }
+
+    /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them, 0 at the end. A field that
+    /// stays is seen at least once by a walk. Pairs come first: those that leave for the map meanwhile are seen there.
+    pub(crate) fn scan(
+        &self,
+        seed: &Seed,
+        from: u64,
+        count: u64,
+        visit: &mut dyn FnMut(Item<'_>, Kept<'_>),
+    ) -> u64 {
+        let mut seen = 0;
+        let (first, mut place) = match Place::of(from) {
+            Place::Text(0) => (Some(i64::MIN), 0),
+            Place::Text(place) => (None, place),
+            Place::Int(first) => (Some(first), 0),
+        };
+        let next = first.zip(self.pairs.as_ref()).and_then(|(first, pairs)| {
+            walk_cells(first, |from| {
+                let next = pairs.scan(from, &mut |key, value| {
+                    seen += 1;
+                    visit(Item::Int(key), Kept::endless(value));
+                });
+                (next, seen >= count)
+            })
+        });
+        if let Some(next) = next {
+            return next;
+        }
+        while let Some(next) = self.map.scan(seed, place, &mut |found| {
+            seen += 1;
+            visit(field_of(found.meta, found.key), Kept::of(&found));
+        }) {
+            place = next;
+            if seen >= count {
+                return u64::from(next);
+            }
+        }
+        0
+    }
+
+    /// A field chosen uniformly, past its deadline or not.
+    pub(crate) fn random(&self, random: &mut Random) -> Option<(Item<'_>, Kept<'_>)> {
+        if let Some(pairs) = &self.pairs
+            && random.below(self.len()) < pairs.len()
+        {
+            let (key, value) = pairs.random(random)?;
+            return Some((Item::Int(key), Kept::endless(value)));
+        }
+        let found = self.map.random(random)?;
+        Some((field_of(found.meta, found.key), Kept::of(&found)))
+    }
+
+    /// Whether some field has a deadline.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed.as_ref().is_some_and(|timed| timed.fields > 0)
+    }
+
+    /// A time before which no field is due; none where no field has a deadline.
+    pub(crate) fn due(&self) -> Option<u64> {
+        let timed = self.timed.as_ref().filter(|timed| timed.fields > 0)?;
+        timed.wheel.as_ref()?.next_due()
+    }
+
+    /// Removes fields that are due, about so many at most; how many went. [`HashTree::due`] tells whether there are more.
+    pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
+        let HashTree { map, text_bytes, timed, .. } = self;
+        let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
+        let (mut removed, mut effort) = (0, 0);
+        while effort < max {
+            match wheel.step(note_of(now)) {
+                Step::Idle => break,
+                Step::Moved => effort += 1,
+                Step::Fired(item) => {
+                    let mut reaper = FieldReaper {
+                        now,
+                        wheel,
+                        text_bytes,
+                        earliest: NO_DEADLINE,
+                        looks: 0,
+                        removed: 0,
+                        freed,
+                    };
+                    let rest = map.sweep(item.range, note_of(now), LOOKS_PER_SWEEP, &mut reaper);
+                    effort += 1 + reaper.removed + reaper.looks / LOOKS_PER_REMOVAL;
+                    removed += reaper.removed;
+                    if let Some(range) = rest {
+                        wheel.schedule(Waiting { due: item.due, range });
+                    }
+                }
+            }
+        }
+        *fields -= removed;
+        removed
+    }
+}
+
+impl Lifetime {
+    pub(crate) fn deadline(self, before: Deadline) -> Deadline {
+        match self {
+            Lifetime::Endless => Deadline::Never,
+            Lifetime::Kept => before,
+            Lifetime::Until(at) => Deadline::At(at),
+        }
+    }
+}
+
+/// One field that had this deadline has gone.
+fn forget(timed: &mut Option<Box<Timed>>, deadline: Deadline) {
+    if deadline != Deadline::Never
+        && let Some(timed) = timed
+    {
+        timed.fields -= 1;
+    }
+}
+
+/// Frees a value that lay outside, here if that is quick.
+fn free(outside: Option<Shared<Vec<u8>>>, freed: &mut Vec<Garbage>) {
+    if let Some(text) = outside
+        && text.len() > DROPPED_BYTES_MAX
+        && !text.is_shared()
+    {
+        freed.push(Garbage::of_bytes(text.len() as u64, text));
+    }
+}
+
+/// The wheel of a tree that is being edited, made with the first deadline.
+struct FieldChime<'t> {
+    now: Millis,
+    timed: &'t mut Option<Box<Timed>>,
+}
+
+impl FieldChime<'_> {
+    #[inline]
+    fn change(&mut self, entry: &mut impl crate::expiry::sweep::InLeaf, old: Deadline, new: Deadline) {
+        if old == new {
+            return;
+        }
+        forget(self.timed, old);
+        if let Deadline::At(at) = new {
+            self.timed.get_or_insert_default().fields += 1;
+            self.arm(entry, note_of(at));
+        }
+    }
+}
+
+impl DeadlineNotes for FieldChime<'_> {
+    fn schedule(&mut self, due: u64, range: OrderRange) {
+        let now = note_of(self.now);
+        let wheel = &mut self.timed.get_or_insert_default().wheel;
+        wheel.get_or_insert_with(|| Box::new(Wheel::new(now))).schedule(Waiting { due, range });
+    }
+}
+
+impl Notes<Vec<u8>> for FieldChime<'_> {
+    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Vec<u8>>>) -> u64 {
+        self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
+    }
+}
+
+fn earliest_of(found: &Found<'_, Vec<u8>>) -> u64 {
+    match Kept::deadline_of(found.meta, found.inline) {
+        Deadline::Never => NO_DEADLINE,
+        Deadline::At(at) => note_of(at),
+    }
+}
+
+/// Goes through leaves whose time has come.
+struct FieldReaper<'t> {
+    now: Millis,
+    wheel: &'t mut Wheel,
+    text_bytes: &'t mut u64,
+    earliest: u64,
+    looks: u64,
+    removed: u64,
+    freed: &'t mut Vec<Garbage>,
+}
+
+impl Sweeper<Vec<u8>, Fields> for FieldReaper<'_> {
+    fn visit(&mut self, found: Found<'_, Vec<u8>>) -> Sweep {
+        self.looks += 1;
+        let kept = Kept::of(&found);
+        match kept.deadline {
+            Deadline::Never => Sweep::Keep,
+            deadline if deadline.is_past(self.now) => {
+                *self.text_bytes -= (field_of(found.meta, found.key).len() + kept.value.len()) as u64;
+                Sweep::Remove
+            }
+            Deadline::At(at) => {
+                self.earliest = self.earliest.min(note_of(at));
+                Sweep::Keep
+            }
+        }
+    }
+
+    fn removed(&mut self, _: &[u8], removed: Removed<Vec<u8>>) {
+        self.removed += 1;
+        free(removed.outside, self.freed);
+    }
+
+    fn renote(&mut self, range: OrderRange) -> u64 {
+        let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
+        if note != NO_DEADLINE {
+            self.wheel.schedule(Waiting { due: note, range });
+        }
+        note
+    }
+}
+
+impl Outside for HashTree {
+    fn len(&self) -> u64 {
+        HashTree::len(self)
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.name.text()
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(HashTree::bytes(self))
+    }
+
+    fn count_sole(&self) -> u64 {
+        let pairs = self.pairs.as_deref();
+        let ints = (pairs.map_or(0, IntMap::len), || pairs.map_or(0, IntMap::count_sole));
+        mean_sole(ints, (self.map.len(), || self.map.count_sole()))
+    }
+
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        if from == 0
+            && let Some(timed) = self.timed.take()
+        {
+            let mut timed = relocate_box(timed);
+            if let Some(wheel) = timed.wheel.take() {
+                let mut wheel = relocate_box(wheel);
+                wheel.relocate(moves);
+                timed.wheel = Some(wheel);
+            }
+            self.timed = Some(timed);
+        }
+        if from == 0
+            && let Some(pairs) = self.pairs.take()
+        {
+            self.pairs = Some(relocate_box(pairs));
+        }
+        let first = match Place::of(from) {
+            Place::Int(first) => first,
+            Place::Text(place) => {
+                let next = self.map.relocate(place, effort, moves, &mut |_, text, moves| {
+                    let has_moved = relocate_vec(text);
+                    moves.note(has_moved, text.len());
+                });
+                if next.is_some() {
+                    return next.map(u64::from);
+                }
+                let first = self.pairs.as_ref()?.first()?;
+                if moves.effort() >= effort {
+                    return Some(cell(first));
+                }
+                first
+            }
+        };
+        let pairs = self.pairs.as_mut()?;
+        walk_cells(first, |from| (pairs.relocate(from, effort, moves), true))
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        let (mut texts_bytes, mut dump_bytes) = (0, 0);
+        self.map.for_each(&mut |found| texts_bytes += found.outside.map_or(0, |text| text.capacity() as u64));
+        self.for_each(&mut |field, kept| {
+            dump_bytes += string_dump_bytes(field) + string_dump_bytes(kept.value);
+        });
+        let mut stats = self.map.stats();
+        if let Some(pairs) = &self.pairs {
+            stats.merge(&pairs.stats());
+            info.memory_bytes += footprint_bytes(size_of::<IntMap>()) as u64;
+        }
+        info.add_fields(self.len(), stats, dump_bytes);
+        let wheel = self.timed.as_ref().and_then(|timed| timed.wheel.as_ref());
+        info.memory_bytes += texts_bytes + wheel.map_or(0, |wheel| wheel.allocated_bytes());
+    }
+}

@@ -1,0 +1,125 @@
+//! The keys of a command that names several: their shards locked, and the memory that the keys lie in asked for.
+//!
+//! ```text
+//! each key's shard is asked for -> locked in ascending order, each once -> each key's leaf -> each key's entry -> the command
+//! ```
+//!
+//! A batch asks for the first key of each request some requests ahead. The others are asked for here, all of them before the first is
+//! looked up, so that ten keys wait for memory about as long as two. On the path of every request with several keys: up to
+//! four keys in one shard (COPY, RENAME, LMOVE) allocate nothing, in two shards once.
+use crate::keyspace::view::Guards;
+use crate::{Key, Keyspace, Settings, View};
+use base::Millis;
+use base::hash::Hash;
+use std::ops::Deref;
+
+/// So many keys need no allocation.
+const FEW: usize = 4;
+
+/// A token a key, in the order in which the keys were given.
+pub struct Keys<'k> {
+    few: [Key<'k>; FEW],
+    /// All keys, where they are more.
+    many: Vec<Key<'k>>,
+    len: usize,
+}
+
+impl<'k> Deref for Keys<'k> {
+    type Target = [Key<'k>];
+
+    #[inline]
+    fn deref(&self) -> &[Key<'k>] {
+        if self.len <= FEW { &self.few[..self.len] } else { &self.many }
+    }
+}
+
+impl<'k> Keys<'k> {
+    /// Keys whose shards are not locked yet.
+    fn new(db: u16, names: impl ExactSizeIterator<Item = (&'k [u8], Hash)>) -> Keys<'k> {
+        let len = names.len();
+        let mut keys = Keys { few: [Key::new(&[], Hash(0), 0, db); FEW], many: Vec::new(), len };
+        let tokens = names.map(|(name, hash)| Key::new(name, hash, 0, db));
+        if len <= FEW {
+            keys.few.iter_mut().zip(tokens).for_each(|(key, token)| *key = token);
+        } else {
+            keys.many.extend(tokens);
+        }
+        keys
+    }
+
+    fn as_mut(&mut self) -> &mut [Key<'k>] {
+        if self.len <= FEW { &mut self.few[..self.len] } else { &mut self.many }
+    }
+}
+
+impl Keyspace {
+    /// Locks the shards of keys in ascending order and hands out a token a key, in the order given (duplicates allowed, and no key at
+    /// all). Each comes with its [`Keyspace::hash`]. For one key [`Keyspace::lock_one`] does the same with less.
+    pub fn lock<'k>(
+        &'k self,
+        db: u16,
+        now: Millis,
+        settings: &'k Settings,
+        names: impl ExactSizeIterator<Item = (&'k [u8], Hash)>,
+    ) -> (View<'k>, Keys<'k>) {
+        let mut keys = Keys::new(db, names);
+        debug_assert!(keys.iter().all(|key| key.hash == self.hash(key.bytes())), "the hash is the key's own");
+        keys.iter().for_each(|key| self.prefetch_shard(key.hash));
+        let guards = self.guards(keys.as_mut());
+        if keys.len > 1 {
+            prefetch(&guards, &keys);
+        }
+        (View::new(self, guards, now, settings), keys)
+    }
+
+    /// The same of names alone.
+    #[cfg(test)]
+    pub(crate) fn lock_named<'k>(
+        &'k self,
+        db: u16,
+        now: Millis,
+        settings: &'k Settings,
+        names: &[&'k [u8]],
+    ) -> (View<'k>, Keys<'k>) {
+        self.lock(db, now, settings, names.iter().map(|name| (*name, self.hash(name))))
+    }
+
+    /// The locks of all keys' shards; tells the keys which of them is theirs.
+    fn guards<'k>(&'k self, keys: &mut [Key<'k>]) -> Guards<'k> {
+        let shard_of = |key: &Key<'_>| key.hash.shard(self.shard_bits);
+        match keys {
+            [one] => Guards::One(self.shard(shard_of(one))),
+            [left, right] => {
+                let (lower, upper) =
+                    (shard_of(left).min(shard_of(right)), shard_of(left).max(shard_of(right)));
+                if lower == upper {
+                    // Once: locking a mutex that this thread holds would never return.
+                    return Guards::One(self.shard(lower));
+                }
+                (left.guard, right.guard) =
+                    (u32::from(shard_of(left) == upper), u32::from(shard_of(right) == upper));
+                // Room for two locks inside would make every view larger.
+                Guards::Many([lower, upper].map(|shard| self.shard(shard)).into())
+            }
+            _ => {
+                let mut shards: Vec<usize> = keys.iter().map(shard_of).collect();
+                shards.sort_unstable();
+                shards.dedup();
+                for key in keys {
+                    let guard = shards.binary_search(&shard_of(key)).expect("its shard is among them");
+                    key.guard = guard as u32;
+                }
+                Guards::Many(shards.iter().map(|shard| self.shard(*shard)).collect())
+            }
+        }
+    }
+}
+
+/// Asks for the leaves of all keys, then, as they come, for the entries.
+fn prefetch(guards: &Guards<'_>, keys: &[Key<'_>]) {
+    let maps = || keys.iter().filter_map(|key| Some((key.hash, &guards.shard_ref(key).db(key.db)?.map)));
+    maps().for_each(|(hash, map)| map.prefetch(hash));
+    if keys.len() > 2 {
+        maps().for_each(|(hash, map)| map.prefetch_entry(hash));
+    }
+}

@@ -1,0 +1,22 @@
+//! All keys: shards behind mutexes, their databases, and what a command sees of those that it holds.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `shards.rs` | all shards: who locks what, in which order |
+//! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
+//! | `locked.rs` | a shard while it is locked; how many keys it has, without the lock |
+//! | `keys.rs` | the keys of a command that names several |
+//! | `view.rs` | what a command sees of the shards it holds |
+//! | `whole.rs` | work on all keys: walks, counts, flushes |
+//! | `relocate.rs` | moving data out of sparse memory |
+pub(crate) mod keys;
+pub(crate) mod locked;
+pub(crate) mod relocate;
+#[cfg(test)]
+mod scan_tests;
+pub(crate) mod shard;
+pub(crate) mod shards;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod view;
+pub(crate) mod whole;

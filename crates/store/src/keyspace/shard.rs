@@ -1,0 +1,381 @@
+//! One shard: for every database a tree, a timing wheel and the sums over its deadlines; the shard's counters; and the
+//! buffers that edits need, so that a request allocates none.
+//!
+//! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in 256
+//! shards cost nothing until they are used.
+use crate::entry::{Meta, Value};
+use crate::expiry::sweep::NO_DEADLINE;
+use crate::expiry::wheel::Wheel;
+use crate::hash::api::fields_due;
+use crate::keyspace::shards::NEVER_DUE;
+use crate::{Deadline, Garbage, Kind, ShardStats};
+use base::Millis;
+use base::hash::Seed;
+use base::random::Random;
+use pack::arena::is_evacuating;
+use pack::map::{Found, Map, Shared};
+use pack::seq::image::Draft;
+use std::hint::cold_path;
+use std::ops::ControlFlow;
+
+/// In this order: what every request touches lies beside the mutex.
+#[repr(C)]
+pub(crate) struct Shard {
+    first: Db,
+    pub(crate) index: u32,
+    published: Published,
+    pub(crate) stats: ShardStats,
+    /// Databases 1 and up.
+    others: Vec<Db>,
+    pub(crate) buffers: Buffers,
+}
+
+/// What was last said of the number of keys (`locked.rs`).
+#[derive(Default)]
+struct Published {
+    /// Of database 0.
+    first: u64,
+    others: Vec<u64>,
+    /// Some other database was lent to be written since.
+    has_lent_others: bool,
+}
+
+/// One database's part of a shard.
+pub(crate) struct Db {
+    pub(crate) map: Map<Value>,
+    pub(crate) volatile: Volatile,
+    /// Made when a key first gets a deadline.
+    pub(crate) wheel: Option<Box<Wheel>>,
+}
+
+/// Sums over the keys that have a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Volatile {
+    pub(crate) keys: u64,
+    pub(crate) deadlines_ms: i128,
+    /// Hashes of which some field has a deadline, whether or not they have one themselves.
+    pub(crate) hashes: u64,
+}
+
+impl Volatile {
+    pub(crate) fn add(&mut self, deadline: Deadline) {
+        if let Deadline::At(Millis(ms)) = deadline {
+            self.keys += 1;
+            self.deadlines_ms += i128::from(ms);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, deadline: Deadline) {
+        if let Deadline::At(Millis(ms)) = deadline {
+            self.keys -= 1;
+            self.deadlines_ms -= i128::from(ms);
+        }
+    }
+
+    /// An entry goes, with its deadline and those of its fields.
+    pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Value>) {
+        self.remove(meta.deadline(payload));
+        if meta.shape().kind() == Kind::Hash {
+            self.count_hash(fields_due(meta, payload, outside) != NO_DEADLINE, false);
+        }
+    }
+
+    /// A hash had fields with a deadline, or had none, and now has some, or none.
+    pub(crate) fn count_hash(&mut self, was_timed: bool, is_timed: bool) {
+        self.hashes += u64::from(is_timed);
+        self.hashes -= u64::from(was_timed);
+    }
+
+    pub(crate) fn sum(self, other: Volatile) -> Volatile {
+        Volatile {
+            keys: self.keys + other.keys,
+            deadlines_ms: self.deadlines_ms + other.deadlines_ms,
+            hashes: self.hashes + other.hashes,
+        }
+    }
+}
+
+/// Reused from edit to edit.
+pub(crate) struct Buffers {
+    /// A deadline and a value on their way into an entry.
+    pub(crate) payload: Vec<u8>,
+    /// The text of a string while it is edited.
+    pub(crate) text: Vec<u8>,
+    /// A short list while it is edited.
+    pub(crate) draft: Draft,
+    /// A small hash while it is edited.
+    pub(crate) pairs: Vec<u8>,
+    /// Decides which uses are counted.
+    pub(crate) random: Random,
+}
+
+/// A buffer that a giant value went through does not stay that large.
+const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
+
+impl Buffers {
+    fn new(seed: u64) -> Buffers {
+        Buffers {
+            payload: Vec::new(),
+            text: Vec::new(),
+            draft: Draft::default(),
+            pairs: Vec::new(),
+            random: Random::new(seed),
+        }
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        if self.text.capacity() > BUFFER_KEPT_BYTES_MAX {
+            self.text = Vec::new();
+        }
+    }
+
+    /// Scratch: what is in the way is given up, and made anew by the next edit.
+    pub(crate) fn relocate(&mut self) {
+        for buffer in [&mut self.payload, &mut self.text, &mut self.pairs] {
+            if is_evacuating(buffer.as_ptr()) {
+                *buffer = Vec::new();
+            }
+        }
+        self.draft.relocate();
+    }
+}
+
+impl Db {
+    fn new() -> Db {
+        Db { map: Map::new(), volatile: Volatile::default(), wheel: None }
+    }
+
+    pub(crate) fn is_overdue(found: &Found<'_, Value>, now: Millis) -> bool {
+        Meta(found.meta).is_overdue(found.inline, now)
+    }
+}
+
+pub(crate) fn kind(found: &Found<'_, Value>) -> Kind {
+    Meta(found.meta).shape().kind()
+}
+
+impl Shard {
+    /// What is drawn at random here follows from the seed, which nobody outside knows.
+    pub(crate) fn new(index: u32, seed: &Seed) -> Shard {
+        Shard {
+            first: Db::new(),
+            index,
+            published: Published::default(),
+            stats: ShardStats::default(),
+            others: Vec::new(),
+            buffers: Buffers::new(seed.hash(&index.to_le_bytes()).0),
+        }
+    }
+
+    /// To read: None where nothing was ever written.
+    pub(crate) fn db(&self, db: u16) -> Option<&Db> {
+        match db {
+            0 => Some(&self.first),
+            n => self.others.get(usize::from(n) - 1),
+        }
+    }
+
+    /// The database to read, and the counters.
+    pub(crate) fn db_and_stats(&mut self, db: u16) -> (Option<&Db>, &mut ShardStats) {
+        let found = match db {
+            0 => Some(&self.first),
+            n => self.others.get(usize::from(n) - 1),
+        };
+        (found, &mut self.stats)
+    }
+
+    /// The database to read and to note uses in, the counters, and what decides which uses are counted.
+    pub(crate) fn db_to_use(&mut self, db: u16) -> (Option<&mut Db>, &mut ShardStats, &mut Random) {
+        let found = match db {
+            0 => Some(&mut self.first),
+            n => self.others.get_mut(usize::from(n) - 1),
+        };
+        (found, &mut self.stats, &mut self.buffers.random)
+    }
+
+    /// To write, with what writing needs.
+    #[inline(always)]
+    pub(crate) fn open(&mut self, db: u16) -> (&mut Db, &mut ShardStats, &mut Buffers) {
+        let found = match db {
+            0 => &mut self.first,
+            n => {
+                cold_path();
+                self.published.has_lent_others = true;
+                let index = usize::from(n) - 1;
+                if self.others.len() <= index {
+                    self.others.resize_with(index + 1, Db::new);
+                }
+                &mut self.others[index]
+            }
+        };
+        (found, &mut self.stats, &mut self.buffers)
+    }
+
+    /// All databases in order, to read.
+    pub(crate) fn dbs(&self) -> impl Iterator<Item = &Db> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// All databases in order, and the counters beside them.
+    pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = &mut Db>, &mut ShardStats) {
+        self.published.has_lent_others = true;
+        (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
+    }
+
+    /// Empties `db`, or all; what was there goes to `garbage`. Returns how many keys there were.
+    pub(crate) fn flush(&mut self, db: Option<u16>, garbage: &mut Vec<Garbage>) -> u64 {
+        let (dbs, _) = self.dbs_mut();
+        let chosen = dbs.enumerate().filter(|(index, _)| db.is_none_or(|db| usize::from(db) == *index));
+        let mut keys = 0;
+        for (_, found) in chosen {
+            let old = std::mem::replace(found, Db::new());
+            if !old.map.is_empty() {
+                keys += old.map.len();
+                garbage.push(match weight(&old.map) {
+                    Some(bytes) => Garbage::of_bytes(bytes, old.map),
+                    None => Garbage::of_keys(old.map.len(), old.map),
+                });
+            }
+        }
+        keys
+    }
+
+    /// Two databases change places; nothing is made where both are empty.
+    pub(crate) fn swap(&mut self, a: u16, b: u16) {
+        let (low, high) = (a.min(b), usize::from(a.max(b)));
+        let is_empty = |db: u16| self.db(db).is_none_or(|db| db.map.is_empty() && db.wheel.is_none());
+        if a == b || is_empty(a) && is_empty(b) {
+            return;
+        }
+        self.open(high as u16);
+        match low {
+            0 => std::mem::swap(&mut self.first, &mut self.others[high - 1]),
+            n => self.others.swap(usize::from(n) - 1, high - 1),
+        }
+    }
+
+    /// How many keys database 0 has, where that is not what was published; from here on it is.
+    #[inline]
+    pub(crate) fn changed_length(&mut self) -> Option<u64> {
+        let len = self.first.map.len();
+        if len == self.published.first {
+            return None;
+        }
+        self.published.first = len;
+        Some(len)
+    }
+
+    /// Whether other databases may have changed since they were asked about.
+    #[inline]
+    pub(crate) fn has_lent_others(&self) -> bool {
+        self.published.has_lent_others
+    }
+
+    /// The databases, other than 0, whose number of keys is not what was published, with that number; from here on it is.
+    pub(crate) fn for_each_changed_length(&mut self, mut publish: impl FnMut(usize, u64)) {
+        let published = &mut self.published;
+        published.others.resize(self.others.len(), 0);
+        for (index, (db, known)) in self.others.iter().zip(&mut published.others).enumerate() {
+            let len = db.map.len();
+            if std::mem::replace(known, len) != len {
+                publish(index + 1, len);
+            }
+        }
+        published.has_lent_others = false;
+    }
+
+    /// When something here is next due.
+    pub(crate) fn next_due(&mut self) -> i64 {
+        let (dbs, _) = self.dbs_mut();
+        dbs.map(|db| db.next_due()).min().unwrap_or(NEVER_DUE)
+    }
+
+    /// A key chosen uniformly among those of `db`, overdue ones included.
+    pub(crate) fn random(&self, db: u16, random: &mut Random) -> Option<Found<'_, Value>> {
+        self.db(db)?.map.random(random)
+    }
+}
+
+/// Beyond so many elements or bytes a value is freed in the background: some 64 allocations, or a mapping whose pages
+/// take the kernel a while to collect.
+const DROPPED_BYTES_MAX: u64 = 1 << 20;
+const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
+const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
+/// What an element is taken for where the size of a collection is not known.
+const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
+
+/// What a value outside takes, about.
+pub(crate) fn value_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Str(bytes) => bytes.capacity() as u64,
+        other => other
+            .collection()
+            .map_or(0, |collection| collection.bytes().unwrap_or(collection.len() * FORGOTTEN_ELEMENT_BYTES)),
+    }
+}
+
+/// Whether freeing it would hold a worker up.
+pub(crate) fn is_heavy(value: &Value, bytes: u64) -> bool {
+    match value.collection() {
+        None => bytes > DROPPED_BYTES_MAX,
+        Some(collection) => {
+            bytes > DROPPED_COLLECTION_BYTES_MAX
+                || collection.len() > DROPPED_COLLECTION_LEN_MAX
+                || collection.bytes().is_none()
+        }
+    }
+}
+
+/// A database of more keys is not gone through to weigh it.
+const WEIGHED_KEYS_MAX: u64 = 256;
+
+/// What a database takes, where that is quickly told.
+fn weight(map: &Map<Value>) -> Option<u64> {
+    if map.len() > WEIGHED_KEYS_MAX {
+        return None;
+    }
+    let stats = map.stats();
+    let mut bytes =
+        stats.inner.allocated_bytes + stats.tagged.allocated_bytes + stats.outside.allocated_bytes;
+    map.for_each(&mut |found| bytes += found.outside.map_or(0, value_bytes));
+    Some(bytes)
+}
+
+/// Frees what left the keyspace, here if that is quick, else by handing it to the background. Returns what it takes, about.
+pub(crate) fn discard(value: Option<Shared<Value>>, garbage: &mut Vec<Garbage>) -> u64 {
+    let Some(value) = value else { return 0 };
+    let bytes = value_bytes(&value);
+    // A copy that lives on keeps the value: then nothing is freed.
+    if is_heavy(&value, bytes) && !value.is_shared() {
+        garbage.push(Garbage::of_bytes(bytes, value));
+    }
+    bytes
+}
+
+/// Looks over every entry that is not overdue, until told to stop.
+pub(crate) fn visit_live(
+    db: &Db,
+    now: Millis,
+    visit: &mut dyn FnMut(&[u8], Kind) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    db.map.visit(&mut |found| match Db::is_overdue(&found, now) {
+        true => ControlFlow::Continue(()),
+        false => visit(found.key, kind(&found)),
+    })
+}
+
+/// Visits one leaf from `place` on, overdue entries without a kind; returns the entries seen, and the next place.
+pub(crate) fn scan_leaf(
+    db: &Db,
+    seed: &Seed,
+    now: Millis,
+    place: u32,
+    visit: &mut dyn FnMut(&[u8], Option<Kind>),
+) -> (u64, Option<u32>) {
+    let mut seen = 0;
+    let next = db.map.scan(seed, place, &mut |found| {
+        seen += 1;
+        visit(found.key, (!Db::is_overdue(&found, now)).then(|| kind(&found)));
+    });
+    (seen, next)
+}

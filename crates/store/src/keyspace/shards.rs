@@ -1,0 +1,331 @@
+//! All shards: who locks what, in which order. A key's shard is the top bits of its hash.
+//!
+//! One key is the path of nearly every request: hash, lock one mutex, hand out a view; nothing is allocated. Several keys lock their shards in
+//! ascending order, each once, so no two workers can wait for each other (`keys.rs`).
+//!
+//! ```text
+//! Keyspace   dues: [AtomicI64]  when each shard next has something to expire; read without its lock
+//!            soonest            the least of them, or less: the one word that every turn of a worker reads
+//!            lengths            how many keys each shard has; likewise (`locked.rs`)
+//!            cells: [Cell]      one mutex and shard each, on cache lines of their own
+//! ```
+//!
+//! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
+use crate::entry::Value;
+use crate::eviction::uses::Uses;
+use crate::keyspace::locked::{Lengths, Locked};
+use crate::keyspace::shard::Shard;
+use crate::keyspace::view::Guards;
+use crate::{Key, Settings, View};
+use base::Millis;
+use base::hash::{Hash, SHARD_BITS_MAX, Seed};
+use base::permutation::Permutation;
+use std::ops::{AddAssign, Deref};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+#[derive(Clone, Copy, Debug)]
+pub struct KeyspaceOptions {
+    /// 2^shard_bits shards (8 by default, 0 in one of the tests' replays).
+    pub shard_bits: u32,
+    pub databases: u16,
+    pub seed: Seed,
+}
+
+/// Counters of one shard, or summed over all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardStats {
+    pub hits: u64,
+    pub misses: u64,
+    pub expired: u64,
+    /// Fields of hashes.
+    pub expired_fields: u64,
+    pub evicted: u64,
+    /// Changes to the data since start (`rdb_changes_since_last_save` counts from a save).
+    pub dirty: u64,
+    /// Values handed to the background.
+    pub lazyfreed: u64,
+}
+
+impl AddAssign for ShardStats {
+    fn add_assign(&mut self, other: ShardStats) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.expired += other.expired;
+        self.expired_fields += other.expired_fields;
+        self.evicted += other.evicted;
+        self.dirty += other.dirty;
+        self.lazyfreed += other.lazyfreed;
+    }
+}
+
+/// Something large that left the keyspace; dropping it is the work. `Send`, so that a background thread can drop it.
+pub struct Garbage {
+    #[allow(dead_code, reason = "held to be dropped")]
+    value: Box<dyn std::any::Any + Send>,
+    weight: Weight,
+}
+
+/// What dropping a piece of garbage will free: memory that is in use, and yet as good as free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// About so many bytes.
+    Bytes(u64),
+    /// So many keys with all they hold.
+    Keys(u64),
+}
+
+impl Garbage {
+    /// What frees about so many bytes when it is dropped.
+    pub fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
+        Garbage { value: Box::new(value), weight: Weight::Bytes(bytes) }
+    }
+
+    pub(crate) fn of_keys(keys: u64, value: impl Send + 'static) -> Garbage {
+        Garbage { value: Box::new(value), weight: Weight::Keys(keys) }
+    }
+
+    pub fn weight(&self) -> Weight {
+        self.weight
+    }
+}
+
+/// What names are hashed with, by what they name. The cursors of SCAN show places in hash order, so whoever scans a set of their own
+/// learns how its members hash; that tells nothing of keys, or of other types.
+pub(crate) struct Seeds {
+    pub(crate) keys: Seed,
+    /// Of hashes.
+    pub(crate) fields: Seed,
+    /// Of sets.
+    pub(crate) members: Seed,
+    /// Members of sorted sets.
+    pub(crate) scores: Seed,
+    pub(crate) cursors: Cursors,
+}
+
+/// What hides the places that walks stand at: they are parts of hashes.
+pub(crate) struct Cursors {
+    /// Of SCAN: 48 bits.
+    pub(crate) keys: Permutation,
+    /// Of HSCAN, SSCAN and ZSCAN: 32 bits. Integers lie beyond.
+    pub(crate) elements: Permutation,
+}
+
+impl Seeds {
+    fn of(seed: &Seed) -> Seeds {
+        Seeds {
+            keys: seed.derive("keys"),
+            fields: seed.derive("fields"),
+            members: seed.derive("members"),
+            scores: seed.derive("scores"),
+            cursors: Cursors {
+                keys: Permutation::new(seed.derive("cursors of keys"), 24),
+                elements: Permutation::new(seed.derive("cursors of elements"), 16),
+            },
+        }
+    }
+}
+
+/// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines, because
+/// processors fetch them in pairs.
+#[repr(align(128))]
+struct Cell(Mutex<Shard>);
+
+/// No shard has anything to expire.
+pub(crate) const NEVER_DUE: i64 = i64::MAX;
+
+pub struct Keyspace {
+    cells: Box<[Cell]>,
+    pub(crate) dues: Box<[AtomicI64]>,
+    /// Not later than any of `dues`.
+    pub(crate) soonest: AtomicI64,
+    pub(crate) lengths: Lengths,
+    pub(crate) uses: Uses,
+    pub(crate) shard_bits: u32,
+    databases: u16,
+    pub(crate) seeds: Seeds,
+    /// No key past its deadline is removed, though nobody sees it; see [`Keyspace::rest_expiry`].
+    pub(crate) is_expiry_resting: AtomicBool,
+    /// The shard at which a call of `expire` begins that follows one which ran out of budget.
+    pub(crate) expire_turn: AtomicUsize,
+}
+
+const _: () = {
+    const fn is_shared_between_threads<T: Send + Sync>() {}
+    const fn is_sent_between_threads<T: Send>() {}
+    is_shared_between_threads::<Keyspace>();
+    is_sent_between_threads::<Garbage>();
+    is_sent_between_threads::<Value>();
+};
+
+impl Keyspace {
+    pub fn new(options: KeyspaceOptions) -> Keyspace {
+        assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
+        let shards = 1 << options.shard_bits;
+        // What commands choose at random shows these numbers to clients.
+        let draws = options.seed.derive("draws");
+        Keyspace {
+            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &draws)))).collect(),
+            dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
+            soonest: AtomicI64::new(NEVER_DUE),
+            lengths: Lengths::new(shards as usize, options.databases),
+            uses: Uses::new(),
+            shard_bits: options.shard_bits,
+            databases: options.databases,
+            seeds: Seeds::of(&options.seed),
+            is_expiry_resting: AtomicBool::new(false),
+            expire_turn: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn databases(&self) -> u16 {
+        self.databases
+    }
+
+    pub fn seed(&self) -> &Seed {
+        &self.seeds.keys
+    }
+
+    /// How clients see the cursors of [`Keyspace::scan`].
+    pub fn key_cursors(&self) -> &Permutation {
+        &self.seeds.cursors.keys
+    }
+
+    /// How many shards there are.
+    pub fn shards(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// What [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want: a batch hashes each key once.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Hash {
+        self.seeds.keys.hash(key)
+    }
+
+    pub(crate) fn shard_number(&self, hash: Hash) -> usize {
+        hash.shard(self.shard_bits)
+    }
+
+    /// The shards that somebody holds at this moment, for a crash report.
+    pub fn locked(&self) -> Vec<usize> {
+        let is_locked = |cell: &Cell| matches!(cell.0.try_lock(), Err(TryLockError::WouldBlock));
+        (0..self.cells.len()).filter(|index| is_locked(&self.cells[*index])).collect()
+    }
+
+    #[inline]
+    pub(crate) fn shard(&self, index: usize) -> Locked<'_> {
+        let shard = self.cells[index].0.lock().expect("a panic under a shard's lock stops the process");
+        Locked::new(shard, &self.lengths)
+    }
+
+    pub(crate) fn shard_of(&self, hash: Hash) -> Locked<'_> {
+        self.shard(hash.shard(self.shard_bits))
+    }
+
+    /// None where another thread holds it.
+    #[inline]
+    pub(crate) fn try_shard(&self, index: usize) -> Option<Locked<'_>> {
+        Some(Locked::new(self.try_lock(index)?, &self.lengths))
+    }
+
+    /// The same for a look that changes nothing.
+    #[inline]
+    fn glance(&self, hash: Hash) -> Option<impl Deref<Target = Shard>> {
+        self.try_lock(hash.shard(self.shard_bits))
+    }
+
+    #[inline]
+    fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+        match self.cells[index].0.try_lock() {
+            Ok(shard) => Some(shard),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("a panic under a shard's lock stops the process"),
+        }
+    }
+
+    #[inline]
+    pub fn lock_one<'k>(
+        &'k self,
+        db: u16,
+        now: Millis,
+        settings: &'k Settings,
+        key: &'k [u8],
+    ) -> (View<'k>, Key<'k>) {
+        self.lock_one_hashed(db, now, settings, key, self.hash(key))
+    }
+
+    /// `hash` is [`Keyspace::hash`] of `key`.
+    #[inline]
+    pub fn lock_one_hashed<'k>(
+        &'k self,
+        db: u16,
+        now: Millis,
+        settings: &'k Settings,
+        key: &'k [u8],
+        hash: Hash,
+    ) -> (View<'k>, Key<'k>) {
+        debug_assert_eq!(hash, self.hash(key), "the hash is the key's own");
+        let guards = Guards::One(self.shard(hash.shard(self.shard_bits)));
+        (View::new(self, guards, now, settings), Key::new(key, hash, 0, db))
+    }
+
+    /// Asks the processor for what the next command on this key will read. Locks the key's shard for an instant; where another
+    /// worker holds it, that worker is about to have fetched much of it anyway.
+    pub fn prefetch(&self, db: u16, key: &[u8]) {
+        self.prefetch_hashed(db, self.hash(key));
+    }
+
+    /// Asks for the shard that keys of this hash lie in, before all other steps.
+    #[inline]
+    pub fn prefetch_shard(&self, hash: Hash) {
+        pack::prefetch_value(&self.cells[hash.shard(self.shard_bits)]);
+    }
+
+    #[inline(never)]
+    pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
+        if let Some(shard) = self.glance(hash)
+            && let Some(db) = shard.db(db)
+        {
+            db.map.prefetch(hash);
+        }
+    }
+
+    /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its leaf has come.
+    #[inline(never)]
+    pub fn prefetch_entry_hashed(&self, db: u16, hash: Hash) {
+        if let Some(shard) = self.glance(hash)
+            && let Some(db) = shard.db(db)
+        {
+            db.map.prefetch_entry(hash);
+        }
+    }
+
+    /// Sum over all shards.
+    pub fn stats(&self) -> ShardStats {
+        let mut sum = ShardStats::default();
+        (0..self.shards()).for_each(|index| sum += self.shard(index).stats);
+        sum
+    }
+
+    /// CONFIG RESETSTAT: all but `dirty`, which saves count by.
+    pub fn reset_stats(&self) {
+        for index in 0..self.shards() {
+            let stats = &mut self.shard(index).stats;
+            *stats = ShardStats { dirty: stats.dirty, ..ShardStats::default() };
+        }
+    }
+
+    /// Counts changes made by a command on the whole keyspace; [`View::dirty`] is for those on keys.
+    pub fn dirty(&self, changes: u64) {
+        self.shard(0).stats.dirty += changes;
+    }
+
+    /// Something in this shard is due at `due`, perhaps before all else. Called under the shard's lock.
+    pub(crate) fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
+        if at < due.load(Ordering::Relaxed) {
+            due.store(at, Ordering::Relaxed);
+            // Releases the store above to whoever finds the soonest anew.
+            soonest.fetch_min(at, Ordering::AcqRel);
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! What a data command sees: the shards of its keys, locked, one database of them, the time, the settings. A [`Key`]
+//! can only come from the lock that made the view, so a command cannot name a shard that it does not hold.
+//!
+//! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is gone for
+//! every method; what only reads notes it in `overdue`, because it lends from the tree while it returns, and the view
+//! removes it when the next one asks for garbage or the view ends.
+use crate::entry::{Meta, Shape, Value};
+use crate::eviction::uses::{Touch, Uses};
+use crate::expiry::sweep::{NO_DEADLINE, Timer};
+use crate::hash::api::fields_due;
+use crate::keyspace::locked::Locked;
+use crate::keyspace::shard::{Buffers, Db, Shard, discard, kind};
+use crate::keyspace::shards::Seeds;
+use crate::snapshot::Parts;
+use crate::{Garbage, Keyspace, Settings, ShardStats};
+use base::Millis;
+use base::hash::{Hash, Seed};
+use base::permutation::Permutation;
+use base::random::Random;
+use pack::map::{Entry, Found, Map, Occupied, Shared};
+
+/// A key in a database, whose shard is locked by the view it came with.
+#[derive(Clone, Copy)]
+pub struct Key<'k> {
+    bytes: &'k [u8],
+    pub(crate) hash: Hash,
+    /// Which of the view's guards holds its shard.
+    pub(crate) guard: u32,
+    pub(crate) db: u16,
+}
+const _: () = assert!(size_of::<Key<'_>>() == 32);
+
+impl<'k> Key<'k> {
+    pub(crate) fn new(bytes: &'k [u8], hash: Hash, guard: u32, db: u16) -> Key<'k> {
+        Key { bytes, hash, guard, db }
+    }
+
+    pub fn bytes(&self) -> &'k [u8] {
+        self.bytes
+    }
+
+    /// The database it is looked for in.
+    pub fn db(&self) -> u16 {
+        self.db
+    }
+
+    /// The same key in another database, below [`View::databases`]: its shard is the same in all of them, so it is locked.
+    pub fn in_db(self, db: u16) -> Key<'k> {
+        Key { db, ..self }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    String,
+    List,
+    Hash,
+    Set,
+    ZSet,
+    Stream,
+}
+impl Kind {
+    /// TYPE's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::List => "list",
+            Kind::Hash => "hash",
+            Kind::ZSet => "zset",
+            Kind::Set => "set",
+            Kind::Stream => "stream",
+        }
+    }
+}
+
+/// The key holds a value of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongType;
+
+/// When a key that exists goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    Never,
+    At(Millis),
+}
+
+impl Deadline {
+    pub(crate) fn is_past(self, now: Millis) -> bool {
+        matches!(self, Deadline::At(at) if at <= now)
+    }
+}
+
+/// The locks that a view holds, one for each of its keys' shards: one inline, several in ascending order.
+pub(crate) enum Guards<'k> {
+    One(Locked<'k>),
+    Many(Vec<Locked<'k>>),
+}
+const _: () = assert!(size_of::<Guards<'_>>() == 32, "a view is moved about by every request");
+
+impl Guards<'_> {
+    #[inline]
+    fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
+        match self {
+            Guards::One(shard) => shard,
+            Guards::Many(shards) => &mut shards[key.guard as usize],
+        }
+    }
+
+    pub(crate) fn shard_ref(&self, key: &Key<'_>) -> &Shard {
+        match self {
+            Guards::One(shard) => shard,
+            Guards::Many(shards) => &shards[key.guard as usize],
+        }
+    }
+}
+
+/// A key that a lookup found past its deadline.
+struct Overdue {
+    key: Vec<u8>,
+    hash: Hash,
+    guard: u32,
+    db: u16,
+}
+
+impl Overdue {
+    #[cold]
+    fn of(key: &Key<'_>) -> Overdue {
+        Overdue { key: key.bytes.to_vec(), hash: key.hash, guard: key.guard, db: key.db }
+    }
+}
+
+/// A value between two keys: taken or copied from one, to be put under another, without a copy of what lies outside.
+pub struct Taken {
+    meta: Meta,
+    inline: Vec<u8>,
+    outside: Option<Shared<Value>>,
+}
+
+impl Taken {
+    pub(crate) fn kind(&self) -> Kind {
+        self.meta.shape().kind()
+    }
+
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        (self.meta, &self.inline, self.outside.as_deref())
+    }
+
+    pub(crate) fn outside(&self) -> Option<&Shared<Value>> {
+        self.outside.as_ref()
+    }
+}
+
+pub struct View<'k> {
+    guards: Guards<'k>,
+    keyspace: &'k Keyspace,
+    settings: &'k Settings,
+    now: Millis,
+    counts_lookups: bool,
+    /// Reading a key counts as using it.
+    leaves_trace: bool,
+    /// The key whose use was noted last: a command that looks twice uses it once.
+    used: Option<Hash>,
+    overdue: Vec<Overdue>,
+    garbage: Vec<Garbage>,
+}
+
+/// What becomes of an entry that was found.
+struct Lookup<'l> {
+    now: Millis,
+    counts: bool,
+    stats: &'l mut ShardStats,
+    overdue: &'l mut Vec<Overdue>,
+}
+
+impl Lookup<'_> {
+    /// A key past its deadline counts as missing, and will be removed. Of a hash (`HASH`) the fields that are due will be.
+    #[inline(always)]
+    fn judge<'f, const HASH: bool>(
+        self,
+        found: Option<Found<'f, Value>>,
+        key: &Key<'_>,
+    ) -> Option<Found<'f, Value>> {
+        let mut found = found;
+        if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
+            self.overdue.push(Overdue::of(key));
+            found = None;
+        }
+        if HASH && found.as_ref().is_some_and(|found| Db::has_overdue_fields(found, self.now)) {
+            self.overdue.push(Overdue::of(key));
+        }
+        if self.counts {
+            self.stats.hits += u64::from(found.is_some());
+            self.stats.misses += u64::from(found.is_none());
+        }
+        found
+    }
+}
+
+/// One database of one key's shard, to be written: everything but the tree itself.
+pub(crate) struct EditContext<'s> {
+    pub(crate) timer: Timer<'s>,
+    pub(crate) stats: &'s mut ShardStats,
+    pub(crate) buffers: &'s mut Buffers,
+    pub(crate) touch: Touch,
+    pub(crate) garbage: &'s mut Vec<Garbage>,
+}
+
+/// What an entry was before an edit.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    pub(crate) meta: Meta,
+    pub(crate) deadline: Deadline,
+    pub(crate) is_past: bool,
+}
+
+impl Before {
+    /// The deadline of a key that is not gone.
+    #[inline]
+    pub(crate) fn live(&self) -> Option<Deadline> {
+        (!self.is_past).then_some(self.deadline)
+    }
+}
+
+impl EditContext<'_> {
+    pub(crate) fn discard(&mut self, value: Option<Shared<Value>>) {
+        discard(value, self.garbage);
+    }
+
+    /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Value>) -> Before {
+        if self.touch != Touch::None {
+            let (touch, random) = (self.touch, &mut self.buffers.random);
+            entry.touch(|old| touch.next(old, random));
+        }
+        let meta = Meta(entry.meta());
+        let deadline = if meta.is_volatile() { meta.deadline(entry.inline()) } else { Deadline::Never };
+        let is_past = deadline.is_past(self.timer.now);
+        self.stats.expired += u64::from(is_past);
+        Before { meta, deadline, is_past }
+    }
+
+    /// A hash is about to be written over: its fields' deadlines go.
+    #[inline]
+    pub(crate) fn forget_fields(&mut self, entry: &Occupied<'_, Value>) {
+        let meta = Meta(entry.meta());
+        if matches!(meta.shape(), Shape::TimedHash | Shape::HashTree) {
+            let is_timed = fields_due(meta, entry.inline(), entry.outside()) != NO_DEADLINE;
+            self.timer.volatile.count_hash(is_timed, false);
+        }
+    }
+
+    /// Removes an entry, whatever its deadline.
+    pub(crate) fn remove(&mut self, entry: Occupied<'_, Value>) {
+        self.timer.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
+        let outside = entry.discard();
+        self.discard(outside);
+    }
+}
+
+/// What a view does beyond the value APIs, which have a file a type: existence, kinds, deadlines, removal, moving.
+impl<'k> View<'k> {
+    #[inline]
+    pub(crate) fn new(
+        keyspace: &'k Keyspace,
+        guards: Guards<'k>,
+        now: Millis,
+        settings: &'k Settings,
+    ) -> View<'k> {
+        View {
+            guards,
+            keyspace,
+            settings,
+            now,
+            counts_lookups: false,
+            leaves_trace: true,
+            used: None,
+            overdue: Vec::new(),
+            garbage: Vec::new(),
+        }
+    }
+
+    pub fn now(&self) -> Millis {
+        self.now
+    }
+
+    pub fn settings(&self) -> &'k Settings {
+        self.settings
+    }
+
+    /// For restlessness, which takes keys past their deadlines and back.
+    pub(crate) fn set_now(&mut self, now: Millis) {
+        self.now = now;
+    }
+
+    /// The shard of `key`, as a whole.
+    pub(crate) fn shard_mut(&mut self, key: &Key<'_>) -> &mut Shard {
+        self.guards.shard(key)
+    }
+
+    pub(crate) fn seeds(&self) -> &'k Seeds {
+        &self.keyspace.seeds
+    }
+
+    /// How clients see the cursors of walks over one value.
+    pub fn element_cursors(&self) -> &'k Permutation {
+        &self.keyspace.seeds.cursors.elements
+    }
+
+    /// A generator of its own for a command that only reads `key`.
+    pub fn random(&mut self, key: &Key<'_>) -> Random {
+        Random::new(self.guards.shard(key).buffers.random.next_u64())
+    }
+
+    /// How many databases there are.
+    pub fn databases(&self) -> u16 {
+        self.keyspace.databases()
+    }
+
+    /// From here on lookups count as keyspace hits and misses (dispatch calls it for commands that read).
+    pub fn count_lookups(&mut self) {
+        self.counts_lookups = true;
+    }
+
+    /// Lookups count no more, in a command that looks at a key without using it.
+    pub fn ignore_lookups(&mut self) {
+        self.counts_lookups = false;
+    }
+
+    /// Counts a lookup in a command that writes, which [`View::count_lookups`] is not called for.
+    pub fn note_lookup(&mut self, key: &Key<'_>, is_found: bool) {
+        let stats = &mut self.guards.shard(key).stats;
+        stats.hits += u64::from(is_found);
+        stats.misses += u64::from(!is_found);
+    }
+
+    /// What is counted in the shard of `key`.
+    pub(crate) fn stats(&mut self, key: &Key<'_>) -> &mut ShardStats {
+        &mut self.guards.shard(key).stats
+    }
+
+    /// The tree to write `key` in, what its splits need, and the rest of the shard.
+    #[inline(always)]
+    pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Value>, &'k Seed, EditContext<'_>) {
+        let shard = self.guards.shard(key);
+        let due = &self.keyspace.dues[shard.index as usize];
+        debug_assert!(key.db < self.keyspace.databases(), "commands refuse databases that are not there");
+        let (db, stats, buffers) = shard.open(key.db);
+        let touch = self.keyspace.uses.touch(&self.settings.eviction);
+        let timer = Timer {
+            now: self.now,
+            birth: touch.birth(),
+            wheel: &mut db.wheel,
+            volatile: &mut db.volatile,
+            due,
+            soonest: &self.keyspace.soonest,
+        };
+        let is_use =
+            touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);
+        let touch = if is_use { touch } else { Touch::None };
+        let context = EditContext { timer, stats, buffers, touch, garbage: &mut self.garbage };
+        (&mut db.map, &self.keyspace.seeds.keys, context)
+    }
+
+    /// The entry of `key`, to be read, if it is there and not past its deadline.
+    #[inline]
+    pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        self.look_as::<false>(key)
+    }
+
+    #[inline(always)]
+    fn look_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
+        let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
+        let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
+        lookup.judge::<HASH>(found, key)
+    }
+
+    /// The same for a command that uses the value. What only asks about a key is no use of it.
+    #[inline(always)]
+    pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        self.look_used_as::<false>(key)
+    }
+
+    /// The same for a command that reads a hash: fields that are due will be removed.
+    #[inline(always)]
+    pub(crate) fn look_hash(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        self.look_used_as::<true>(key)
+    }
+
+    #[inline(always)]
+    fn look_used_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        match self.keyspace.uses.is_kept() {
+            false => self.look_as::<HASH>(key),
+            true => self.look_tracked::<HASH>(key),
+        }
+    }
+
+    /// Out of line, so that the path without tracking is what it would be if there were none.
+    #[inline(never)]
+    fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        let touch = self.keyspace.uses.touch(&self.settings.eviction);
+        if touch == Touch::None || !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
+            return self.look_as::<HASH>(key);
+        }
+        let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
+        let next = |old| touch.next(old, random);
+        let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
+        let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
+        lookup.judge::<HASH>(found, key)
+    }
+
+    /// Whether reading leaves a trace from here on; what it was before.
+    pub(crate) fn set_trace(&mut self, leaves_trace: bool) -> bool {
+        std::mem::replace(&mut self.leaves_trace, leaves_trace)
+    }
+
+    pub(crate) fn uses(&self) -> &'k Uses {
+        &self.keyspace.uses
+    }
+
+    /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at already.
+    pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Value>> {
+        self.guards.shard_ref(key).db(key.db).and_then(|db| db.map.find(key.hash, key.bytes))
+    }
+
+    /// The tree that `key` is in, to be asked about it.
+    pub(crate) fn map(&mut self, key: &Key<'_>) -> Option<&Map<Value>> {
+        self.guards.shard(key).db(key.db).map(|db| &db.map)
+    }
+
+    /// A key past its deadline is removed by whatever looks at it: every method here behaves as if it were gone.
+    pub fn exists(&mut self, key: &Key<'_>) -> bool {
+        self.look(key).is_some()
+    }
+
+    pub fn kind(&mut self, key: &Key<'_>) -> Option<Kind> {
+        self.look(key).as_ref().map(kind)
+    }
+
+    pub fn deadline(&mut self, key: &Key<'_>) -> Option<Deadline> {
+        self.look(key).map(|found| Meta(found.meta).deadline(found.inline))
+    }
+
+    /// Whether the key existed. A deadline that has passed removes the key.
+    pub fn set_deadline(&mut self, key: &Key<'_>, deadline: Deadline) -> bool {
+        let (map, seed, mut context) = self.open(key);
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return false };
+        let Some(old) = context.read(&mut entry).live() else {
+            context.remove(entry);
+            return false;
+        };
+        if deadline.is_past(context.timer.now) {
+            context.remove(entry);
+            return true;
+        }
+        context.timer.change(&mut entry, old, deadline);
+        context.restamp(entry, deadline);
+        true
+    }
+
+    /// Whether it existed. What is large is left for the background. One descent: it removes without looking first, and sees
+    /// afterwards whether the key was gone already.
+    pub fn remove(&mut self, key: &Key<'_>) -> bool {
+        let (map, seed, mut context) = self.open(key);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return false };
+        let is_past = Meta(entry.meta()).deadline(entry.inline()).is_past(context.timer.now);
+        context.remove(entry);
+        context.stats.expired += u64::from(is_past);
+        !is_past
+    }
+
+    /// Takes the value of `key`, with its deadline, out of the keyspace.
+    pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, context) = self.open(key);
+        // Inline bytes are copied, what lies outside changes hands: moving a list of any length costs the same.
+        let removed = map.remove(seed, key.hash, key.bytes)?;
+        let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
+        let deadline = taken.meta.deadline(&taken.inline);
+        context.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
+        if deadline.is_past(context.timer.now) {
+            context.stats.expired += 1;
+            discard(taken.outside, context.garbage);
+            return None;
+        }
+        Some(taken)
+    }
+
+    /// Another owner of the value of `key`, with its deadline. What lies outside is shared, and copied as far as either
+    /// is written later: O(1) for a value of any size.
+    pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, mut context) = self.open(key);
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return None };
+        let before = context.read(&mut entry);
+        if before.is_past {
+            context.remove(entry);
+            return None;
+        }
+        Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
+    }
+
+    /// Puts a value that was taken or copied under `key`, with the deadline it came with; what was there goes.
+    pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
+        let (map, seed, mut context) = self.open(key);
+        let deadline = taken.meta.deadline(&taken.inline);
+        let fields_due = fields_due(taken.meta, &taken.inline, taken.outside.as_deref());
+        let mut place = map.entry(seed, key.hash, key.bytes);
+        if fields_due != NO_DEADLINE {
+            context.timer.volatile.hashes += 1;
+            context.timer.arm_for(&mut place, fields_due);
+        }
+        match place {
+            Entry::Occupied(mut entry) => {
+                let before = context.read(&mut entry);
+                context.forget_fields(&entry);
+                context.timer.change(&mut entry, before.deadline, deadline);
+                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
+                context.discard(old);
+            }
+            Entry::Vacant(mut entry) => {
+                context.timer.change(&mut entry, Deadline::Never, deadline);
+                entry.insert(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
+            }
+        }
+    }
+
+    /// A write changed so many things (`rdb_changes_since_last_save`). The value APIs do not count: commands do, as Redis does.
+    pub fn dirty(&mut self, changes: u64) {
+        match &mut self.guards {
+            Guards::One(shard) => shard.stats.dirty += changes,
+            Guards::Many(shards) => {
+                if let Some(shard) = shards.first_mut() {
+                    shard.stats.dirty += changes;
+                }
+            }
+        }
+    }
+
+    /// Whether anything is to be freed elsewhere, or may be after what is overdue was removed: seldom.
+    #[inline]
+    pub fn has_garbage(&self) -> bool {
+        !(self.overdue.is_empty() && self.garbage.is_empty())
+    }
+
+    /// Takes what is to be freed elsewhere.
+    #[inline]
+    pub fn take_garbage(&mut self) -> Vec<Garbage> {
+        if !self.overdue.is_empty() {
+            self.bury();
+        }
+        std::mem::take(&mut self.garbage)
+    }
+
+    /// Removes the keys, and of hashes the fields, that lookups found past their deadlines, unless they were written since.
+    #[cold]
+    fn bury(&mut self) {
+        let overdue = std::mem::take(&mut self.overdue);
+        if self.keyspace.expiry_rests() {
+            return;
+        }
+        for Overdue { key, hash, guard, db } in overdue {
+            let (map, seed, mut context) = self.open(&Key::new(&key, hash, guard, db));
+            let Entry::Occupied(mut entry) = map.entry(seed, hash, &key) else { continue };
+            if context.read(&mut entry).is_past {
+                context.remove(entry);
+            } else if Db::has_overdue_fields(&entry.found(), context.timer.now) {
+                context.expire_fields(entry);
+            }
+        }
+    }
+}
+
+impl Drop for View<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.overdue.is_empty() {
+            self.bury();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`). Each edit costs what the tree's
+//! does and a few additions.
+use crate::End;
+use crate::info::KeyInfo;
+use crate::list::listpack::{self, Encoding};
+use crate::outside::Outside;
+use base::Item;
+use pack::arena::Moves;
+use pack::seq::{Limits, Seq};
+use std::ops::ControlFlow;
+
+/// A list returns into its entry when its listpack would be no larger than these: far enough below that a list which swings around the limit stays outside.
+pub(crate) const RETURN_BYTES_MAX: u64 = 64;
+const RETURN_LEN_MAX: u64 = 32;
+/// Removing more elements than this from a tree does not add up their sizes.
+const SUMMED_LEN_MAX: u64 = 1024;
+
+/// A list outside its entry.
+#[derive(Clone)]
+pub(crate) struct ListTree {
+    pub(crate) seq: Seq,
+    /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is short again.
+    pub(crate) listpack_bytes: Option<u64>,
+    pub(crate) encoding: Encoding,
+}
+
+impl ListTree {
+    pub(crate) fn grow(&mut self, bytes: u64) {
+        self.listpack_bytes = self.listpack_bytes.map(|sum| sum + bytes);
+    }
+
+    pub(crate) fn shrink(&mut self, bytes: u64) {
+        self.listpack_bytes = self.listpack_bytes.map(|sum| sum - bytes);
+    }
+
+    /// So much is about to be added: the name may change to "quicklist".
+    pub(crate) fn announce(&mut self, elements: u64, text_bytes: u64, limits: &Limits) {
+        let bytes = self.listpack_bytes.unwrap_or(u64::MAX / 2);
+        if listpack::exceeds(limits.fill, bytes + text_bytes, self.seq.len() + elements) {
+            self.encoding = Encoding::Quicklist;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
+        self.grow(listpack::entry_bytes(Item::classify(value)));
+        self.seq.push(end, value, limits);
+    }
+
+    pub(crate) fn pop<R>(
+        &mut self,
+        end: End,
+        limits: &Limits,
+        take: impl FnOnce(Item<'_>) -> R,
+    ) -> Option<R> {
+        let mut bytes = 0;
+        let taken = self.seq.pop(end, limits, |item| {
+            bytes = listpack::entry_bytes(item);
+            take(item)
+        });
+        self.shrink(bytes);
+        taken
+    }
+
+    /// Reads the old element first, for its size: a second walk, on a command that is O(log N) anyway.
+    pub(crate) fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
+        let old = self.seq.get(index, listpack::entry_bytes).unwrap_or(0);
+        self.shrink(old);
+        self.grow(listpack::entry_bytes(Item::classify(value)));
+        self.seq.set(index, value, limits);
+    }
+
+    /// Removes whole leaves at a time, so adding up what goes must not cost more than the removal: beyond a limit the size is
+    /// forgotten, and found again by `settle` when the list is short enough for its name to depend on it.
+    pub(crate) fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
+        if count <= SUMMED_LEN_MAX {
+            let removed = self.sum(index, count);
+            self.shrink(removed);
+        } else {
+            self.listpack_bytes = None;
+        }
+        self.seq.remove(index, count, limits);
+    }
+
+    /// The listpack bytes of `count` elements from `index` on.
+    pub(crate) fn sum(&self, index: u64, count: u64) -> u64 {
+        let mut sum = 0;
+        if count > 0 {
+            self.seq.visit(index, End::Tail, &mut |at, item| {
+                sum += listpack::entry_bytes(item);
+                if at + 1 < index + count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+        }
+        sum
+    }
+
+    /// After a removal: the name may change back, and a size that got lost is found again once that is cheap.
+    pub(crate) fn settle(&mut self, limits: &Limits) {
+        let len = self.seq.len();
+        if listpack::is_surely_long(limits.fill, len) {
+            return;
+        }
+        if self.listpack_bytes.is_none() {
+            self.listpack_bytes = Some(listpack::EMPTY_BYTES + self.sum(0, len));
+        }
+        let fits = |bytes| listpack::fits_half(limits.fill, bytes, len);
+        if self.listpack_bytes.is_some_and(fits) {
+            self.encoding = Encoding::Listpack;
+        }
+    }
+
+    /// Whether it is short enough to lie inside its entry.
+    pub(crate) fn is_small(&self) -> bool {
+        self.seq.len() <= RETURN_LEN_MAX && self.listpack_bytes.is_some_and(|bytes| bytes <= RETURN_BYTES_MAX)
+    }
+}
+
+impl Outside for ListTree {
+    fn len(&self) -> u64 {
+        self.seq.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding.name()
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        self.listpack_bytes
+    }
+
+    fn count_sole(&self) -> u64 {
+        self.seq.count_sole()
+    }
+
+    /// A place is the number of an element.
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        self.seq.relocate(from, effort, moves)
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        info.add_tree(&self.seq);
+    }
+}

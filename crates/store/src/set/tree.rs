@@ -1,0 +1,256 @@
+//! A set outside its entry: a tree of integers by value and a tree of texts by hash. What reads as an integer is in the first,
+//! so every member has one place.
+use super::image::{IMAGE_BYTES_MAX, Image};
+use super::name::Name;
+use crate::halt::{Halt, Stage};
+use crate::info::KeyInfo;
+use crate::outside::{Outside, mean_sole};
+use crate::place::{Place, cell, walk_cells};
+use crate::settings::SetLimits;
+use base::Item;
+use base::hash::Seed;
+use base::random::Random;
+use base::text::i64_len;
+use pack::arena::Moves;
+use pack::int_set::IntSet;
+use pack::map::{self, Entry, Map, Stop};
+use pack::set_image::{TEXT_BYTES_MAX, ints, items};
+use pack::sift::Pass;
+use std::ops::ControlFlow;
+
+#[derive(Clone)]
+pub(crate) struct SetTree {
+    pub(super) ints: IntSet,
+    pub(super) texts: Map<(), map::Members>,
+    pub(super) name: Name,
+}
+
+/// Sets of more members are not gone through to weigh them.
+const WEIGHED_LEN_MAX: u64 = 4096;
+
+/// A set returns into its entry when it is no larger than these: far enough below what an image may be that a set which swings
+/// around that stays outside.
+const RETURN_LEN_MAX: u64 = 16;
+const RETURN_BYTES_MAX: usize = IMAGE_BYTES_MAX / 2;
+
+impl SetTree {
+    pub(super) fn new(name: Name) -> SetTree {
+        SetTree { ints: IntSet::new(), texts: Map::new(), name }
+    }
+
+    pub(super) fn of_image(image: Image<'_>, seed: &Seed) -> SetTree {
+        let mut members = SetTree::new(image.name);
+        let _ = image.visit(&mut |member| {
+            members.add(member, seed);
+            ControlFlow::Continue(())
+        });
+        members
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, member: Item<'_>, seed: &Seed) -> bool {
+        match member {
+            Item::Int(n) => self.ints.contains(n),
+            Item::Bytes(text) => !self.texts.is_empty() && self.texts.find(seed.hash(text), text).is_some(),
+        }
+    }
+
+    /// Whether it was not there before.
+    #[inline]
+    pub(super) fn insert(&mut self, member: Item<'_>, seed: &Seed, limits: &SetLimits) -> bool {
+        let len = self.len();
+        if !self.add(member, seed) {
+            return false;
+        }
+        self.name = self.name.with(member, len, || self.longest(), limits);
+        true
+    }
+
+    /// The same without a thought for the name.
+    #[inline]
+    pub(super) fn add(&mut self, member: Item<'_>, seed: &Seed) -> bool {
+        let text = match member {
+            Item::Int(n) => return self.ints.insert(n),
+            Item::Bytes(text) => text,
+        };
+        match self.texts.entry(seed, seed.hash(text), text) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert(0, &[], None, &mut ());
+                true
+            }
+        }
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, member: Item<'_>, seed: &Seed) -> bool {
+        match member {
+            Item::Int(n) => self.ints.remove(n),
+            Item::Bytes(text) => self.texts.remove(seed, seed.hash(text), text).is_some(),
+        }
+    }
+
+    /// Every member: integers in ascending order, then texts in hash order of leaves.
+    pub(crate) fn visit(
+        &self,
+        seed: &Seed,
+        visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut cursor = self.ints.cursor();
+        while let Some(n) = cursor.value() {
+            visit(Item::Int(n))?;
+            cursor.step();
+        }
+        self.visit_texts(seed, &mut |text| visit(Item::Bytes(text)))
+    }
+
+    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited, None at the end.
+    pub(super) fn visit_from(
+        &self,
+        from: Halt,
+        visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+    ) -> Option<Halt> {
+        let stop = match from.0 {
+            Stage::Text(stop) => stop,
+            Stage::Int(first) => {
+                let mut cursor = self.ints.cursor_from(first);
+                while let Some(n) = cursor.value() {
+                    if visit(Item::Int(n)).is_break() {
+                        return Some(Halt::behind(n));
+                    }
+                    cursor.step();
+                }
+                Stop::default()
+            }
+            Stage::Image(_) => unreachable!("a set that does not change stays where it is"),
+        };
+        let stop = self.texts.visit_from(stop, &mut |found| visit(Item::Bytes(found.key)));
+        stop.map(|stop| Halt(Stage::Text(stop)))
+    }
+
+    pub(super) fn visit_texts(
+        &self,
+        seed: &Seed,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.texts.sift(seed, &[], Pass::Rest, visit)
+    }
+
+    /// A member chosen uniformly, if there is one.
+    pub(super) fn random(&self, random: &mut Random, look: impl FnOnce(Item<'_>)) {
+        let is_int = random.below(self.len().max(1)) < self.ints.len();
+        match is_int {
+            true => self.ints.random(random).map(|n| look(Item::Int(n))),
+            false => self.texts.random(random).map(|found| look(Item::Bytes(found.key))),
+        };
+    }
+
+    /// Visits some `count` members from a place on ([`crate::place`]; 0: the beginning). Where to go on, 0 at the end.
+    pub(super) fn scan(&self, seed: &Seed, from: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
+        let mut seen = 0;
+        let first = match Place::of(from) {
+            Place::Int(first) => first,
+            Place::Text(place) => {
+                let mut place = place;
+                while let Some(next) = self.texts.scan(seed, place, &mut |found| {
+                    seen += 1;
+                    visit(Item::Bytes(found.key));
+                }) {
+                    place = next;
+                    if seen >= count {
+                        return u64::from(next);
+                    }
+                }
+                match self.ints.first() {
+                    Some(first) if seen < count => first,
+                    first => return first.map_or(0, cell),
+                }
+            }
+        };
+        self.scan_ints(first, count - seen, visit)
+    }
+
+    fn scan_ints(&self, from: i64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
+        let mut seen = 0;
+        let next = walk_cells(from, |from| {
+            let next = self.ints.scan(from, &mut |n| {
+                seen += 1;
+                visit(Item::Int(n));
+            });
+            (next, seen >= count)
+        });
+        next.unwrap_or(0)
+    }
+
+    /// Writes the image of a set that has become small, if it has.
+    pub(super) fn to_image(&self, seed: &Seed, image: &mut Vec<u8>) -> bool {
+        if self.len() > RETURN_LEN_MAX {
+            return false;
+        }
+        image.clear();
+        self.visit(seed, &mut |member| {
+            match member {
+                Item::Int(n) if self.name == Name::Intset => ints::insert(image, ints::len(image), n),
+                Item::Bytes(text) if text.len() > TEXT_BYTES_MAX => return ControlFlow::Break(()),
+                member => items::append(image, member),
+            }
+            if image.len() > RETURN_BYTES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .is_continue()
+    }
+
+    /// The length of the longest integer as text: that of the least or the greatest.
+    #[cold]
+    fn longest(&self) -> usize {
+        let ends = [self.ints.first(), self.ints.last()];
+        ends.into_iter().flatten().map(i64_len).max().unwrap_or(0)
+    }
+}
+
+impl Outside for SetTree {
+    fn len(&self) -> u64 {
+        self.ints.len() + self.texts.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.name.text()
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        let stats = || self.ints.stats().allocated_bytes() + self.texts.stats().allocated_bytes();
+        (self.len() <= WEIGHED_LEN_MAX).then(stats)
+    }
+
+    fn count_sole(&self) -> u64 {
+        let (ints, texts) = (self.ints.len(), self.texts.len());
+        mean_sole((ints, || self.ints.count_sole()), (texts, || self.texts.count_sole()))
+    }
+
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        let first = match Place::of(from) {
+            Place::Int(first) => first,
+            Place::Text(place) => {
+                let rest = self.texts.relocate(place, effort, moves, &mut |_, (), _| {});
+                if rest.is_some() {
+                    return rest.map(u64::from);
+                }
+                let first = self.ints.first()?;
+                if moves.effort() >= effort {
+                    return Some(cell(first));
+                }
+                first
+            }
+        };
+        walk_cells(first, |from| (self.ints.relocate(from, effort, moves), true))
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        info.len = self.len();
+        info.add_outside(0, 0);
+        for stats in [self.ints.stats(), self.texts.stats()] {
+            info.memory_bytes += stats.allocated_bytes();
+            info.stats.merge(&stats);
+        }
+        info.serialized_bytes = info.stats.tagged.used_bytes + info.stats.ints.used_bytes;
+    }
+}

@@ -1,0 +1,757 @@
+//! Sorted sets: an image inside the keyspace entry while they are small (`pack::sorted::image`), a packed tree with a member index
+//! behind the entry's pointer from then on.
+//!
+//! ```text
+//!           image beyond 192 bytes or 128 members
+//!   image  ---------------------------------------->  tree
+//!          <----------------------------------------
+//!           one leaf of at most 96 bytes, after a removal
+//! ```
+//!
+//! OBJECT ENCODING's name changes as in Redis: from "listpack" to "skiplist" when a member is added beyond
+//! `zset-max-listpack-entries`, or one longer than `zset-max-listpack-value`; never back. The name says nothing about where the set is.
+//!
+//! A range of scores or members becomes a range of ranks first (two descents), and everything else is done with ranks. An image is
+//! edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
+use crate::entry::{Meta, Shape, Value};
+use crate::info::KeyInfo;
+use crate::outside::Outside;
+use crate::set::image::Image as SetImage;
+use crate::set::tree::SetTree;
+use crate::site::Site;
+use crate::snapshot::Parts;
+use crate::{End, Key, View, WrongType};
+use base::Item;
+use base::hash::Seed;
+use pack::arena::Moves;
+use pack::sorted::{Bound, Entry, Member, MemberEdge, Sorted, image};
+use std::ops::ControlFlow;
+
+/// A sorted set leaves its entry when its image outgrows either.
+const IMAGE_BYTES_MAX: usize = 192;
+const IMAGE_LEN_MAX: u64 = 128;
+/// One that has shrunk to so many bytes returns: far enough below, so that one which swings around the limit stays outside.
+const RETURN_BYTES_MAX: usize = 96;
+/// Members of unequal scores are not in their own order; ranges of them are looked for one by one in sets of at most so many.
+const MIXED_LEN_MAX: u64 = 1024;
+
+/// When the name changes: `zset-max-listpack-entries` and `-value`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZSetLimits {
+    pub listpack_entries: u64,
+    pub listpack_value_bytes: u64,
+}
+
+impl Default for ZSetLimits {
+    fn default() -> ZSetLimits {
+        ZSetLimits { listpack_entries: 128, listpack_value_bytes: 64 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Listpack,
+    Skiplist,
+}
+
+impl Encoding {
+    fn shape(self) -> Shape {
+        match self {
+            Encoding::Listpack => Shape::ZSetListpack,
+            Encoding::Skiplist => Shape::ZSetSkiplist,
+        }
+    }
+
+    /// The name once this member has come to `len` others.
+    fn with(self, member: &[u8], len: u64, limits: &ZSetLimits) -> Encoding {
+        let is_long = member.len() as u64 > limits.listpack_value_bytes;
+        if is_long || len + 1 > limits.listpack_entries { Encoding::Skiplist } else { self }
+    }
+
+    /// A score as Redis would keep it: a listpack keeps a zero as the integer, which has no sign.
+    fn kept(self, score: f64) -> f64 {
+        if self == Encoding::Listpack { score + 0.0 } else { score }
+    }
+}
+
+/// A sorted set outside its entry.
+#[derive(Clone)]
+pub(crate) struct ZSetTree {
+    set: Sorted,
+    encoding: Encoding,
+}
+
+/// One end of a range of members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LexBound<'a> {
+    /// `-`
+    Least,
+    /// `+`
+    Greatest,
+    Including(&'a [u8]),
+    Excluding(&'a [u8]),
+}
+
+impl<'a> LexBound<'a> {
+    /// The place where a range that begins here begins.
+    fn start(self) -> MemberEdge<'a> {
+        match self {
+            LexBound::Least => MemberEdge::Least,
+            LexBound::Greatest => MemberEdge::Greatest,
+            LexBound::Including(member) => MemberEdge::Before(member),
+            LexBound::Excluding(member) => MemberEdge::After(member),
+        }
+    }
+
+    /// The place where a range that ends here ends.
+    fn end(self) -> MemberEdge<'a> {
+        match self {
+            LexBound::Least => MemberEdge::Least,
+            LexBound::Greatest => MemberEdge::Greatest,
+            LexBound::Including(member) => MemberEdge::After(member),
+            LexBound::Excluding(member) => MemberEdge::Before(member),
+        }
+    }
+}
+
+/// So many entries from a rank on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankSpan {
+    pub first: u64,
+    pub count: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'v> {
+    Image(&'v [u8]),
+    Tree(&'v Sorted),
+}
+
+/// A sorted set, to read. Ranks count from the least score.
+#[derive(Clone, Copy)]
+pub struct ZSet<'v> {
+    source: Source<'v>,
+    seed: &'v Seed,
+    encoding: Encoding,
+}
+
+impl<'v> ZSet<'v> {
+    #[inline]
+    pub(crate) fn of((meta, inline, outside): Parts<'v>, seed: &'v Seed) -> Result<ZSet<'v>, WrongType> {
+        let image = || Source::Image(meta.value(inline));
+        let (source, encoding) = match (meta.shape(), outside) {
+            (Shape::ZSetListpack, _) => (image(), Encoding::Listpack),
+            (Shape::ZSetSkiplist, _) => (image(), Encoding::Skiplist),
+            (Shape::ZSetTree, Some(Value::ZSet(tree))) => (Source::Tree(&tree.set), tree.encoding),
+            _ => return Err(WrongType),
+        };
+        Ok(ZSet { source, seed, encoding })
+    }
+
+    /// Whether Redis would keep it as a skiplist: scores as doubles, which a scan shows with all their 17 digits, and ranges with an offset
+    /// from their end.
+    pub fn is_skiplist(&self) -> bool {
+        self.encoding == Encoding::Skiplist
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "no sorted set in the keyspace is empty")]
+    #[inline]
+    pub fn len(&self) -> u64 {
+        match self.source {
+            Source::Image(image) => image::len(image),
+            Source::Tree(set) => set.len(),
+        }
+    }
+
+    #[inline]
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        match self.source {
+            Source::Image(image) => image::find(image, member).map(|(_, score)| score),
+            Source::Tree(set) => set.score(self.seed, member),
+        }
+    }
+
+    /// How many entries come before the member, and its score.
+    pub fn rank(&self, member: &[u8]) -> Option<(u64, f64)> {
+        match self.source {
+            Source::Image(image) => image::find(image, member),
+            Source::Tree(set) => set.rank(self.seed, member),
+        }
+    }
+
+    /// How many entries come before this place.
+    pub fn rank_at(&self, bound: &Bound<'_>) -> u64 {
+        match self.source {
+            Source::Image(image) => image::rank_at(image, bound),
+            Source::Tree(set) => set.rank_at(bound),
+        }
+    }
+
+    /// Visits from entry `rank` upwards (`End::Tail`) or downwards until told to stop.
+    pub fn visit(&self, rank: u64, towards: End, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
+        if rank >= self.len() {
+            return;
+        }
+        match (self.source, towards) {
+            (Source::Tree(set), _) => set.visit(rank, towards, visit),
+            (Source::Image(image), End::Tail) => drop(image::up(image, rank).try_for_each(visit)),
+            (Source::Image(image), End::Head) => drop(image::down(image, rank).try_for_each(visit)),
+        }
+    }
+
+    /// Visits `count` entries of a span, from its first upwards or from its last downwards, `skipped` ones left out; or until told
+    /// to stop.
+    pub fn visit_span(
+        &self,
+        span: RankSpan,
+        towards: End,
+        skipped: u64,
+        count: u64,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) {
+        let mut left = count.min(span.count.saturating_sub(skipped));
+        if left == 0 {
+            return;
+        }
+        let start = match towards {
+            End::Tail => span.first + skipped,
+            End::Head => span.first + span.count - 1 - skipped,
+        };
+        self.visit(start, towards, &mut |entry| {
+            left -= 1;
+            visit(entry)?;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+
+    /// Entry `rank`, if there are so many.
+    pub fn get<R>(&self, rank: u64, look: impl FnOnce(Entry<'_>) -> R) -> Option<R> {
+        match self.source {
+            Source::Tree(set) => set.get(rank, look),
+            Source::Image(image) if rank < image::len(image) => image::up(image, rank).next().map(look),
+            Source::Image(_) => None,
+        }
+    }
+
+    /// The entries between two places.
+    pub fn span(&self, start: &Bound<'_>, end: &Bound<'_>) -> RankSpan {
+        let first = self.rank_at(start);
+        RankSpan { first, count: self.rank_at(end).saturating_sub(first) }
+    }
+
+    /// The entries whose members lie between two bounds. That is a span where all scores are equal; where they are not, it is
+    /// what a walk from one end finds first, up to the first that is out of range, as in a small set of Redis.
+    pub fn lex_span(&self, min: LexBound<'_>, max: LexBound<'_>, from: End) -> RankSpan {
+        let none = RankSpan { first: 0, count: 0 };
+        let len = self.len();
+        let (Some(least), Some(most)) =
+            (self.get(0, |entry| entry.score), self.get(len.saturating_sub(1), |entry| entry.score))
+        else {
+            return none;
+        };
+        if least == most || len > MIXED_LEN_MAX {
+            let place = |edge| Bound { score: least, edge };
+            return self.span(&place(min.start()), &place(max.end()));
+        }
+        let is_above = |entry: &Entry<'_>| is_behind(entry, min.start());
+        let is_below = |entry: &Entry<'_>| !is_behind(entry, max.end());
+        let last_is_above = self.get(len - 1, |entry| is_above(&entry)) == Some(true);
+        let first_is_below = self.get(0, |entry| is_below(&entry)) == Some(true);
+        if !last_is_above || !first_is_below {
+            return none;
+        }
+        match from {
+            End::Head => {
+                let first = self.count_while(0, End::Tail, &mut |entry| !is_above(entry));
+                RankSpan { first, count: self.count_while(first, End::Tail, &mut |entry| is_below(entry)) }
+            }
+            End::Tail => {
+                let skipped = self.count_while(len - 1, End::Head, &mut |entry| !is_below(entry));
+                if skipped == len {
+                    return none;
+                }
+                let last = len - 1 - skipped;
+                let count = self.count_while(last, End::Head, &mut |entry| is_above(entry));
+                RankSpan { first: last + 1 - count, count }
+            }
+        }
+    }
+
+    /// How many entries in a row are as wanted.
+    fn count_while(&self, rank: u64, towards: End, is_so: &mut dyn FnMut(&Entry<'_>) -> bool) -> u64 {
+        let mut count = 0;
+        self.visit(rank, towards, &mut |entry| {
+            if !is_so(&entry) {
+                return ControlFlow::Break(());
+            }
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    /// One step through all members: visits some `count`, and returns the place to go on from, None at the end. A member that is there all the time
+    /// is visited by a walk from 0 to None at least once, whatever its score does meanwhile.
+    pub fn scan(&self, from: u32, count: u64, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
+        match self.source {
+            Source::Tree(set) => set.scan(self.seed, from, count, visit),
+            Source::Image(image) => {
+                image::up(image, 0).for_each(visit);
+                None
+            }
+        }
+    }
+}
+
+/// Whether the entry's member comes behind this place among members.
+fn is_behind(entry: &Entry<'_>, edge: MemberEdge<'_>) -> bool {
+    match edge {
+        MemberEdge::Least => true,
+        MemberEdge::Greatest => false,
+        MemberEdge::Before(member) => entry.member.compare(member).is_ge(),
+        MemberEdge::After(member) => entry.member.compare(member).is_gt(),
+    }
+}
+
+/// Where the set is while it is edited.
+enum Body {
+    /// In the shard's text buffer, as an image.
+    Draft,
+    /// Outside, where it was before.
+    Stored,
+    /// Outside, but not yet in the keyspace.
+    Grown(Box<ZSetTree>),
+}
+
+/// A sorted set, to edit. Dropping it puts it back; an empty one takes its key with it.
+pub struct ZSetMut<'v> {
+    site: Site<'v>,
+    seed: &'v Seed,
+    limits: &'v ZSetLimits,
+    body: Body,
+    /// The name, but for a stored tree, which keeps its own.
+    encoding: Encoding,
+    changed: bool,
+    removed: bool,
+}
+
+impl<'v> ZSetMut<'v> {
+    #[inline]
+    fn open(mut site: Site<'v>, seed: &'v Seed, limits: &'v ZSetLimits) -> Result<ZSetMut<'v>, WrongType> {
+        let (encoding, body) = match site.shape() {
+            Some(Shape::ZSetTree) => (Encoding::Skiplist, Body::Stored),
+            None | Some(Shape::ZSetListpack) => (Encoding::Listpack, Body::Draft),
+            Some(Shape::ZSetSkiplist) => (Encoding::Skiplist, Body::Draft),
+            _ => return Err(WrongType),
+        };
+        if matches!(body, Body::Draft) {
+            let (image, buffers) = site.image();
+            buffers.text.clear();
+            buffers.text.extend_from_slice(image);
+        }
+        Ok(ZSetMut { site, seed, limits, body, encoding, changed: false, removed: false })
+    }
+
+    /// The set as it is by now, to read.
+    #[inline]
+    pub fn read(&self) -> ZSet<'_> {
+        let (source, encoding) = match self.tree() {
+            Some(tree) => (Source::Tree(&tree.set), tree.encoding),
+            None => (Source::Image(&self.site.context.buffers.text), self.encoding),
+        };
+        ZSet { source, seed: self.seed, encoding }
+    }
+
+    #[allow(clippy::len_without_is_empty, reason = "no sorted set in the keyspace is empty")]
+    pub fn len(&self) -> u64 {
+        self.read().len()
+    }
+
+    #[inline]
+    fn tree(&self) -> Option<&ZSetTree> {
+        match &self.body {
+            Body::Draft => None,
+            Body::Grown(tree) => Some(tree),
+            Body::Stored => match self.site.outside() {
+                Some(Value::ZSet(tree)) => Some(tree),
+                _ => unreachable!("the shape said that a sorted set lies outside"),
+            },
+        }
+    }
+
+    #[inline]
+    fn tree_mut(&mut self) -> Option<&mut ZSetTree> {
+        match &mut self.body {
+            Body::Draft => None,
+            Body::Grown(tree) => Some(tree),
+            Body::Stored => match self.site.outside_mut() {
+                Some(Value::ZSet(tree)) => Some(tree),
+                _ => unreachable!("the shape said that a sorted set lies outside"),
+            },
+        }
+    }
+
+    #[inline]
+    fn draft(&mut self) -> &mut Vec<u8> {
+        &mut self.site.context.buffers.text
+    }
+
+    /// So many members are about to come, the longest so long: a new set gets its name by that, and an old one may change it, as
+    /// in Redis, which looks at all of them at once.
+    pub fn announce(&mut self, members: u64, longest: usize) {
+        let is_long = longest as u64 > self.limits.listpack_value_bytes;
+        if members > self.limits.listpack_entries || is_long && self.len() == 0 {
+            self.rename();
+        }
+    }
+
+    fn rename(&mut self) {
+        match self.tree_mut() {
+            Some(tree) => tree.encoding = Encoding::Skiplist,
+            None => self.encoding = Encoding::Skiplist,
+        }
+        // Where the name is all that changes, the entry is written all the same.
+        self.changed = true;
+    }
+
+    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all as it is. The
+    /// score is no NaN. Returns the old score.
+    #[inline]
+    pub fn update(&mut self, member: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) -> Option<f64> {
+        let (seed, limits) = (self.seed, self.limits);
+        if let Some(tree) = self.tree_mut() {
+            return tree.update(seed, limits, member, decide);
+        }
+        self.update_draft(member, decide)
+    }
+
+    fn update_draft(
+        &mut self,
+        member: &[u8],
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) -> Option<f64> {
+        let found = image::find(self.draft(), member);
+        let old = found.map(|(_, score)| score);
+        let Some(score) = decide(old) else { return old };
+        self.changed = true;
+        match found {
+            Some((rank, _)) => {
+                let score = self.encoding.kept(score);
+                image::set_score(self.draft(), rank, member, score);
+            }
+            None => self.insert_in_draft(member, score),
+        }
+        if self.draft().len() > IMAGE_BYTES_MAX {
+            self.leave();
+        }
+        old
+    }
+
+    fn insert_in_draft(&mut self, member: &[u8], score: f64) {
+        let (limits, len) = (*self.limits, image::len(self.draft()));
+        self.encoding = self.encoding.with(member, len, &limits);
+        let score = self.encoding.kept(score);
+        if len < IMAGE_LEN_MAX && member.len() <= IMAGE_BYTES_MAX {
+            return image::insert(self.draft(), member, score);
+        }
+        self.leave();
+        let (seed, limits) = (self.seed, self.limits);
+        if let Some(tree) = self.tree_mut() {
+            tree.update(seed, limits, member, |_| Some(score));
+        }
+    }
+
+    /// The draft becomes a tree.
+    fn leave(&mut self) {
+        if matches!(self.body, Body::Draft) {
+            let (set, encoding) = (Sorted::of_image(self.draft()), self.encoding);
+            self.body = Body::Grown(Box::new(ZSetTree { set, encoding }));
+        }
+    }
+
+    /// Removes a member; the score that it had.
+    pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        let seed = self.seed;
+        let score = match self.tree_mut() {
+            Some(tree) => tree.set.remove(seed, member)?,
+            None => {
+                let (rank, score) = image::find(self.draft(), member)?;
+                image::remove(self.draft(), rank, 1);
+                score
+            }
+        };
+        (self.changed, self.removed) = (true, true);
+        Some(score)
+    }
+
+    /// Removes the entries of a span, which lies within the set.
+    pub fn remove_span(&mut self, span: RankSpan) {
+        if span.count == 0 {
+            return;
+        }
+        let seed = self.seed;
+        (self.changed, self.removed) = (true, true);
+        match self.tree_mut() {
+            // What is left to the drop is freed like any large value; emptying it here would free it at once.
+            Some(tree) if span.count == tree.set.len() => {
+                self.site.remove();
+                self.body = Body::Draft;
+                self.draft().clear();
+            }
+            Some(tree) => tree.set.remove_range(seed, span.first, span.count),
+            None => image::remove(self.draft(), span.first, span.count),
+        }
+    }
+
+    /// After a removal a small tree returns to its entry.
+    fn settle(&mut self) {
+        let image = match self.tree() {
+            Some(tree) => tree.set.as_image(),
+            None => return,
+        };
+        let Some(image) = image.filter(|image| image.len() <= RETURN_BYTES_MAX) else { return };
+        // At most 96 bytes: the tree and the draft cannot be borrowed at once.
+        let image = image.to_vec();
+        if let Some(tree) = self.tree() {
+            self.encoding = tree.encoding;
+        }
+        *self.draft() = image;
+        self.body = Body::Draft;
+    }
+
+    fn write_back(&mut self) {
+        match std::mem::replace(&mut self.body, Body::Draft) {
+            Body::Stored => {}
+            Body::Grown(tree) => self.site.put_outside(Shape::ZSetTree, Value::ZSet(*tree)),
+            Body::Draft => {
+                self.site.put_image(self.encoding.shape(), |buffers| &buffers.text);
+                self.site.context.buffers.shrink();
+            }
+        }
+    }
+}
+
+/// The one place where an edited set becomes an entry again.
+impl Drop for ZSetMut<'_> {
+    fn drop(&mut self) {
+        if matches!(self.body, Body::Stored) && !self.removed {
+            return;
+        }
+        if self.len() == 0 {
+            return self.site.remove();
+        }
+        if self.removed {
+            self.settle();
+        }
+        if self.changed {
+            self.write_back();
+        }
+    }
+}
+
+impl ZSetTree {
+    fn update(
+        &mut self,
+        seed: &Seed,
+        limits: &ZSetLimits,
+        member: &[u8],
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) -> Option<f64> {
+        let (len, mut encoding) = (self.set.len(), self.encoding);
+        let old = self.set.update(seed, member, |old| {
+            let score = decide(old)?;
+            if old.is_none() {
+                encoding = encoding.with(member, len, limits);
+            }
+            Some(encoding.kept(score))
+        });
+        self.encoding = encoding;
+        old
+    }
+}
+
+impl Outside for ZSetTree {
+    fn len(&self) -> u64 {
+        self.set.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        match self.encoding {
+            Encoding::Listpack => "listpack",
+            Encoding::Skiplist => "skiplist",
+        }
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.set.len() * 16)
+    }
+
+    fn count_sole(&self) -> u64 {
+        self.set.count_sole()
+    }
+
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        self.set.relocate(from, effort, moves)
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        info.len = self.set.len();
+        info.stats = self.set.stats();
+        info.memory_bytes += info.stats.allocated_bytes();
+        info.nodes.leaves = info.stats.scored.nodes;
+        info.add_outside(0, 0);
+        let (mut sum, mut count) = (0, 0);
+        self.set.visit(0, End::Tail, &mut |entry| {
+            sum += dump_bytes(&entry, self.encoding);
+            count += 1;
+            if count < SUMMED_LEN_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        info.serialized_bytes = DUMP_HEAD_BYTES + sum * self.set.len() / count.max(1);
+    }
+}
+
+/// Of longer sets the first so many entries tell what a dump takes.
+const SUMMED_LEN_MAX: u64 = 1024;
+/// The head of a sorted set in a dump file, about.
+const DUMP_HEAD_BYTES: u64 = 5;
+
+/// An entry in a dump file: two elements of a listpack, or a string and a double.
+fn dump_bytes(entry: &Entry<'_>, encoding: Encoding) -> u64 {
+    let text = entry.member.to_vec();
+    match encoding {
+        Encoding::Skiplist => crate::info::string_dump_bytes(Item::Bytes(&text)) + 8,
+        Encoding::Listpack => {
+            let score = base::double::F64Text::new().format(entry.score).to_vec();
+            let bytes = |text: &[u8]| crate::list::listpack::entry_bytes(Item::classify(text));
+            bytes(&text) + bytes(&score)
+        }
+    }
+}
+
+impl KeyInfo {
+    /// A sorted set inside its entry, which is one leaf by itself.
+    pub(crate) fn add_zset_image(&mut self, bytes: &[u8], shape: Shape) {
+        self.len = image::len(bytes);
+        self.nodes.leaves = 1;
+        self.nodes.uncompressed_bytes = bytes.len() as u64;
+        let encoding = if shape == Shape::ZSetListpack { Encoding::Listpack } else { Encoding::Skiplist };
+        let sum: u64 = image::up(bytes, 0).map(|entry| dump_bytes(&entry, encoding)).sum();
+        self.serialized_bytes = DUMP_HEAD_BYTES + sum;
+    }
+}
+
+/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
+pub struct ZSetCopy {
+    body: CopyBody,
+    /// Of the kind of set that it is a copy of.
+    seed: Seed,
+}
+
+enum CopyBody {
+    Image(Vec<u8>),
+    Tree(Sorted),
+    /// A plain set, outside its entry and inside: all its members have the score 1.
+    Set(SetTree),
+    SmallSet(Vec<Vec<u8>>),
+}
+
+/// The score of a plain set's members.
+const SET_SCORE: f64 = 1.0;
+
+fn of_set(member: &[u8]) -> Entry<'_> {
+    Entry { score: SET_SCORE, member: Member::of(member) }
+}
+
+impl ZSetCopy {
+    pub fn len(&self) -> u64 {
+        match &self.body {
+            CopyBody::Image(image) => image::len(image),
+            CopyBody::Tree(set) => set.len(),
+            CopyBody::Set(members) => members.len(),
+            CopyBody::SmallSet(members) => members.len() as u64,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        let is_there = match &self.body {
+            CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
+            CopyBody::Tree(set) => return set.score(&self.seed, member),
+            CopyBody::Set(members) => members.contains(Item::classify(member), &self.seed),
+            CopyBody::SmallSet(members) => members.iter().any(|other| other == member),
+        };
+        is_there.then_some(SET_SCORE)
+    }
+
+    /// Every entry until told to stop: of a sorted set in its order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
+        match &self.body {
+            CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
+            CopyBody::Tree(set) => set.visit(0, End::Tail, visit),
+            CopyBody::SmallSet(members) => {
+                let _ = members.iter().try_for_each(|member| visit(of_set(member)));
+            }
+            CopyBody::Set(members) => {
+                let mut text = Vec::new();
+                let _ = members.visit(&self.seed, &mut |member| {
+                    text.clear();
+                    member.append_to(&mut text);
+                    visit(of_set(&text))
+                });
+            }
+        }
+    }
+}
+
+impl View<'_> {
+    /// A sorted set, or a plain one, that outlives the view's attention; empty where there is none.
+    pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
+        let seeds = self.seeds();
+        let Some(found) = self.look_used(key) else {
+            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed: seeds.scores });
+        };
+        let meta = Meta(found.meta);
+        let value = meta.value(found.inline);
+        let body = match (meta.shape(), found.outside) {
+            (Shape::ZSetListpack | Shape::ZSetSkiplist, _) => CopyBody::Image(value.to_vec()),
+            (_, Some(Value::ZSet(tree))) => CopyBody::Tree(tree.set.clone()),
+            (_, Some(Value::Set(members))) => CopyBody::Set(members.clone()),
+            (shape, _) => {
+                let image = SetImage::of(shape, value).ok_or(WrongType)?;
+                let mut members = Vec::new();
+                let _ = image.visit(&mut |member| {
+                    let mut text = Vec::new();
+                    member.append_to(&mut text);
+                    members.push(text);
+                    ControlFlow::Continue(())
+                });
+                CopyBody::SmallSet(members)
+            }
+        };
+        let seed = if matches!(body, CopyBody::Set(_)) { seeds.members } else { seeds.scores };
+        Ok(ZSetCopy { body, seed })
+    }
+
+    pub fn zset(&mut self, key: &Key<'_>) -> Result<Option<ZSet<'_>>, WrongType> {
+        let seed = &self.seeds().scores;
+        let Some(found) = self.look_used(key) else { return Ok(None) };
+        ZSet::of((Meta(found.meta), found.inline, found.outside), seed).map(Some)
+    }
+
+    #[inline]
+    pub fn zset_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ZSetMut<'v>>, WrongType> {
+        let (seed, limits) = (&self.seeds().scores, &self.settings().zset);
+        let Some(site) = self.site(key) else { return Ok(None) };
+        ZSetMut::open(site, seed, limits).map(Some)
+    }
+
+    /// Created empty where missing.
+    #[inline]
+    pub fn zset_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ZSetMut<'v>, WrongType> {
+        let (seed, limits) = (&self.seeds().scores, &self.settings().zset);
+        ZSetMut::open(self.site_or_new(key), seed, limits)
+    }
+}
