@@ -18,40 +18,14 @@
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
 //! `00 50 5c 18 a3 | e8 03`. Without the deadline: meta `0x00`, payload `e8 03`.
 //!
-//! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps the name apart
-//! from the bytes. This file is on the path of every request: nothing here allocates, but for values that lie outside.
-use crate::hash::api::HashName;
-use crate::hash::tree::HashTree;
-use crate::list::tree::ListTree;
-use crate::outside::Outside;
-use crate::set::image::Image;
-use crate::set::tree::SetTree;
-use crate::stream::api::Stream;
-use crate::zset::api::ZSetTree;
-use crate::{Deadline, Form, Kind, WrongType};
-use base::{Item, Millis};
-use pack::map::Shared;
-use pack::short_int::{int_len, read_int};
+//! This file is on the path of every request, and nothing here allocates. What the values are, `value.rs` says.
+use crate::expiry::deadline::Deadline;
+use crate::kind::Kind;
+use base::Millis;
 
 /// A string of more bytes lies outside its entry. An entry of this size is still moved by one short `memcpy` when its
 /// neighbours change; beyond it the pointer and the allocator's rounding are small against the value.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
-
-/// Redis keeps a string of at most so many bytes in one allocation with its header, and says so.
-const EMBSTR_BYTES_MAX: usize = 44;
-
-/// A value that lies outside its entry.
-#[derive(Clone)]
-pub(crate) enum Value {
-    Str(Vec<u8>),
-    List(ListTree),
-    Set(SetTree),
-    Hash(HashTree),
-    ZSet(ZSetTree),
-    Stream(Box<Stream>),
-}
-/// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
-const _: () = assert!(size_of::<Value>() <= 80);
 
 /// What the value is, where it lies, and which name it goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,89 +222,6 @@ impl Stamp {
     }
 }
 
-/// A string as it is to be stored.
-pub(crate) enum Encoded<'v> {
-    Int { shape: Shape, bytes: [u8; 8], len: usize },
-    Inline { shape: Shape, bytes: &'v [u8] },
-    Long { bytes: &'v [u8] },
-}
-
-impl<'v> Encoded<'v> {
-    pub(crate) fn new(value: &'v [u8], form: Form) -> Encoded<'v> {
-        match (Item::classify(value), form) {
-            (Item::Int(n), Form::Auto) => Encoded::int(n, Shape::Int),
-            (Item::Int(n), Form::Text) => Encoded::int(n, Shape::IntText),
-            (Item::Int(n), Form::Raw) => Encoded::int(n, Shape::IntRaw),
-            (Item::Bytes(bytes), _) if bytes.len() > INLINE_BYTES_MAX => Encoded::Long { bytes },
-            (Item::Bytes(bytes), Form::Raw) => Encoded::Inline { shape: Shape::BytesRaw, bytes },
-            (Item::Bytes(bytes), _) => Encoded::Inline { shape: Shape::Bytes, bytes },
-        }
-    }
-
-    pub(crate) fn int(n: i64, shape: Shape) -> Encoded<'static> {
-        Encoded::Int { shape, bytes: n.to_le_bytes(), len: int_len(n) }
-    }
-
-    pub(crate) fn shape(&self) -> Shape {
-        match self {
-            Encoded::Int { shape, .. } | Encoded::Inline { shape, .. } => *shape,
-            Encoded::Long { .. } => Shape::Long,
-        }
-    }
-
-    /// What lies inside the entry.
-    pub(crate) fn inline(&self) -> &[u8] {
-        match self {
-            Encoded::Int { bytes, len, .. } => &bytes[..*len],
-            Encoded::Inline { bytes, .. } => bytes,
-            Encoded::Long { .. } => &[],
-        }
-    }
-
-    /// What lies outside.
-    pub(crate) fn outside(&self) -> Option<Shared<Value>> {
-        match self {
-            Encoded::Long { bytes } => Some(Shared::new(Value::Str(bytes.to_vec()))),
-            _ => None,
-        }
-    }
-}
-
-/// The string that an entry holds.
-pub(crate) fn string_value<'e>(
-    meta: Meta,
-    payload: &'e [u8],
-    outside: Option<&'e Value>,
-) -> Result<Item<'e>, WrongType> {
-    match (meta.shape(), outside) {
-        (Shape::Int | Shape::IntText | Shape::IntRaw, _) => Ok(Item::Int(read_int(meta.value(payload)))),
-        (Shape::Bytes | Shape::BytesRaw, _) => Ok(Item::Bytes(meta.value(payload))),
-        (Shape::Long, Some(Value::Str(bytes))) => Ok(Item::Bytes(bytes)),
-        _ => Err(WrongType),
-    }
-}
-
-/// OBJECT ENCODING's name.
-pub(crate) fn encoding(meta: Meta, payload: &[u8], outside: Option<&Value>) -> &'static str {
-    match meta.shape() {
-        Shape::Int => "int",
-        Shape::IntText => "embstr",
-        Shape::Bytes if meta.value(payload).len() <= EMBSTR_BYTES_MAX => "embstr",
-        Shape::IntRaw | Shape::Bytes | Shape::BytesRaw | Shape::Long => "raw",
-        Shape::Listpack => "listpack",
-        Shape::Quicklist => "quicklist",
-        shape @ (Shape::Hash | Shape::TimedHash) => HashName::of_image(shape, meta.value(payload)).text(),
-        shape @ (Shape::SetOfInts | Shape::SetInOrder | Shape::SetAsTable) => {
-            Image::of(shape, &[]).map_or("hashtable", |image| image.name.text())
-        }
-        Shape::ZSetListpack => "listpack",
-        Shape::ZSetSkiplist => "skiplist",
-        Shape::ListTree | Shape::HashTree | Shape::SetOutside | Shape::ZSetTree | Shape::Stream => {
-            outside.and_then(Value::collection).map_or("quicklist", Outside::encoding)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,45 +251,6 @@ mod tests {
         ];
         for (deadline, len) in cases {
             assert_eq!(round_trip(deadline), (len, deadline));
-        }
-    }
-
-    #[test]
-    fn the_example_in_the_opener_is_true() {
-        let stamp = Stamp::new(Deadline::At(Millis(1_800_000_000_000)));
-        let value = Encoded::new(b"1000", Form::Auto);
-        let mut scratch = Vec::new();
-        assert_eq!(stamp.payload(value.inline(), &mut scratch), [0x00, 0x50, 0x5c, 0x18, 0xa3, 0xe8, 0x03]);
-        assert_eq!(Meta::new(value.shape(), &stamp), Meta(0x01));
-    }
-
-    #[test]
-    fn integers_take_the_shortest_of_one_to_eight_bytes() {
-        let cases: [(i64, usize); 12] = [
-            (0, 1),
-            (-1, 1),
-            (127, 1),
-            (-128, 1),
-            (128, 2),
-            (-129, 2),
-            (32_767, 2),
-            (32_768, 3),
-            (1 << 40, 6),
-            (i64::MAX, 8),
-            (i64::MIN, 8),
-            ((1 << 55) - 1, 7),
-        ];
-        for (n, len) in cases {
-            let encoded = Encoded::int(n, Shape::Int);
-            assert_eq!(encoded.inline().len(), len, "{n}");
-            assert_eq!(read_int(encoded.inline()), n);
-        }
-    }
-
-    #[test]
-    fn only_canonical_text_becomes_an_integer() {
-        for text in ["007", "+1", " 1", "1 ", "-0", "", "9223372036854775808", "1.0"] {
-            assert_eq!(Encoded::new(text.as_bytes(), Form::Auto).shape(), Shape::Bytes, "{text:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! | where | what it holds |
 //! |---|---|
 //! | `keyspace/` | shards and their locks, what a command sees of them, work on all keys |
-//! | `entry.rs` | the bytes of a keyspace entry |
+//! | `entry.rs`, `value.rs`, `kind.rs` | the bytes of a keyspace entry; what lies outside; the types |
 //! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | one value API a type, inside its entry and outside |
 //! | `site.rs` | the place of a collection's entry while it is edited |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
@@ -12,7 +12,7 @@
 //! | `place.rs` | where a walk over a collection of integers and text stands: HSCAN's and SSCAN's cursors |
 //! | `expiry/` | deadlines, and what falls due when |
 //! | `eviction/` | which key goes when memory is short; when or how often a key was used |
-//! | `info.rs`, `lazyfree.rs` | what is to be told about one key; what freeing one costs |
+//! | `info.rs`, `key_info.rs`, `lazyfree.rs` | what is to be told about one key; what freeing one costs |
 //! | `settings.rs` | the settings that the data depends on |
 //! | `restless/` | data that comes and goes unseen, for tests |
 #[cfg(test)]
@@ -23,7 +23,9 @@ mod expiry;
 mod halt;
 mod hash;
 mod info;
+mod key_info;
 mod keyspace;
+mod kind;
 mod lazyfree;
 mod list;
 #[cfg(test)]
@@ -39,22 +41,29 @@ mod site;
 mod snapshot;
 mod stream;
 mod string;
+mod value;
 #[cfg(test)]
 mod value_tests;
 mod zset;
 
 pub use eviction::beside::Beside;
-pub use eviction::choose::{Eviction, Evictor, Outcome, Policy, counted_holes};
+pub use eviction::choose::{Evictor, Outcome, counted_holes};
+pub use eviction::policy::{Eviction, Policy};
 pub use eviction::uses::Usage;
+pub use expiry::deadline::Deadline;
 pub use halt::Halt;
 pub use hash::api::{Hash, HashMut};
 pub use hash::tree::Lifetime;
-pub use info::{Brief, KeyInfo};
+pub use info::Brief;
+pub use key_info::KeyInfo;
+pub use keyspace::garbage::{Garbage, Weight};
 pub use keyspace::keys::Keys;
 pub use keyspace::relocate::{Mover, MoverStats, StepLimits};
-pub use keyspace::shards::{Garbage, Keyspace, KeyspaceOptions, ShardStats, Weight};
-pub use keyspace::view::{Deadline, Key, Kind, Taken, View, WrongType};
+pub use keyspace::shards::{Keyspace, KeyspaceOptions};
+pub use keyspace::stats::ShardStats;
+pub use keyspace::view::{Key, Taken, View};
 pub use keyspace::whole::{Deadlines, ScanStep};
+pub use kind::{Kind, WrongType};
 pub use list::api::{List, ListMut};
 pub use pack::count_ones;
 pub use pack::limits::Lengths;
@@ -69,10 +78,14 @@ pub use set::merge::Merge;
 pub use set::read::Set;
 pub use settings::{HashLimits, SetLimits, Settings};
 pub use snapshot::Snapshot;
-pub use stream::api::{Acknowledgment, Id, Member, Stream, StreamMut};
+pub use stream::api::StreamMut;
 pub use stream::group::{Consumer, ConsumerId, Group};
 pub use stream::pending::Pending;
 pub use stream::radix::RadixTree;
 pub use stream::references::{Fate, References};
-pub use string::{AddError, Expiry, Form, Growth, HUGE_STRING_BYTES_MIN, LookUp, has_room_for_string};
-pub use zset::api::{LexBound, RankSpan, ZSet, ZSetCopy, ZSetLimits, ZSetMut};
+pub use stream::tree::{Acknowledgment, Id, Member, Stream};
+pub use string::{AddError, Expiry, Growth, HUGE_STRING_BYTES_MIN, LookUp, has_room_for_string};
+pub use value::Form;
+pub use zset::api::{LexBound, RankSpan, ZSet, ZSetMut};
+pub use zset::copy::ZSetCopy;
+pub use zset::name::ZSetLimits;

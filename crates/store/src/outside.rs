@@ -1,7 +1,6 @@
 //! What a collection outside its entry is to those who keep it: the shard that frees it, the walk that moves it out of sparse
 //! memory, and whoever tells about it. Each type says it once, here by a trait; commands reach it by the type's own value API.
-use crate::entry::Value;
-use crate::info::KeyInfo;
+use crate::key_info::KeyInfo;
 use pack::arena::Moves;
 
 /// A collection outside its entry. Cloning it costs O(1): copies and snapshots rely on it.
@@ -28,31 +27,6 @@ pub(crate) trait Outside {
 
     /// Adds what is to be told about it: length, bytes, nodes.
     fn describe(&self, info: &mut KeyInfo);
-}
-
-impl Value {
-    /// None for a string.
-    pub(crate) fn collection(&self) -> Option<&dyn Outside> {
-        match self {
-            Value::Str(_) => None,
-            Value::List(tree) => Some(tree),
-            Value::Hash(tree) => Some(tree),
-            Value::Set(members) => Some(members),
-            Value::ZSet(set) => Some(set),
-            Value::Stream(stream) => Some(stream),
-        }
-    }
-
-    pub(crate) fn collection_mut(&mut self) -> Option<&mut dyn Outside> {
-        match self {
-            Value::Str(_) => None,
-            Value::List(tree) => Some(tree),
-            Value::Hash(tree) => Some(tree),
-            Value::Set(members) => Some(members),
-            Value::ZSet(set) => Some(set),
-            Value::Stream(stream) => Some(stream),
-        }
-    }
 }
 
 /// Of two trees together, each with its number of elements.

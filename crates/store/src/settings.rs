@@ -1,6 +1,7 @@
 //! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
 //! A view borrows it for one command, so no command sees two versions.
-use crate::{Eviction, ZSetLimits};
+use crate::Eviction;
+use crate::zset::name::ZSetLimits;
 use pack::limits::Lengths;
 use pack::log;
 use pack::seq::{Codec, Fill, Limits};

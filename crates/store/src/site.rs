@@ -13,11 +13,14 @@
 //! is never read, and is written over, or goes when the site is removed.
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
-use crate::entry::{Meta, Shape, Stamp, Value};
-use crate::expiry::sweep::Timer;
+use crate::entry::{Meta, Shape, Stamp};
+use crate::expiry::deadline::Deadline;
+use crate::expiry::timer::Timer;
+use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::Buffers;
 use crate::keyspace::view::EditContext;
-use crate::{Deadline, Garbage, Key, View};
+use crate::value::Value;
+use crate::{Key, View};
 use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {

@@ -3,16 +3,14 @@
 //! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is written meanwhile; what lies
 //! inside is copied, which is some hundred bytes. So taking one costs about a lookup. It holds on to the value: memory of a key
 //! that is deleted meanwhile is free when the last snapshot of it has gone.
-use crate::entry::{Meta, Value, string_value};
 use crate::keyspace::shard::{is_heavy, value_bytes};
 use crate::keyspace::view::Taken;
-use crate::{Hash, Key, Kind, List, Set, Stream, View, ZSet};
+use crate::kind::Kind;
+use crate::value::{Value, string_value};
+use crate::{Hash, Key, List, Set, Stream, View, ZSet};
 use base::hash::Seed;
 use base::{Item, Millis};
 use pack::SOLE_SAMPLES;
-
-/// The parts of an entry, as a value API reads them.
-pub(crate) type Parts<'v> = (Meta, &'v [u8], Option<&'v Value>);
 
 /// One value, whole.
 pub struct Snapshot {

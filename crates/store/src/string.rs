@@ -2,9 +2,13 @@
 //!
 //! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
 //! of the same size is there already, one copy in place.
-use crate::entry::{Encoded, INLINE_BYTES_MAX, Meta, Shape, Stamp, Value, string_value};
+use crate::entry::{INLINE_BYTES_MAX, Meta, Shape, Stamp};
+use crate::expiry::deadline::Deadline;
 use crate::keyspace::view::{Before, EditContext};
-use crate::{Deadline, Key, Kind, View, WrongType};
+use crate::kind::{Kind, WrongType};
+use crate::value::Form;
+use crate::value::{Encoded, Value, string_value};
+use crate::{Key, View};
 use base::text::I64Text;
 use base::{Item, Millis};
 use pack::map::{Entry, Occupied, Shared, Vacant};
@@ -24,17 +28,6 @@ pub enum LookUp {
     All,
     /// Up to that one.
     UntilRefused,
-}
-
-/// The name that OBJECT ENCODING gives afterwards (the bytes are stored the same way).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// int, embstr or raw by content, as SET does.
-    Auto,
-    /// embstr or raw by length, never int (INCRBYFLOAT).
-    Text,
-    /// raw (APPEND, SETRANGE).
-    Raw,
 }
 
 /// Whether an edit had to make a string longer, or create it.

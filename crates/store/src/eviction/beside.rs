@@ -15,12 +15,15 @@
 //! Keys that share the tag of the one that is written stay, and it with them: an INCR must not find that its counter has just gone.
 //!
 //! The room that a key leaves is what the new one needs, so in the usual case nothing is allocated and no leaf moves.
-use crate::entry::{Meta, Value};
+use crate::entry::Meta;
 use crate::eviction::choose::{Evictor, Search, deadline};
 use crate::eviction::uses::Tracking;
-use crate::expiry::sweep::NO_DEADLINE;
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::NO_DEADLINE;
+use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, discard};
-use crate::{Deadline, Eviction, Garbage, Keyspace, Policy};
+use crate::value::Value;
+use crate::{Eviction, Keyspace, Policy};
 use base::Millis;
 use base::hash::Hash;
 use pack::map::{Crowd, Cull};

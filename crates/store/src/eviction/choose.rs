@@ -7,88 +7,20 @@
 //!
 //! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary removal leaves in
 //! its leaf would mean evicting several per cent of all keys before anything is free.
-use crate::entry::{Meta, Value};
+use crate::Keyspace;
+use crate::entry::Meta;
 use crate::eviction::beside::Seen;
+use crate::eviction::policy::{Eviction, Policy};
 use crate::eviction::uses::{Tracking, Uses};
-use crate::expiry::sweep::NO_DEADLINE;
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::{NEVER_DUE, NO_DEADLINE};
+use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, Shard, discard};
-use crate::keyspace::shards::NEVER_DUE;
-use crate::{Deadline, Garbage, Keyspace};
+use crate::value::Value;
 use base::Millis;
 use base::random::Random;
 use pack::map::{Crowd, Found};
 use std::sync::atomic::Ordering;
-
-/// `maxmemory-policy`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    VolatileLru,
-    VolatileLfu,
-    VolatileRandom,
-    VolatileTtl,
-    AllkeysLru,
-    AllkeysLfu,
-    AllkeysRandom,
-    NoEviction,
-}
-
-/// What eviction goes by; a part of the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Eviction {
-    pub policy: Policy,
-    /// `maxmemory-samples`
-    pub samples: u32,
-    pub lfu_log_factor: u32,
-    /// Minutes until a counter falls by one; 0: never.
-    pub lfu_decay_min: u32,
-}
-
-impl Default for Eviction {
-    fn default() -> Eviction {
-        Eviction { policy: Policy::NoEviction, samples: 5, lfu_log_factor: 10, lfu_decay_min: 1 }
-    }
-}
-
-impl Policy {
-    /// In the order in which Redis names them, [`Policy::NoEviction`] last.
-    pub const ALL: [Policy; 8] = [
-        Policy::VolatileLru,
-        Policy::VolatileLfu,
-        Policy::VolatileRandom,
-        Policy::VolatileTtl,
-        Policy::AllkeysLru,
-        Policy::AllkeysLfu,
-        Policy::AllkeysRandom,
-        Policy::NoEviction,
-    ];
-    /// Those under which keys go.
-    pub(crate) const EVICTING: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 1).0;
-
-    /// As `maxmemory-policy` spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Policy::VolatileLru => "volatile-lru",
-            Policy::VolatileLfu => "volatile-lfu",
-            Policy::VolatileRandom => "volatile-random",
-            Policy::VolatileTtl => "volatile-ttl",
-            Policy::AllkeysLru => "allkeys-lru",
-            Policy::AllkeysLfu => "allkeys-lfu",
-            Policy::AllkeysRandom => "allkeys-random",
-            Policy::NoEviction => "noeviction",
-        }
-    }
-
-    /// Whether it asks when or how often keys were used.
-    pub fn goes_by_uses(self) -> bool {
-        self.tracking() != Tracking::Off
-    }
-
-    /// Whether only keys with a deadline may go.
-    pub(crate) fn is_volatile(self) -> bool {
-        use Policy::{VolatileLfu, VolatileLru, VolatileRandom, VolatileTtl};
-        matches!(self, VolatileLru | VolatileLfu | VolatileRandom | VolatileTtl)
-    }
-}
 
 /// Holes between the data are free to this part of the limit, for there are always some, but not less than
 /// [`HOLES_FREE_MIN`]; and they never cost more than [`HOLES_COUNTED_PART`] of it, whatever has become of the heap.

@@ -2,7 +2,8 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `choose.rs` | the policies, and a key chosen from leaves at random |
+//! | `policy.rs` | the policies |
+//! | `choose.rs` | a key chosen from leaves at random |
 //! | `beside.rs` | a key chosen from the leaf that is about to be written |
 //! | `uses.rs` | when or how often a key was used, in a byte |
 //! | `calendar.rs` | LRU: which byte stands for which time |
@@ -15,6 +16,7 @@ pub(crate) mod calendar;
 pub(crate) mod choose;
 #[cfg(test)]
 mod choose_tests;
+pub(crate) mod policy;
 pub(crate) mod uses;
 #[cfg(test)]
 mod uses_tests;

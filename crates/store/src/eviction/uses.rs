@@ -26,6 +26,11 @@ pub(crate) enum Tracking {
 }
 
 impl Policy {
+    /// Whether it asks when or how often keys were used.
+    pub fn goes_by_uses(self) -> bool {
+        self.tracking() != Tracking::Off
+    }
+
     #[inline]
     pub(crate) fn tracking(self) -> Tracking {
         match self {

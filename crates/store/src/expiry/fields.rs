@@ -1,11 +1,14 @@
 //! Fields of hashes that are past their deadlines, taken out of the entries they lie in: by the sweeper, and where a lookup found
 //! some. A hash that is empty then goes with its key.
-use crate::Garbage;
-use crate::entry::{Meta, Value};
-use crate::expiry::sweep::{NO_DEADLINE, note_of};
-use crate::hash::api::{expire_image, fields_due, image_due};
-use crate::keyspace::shard::{Db, Volatile};
+use crate::entry::Meta;
+use crate::expiry::notes::{NO_DEADLINE, note_of};
+use crate::expiry::timer::Volatile;
+use crate::hash::due::fields_due;
+use crate::hash::image::{expire_image, image_due};
+use crate::keyspace::garbage::Garbage;
+use crate::keyspace::shard::Db;
 use crate::keyspace::view::EditContext;
+use crate::value::Value;
 use base::Millis;
 use pack::map::{Found, Occupied, Sweep, Sweeping};
 use pack::pairs;

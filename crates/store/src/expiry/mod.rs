@@ -2,11 +2,17 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `sweep.rs` | what is due goes, by the clock: the notes of leaves, and the sweep of those whose time has come |
+//! | `deadline.rs` | when a key or a field goes |
+//! | `notes.rs` | the rules that deadlines wait by: what the notes of leaves mean |
+//! | `timer.rs` | what a change of a deadline touches besides the entry |
+//! | `sweep.rs` | what is due goes, by the clock |
 //! | `wheel.rs` | the timing wheel: what falls due when |
 //! | `fields.rs` | fields of hashes past their deadlines |
+pub(crate) mod deadline;
 pub(crate) mod fields;
+pub(crate) mod notes;
 pub(crate) mod sweep;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timer;
 pub(crate) mod wheel;

@@ -14,18 +14,23 @@
 //!
 //! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped, so an edit is one descent of
 //! the keyspace; a tree is edited where it is. An image is edited in a buffer of the shard's.
-use crate::entry::{Meta, Shape, Value};
-use crate::expiry::sweep::{NO_DEADLINE, note_of};
+use crate::entry::{Meta, Shape};
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
+use crate::hash::image::{expire_image, image_due, kept};
+use crate::hash::name::HashName;
 use crate::hash::tree::{At, HashTree, Lifetime};
 use crate::keyspace::shard::Buffers;
+use crate::kind::WrongType;
 use crate::site::Site;
-use crate::snapshot::Parts;
-use crate::{Deadline, Halt, HashLimits, Key, View, WrongType};
+use crate::value::Parts;
+use crate::value::Value;
+use crate::{Halt, HashLimits, Key, View};
 use base::hash::Seed;
 use base::random::Random;
 use base::{Item, Millis};
-use pack::pairs::{self, Pair, Spot};
+use pack::pairs::{self};
 use std::ops::ControlFlow;
 
 /// A hash leaves its entry when its image outgrows either.
@@ -39,73 +44,6 @@ const RETURN_LEN_MAX: u64 = 8;
 const EXPIRED_AT_ONCE: u64 = 128;
 /// One field in so many that are drawn must be alive for draws to go on.
 const DRAWS_MAX: u32 = 100;
-
-/// OBJECT ENCODING's name for a hash. It changes in this order only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum HashName {
-    Listpack,
-    /// Some field had a deadline.
-    ListpackEx,
-    Hashtable,
-}
-
-impl HashName {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            HashName::Listpack => "listpack",
-            HashName::ListpackEx => "listpackex",
-            HashName::Hashtable => "hashtable",
-        }
-    }
-
-    /// The name of a hash inside its entry: its flag says "hashtable".
-    pub(crate) fn of_image(shape: Shape, image: &[u8]) -> HashName {
-        match shape {
-            _ if pairs::is_flagged(image) => HashName::Hashtable,
-            Shape::TimedHash => HashName::ListpackEx,
-            _ => HashName::Listpack,
-        }
-    }
-}
-
-fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
-    let deadline = pair.mark.map_or(Deadline::Never, |mark| Mark::read(mark).0);
-    Kept { value: pair.value, deadline }
-}
-
-/// When the first field of an image falls due, as a note.
-pub(crate) fn image_due(image: &[u8]) -> u64 {
-    let due = |pair: Pair<'_>| match kept(&pair).deadline {
-        Deadline::Never => NO_DEADLINE,
-        Deadline::At(at) => note_of(at),
-    };
-    pairs::iter(image).map(due).min().unwrap_or(NO_DEADLINE)
-}
-
-/// Takes what is due out of an image; how many fields went.
-pub(crate) fn expire_image(image: &mut Vec<u8>, now: Millis) -> u64 {
-    let mut removed = 0;
-    while let Some(spot) = past_spot(image, now) {
-        pairs::remove(image, spot);
-        removed += 1;
-    }
-    removed
-}
-
-fn past_spot(image: &[u8], now: Millis) -> Option<Spot> {
-    let mut spots = pairs::spots(image);
-    spots.find(|spot| kept(&pairs::read(image, *spot)).deadline.is_past(now))
-}
-
-/// When the first field of a hash falls due, as a note; of anything else, never.
-#[inline]
-pub(crate) fn fields_due(meta: Meta, payload: &[u8], outside: Option<&Value>) -> u64 {
-    match (meta.shape(), outside) {
-        (Shape::TimedHash, _) => image_due(meta.value(payload)),
-        (Shape::HashTree, Some(Value::Hash(tree))) => tree.due().unwrap_or(NO_DEADLINE),
-        _ => NO_DEADLINE,
-    }
-}
 
 /// A hash, to read.
 #[derive(Clone, Copy)]

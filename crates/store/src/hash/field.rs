@@ -11,7 +11,7 @@
 //!
 //! The value `1000` with the deadline 1800000000000 is meta `60` and `00 50 5C 18 A3 E8 03`. Inside the keyspace entry of a small
 //! hash the same bytes of a deadline are the mark of a pair (`pack::pairs`).
-use crate::Deadline;
+use crate::expiry::deadline::Deadline;
 use base::{Item, Millis};
 use pack::map::{Found, Shared};
 use pack::short_int::{ShortInt, read_int};

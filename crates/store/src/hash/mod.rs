@@ -4,9 +4,15 @@
 //! |---|---|
 //! | `api.rs` | a hash as commands see it, inside its entry or outside |
 //! | `tree.rs` | a hash outside its entry, with a timing wheel for its fields |
+//! | `image.rs` | a hash inside its entry: which of its fields are due |
+//! | `due.rs` | when fields fall due, wherever the hash lies |
+//! | `name.rs` | "listpack", "listpackex" or "hashtable", as Redis would call it |
 //! | `field.rs` | what is kept for one field: the value, and the deadline where there is one |
 pub(crate) mod api;
+pub(crate) mod due;
 pub(crate) mod field;
+pub(crate) mod image;
+pub(crate) mod name;
 #[cfg(test)]
 mod properties;
 pub(crate) mod tree;

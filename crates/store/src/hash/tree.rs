@@ -15,15 +15,16 @@
 //! turn is the hash's due time; the keyspace counts it among the deadlines of its leaf, so the sweeper comes by.
 //!
 //! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
-use crate::expiry::sweep::{DeadlineNotes, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::{DeadlineNotes, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
 use crate::expiry::wheel::{Item as Waiting, Step, Wheel};
 use crate::halt::{Halt, Stage};
-use crate::hash::api::HashName;
 use crate::hash::field::Kept;
-use crate::info::{KeyInfo, string_dump_bytes};
+use crate::hash::name::HashName;
+use crate::key_info::{KeyInfo, string_dump_bytes};
+use crate::keyspace::garbage::Garbage;
 use crate::outside::{Outside, mean_sole};
 use crate::place::{Place, cell, walk_cells};
-use crate::{Deadline, Garbage};
 use base::hash::Seed;
 use base::random::Random;
 use base::text::{I64Text, i64_len};
@@ -488,7 +489,7 @@ struct FieldChime<'t> {
 
 impl FieldChime<'_> {
     #[inline]
-    fn change(&mut self, entry: &mut impl crate::expiry::sweep::InLeaf, old: Deadline, new: Deadline) {
+    fn change(&mut self, entry: &mut impl crate::expiry::notes::InLeaf, old: Deadline, new: Deadline) {
         if old == new {
             return;
         }

@@ -4,18 +4,22 @@
 //! |---|---|
 //! | `shards.rs` | all shards: who locks what, in which order |
 //! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
+//! | `stats.rs`, `garbage.rs`, `seeds.rs` | what a shard counts; what is freed later; what names are hashed with |
 //! | `locked.rs` | a shard while it is locked; how many keys it has, without the lock |
 //! | `keys.rs` | the keys of a command that names several |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `whole.rs` | work on all keys: walks, counts, flushes |
 //! | `relocate.rs` | moving data out of sparse memory |
+pub(crate) mod garbage;
 pub(crate) mod keys;
 pub(crate) mod locked;
 pub(crate) mod relocate;
 #[cfg(test)]
 mod scan_tests;
+pub(crate) mod seeds;
 pub(crate) mod shard;
 pub(crate) mod shards;
+pub(crate) mod stats;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod view;

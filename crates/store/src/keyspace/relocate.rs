@@ -10,8 +10,8 @@
 //! A long collection is put aside when the walk meets it, by its key, and goes through steps of its own before the walk goes on: the
 //! leaf that its entry lies in may change meanwhile.
 use crate::Keyspace;
-use crate::entry::Value;
 use crate::keyspace::shard::{Db, Shard};
+use crate::value::Value;
 use pack::arena::{Moves, Progress, relocate_box, relocate_vec};
 use pack::map::Entry;
 

@@ -3,12 +3,14 @@
 //!
 //! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in 256
 //! shards cost nothing until they are used.
-use crate::entry::{Meta, Value};
-use crate::expiry::sweep::NO_DEADLINE;
+use crate::entry::Meta;
+use crate::expiry::notes::NEVER_DUE;
+use crate::expiry::timer::Volatile;
 use crate::expiry::wheel::Wheel;
-use crate::hash::api::fields_due;
-use crate::keyspace::shards::NEVER_DUE;
-use crate::{Deadline, Garbage, Kind, ShardStats};
+use crate::keyspace::garbage::Garbage;
+use crate::keyspace::stats::ShardStats;
+use crate::kind::Kind;
+use crate::value::Value;
 use base::Millis;
 use base::hash::Seed;
 use base::random::Random;
@@ -46,53 +48,6 @@ pub(crate) struct Db {
     pub(crate) volatile: Volatile,
     /// Made when a key first gets a deadline.
     pub(crate) wheel: Option<Box<Wheel>>,
-}
-
-/// Sums over the keys that have a deadline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Volatile {
-    pub(crate) keys: u64,
-    pub(crate) deadlines_ms: i128,
-    /// Hashes of which some field has a deadline, whether or not they have one themselves.
-    pub(crate) hashes: u64,
-}
-
-impl Volatile {
-    pub(crate) fn add(&mut self, deadline: Deadline) {
-        if let Deadline::At(Millis(ms)) = deadline {
-            self.keys += 1;
-            self.deadlines_ms += i128::from(ms);
-        }
-    }
-
-    pub(crate) fn remove(&mut self, deadline: Deadline) {
-        if let Deadline::At(Millis(ms)) = deadline {
-            self.keys -= 1;
-            self.deadlines_ms -= i128::from(ms);
-        }
-    }
-
-    /// An entry goes, with its deadline and those of its fields.
-    pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Value>) {
-        self.remove(meta.deadline(payload));
-        if meta.shape().kind() == Kind::Hash {
-            self.count_hash(fields_due(meta, payload, outside) != NO_DEADLINE, false);
-        }
-    }
-
-    /// A hash had fields with a deadline, or had none, and now has some, or none.
-    pub(crate) fn count_hash(&mut self, was_timed: bool, is_timed: bool) {
-        self.hashes += u64::from(is_timed);
-        self.hashes -= u64::from(was_timed);
-    }
-
-    pub(crate) fn sum(self, other: Volatile) -> Volatile {
-        Volatile {
-            keys: self.keys + other.keys,
-            deadlines_ms: self.deadlines_ms + other.deadlines_ms,
-            hashes: self.hashes + other.hashes,
-        }
-    }
 }
 
 /// Reused from edit to edit.

@@ -11,17 +11,21 @@
 //! ```
 //!
 //! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
-use crate::entry::Value;
 use crate::eviction::uses::Uses;
+use crate::expiry::notes::NEVER_DUE;
+use crate::keyspace::garbage::Garbage;
 use crate::keyspace::locked::{Lengths, Locked};
+use crate::keyspace::seeds::Seeds;
 use crate::keyspace::shard::Shard;
+use crate::keyspace::stats::ShardStats;
 use crate::keyspace::view::Guards;
+use crate::value::Value;
 use crate::{Key, Settings, View};
 use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
 use base::permutation::Permutation;
-use std::ops::{AddAssign, Deref};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 #[derive(Clone, Copy, Debug)]
@@ -32,107 +36,10 @@ pub struct KeyspaceOptions {
     pub seed: Seed,
 }
 
-/// Counters of one shard, or summed over all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShardStats {
-    pub hits: u64,
-    pub misses: u64,
-    pub expired: u64,
-    /// Fields of hashes.
-    pub expired_fields: u64,
-    pub evicted: u64,
-    /// Changes to the data since start (`rdb_changes_since_last_save` counts from a save).
-    pub dirty: u64,
-    /// Values handed to the background.
-    pub lazyfreed: u64,
-}
-
-impl AddAssign for ShardStats {
-    fn add_assign(&mut self, other: ShardStats) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.expired += other.expired;
-        self.expired_fields += other.expired_fields;
-        self.evicted += other.evicted;
-        self.dirty += other.dirty;
-        self.lazyfreed += other.lazyfreed;
-    }
-}
-
-/// Something large that left the keyspace; dropping it is the work. `Send`, so that a background thread can drop it.
-pub struct Garbage {
-    #[allow(dead_code, reason = "held to be dropped")]
-    value: Box<dyn std::any::Any + Send>,
-    weight: Weight,
-}
-
-/// What dropping a piece of garbage will free: memory that is in use, and yet as good as free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
-    /// About so many bytes.
-    Bytes(u64),
-    /// So many keys with all they hold.
-    Keys(u64),
-}
-
-impl Garbage {
-    /// What frees about so many bytes when it is dropped.
-    pub fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
-        Garbage { value: Box::new(value), weight: Weight::Bytes(bytes) }
-    }
-
-    pub(crate) fn of_keys(keys: u64, value: impl Send + 'static) -> Garbage {
-        Garbage { value: Box::new(value), weight: Weight::Keys(keys) }
-    }
-
-    pub fn weight(&self) -> Weight {
-        self.weight
-    }
-}
-
-/// What names are hashed with, by what they name. The cursors of SCAN show places in hash order, so whoever scans a set of their own
-/// learns how its members hash; that tells nothing of keys, or of other types.
-pub(crate) struct Seeds {
-    pub(crate) keys: Seed,
-    /// Of hashes.
-    pub(crate) fields: Seed,
-    /// Of sets.
-    pub(crate) members: Seed,
-    /// Members of sorted sets.
-    pub(crate) scores: Seed,
-    pub(crate) cursors: Cursors,
-}
-
-/// What hides the places that walks stand at: they are parts of hashes.
-pub(crate) struct Cursors {
-    /// Of SCAN: 48 bits.
-    pub(crate) keys: Permutation,
-    /// Of HSCAN, SSCAN and ZSCAN: 32 bits. Integers lie beyond.
-    pub(crate) elements: Permutation,
-}
-
-impl Seeds {
-    fn of(seed: &Seed) -> Seeds {
-        Seeds {
-            keys: seed.derive("keys"),
-            fields: seed.derive("fields"),
-            members: seed.derive("members"),
-            scores: seed.derive("scores"),
-            cursors: Cursors {
-                keys: Permutation::new(seed.derive("cursors of keys"), 24),
-                elements: Permutation::new(seed.derive("cursors of elements"), 16),
-            },
-        }
-    }
-}
-
 /// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines, because
 /// processors fetch them in pairs.
 #[repr(align(128))]
 struct Cell(Mutex<Shard>);
-
-/// No shard has anything to expire.
-pub(crate) const NEVER_DUE: i64 = i64::MAX;
 
 pub struct Keyspace {
     cells: Box<[Cell]>,
@@ -318,14 +225,5 @@ impl Keyspace {
     /// Counts changes made by a command on the whole keyspace; [`View::dirty`] is for those on keys.
     pub fn dirty(&self, changes: u64) {
         self.shard(0).stats.dirty += changes;
-    }
-
-    /// Something in this shard is due at `due`, perhaps before all else. Called under the shard's lock.
-    pub(crate) fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
-        if at < due.load(Ordering::Relaxed) {
-            due.store(at, Ordering::Relaxed);
-            // Releases the store above to whoever finds the soonest anew.
-            soonest.fetch_min(at, Ordering::AcqRel);
-        }
     }
 }

@@ -4,15 +4,21 @@
 //! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is gone for
 //! every method; what only reads notes it in `overdue`, because it lends from the tree while it returns, and the view
 //! removes it when the next one asks for garbage or the view ends.
-use crate::entry::{Meta, Shape, Value};
+use crate::entry::{Meta, Shape};
 use crate::eviction::uses::{Touch, Uses};
-use crate::expiry::sweep::{NO_DEADLINE, Timer};
-use crate::hash::api::fields_due;
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::NO_DEADLINE;
+use crate::expiry::timer::Timer;
+use crate::hash::due::fields_due;
+use crate::keyspace::garbage::Garbage;
 use crate::keyspace::locked::Locked;
+use crate::keyspace::seeds::Seeds;
 use crate::keyspace::shard::{Buffers, Db, Shard, discard, kind};
-use crate::keyspace::shards::Seeds;
-use crate::snapshot::Parts;
-use crate::{Garbage, Keyspace, Settings, ShardStats};
+use crate::keyspace::stats::ShardStats;
+use crate::kind::Kind;
+use crate::value::Parts;
+use crate::value::Value;
+use crate::{Keyspace, Settings};
 use base::Millis;
 use base::hash::{Hash, Seed};
 use base::permutation::Permutation;
@@ -47,46 +53,6 @@ impl<'k> Key<'k> {
     /// The same key in another database, below [`View::databases`]: its shard is the same in all of them, so it is locked.
     pub fn in_db(self, db: u16) -> Key<'k> {
         Key { db, ..self }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    String,
-    List,
-    Hash,
-    Set,
-    ZSet,
-    Stream,
-}
-impl Kind {
-    /// TYPE's word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::String => "string",
-            Kind::List => "list",
-            Kind::Hash => "hash",
-            Kind::ZSet => "zset",
-            Kind::Set => "set",
-            Kind::Stream => "stream",
-        }
-    }
-}
-
-/// The key holds a value of another type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrongType;
-
-/// When a key that exists goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deadline {
-    Never,
-    At(Millis),
-}
-
-impl Deadline {
-    pub(crate) fn is_past(self, now: Millis) -> bool {
-        matches!(self, Deadline::At(at) if at <= now)
     }
 }
 

@@ -9,10 +9,13 @@
 //! ```
 //!
 //! Clients see it hidden by [`Keyspace::key_cursors`], so that it tells them nothing of hashes.
+use crate::Keyspace;
 use crate::entry::Meta;
-use crate::keyspace::shard::{Db, Volatile, discard, kind, scan_leaf, visit_live};
-use crate::keyspace::shards::NEVER_DUE;
-use crate::{Garbage, Keyspace, Kind};
+use crate::expiry::notes::NEVER_DUE;
+use crate::expiry::timer::Volatile;
+use crate::keyspace::garbage::Garbage;
+use crate::keyspace::shard::{Db, discard, kind, scan_leaf, visit_live};
+use crate::kind::Kind;
 use base::Millis;
 use base::random::Random;
 use pack::map::Entry;

@@ -10,12 +10,14 @@
 //!
 //! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
-use crate::entry::{Meta, Shape, Value};
+use crate::entry::{Meta, Shape};
 use crate::keyspace::shard::Buffers;
+use crate::kind::WrongType;
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::{ListTree, RETURN_BYTES_MAX};
 use crate::site::Site;
-use crate::{End, Key, View, WrongType};
+use crate::value::Value;
+use crate::{End, Key, View};
 use base::Item;
 use pack::image::Draft;
 use pack::seq::{Limits, Seq, image};

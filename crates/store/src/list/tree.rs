@@ -1,7 +1,7 @@
 //! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`). Each edit costs what the tree's
 //! does and a few additions.
 use crate::End;
-use crate::info::KeyInfo;
+use crate::key_info::KeyInfo;
 use crate::list::listpack::{self, Encoding};
 use crate::outside::Outside;
 use base::Item;

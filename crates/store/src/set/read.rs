@@ -2,9 +2,11 @@
 use super::image::Image;
 use super::name::Name;
 use super::tree::SetTree;
-use crate::entry::{Meta, Value};
+use crate::entry::Meta;
+use crate::kind::WrongType;
 use crate::outside::Outside;
-use crate::{Halt, Key, View, WrongType};
+use crate::value::Value;
+use crate::{Halt, Key, View};
 use base::Item;
 use base::hash::Seed;
 use base::random::Random;

@@ -3,7 +3,7 @@
 use super::image::{IMAGE_BYTES_MAX, Image};
 use super::name::Name;
 use crate::halt::{Halt, Stage};
-use crate::info::KeyInfo;
+use crate::key_info::KeyInfo;
 use crate::outside::{Outside, mean_sole};
 use crate::place::{Place, cell, walk_cells};
 use crate::settings::SetLimits;

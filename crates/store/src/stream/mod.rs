@@ -19,3 +19,4 @@ pub(crate) mod radix;
 pub(crate) mod references;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tree;

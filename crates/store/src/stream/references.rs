@@ -2,8 +2,8 @@
 //!
 //! A group refers to an entry while a consumer has yet to acknowledge it, and while it has yet to be delivered. XDEL and trimming leave what is
 //! pending alone, so ids stay there that no entry has; since Redis 8.2 one may ask for more.
-use super::api::{Id, Stream};
 use super::group::Group;
+use super::tree::{Id, Stream};
 use pack::log::{Direction, Precision, Trim};
 use std::ops::ControlFlow;
 

@@ -1,8 +1,8 @@
 //! Streams and their groups against naive twins, and what copies share.
-use super::api::{Acknowledgment, Id, Member, Stream};
 use super::group::{ConsumerId, Group};
 use super::pending::Pending;
 use super::references::{Fate, References};
+use super::tree::{Acknowledgment, Id, Member, Stream};
 use base::random::Random;
 use base::{Item, Millis};
 use pack::log::{Limits, Pairs, Precision, Trim};

@@ -13,18 +13,16 @@
 //!
 //! A range of scores or members becomes a range of ranks first (two descents), and everything else is done with ranks. An image is
 //! edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
-use crate::entry::{Meta, Shape, Value};
-use crate::info::KeyInfo;
-use crate::outside::Outside;
-use crate::set::image::Image as SetImage;
-use crate::set::tree::SetTree;
+use super::name::{Encoding, ZSetLimits};
+use super::tree::ZSetTree;
+use crate::entry::{Meta, Shape};
+use crate::kind::WrongType;
 use crate::site::Site;
-use crate::snapshot::Parts;
-use crate::{End, Key, View, WrongType};
-use base::Item;
+use crate::value::Parts;
+use crate::value::Value;
+use crate::{End, Key, View};
 use base::hash::Seed;
-use pack::arena::Moves;
-use pack::sorted::{Bound, Entry, Member, MemberEdge, Sorted, image};
+use pack::sorted::{Bound, Entry, MemberEdge, Sorted, image};
 use std::ops::ControlFlow;
 
 /// A sorted set leaves its entry when its image outgrows either.
@@ -34,52 +32,6 @@ const IMAGE_LEN_MAX: u64 = 128;
 const RETURN_BYTES_MAX: usize = 96;
 /// Members of unequal scores are not in their own order; ranges of them are looked for one by one in sets of at most so many.
 const MIXED_LEN_MAX: u64 = 1024;
-
-/// When the name changes: `zset-max-listpack-entries` and `-value`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZSetLimits {
-    pub listpack_entries: u64,
-    pub listpack_value_bytes: u64,
-}
-
-impl Default for ZSetLimits {
-    fn default() -> ZSetLimits {
-        ZSetLimits { listpack_entries: 128, listpack_value_bytes: 64 }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
-    Listpack,
-    Skiplist,
-}
-
-impl Encoding {
-    fn shape(self) -> Shape {
-        match self {
-            Encoding::Listpack => Shape::ZSetListpack,
-            Encoding::Skiplist => Shape::ZSetSkiplist,
-        }
-    }
-
-    /// The name once this member has come to `len` others.
-    fn with(self, member: &[u8], len: u64, limits: &ZSetLimits) -> Encoding {
-        let is_long = member.len() as u64 > limits.listpack_value_bytes;
-        if is_long || len + 1 > limits.listpack_entries { Encoding::Skiplist } else { self }
-    }
-
-    /// A score as Redis would keep it: a listpack keeps a zero as the integer, which has no sign.
-    fn kept(self, score: f64) -> f64 {
-        if self == Encoding::Listpack { score + 0.0 } else { score }
-    }
-}
-
-/// A sorted set outside its entry.
-#[derive(Clone)]
-pub(crate) struct ZSetTree {
-    set: Sorted,
-    encoding: Encoding,
-}
 
 /// One end of a range of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -549,192 +501,7 @@ impl Drop for ZSetMut<'_> {
     }
 }
 
-impl ZSetTree {
-    fn update(
-        &mut self,
-        seed: &Seed,
-        limits: &ZSetLimits,
-        member: &[u8],
-        decide: impl FnOnce(Option<f64>) -> Option<f64>,
-    ) -> Option<f64> {
-        let (len, mut encoding) = (self.set.len(), self.encoding);
-        let old = self.set.update(seed, member, |old| {
-            let score = decide(old)?;
-            if old.is_none() {
-                encoding = encoding.with(member, len, limits);
-            }
-            Some(encoding.kept(score))
-        });
-        self.encoding = encoding;
-        old
-    }
-}
-
-impl Outside for ZSetTree {
-    fn len(&self) -> u64 {
-        self.set.len()
-    }
-
-    fn encoding(&self) -> &'static str {
-        match self.encoding {
-            Encoding::Listpack => "listpack",
-            Encoding::Skiplist => "skiplist",
-        }
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        Some(self.set.len() * 16)
-    }
-
-    fn count_sole(&self) -> u64 {
-        self.set.count_sole()
-    }
-
-    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
-        self.set.relocate(from, effort, moves)
-    }
-
-    fn describe(&self, info: &mut KeyInfo) {
-        info.len = self.set.len();
-        info.stats = self.set.stats();
-        info.memory_bytes += info.stats.allocated_bytes();
-        info.nodes.leaves = info.stats.scored.nodes;
-        info.add_outside(0, 0);
-        let (mut sum, mut count) = (0, 0);
-        self.set.visit(0, End::Tail, &mut |entry| {
-            sum += dump_bytes(&entry, self.encoding);
-            count += 1;
-            if count < SUMMED_LEN_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        info.serialized_bytes = DUMP_HEAD_BYTES + sum * self.set.len() / count.max(1);
-    }
-}
-
-/// Of longer sets the first so many entries tell what a dump takes.
-const SUMMED_LEN_MAX: u64 = 1024;
-/// The head of a sorted set in a dump file, about.
-const DUMP_HEAD_BYTES: u64 = 5;
-
-/// An entry in a dump file: two elements of a listpack, or a string and a double.
-fn dump_bytes(entry: &Entry<'_>, encoding: Encoding) -> u64 {
-    let text = entry.member.to_vec();
-    match encoding {
-        Encoding::Skiplist => crate::info::string_dump_bytes(Item::Bytes(&text)) + 8,
-        Encoding::Listpack => {
-            let score = base::double::F64Text::new().format(entry.score).to_vec();
-            let bytes = |text: &[u8]| crate::list::listpack::entry_bytes(Item::classify(text));
-            bytes(&text) + bytes(&score)
-        }
-    }
-}
-
-impl KeyInfo {
-    /// A sorted set inside its entry, which is one leaf by itself.
-    pub(crate) fn add_zset_image(&mut self, bytes: &[u8], shape: Shape) {
-        self.len = image::len(bytes);
-        self.nodes.leaves = 1;
-        self.nodes.uncompressed_bytes = bytes.len() as u64;
-        let encoding = if shape == Shape::ZSetListpack { Encoding::Listpack } else { Encoding::Skiplist };
-        let sum: u64 = image::up(bytes, 0).map(|entry| dump_bytes(&entry, encoding)).sum();
-        self.serialized_bytes = DUMP_HEAD_BYTES + sum;
-    }
-}
-
-/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
-pub struct ZSetCopy {
-    body: CopyBody,
-    /// Of the kind of set that it is a copy of.
-    seed: Seed,
-}
-
-enum CopyBody {
-    Image(Vec<u8>),
-    Tree(Sorted),
-    /// A plain set, outside its entry and inside: all its members have the score 1.
-    Set(SetTree),
-    SmallSet(Vec<Vec<u8>>),
-}
-
-/// The score of a plain set's members.
-const SET_SCORE: f64 = 1.0;
-
-fn of_set(member: &[u8]) -> Entry<'_> {
-    Entry { score: SET_SCORE, member: Member::of(member) }
-}
-
-impl ZSetCopy {
-    pub fn len(&self) -> u64 {
-        match &self.body {
-            CopyBody::Image(image) => image::len(image),
-            CopyBody::Tree(set) => set.len(),
-            CopyBody::Set(members) => members.len(),
-            CopyBody::SmallSet(members) => members.len() as u64,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn score(&self, member: &[u8]) -> Option<f64> {
-        let is_there = match &self.body {
-            CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
-            CopyBody::Tree(set) => return set.score(&self.seed, member),
-            CopyBody::Set(members) => members.contains(Item::classify(member), &self.seed),
-            CopyBody::SmallSet(members) => members.iter().any(|other| other == member),
-        };
-        is_there.then_some(SET_SCORE)
-    }
-
-    /// Every entry until told to stop: of a sorted set in its order.
-    pub fn for_each(&self, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
-        match &self.body {
-            CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
-            CopyBody::Tree(set) => set.visit(0, End::Tail, visit),
-            CopyBody::SmallSet(members) => {
-                let _ = members.iter().try_for_each(|member| visit(of_set(member)));
-            }
-            CopyBody::Set(members) => {
-                let mut text = Vec::new();
-                let _ = members.visit(&self.seed, &mut |member| {
-                    text.clear();
-                    member.append_to(&mut text);
-                    visit(of_set(&text))
-                });
-            }
-        }
-    }
-}
-
 impl View<'_> {
-    /// A sorted set, or a plain one, that outlives the view's attention; empty where there is none.
-    pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
-        let seeds = self.seeds();
-        let Some(found) = self.look_used(key) else {
-            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed: seeds.scores });
-        };
-        let meta = Meta(found.meta);
-        let value = meta.value(found.inline);
-        let body = match (meta.shape(), found.outside) {
-            (Shape::ZSetListpack | Shape::ZSetSkiplist, _) => CopyBody::Image(value.to_vec()),
-            (_, Some(Value::ZSet(tree))) => CopyBody::Tree(tree.set.clone()),
-            (_, Some(Value::Set(members))) => CopyBody::Set(members.clone()),
-            (shape, _) => {
-                let image = SetImage::of(shape, value).ok_or(WrongType)?;
-                let mut members = Vec::new();
-                let _ = image.visit(&mut |member| {
-                    let mut text = Vec::new();
-                    member.append_to(&mut text);
-                    members.push(text);
-                    ControlFlow::Continue(())
-                });
-                CopyBody::SmallSet(members)
-            }
-        };
-        let seed = if matches!(body, CopyBody::Set(_)) { seeds.members } else { seeds.scores };
-        Ok(ZSetCopy { body, seed })
-    }
-
     pub fn zset(&mut self, key: &Key<'_>) -> Result<Option<ZSet<'_>>, WrongType> {
         let seed = &self.seeds().scores;
         let Some(found) = self.look_used(key) else { return Ok(None) };

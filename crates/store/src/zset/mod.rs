@@ -1,2 +1,12 @@
-//! Sorted sets: `api.rs` is a sorted set as commands see it, inside its entry or outside.
+//! Sorted sets.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `api.rs` | a sorted set as commands see it, inside its entry or outside |
+//! | `tree.rs` | a sorted set outside its entry |
+//! | `name.rs` | "listpack" or "skiplist", as Redis would call it |
+//! | `copy.rs` | a copy, to be read while other keys are edited |
 pub(crate) mod api;
+pub(crate) mod copy;
+pub(crate) mod name;
+pub(crate) mod tree;

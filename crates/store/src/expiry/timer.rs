@@ -1,0 +1,131 @@
+//! What a change of a deadline touches besides the entry: the wheel, the sums over deadlines, and the word that says when the
+//! shard is next due.
+use crate::entry::Meta;
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::{DeadlineNotes, InLeaf, NO_DEADLINE, note_of, time_of};
+use crate::expiry::wheel::{Item, Wheel};
+use crate::hash::due::fields_due;
+use crate::kind::Kind;
+use crate::value::Value;
+use base::Millis;
+use pack::map::{Entry, Found, LeafPlace, Notes, OrderRange};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Sums over the keys that have a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Volatile {
+    pub(crate) keys: u64,
+    pub(crate) deadlines_ms: i128,
+    /// Hashes of which some field has a deadline, whether or not they have one themselves.
+    pub(crate) hashes: u64,
+}
+
+impl Volatile {
+    pub(crate) fn add(&mut self, deadline: Deadline) {
+        if let Deadline::At(Millis(ms)) = deadline {
+            self.keys += 1;
+            self.deadlines_ms += i128::from(ms);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, deadline: Deadline) {
+        if let Deadline::At(Millis(ms)) = deadline {
+            self.keys -= 1;
+            self.deadlines_ms -= i128::from(ms);
+        }
+    }
+
+    /// An entry goes, with its deadline and those of its fields.
+    pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Value>) {
+        self.remove(meta.deadline(payload));
+        if meta.shape().kind() == Kind::Hash {
+            self.count_hash(fields_due(meta, payload, outside) != NO_DEADLINE, false);
+        }
+    }
+
+    /// A hash had fields with a deadline, or had none, and now has some, or none.
+    pub(crate) fn count_hash(&mut self, was_timed: bool, is_timed: bool) {
+        self.hashes += u64::from(is_timed);
+        self.hashes -= u64::from(was_timed);
+    }
+
+    pub(crate) fn sum(self, other: Volatile) -> Volatile {
+        Volatile {
+            keys: self.keys + other.keys,
+            deadlines_ms: self.deadlines_ms + other.deadlines_ms,
+            hashes: self.hashes + other.hashes,
+        }
+    }
+}
+
+/// What a change of a deadline touches besides the entry.
+pub(crate) struct Timer<'s> {
+    pub(crate) now: Millis,
+    /// The byte of uses of new entries.
+    pub(crate) birth: Option<u8>,
+    pub(crate) wheel: &'s mut Option<Box<Wheel>>,
+    pub(crate) volatile: &'s mut Volatile,
+    pub(crate) due: &'s AtomicI64,
+    pub(crate) soonest: &'s AtomicI64,
+}
+
+impl Timer<'_> {
+    /// The entry's deadline goes from `old` to `new`.
+    #[inline]
+    pub(crate) fn change(&mut self, entry: &mut impl InLeaf, old: Deadline, new: Deadline) {
+        if old == new {
+            return;
+        }
+        self.volatile.remove(old);
+        self.volatile.add(new);
+        if let Deadline::At(at) = new {
+            self.arm(entry, note_of(at));
+        }
+    }
+
+    /// Something of the entry beside its own deadline falls due: fields of a hash.
+    pub(crate) fn arm_for(&mut self, entry: &mut Entry<'_, Value>, due: u64) {
+        match entry {
+            Entry::Occupied(entry) => self.arm(entry, due),
+            Entry::Vacant(entry) => self.arm(entry, due),
+        }
+    }
+}
+
+impl DeadlineNotes for Timer<'_> {
+    fn schedule(&mut self, due: u64, range: OrderRange) {
+        let now = note_of(self.now);
+        let wheel = self.wheel.get_or_insert_with(|| Box::new(Wheel::new(now)));
+        wheel.schedule(Item { due, range });
+        let due = if wheel.is_untidy() { due.min(now) } else { due };
+        publish_due(self.due, self.soonest, time_of(due));
+    }
+}
+
+impl Notes<Value> for Timer<'_> {
+    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Value>>) -> u64 {
+        self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
+    }
+
+    fn birth(&self) -> Option<u8> {
+        self.birth
+    }
+}
+
+/// Something in this shard is due at `due`, perhaps before all else. Called under the shard's lock.
+fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
+    if at < due.load(Ordering::Relaxed) {
+        due.store(at, Ordering::Relaxed);
+        // Releases the store above to whoever finds the soonest anew.
+        soonest.fetch_min(at, Ordering::AcqRel);
+    }
+}
+
+fn earliest_of(found: &Found<'_, Value>) -> u64 {
+    let meta = Meta(found.meta);
+    let own = match meta.deadline(found.inline) {
+        Deadline::Never => NO_DEADLINE,
+        Deadline::At(at) => note_of(at),
+    };
+    own.min(fields_due(meta, found.inline, found.outside))
+}

@@ -1,0 +1,15 @@
+//! When fields of a hash fall due, wherever it lies.
+use crate::entry::{Meta, Shape};
+use crate::expiry::notes::NO_DEADLINE;
+use crate::hash::image::image_due;
+use crate::value::Value;
+
+/// When the first field of a hash falls due, as a note; of anything else, never.
+#[inline]
+pub(crate) fn fields_due(meta: Meta, payload: &[u8], outside: Option<&Value>) -> u64 {
+    match (meta.shape(), outside) {
+        (Shape::TimedHash, _) => image_due(meta.value(payload)),
+        (Shape::HashTree, Some(Value::Hash(tree))) => tree.due().unwrap_or(NO_DEADLINE),
+        _ => NO_DEADLINE,
+    }
+}

@@ -1,0 +1,32 @@
+//! What left the keyspace and is freed later.
+
+/// Something large that left the keyspace; dropping it is the work. `Send`, so that a background thread can drop it.
+pub struct Garbage {
+    #[allow(dead_code, reason = "held to be dropped")]
+    value: Box<dyn std::any::Any + Send>,
+    weight: Weight,
+}
+
+/// What dropping a piece of garbage will free: memory that is in use, and yet as good as free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// About so many bytes.
+    Bytes(u64),
+    /// So many keys with all they hold.
+    Keys(u64),
+}
+
+impl Garbage {
+    /// What frees about so many bytes when it is dropped.
+    pub fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
+        Garbage { value: Box::new(value), weight: Weight::Bytes(bytes) }
+    }
+
+    pub(crate) fn of_keys(keys: u64, value: impl Send + 'static) -> Garbage {
+        Garbage { value: Box::new(value), weight: Weight::Keys(keys) }
+    }
+
+    pub fn weight(&self) -> Weight {
+        self.weight
+    }
+}

@@ -1,0 +1,29 @@
+//! What a shard counts.
+use std::ops::AddAssign;
+
+/// Counters of one shard, or summed over all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardStats {
+    pub hits: u64,
+    pub misses: u64,
+    pub expired: u64,
+    /// Fields of hashes.
+    pub expired_fields: u64,
+    pub evicted: u64,
+    /// Changes to the data since start (`rdb_changes_since_last_save` counts from a save).
+    pub dirty: u64,
+    /// Values handed to the background.
+    pub lazyfreed: u64,
+}
+
+impl AddAssign for ShardStats {
+    fn add_assign(&mut self, other: ShardStats) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.expired += other.expired;
+        self.expired_fields += other.expired_fields;
+        self.evicted += other.evicted;
+        self.dirty += other.dirty;
+        self.lazyfreed += other.lazyfreed;
+    }
+}

@@ -1,0 +1,29 @@
+//! The types of values.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    String,
+    List,
+    Hash,
+    Set,
+    ZSet,
+    Stream,
+}
+
+impl Kind {
+    /// TYPE's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::List => "list",
+            Kind::Hash => "hash",
+            Kind::ZSet => "zset",
+            Kind::Set => "set",
+            Kind::Stream => "stream",
+        }
+    }
+}
+
+/// The key holds a value of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongType;

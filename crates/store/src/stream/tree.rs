@@ -1,0 +1,253 @@
+//! A stream: its entries in a packed log, its ids, and its groups. It is always outside its entry.
+use super::group::{ConsumerId, Group};
+use super::pending::Pending;
+use super::radix::RadixTree;
+use crate::key_info::KeyInfo;
+use crate::outside::Outside;
+use base::Millis;
+use pack::arena::Moves;
+pub use pack::log::Id;
+use pack::log::{Direction, Limits, Log, Pairs, Row, Visit};
+use pack::map::Shared;
+use std::ops::ControlFlow;
+
+/// A stream, to read.
+#[derive(Clone, Default)]
+pub struct Stream {
+    pub(super) log: Log,
+    last_id: Id,
+    max_deleted_id: Id,
+    entries_added: u64,
+    /// In the order of their names.
+    pub(super) groups: Vec<Shared<Group>>,
+}
+
+/// A consumer to whom something is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'m> {
+    pub group: &'m [u8],
+    pub consumer: ConsumerId,
+    pub now: Millis,
+}
+
+/// Whether what is delivered has to be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledgment {
+    Awaited,
+    /// NOACK
+    Waived,
+}
+
+impl Stream {
+    /// How many entries there are; none is allowed.
+    #[allow(clippy::len_without_is_empty, reason = "an empty stream is like any other")]
+    pub fn len(&self) -> u64 {
+        self.log.len()
+    }
+
+    /// The greatest id that was ever given, or set.
+    pub fn last_id(&self) -> Id {
+        self.last_id
+    }
+
+    /// The greatest id that was deleted by name.
+    pub fn max_deleted_id(&self) -> Id {
+        self.max_deleted_id
+    }
+
+    /// How many entries were ever added.
+    pub fn entries_added(&self) -> u64 {
+        self.entries_added
+    }
+
+    /// The id of the first entry; the least of all where there is none.
+    pub fn first_id(&self) -> Id {
+        self.log.first_id().unwrap_or(Id::MIN)
+    }
+
+    /// The id of the last entry that is there.
+    pub fn last_entry_id(&self) -> Option<Id> {
+        self.log.last_id()
+    }
+
+    pub fn contains(&self, id: Id) -> bool {
+        self.log.contains(id)
+    }
+
+    /// The entry `id`.
+    pub fn find<R>(&self, id: Id, look: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
+        self.log.find(id, look)
+    }
+
+    /// Visits entries from `from` on, itself included, until told to stop.
+    pub fn visit(&self, from: Id, direction: Direction, visit: &mut Visit<'_>) {
+        self.log.visit(from, direction, visit);
+    }
+
+    /// How many entries there are between two ids, both included: far quicker than visiting them.
+    pub fn count_between(&self, start: Id, end: Id) -> u64 {
+        self.log.count_between(start, end)
+    }
+
+    /// Adds an entry. Its id is greater than the last.
+    #[inline]
+    pub fn add(&mut self, id: Id, pairs: &impl Pairs, limits: &Limits) {
+        self.log.append(id, pairs, limits);
+        self.last_id = id;
+        self.entries_added += 1;
+    }
+
+    /// Whether it was there.
+    pub fn delete(&mut self, id: Id) -> bool {
+        let was_there = self.log.remove(id);
+        if was_there {
+            self.max_deleted_id = self.max_deleted_id.max(id);
+        }
+        was_there
+    }
+
+    pub fn set_last_id(&mut self, id: Id) {
+        self.last_id = id;
+    }
+
+    pub fn set_entries_added(&mut self, count: u64) {
+        self.entries_added = count;
+    }
+
+    pub fn set_max_deleted_id(&mut self, id: Id) {
+        self.max_deleted_id = id;
+    }
+
+    /// Gives a consumer what its group has yet to give, at most `count` entries, and moves the group on. How many they were.
+    pub fn deliver(
+        &mut self,
+        member: Member<'_>,
+        count: Option<u64>,
+        acknowledgment: Acknowledgment,
+        give: &mut dyn FnMut(&Row<'_>),
+    ) -> u64 {
+        let history = self.history();
+        let Ok(index) = self.group_index(member.group) else { return 0 };
+        let group = self.groups[index].make_mut();
+        let Some(from) = group.last_id().next() else { return 0 };
+        let mut given = 0;
+        self.log.visit(from, Direction::Up, &mut |row| {
+            if count.is_some_and(|count| given >= count) {
+                return ControlFlow::Break(());
+            }
+            give(row);
+            given += 1;
+            let entries_read = history.entries_read_with(group, row.id);
+            group.set_progress(row.id, entries_read);
+            if acknowledgment == Acknowledgment::Awaited {
+                let Member { consumer, now, .. } = member;
+                group.hold(Pending { id: row.id, consumer, delivered: now, count: 1 });
+            }
+            ControlFlow::Continue(())
+        });
+        given
+    }
+
+    /// In the order of their names.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = &Group> {
+        self.groups.iter().map(|group| &**group)
+    }
+
+    pub fn group(&self, name: &[u8]) -> Option<&Group> {
+        self.group_index(name).ok().map(|index| &*self.groups[index])
+    }
+
+    /// To be edited; what a copy shares is copied first, but for what is pending.
+    pub fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
+        let index = self.group_index(name).ok()?;
+        Some(self.groups[index].make_mut())
+    }
+
+    pub fn groups_mut(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.groups.iter_mut().map(Shared::make_mut)
+    }
+
+    /// Whether there was none of this name.
+    pub fn create_group(&mut self, name: &[u8], last_id: Id, entries_read: Option<u64>) -> bool {
+        match self.group_index(name) {
+            Ok(_) => false,
+            Err(index) => {
+                self.groups.insert(index, Shared::new(Group::new(name, last_id, entries_read)));
+                true
+            }
+        }
+    }
+
+    /// Whether there was one.
+    pub fn destroy_group(&mut self, name: &[u8]) -> bool {
+        let index = self.group_index(name);
+        index.map(|index| self.groups.remove(index)).is_ok()
+    }
+
+    fn group_index(&self, name: &[u8]) -> Result<usize, usize> {
+        self.groups.binary_search_by(|group| group.name().cmp(name))
+    }
+
+    /// The ids that the leaves began with.
+    pub fn for_each_leaf(&self, visit: &mut dyn FnMut(Id)) {
+        self.log.for_each_base(visit);
+    }
+
+    /// What Redis takes freeing it for, as far as that is no more than `max`: the nodes of its radix tree, and for each group one and as
+    /// many as the first of them has pending.
+    pub(crate) fn freeing_effort(&self, max: u64) -> u64 {
+        let mut radix = RadixTree::default();
+        let walk = self.log.visit_bases(&mut |id| {
+            radix.push(id);
+            // Each key ends in a node.
+            if radix.keys() > max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let nodes = if walk.is_break() { max + 1 } else { radix.nodes() };
+        let pending = self.groups().next().map_or(0, Group::pending_len);
+        nodes + self.groups.len() as u64 * (1 + pending)
+    }
+}
+
+/// What an entry and what is pending are taken for where a stream is weighed.
+const ENTRY_BYTES: u64 = 32;
+const PENDING_BYTES: u64 = 50;
+
+impl Outside for Box<Stream> {
+    fn len(&self) -> u64 {
+        Stream::len(self)
+    }
+
+    fn encoding(&self) -> &'static str {
+        "stream"
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        let pending: u64 = self.groups().map(Group::pending_len).sum();
+        Some(Stream::len(self) * ENTRY_BYTES + pending * PENDING_BYTES)
+    }
+
+    /// Places are leaves. Groups go with the first: what they keep is little beside the entries.
+    fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
+        if from == 0 {
+            for group in self.groups.iter_mut().filter(|group| !group.is_shared()) {
+                group.make_mut().relocate(moves);
+            }
+        }
+        self.log.relocate(from, effort, moves)
+    }
+
+    fn describe(&self, info: &mut KeyInfo) {
+        info.len = Stream::len(self);
+        info.stats = self.log.stats();
+        self.groups().for_each(|group| group.add_stats(&mut info.stats));
+        let groups_bytes: u64 = self.groups().map(Group::own_bytes).sum();
+        let own_bytes = size_of::<Stream>() as u64 + groups_bytes;
+        let leaves_bytes = info.stats.allocated_bytes();
+        info.add_outside(own_bytes, own_bytes);
+        info.memory_bytes += leaves_bytes;
+        let leaves = [info.stats.rows, info.stats.columns];
+        info.nodes.leaves = leaves.iter().map(|kind| kind.nodes).sum();
+        info.nodes.uncompressed_bytes = leaves.iter().map(|kind| kind.used_bytes).sum();
+        info.serialized_bytes = info.nodes.uncompressed_bytes;
+    }
+}

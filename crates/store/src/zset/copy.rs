@@ -1,0 +1,109 @@
+//! A sorted set, or a plain one, copied to be read while other keys are edited.
+use crate::End;
+use crate::entry::{Meta, Shape};
+use crate::kind::WrongType;
+use crate::outside::Outside;
+use crate::set::image::Image;
+use crate::set::tree::SetTree;
+use crate::value::Value;
+use crate::{Key, View};
+use base::Item;
+use base::hash::Seed;
+use pack::sorted::{Entry, Member, Sorted, image};
+use std::ops::ControlFlow;
+
+/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
+pub struct ZSetCopy {
+    body: CopyBody,
+    /// Of the kind of set that it is a copy of.
+    seed: Seed,
+}
+
+enum CopyBody {
+    Image(Vec<u8>),
+    Tree(Sorted),
+    /// A plain set, outside its entry and inside: all its members have the score 1.
+    Set(SetTree),
+    SmallSet(Vec<Vec<u8>>),
+}
+
+/// The score of a plain set's members.
+const SET_SCORE: f64 = 1.0;
+
+fn of_set(member: &[u8]) -> Entry<'_> {
+    Entry { score: SET_SCORE, member: Member::of(member) }
+}
+
+impl ZSetCopy {
+    pub fn len(&self) -> u64 {
+        match &self.body {
+            CopyBody::Image(image) => image::len(image),
+            CopyBody::Tree(set) => set.len(),
+            CopyBody::Set(members) => members.len(),
+            CopyBody::SmallSet(members) => members.len() as u64,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        let is_there = match &self.body {
+            CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
+            CopyBody::Tree(set) => return set.score(&self.seed, member),
+            CopyBody::Set(members) => members.contains(Item::classify(member), &self.seed),
+            CopyBody::SmallSet(members) => members.iter().any(|other| other == member),
+        };
+        is_there.then_some(SET_SCORE)
+    }
+
+    /// Every entry until told to stop: of a sorted set in its order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
+        match &self.body {
+            CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
+            CopyBody::Tree(set) => set.visit(0, End::Tail, visit),
+            CopyBody::SmallSet(members) => {
+                let _ = members.iter().try_for_each(|member| visit(of_set(member)));
+            }
+            CopyBody::Set(members) => {
+                let mut text = Vec::new();
+                let _ = members.visit(&self.seed, &mut |member| {
+                    text.clear();
+                    member.append_to(&mut text);
+                    visit(of_set(&text))
+                });
+            }
+        }
+    }
+}
+
+impl View<'_> {
+    /// A sorted set, or a plain one, that outlives the view's attention; empty where there is none.
+    pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
+        let seeds = self.seeds();
+        let Some(found) = self.look_used(key) else {
+            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed: seeds.scores });
+        };
+        let meta = Meta(found.meta);
+        let value = meta.value(found.inline);
+        let body = match (meta.shape(), found.outside) {
+            (Shape::ZSetListpack | Shape::ZSetSkiplist, _) => CopyBody::Image(value.to_vec()),
+            (_, Some(Value::ZSet(tree))) => CopyBody::Tree(tree.set.clone()),
+            (_, Some(Value::Set(members))) => CopyBody::Set(members.clone()),
+            (shape, _) => {
+                let image = Image::of(shape, value).ok_or(WrongType)?;
+                let mut members = Vec::new();
+                let _ = image.visit(&mut |member| {
+                    let mut text = Vec::new();
+                    member.append_to(&mut text);
+                    members.push(text);
+                    ControlFlow::Continue(())
+                });
+                CopyBody::SmallSet(members)
+            }
+        };
+        let seed = if matches!(body, CopyBody::Set(_)) { seeds.members } else { seeds.scores };
+        Ok(ZSetCopy { body, seed })
+    }
+}
