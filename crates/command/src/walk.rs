@@ -5,7 +5,7 @@
 //! so whoever writes meanwhile copies one leaf and the nodes above it, whatever the value's size. That is not so of strings, which lie in one
 //! block: they are written at once.
 //!
-//! Replies of no more than the first elements pay nothing: an element is counted as it was when the last one ended the walk.
+//! A reply that ends before that takes no snapshot: it pays a count and a comparison for each of its elements.
 use crate::Call;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;

@@ -220,13 +220,13 @@ impl HashTree {
         freed: &mut Vec<Garbage>,
     ) -> bool {
         let (name, hash) = (Field::of(name), at.seed.hash(field));
-        let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
+        let mut notes = FieldNotes { now: at.now, timed: &mut self.timed };
         let is_new = match self.map.entry(at.seed, hash, name.name()) {
             Entry::Vacant(mut entry) => {
                 let kept = Kept { value, deadline: lifetime.deadline(Deadline::Never) };
                 self.text_bytes += (field.len() + value.len()) as u64;
-                chime.change(&mut entry, Deadline::Never, kept.deadline);
-                kept.lay_out(|meta, inline| entry.insert(meta, inline, kept.outside(), &mut chime));
+                notes.change(&mut entry, Deadline::Never, kept.deadline);
+                kept.lay_out(|meta, inline| entry.insert(meta, inline, kept.outside(), &mut notes));
                 self.is_grown |= !self.map.is_one_leaf();
                 true
             }
@@ -238,11 +238,11 @@ impl HashTree {
                     (old.deadline, Kept { value, deadline: lifetime.deadline(before) });
                 self.text_bytes += value.len() as u64;
                 self.text_bytes -= old.value.len() as u64;
-                chime.change(&mut entry, old_deadline, kept.deadline);
+                notes.change(&mut entry, old_deadline, kept.deadline);
                 let outside = kept.outside();
                 kept.lay_out(|meta, inline| match outside {
                     None if entry.overwrite(meta, inline) => {}
-                    outside => free(entry.replace(meta, inline, outside, &mut chime), freed),
+                    outside => free(entry.replace(meta, inline, outside, &mut notes), freed),
                 });
                 is_new
             }
@@ -273,7 +273,7 @@ impl HashTree {
             return;
         }
         let (name, hash) = (Field::of(name), at.seed.hash(field));
-        let mut chime = FieldChime { now: at.now, timed: &mut self.timed };
+        let mut notes = FieldNotes { now: at.now, timed: &mut self.timed };
         let Entry::Occupied(mut entry) = self.map.entry(at.seed, hash, name.name()) else { return };
         let found = entry.found();
         let old = Kept::of(&found);
@@ -288,8 +288,8 @@ impl HashTree {
                 Item::Bytes(&text)
             }
         };
-        chime.change(&mut entry, old_deadline, deadline);
-        Kept { value, deadline }.lay_out(|meta, inline| entry.replace_inline(meta, inline, &mut chime));
+        notes.change(&mut entry, old_deadline, deadline);
+        Kept { value, deadline }.lay_out(|meta, inline| entry.replace_inline(meta, inline, &mut notes));
         self.tidy_wheel();
     }
 
@@ -482,12 +482,12 @@ fn free(outside: Option<Shared<Vec<u8>>>, freed: &mut Vec<Garbage>) {
 }
 
 /// The wheel of a tree that is being edited, made with the first deadline.
-struct FieldChime<'t> {
+struct FieldNotes<'t> {
     now: Millis,
     timed: &'t mut Option<Box<Timed>>,
 }
 
-impl FieldChime<'_> {
+impl FieldNotes<'_> {
     #[inline]
     fn change(&mut self, entry: &mut impl crate::expiry::notes::InLeaf, old: Deadline, new: Deadline) {
         if old == new {
@@ -501,7 +501,7 @@ impl FieldChime<'_> {
     }
 }
 
-impl DeadlineNotes for FieldChime<'_> {
+impl DeadlineNotes for FieldNotes<'_> {
     fn schedule(&mut self, due: u64, range: OrderRange) {
         let now = note_of(self.now);
         let wheel = &mut self.timed.get_or_insert_default().wheel;
@@ -509,7 +509,7 @@ impl DeadlineNotes for FieldChime<'_> {
     }
 }
 
-impl Notes<Vec<u8>> for FieldChime<'_> {
+impl Notes<Vec<u8>> for FieldNotes<'_> {
     fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Vec<u8>>>) -> u64 {
         self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
     }
