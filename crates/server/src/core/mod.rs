@@ -3,11 +3,13 @@
 //! A `session` is a connection's state, `shared` what all workers share. `dispatch` finds the row of a command in the
 //! `registry`, asks `refusal` and `too_long` whether it may run, and hands it a `call`. `blocking` is for commands whose
 //! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else
-//! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them,
-//! `output_bound` how much a client may be owed.
+//! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of clients,
+//! `client_line` is the line of CLIENT LIST, `client_memory` what they take, `output_bound` how much one may be owed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;
+pub(crate) mod client_line;
+pub(crate) mod client_memory;
 pub(crate) mod command_log;
 pub(crate) mod dispatch;
 pub(crate) mod monitors;

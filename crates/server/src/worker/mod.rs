@@ -13,6 +13,7 @@ mod batch;
 mod behind;
 mod block;
 mod calm;
+mod client_eviction;
 mod cron;
 mod flow;
 mod kept;
@@ -23,7 +24,6 @@ mod peaks;
 mod pieces;
 mod table;
 
-use crate::commands::client::memory;
 use crate::core::dispatch::{Executor, Look, Request};
 use crate::core::session::{After, QueryBuffer};
 use crate::core::shared::{Letter, Shared};
@@ -58,9 +58,6 @@ const REPLY_BYTES_KEPT: usize = 1 << 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(1);
 /// How long clients are given to read their last replies when the server stops.
 const WIND_UP: Duration = Duration::from_millis(1000);
-
-/// What a connection takes without its buffers.
-pub(crate) const CONNECTION_BYTES: usize = size_of::<Connection>();
 
 pub(crate) struct Worker<'s> {
     shared: &'s Shared,
@@ -182,7 +179,7 @@ impl<'s> Worker<'s> {
         let config = self.executor.config();
         let limit_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
         if limit_bytes != 0 {
-            memory::relieve(self.shared, limit_bytes, self.executor.steady().0);
+            client_eviction::relieve(self.shared, limit_bytes, self.executor.steady().0);
         }
     }
 

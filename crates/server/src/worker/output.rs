@@ -4,7 +4,7 @@
 //! once, with nothing more sent to it, and what its command changed stays changed. Redis does the same when a buffer
 //! passes the hard limit.
 use super::Worker;
-use crate::commands::client::list::line_of;
+use crate::core::client_line::line_of;
 use crate::core::output_bound::Excess;
 use net::{CloseWhen, ConnId};
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,6 +1,7 @@
 //! One worker's connections, by the index that its engine gave them.
 use super::kept::Kept;
 use super::pieces::Unfinished;
+use crate::core::client_memory::CONNECTION_BYTES;
 use crate::core::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
@@ -31,6 +32,9 @@ pub(super) struct Connection {
     /// The reply that is being written to it, with [`Flow::Writing`], or while it is paused.
     pub(super) unfinished: Option<Box<Unfinished>>,
 }
+
+// Unit tests count in `Kept` how many bytes it has moved.
+const _: () = assert!(cfg!(test) || size_of::<Connection>() == CONNECTION_BYTES);
 
 impl Connection {
     /// What the reply that is being written to it takes.

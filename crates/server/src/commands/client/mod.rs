@@ -4,8 +4,7 @@
 //! worker.
 mod help;
 mod kill;
-pub(crate) mod list;
-pub(crate) mod memory;
+mod list;
 mod pause;
 mod reply;
 mod tracking;

@@ -1,5 +1,5 @@
 //! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR speak of.
-use crate::commands::client;
+use crate::core::client_memory;
 use crate::core::shared::Shared;
 use crate::state::system::resident_bytes;
 use pack::arena::{self, Usage};
@@ -33,7 +33,7 @@ impl Figures {
             resident,
             peak: (counted::peak_bytes() as u64).max(used),
             startup: counted::startup_bytes() as u64,
-            clients: client::memory::total_bytes(shared),
+            clients: client_memory::total_bytes(shared),
             buffers: shared.counters.buffer_bytes(),
             wheels: databases.map(|db| shared.keyspace.wheel_bytes(db)).sum(),
             arena: arena::usage(),

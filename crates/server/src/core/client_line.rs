@@ -1,0 +1,92 @@
+//! A client in one line: what CLIENT LIST and CLIENT INFO answer, and what the log says of a client that is closed.
+use super::client_memory::bytes_of;
+use super::registry::Registry;
+use super::session::ClientRecord;
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What there is of a client's requests: text that has arrived, room behind it, and arguments that are known.
+pub(crate) struct Query {
+    pub(crate) len_bytes: u64,
+    pub(crate) free_bytes: u64,
+    pub(crate) parsed_bytes: u64,
+}
+
+impl Query {
+    /// What is kept for a client of requests that have not run.
+    pub(crate) fn kept(record: &ClientRecord) -> Query {
+        let (len_bytes, parsed_bytes) =
+            (record.query_len_bytes.load(Relaxed), record.query_parsed_bytes.load(Relaxed));
+        let free_bytes = record.query_buffer_bytes.load(Relaxed).saturating_sub(len_bytes + parsed_bytes);
+        Query { len_bytes, free_bytes, parsed_bytes }
+    }
+}
+
+/// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
+/// use them.
+pub(crate) fn describe(
+    record: &ClientRecord,
+    query: Query,
+    registry: &Registry,
+    now_ms: i64,
+    out: &mut Vec<u8>,
+) {
+    let (addr, laddr) = record.addresses();
+    let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
+    let details = record.details().clone();
+    let Query { len_bytes: query, free_bytes: query_free, parsed_bytes: parsed } = query;
+    let output = record.output_buffer_bytes.load(Relaxed);
+    let events = if output > 0 { "rw" } else { "r" };
+    let command = match record.last_row.load(Relaxed) {
+        ClientRecord::NO_COMMAND => "NULL",
+        number => &registry.row(number as usize).full_name,
+    };
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut line = format!(
+        "id={} addr={addr} laddr={laddr} fd={} name={} age={} idle={} flags={} db={}",
+        record.id,
+        record.fd,
+        lossy(&details.name),
+        seconds_since(record.created_ms),
+        seconds_since(record.last_active_ms.load(Relaxed)),
+        flags(record),
+        details.db,
+    );
+    let _ = write!(
+        line,
+        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free={query_free} argv-mem={parsed} multi-mem=0 rbs=0 \
+         rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name={} \
+         lib-ver={} io-thread={}",
+        u8::from(output > 0),
+        bytes_of(record),
+        details.user,
+        if details.is_resp3 { 3 } else { 2 },
+        lossy(&details.lib_name),
+        lossy(&details.lib_ver),
+        record.worker,
+    );
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
+}
+
+/// The same without the line's end, for the log.
+pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -> String {
+    let mut line = Vec::new();
+    describe(record, Query::kept(record), registry, now_ms, &mut line);
+    String::from_utf8_lossy(&line).trim_end().to_owned()
+}
+
+/// Redis's letters.
+fn flags(record: &ClientRecord) -> String {
+    let details = record.details();
+    let marks = [
+        (details.is_monitor, 'O'),
+        (record.is_parked.load(Relaxed), 'b'),
+        (record.is_killed.load(Relaxed), 'A'),
+        (matches!(record.peer, net::Peer::Unix { .. }), 'U'),
+        (details.is_spared, 'e'),
+        (details.is_touchless, 'T'),
+    ];
+    let flags: String = marks.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect();
+    if flags.is_empty() { "N".into() } else { flags }
+}

@@ -1,0 +1,21 @@
+//! How much memory a client takes: CLIENT LIST's tot-mem, INFO's mem_clients_normal, and what `maxmemory-clients` limits
+//! (`worker/client_eviction.rs`).
+use super::session::ClientRecord;
+use super::shared::Shared;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a worker keeps of a connection beside its record and its buffers: the size of its `Connection`, which asserts it.
+pub(crate) const CONNECTION_BYTES: usize = 192;
+
+/// What a client takes that sends and reads nothing.
+pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
+
+/// CLIENT LIST's tot-mem.
+pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
+    IDLE_BYTES + record.query_buffer_bytes.load(Relaxed) + record.output_buffer_bytes.load(Relaxed)
+}
+
+/// What all clients take: INFO's mem_clients_normal.
+pub(crate) fn total_bytes(shared: &Shared) -> u64 {
+    shared.clients().values().map(|record| bytes_of(record)).sum()
+}
