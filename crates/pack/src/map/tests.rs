@@ -1,6 +1,6 @@
 //! The map against its naive twin, with clones held and checked, and every outside value accounted for.
 use super::*;
-use crate::memory::block::REFS_MAX;
+use crate::memory::refs::REFS_MAX;
 use crate::model::Entries;
 use std::collections::BTreeMap;
 use std::sync::Arc;

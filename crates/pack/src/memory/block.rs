@@ -14,15 +14,15 @@
 //! to the allocator's next size class and no further: a leaf is small, so a copy now and then is cheaper
 //! than the room that doubling would leave empty. Cost: 12 bytes and the rounding.
 use crate::memory::arena::Moves;
+use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 #[repr(C)]
 struct Header {
-    refs: AtomicU32,
+    refs: Refs,
     len: u32,
     size: u32,
 }
@@ -31,10 +31,6 @@ struct Header {
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(HEADER_BYTES == 12);
 const _: () = assert!(size_of::<Option<Block>>() == 8);
-
-/// References are counted in 32 bits. Who would be one more than these owners gets a copy; the other half is for those who
-/// find that out at once.
-pub(crate) const REFS_MAX: u32 = u32::MAX / 2;
 
 pub(crate) struct Block(NonNull<Header>);
 
@@ -52,7 +48,7 @@ impl Block {
     /// An empty block in an allocation of `size` bytes, which is a rounded size.
     fn of_size(size: usize) -> Block {
         let header = Header {
-            refs: AtomicU32::new(1),
+            refs: Refs::one(),
             len: 0,
             size: u32::try_from(size).expect("a block holds less than 4 GB"),
         };
@@ -111,7 +107,7 @@ impl Block {
     /// Whether nobody else holds this block. Only for `&mut` owners is the answer more than a hint.
     #[inline]
     pub(crate) fn is_sole(&self) -> bool {
-        self.header().refs.load(Ordering::Acquire) == 1
+        self.header().refs.is_sole()
     }
 
     /// Whether two handles name one block.
@@ -218,7 +214,7 @@ impl Block {
     /// Drops this handle; the last owner first runs `last` over the content.
     pub(crate) fn drop_with(self, last: impl FnOnce(&[u8])) {
         let block = ManuallyDrop::new(self);
-        if block.is_sole() || block.release() {
+        if block.is_sole() || block.header().refs.release() {
             last(&block);
             // SAFETY: nobody else holds the block: ours was the only reference, or the last to be released.
             unsafe { block.free() };
@@ -270,26 +266,13 @@ impl Block {
     /// Another handle of this block; None where it has as many owners as can be counted.
     #[inline]
     pub(crate) fn another(&self) -> Option<Block> {
-        if self.header().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
-            return Some(Block(self.0));
-        }
-        self.header().refs.fetch_sub(1, Ordering::Relaxed);
-        None
+        self.header().refs.retain().then(|| Block(self.0))
     }
 
     /// Counts so many owners more, or no longer.
     #[cfg(test)]
     pub(crate) fn pretend_owners(&self, more: u32) {
-        self.header().refs.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// Gives up one reference; true if it was the last.
-    fn release(&self) -> bool {
-        let last = self.header().refs.fetch_sub(1, Ordering::Release) == 1;
-        if last {
-            fence(Ordering::Acquire);
-        }
-        last
+        self.header().refs.pretend(more);
     }
 
     /// # Safety
@@ -318,7 +301,7 @@ impl Clone for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.release() {
+        if self.header().refs.release() {
             // SAFETY: ours was the last reference.
             unsafe { self.free() };
         }
@@ -328,6 +311,7 @@ impl Drop for Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::refs::REFS_MAX;
     use base::random::Random;
 
     #[test]

@@ -1,8 +1,17 @@
-//! Memory: the arena that leaves are allocated from (`arena/`), how a request is rounded for it (`alloc.rs`), what of it is in use
-//! (`counted.rs`), and the two things that lie in it and are counted by those who hold them: blocks of bytes (`block.rs`) and values
-//! outside a leaf (`shared.rs`). Knows no leaf and no tree.
+//! Memory: the arena that leaves are allocated from (`arena/`), how a request is rounded for it (`alloc.rs`),
+//! what of it is in use (`counted.rs`), and the two things that lie in it and are counted by those who hold
+//! them: blocks of bytes (`block.rs`) and values outside a leaf (`shared.rs`), by the one protocol of
+//! `refs.rs`. Knows no leaf and no tree.
 pub(crate) mod alloc;
 pub mod arena;
 pub(crate) mod block;
 pub mod counted;
+pub(crate) mod refs;
+#[cfg(test)]
+mod refs_interleavings;
 pub(crate) mod shared;
+
+/// What `refs.rs` counts with. The check of its interleavings compiles that file over loom's atomics instead.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicU32, Ordering, fence};
+}

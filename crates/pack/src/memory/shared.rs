@@ -1,15 +1,14 @@
 //! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
 //!
 //! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
-use crate::memory::block::REFS_MAX;
+use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 struct Body<V> {
-    refs: AtomicU32,
+    refs: Refs,
     value: V,
 }
 
@@ -29,7 +28,7 @@ impl<V> Shared<V> {
     pub fn new(value: V) -> Shared<V> {
         let body = Self::allocate();
         // SAFETY: fresh, large enough and aligned.
-        unsafe { body.write(Body { refs: AtomicU32::new(1), value }) };
+        unsafe { body.write(Body { refs: Refs::one(), value }) };
         Shared(body)
     }
 
@@ -56,7 +55,7 @@ impl<V> Shared<V> {
             return None;
         }
         // SAFETY: by the caller's word the body is there.
-        if unsafe { &(*old).refs }.load(Ordering::Acquire) != 1 {
+        if !unsafe { &(*old).refs }.is_sole() {
             return None;
         }
         let _beside = arena::beside(old.cast());
@@ -76,7 +75,7 @@ impl<V> Shared<V> {
 
     /// Whether another owner has it too, at this moment.
     pub fn is_shared(&self) -> bool {
-        self.body().refs.load(Ordering::Acquire) != 1
+        !self.body().refs.is_sole()
     }
 
     /// The pointer as bytes; they own the reference from here on.
@@ -113,7 +112,7 @@ impl<V> Shared<V> {
     #[inline]
     pub(crate) unsafe fn is_sole(bytes: [u8; POINTER_BYTES]) -> bool {
         // SAFETY: by the caller's word.
-        unsafe { (*Self::pointer(bytes)).refs.load(Ordering::Acquire) == 1 }
+        unsafe { &(*Self::pointer(bytes)).refs }.is_sole()
     }
 
     /// Bytes of one body, as it is asked from the allocator.
@@ -158,11 +157,7 @@ impl<V> Deref for Shared<V> {
 /// Another reference, or a clone of the value where it has as many owners as can be counted.
 impl<V: Clone> Clone for Shared<V> {
     fn clone(&self) -> Shared<V> {
-        if self.body().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
-            return Shared(self.0);
-        }
-        self.body().refs.fetch_sub(1, Ordering::Relaxed);
-        Shared::new(V::clone(self))
+        if self.body().refs.retain() { Shared(self.0) } else { Shared::new(V::clone(self)) }
     }
 }
 
@@ -170,14 +165,13 @@ impl<V: Clone> Clone for Shared<V> {
 impl<V> Shared<V> {
     /// Counts so many owners more, or no longer.
     pub(crate) fn pretend_owners(&self, more: u32) {
-        self.body().refs.fetch_add(more, Ordering::Relaxed);
+        self.body().refs.pretend(more);
     }
 }
 
 impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
-        if self.body().refs.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+        if self.body().refs.release() {
             // SAFETY: ours was the last reference.
             unsafe {
                 self.0.drop_in_place();
@@ -190,6 +184,7 @@ impl<V> Drop for Shared<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::refs::REFS_MAX;
     use std::sync::Arc;
 
     #[test]

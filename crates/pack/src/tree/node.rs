@@ -14,13 +14,12 @@
 //! Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the leaves.
 use crate::code::simd;
 use crate::memory::arena::Moves;
-use crate::memory::block::REFS_MAX;
+use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use crate::tree::order::Order;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// At most so many children a node.
 pub(crate) const FANOUT: usize = 128;
@@ -30,7 +29,7 @@ pub(crate) const FANOUT_MIN: usize = FANOUT / 4;
 
 #[repr(C)]
 struct Header {
-    refs: AtomicU32,
+    refs: Refs,
     level: u8,
     count: u8,
     slots: u8,
@@ -144,7 +143,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// An empty node with room for at least `count` children.
     pub(crate) fn with_room(level: usize, count: usize) -> Inner<O, L> {
         let slots = slots_for::<O::Mark>(count);
-        let header = Header { refs: AtomicU32::new(1), level: level as u8, count: 0, slots: slots as u8 };
+        let header = Header { refs: Refs::one(), level: level as u8, count: 0, slots: slots as u8 };
         assert!(level > 0 && level < 256 && count <= FANOUT);
         let head = alloc::allocate(node_bytes::<O::Mark>(slots)).cast::<Header>();
         // SAFETY: fresh, large enough, aligned to 8.
@@ -190,7 +189,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     /// Whether nobody else holds this node.
     pub(crate) fn is_sole(&self) -> bool {
-        self.header().refs.load(Ordering::Acquire) == 1
+        self.header().refs.is_sole()
     }
 
     /// Where a child lies: to be written to only if this node and all above it have one owner.
@@ -312,7 +311,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// Counts so many owners more, or no longer.
     #[cfg(test)]
     pub(crate) fn pretend_owners(&self, more: u32) {
-        self.header().refs.fetch_add(more, Ordering::Relaxed);
+        self.header().refs.pretend(more);
     }
 
     fn refit_if_sparse(&mut self) {
@@ -368,21 +367,18 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
 impl<O: Order, L: Leaf> Clone for Inner<O, L> {
     fn clone(&self) -> Inner<O, L> {
-        if self.header().refs.fetch_add(1, Ordering::Relaxed) < REFS_MAX {
-            return Inner { head: self.head, owns: PhantomData };
+        match self.header().refs.retain() {
+            true => Inner { head: self.head, owns: PhantomData },
+            false => self.copied(),
         }
-        // As many owners as can be counted: one more gets a node of its own.
-        self.header().refs.fetch_sub(1, Ordering::Relaxed);
-        self.copied()
     }
 }
 
 impl<O: Order, L: Leaf> Drop for Inner<O, L> {
     fn drop(&mut self) {
-        if self.header().refs.fetch_sub(1, Ordering::Release) != 1 {
+        if !self.header().refs.release() {
             return;
         }
-        fence(Ordering::Acquire);
         let below = self.level() - 1;
         for index in 0..self.count() {
             // SAFETY: ours was the last reference; each child is released once, at its level.

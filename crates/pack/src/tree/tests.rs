@@ -1,6 +1,6 @@
 //! The tree against a plain vector of leaves, in both orders, with clones held and checked.
 use super::*;
-use crate::memory::block::REFS_MAX;
+use crate::memory::refs::REFS_MAX;
 use base::random::Random;
 use std::sync::Arc;
 
