@@ -10,7 +10,7 @@
 
 use base::random::Random;
 use pack::arena::Arena;
-use pack::seq::image::Draft;
+use pack::image::Draft;
 use pack::seq::{Codec, End, Fill, Limits, Seq};
 use std::alloc::System;
 use std::hint::black_box;
@@ -131,7 +131,7 @@ fn images() {
     });
     report("get 3 of an image of 5 integers", 1_000_000, |count| {
         for _ in 0..count {
-            black_box(pack::seq::image::get(black_box(&image), 3));
+            black_box(pack::image::get(black_box(&image), 3));
         }
     });
 }

@@ -8,7 +8,7 @@
 //!           8 bytes: milliseconds since 1970 as a signed number, little endian: any other
 //! value     Int*:   the shortest of 1 to 8 bytes, little endian, two's complement
 //!           Bytes*: the bytes
-//!           List*:  an image (`pack::seq::image`)
+//!           List*:  an image (`pack::image`)
 //!           *Hash:  an image (`pack::pairs`)
 //!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
 //!           ZSet*:  an image (`pack::sorted::image`)

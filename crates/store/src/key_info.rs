@@ -4,8 +4,9 @@ use crate::kind::Kind;
 use crate::set::image::Image;
 use base::Item;
 use base::text::parse_i64;
+use pack::image;
 use pack::pairs;
-use pack::seq::{End, Nodes, Seq, image};
+use pack::seq::{End, Nodes, Seq};
 use pack::stats::Stats;
 use std::ops::ControlFlow;
 

@@ -18,9 +18,10 @@
 
 use crate::list::compressed;
 use crate::list::leaf;
-use crate::list::seq::{End, Limits};
+use crate::list::limits::Limits;
 use crate::memory::arena::Moves;
 use crate::memory::block::Block;
+use crate::tree::end::End;
 use crate::tree::node;
 use crate::tree::order::ByRank;
 use crate::tree::{Node, Path, Tree};

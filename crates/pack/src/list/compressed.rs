@@ -21,7 +21,7 @@
 
 use crate::code::lzf;
 use crate::list::leaf::{self, Leaf};
-use crate::list::seq::Codec;
+use crate::list::limits::Codec;
 use crate::memory::block::Block;
 use std::cell::{Cell, RefCell};
 
@@ -169,7 +169,7 @@ fn zstd_decompress(packed: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
 mod tests {
     use super::*;
     use crate::list::leaf::{Start, start};
-    use crate::list::seq::End;
+    use crate::tree::end::End;
     use base::Item;
     use base::random::Random;
 

@@ -8,9 +8,11 @@
 //! Cost beside the elements (see the leaves): 2 bytes a list of strings; 4 bytes, base and stride (2 to 16 bytes) a
 //! list of integers.
 
-use crate::list::leaf::{self, Leaf, Start};
-use crate::list::seq::{End, Limits, Seq, part_of_span};
+use crate::list::leaf::{self, Leaf, Start, part_of_span};
+use crate::list::limits::Limits;
+use crate::list::seq::Seq;
 use crate::memory::arena;
+use crate::tree::end::End;
 use base::Item;
 use std::ops::ControlFlow;
 

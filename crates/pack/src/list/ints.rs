@@ -35,9 +35,10 @@
 //! at most, so that redrawing a line never takes long. Edits at the ends are O(1); an edit between redraws the leaf.
 
 use crate::code::short_int::{int_len, read_int};
-use crate::list::leaf::{Buffer, Full, KIND_INTS, Start};
-use crate::list::seq::End;
+use crate::list::leaf::{Full, KIND_INTS, Start};
 use crate::list::strings::{read_tight_count, write_tight_count};
+use crate::memory::buffer::Buffer;
+use crate::tree::end::End;
 use base::Item;
 use std::ops::{ControlFlow, Range};
 

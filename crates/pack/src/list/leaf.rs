@@ -16,83 +16,11 @@
 //! On the path of every list command: no allocation but when a leaf grows, no formatting.
 
 use crate::list::ints::{self, Ints};
-use crate::list::seq::End;
 use crate::list::strings::{self, Strings};
-use crate::memory::alloc;
-use crate::memory::block::{self, Block};
+use crate::memory::buffer::Buffer;
+use crate::tree::end::End;
 use base::Item;
 use std::ops::{ControlFlow, Range};
-
-/// A growable run of bytes that holds one leaf.
-pub(crate) trait Buffer {
-    fn bytes(&self) -> &[u8];
-    fn bytes_mut(&mut self) -> &mut [u8];
-    /// Sets the length to exactly `len`. Content up to the smaller length stays; what is new is unspecified.
-    fn resize(&mut self, len: usize);
-    /// The length at or above `len` that the allocator would round it to anyway.
-    fn round_up(len: usize) -> usize;
-    /// As [`Buffer::resize`], but some room may stay.
-    fn set_len(&mut self, len: usize);
-    /// Other content altogether.
-    fn replace(&mut self, content: &[u8]);
-}
-
-impl Buffer for Block {
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-    #[inline]
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.make_mut()
-    }
-    fn resize(&mut self, len: usize) {
-        let old = self.bytes().len();
-        if len > old {
-            self.gap(old, 0, len - old);
-        } else if len < old {
-            self.truncate(len);
-            self.shrink_to_fit();
-        }
-    }
-    fn round_up(len: usize) -> usize {
-        alloc::rounded(block::HEADER_BYTES + len) - block::HEADER_BYTES
-    }
-    #[inline]
-    fn set_len(&mut self, len: usize) {
-        let old = self.bytes().len();
-        if len > old {
-            self.gap(old, 0, len - old);
-        } else {
-            self.truncate(len);
-        }
-    }
-    fn replace(&mut self, content: &[u8]) {
-        *self = Block::from_slice(content);
-    }
-}
-
-impl Buffer for Vec<u8> {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self
-    }
-    fn resize(&mut self, len: usize) {
-        Vec::resize(self, len, 0);
-    }
-    fn round_up(len: usize) -> usize {
-        len.next_multiple_of(64)
-    }
-    fn set_len(&mut self, len: usize) {
-        Vec::resize(self, len, 0);
-    }
-    fn replace(&mut self, content: &[u8]) {
-        self.clear();
-        self.extend_from_slice(content);
-    }
-}
 
 /// The leaf is as large as it may get: the element belongs elsewhere. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +163,15 @@ impl<'a> Leaf<'a> {
                 ControlFlow::Continue(())
             });
         }
+    }
+}
+
+/// The part of a leaf of `count` elements that lies among the next `span` from element `at` on.
+pub(crate) fn part_of_span(at: usize, towards: End, span: u64, count: usize) -> Range<usize> {
+    let span = usize::try_from(span).unwrap_or(usize::MAX);
+    match towards {
+        End::Tail => at..count.min(at.saturating_add(span)),
+        End::Head => (at + 1).saturating_sub(span)..at + 1,
     }
 }
 

@@ -11,70 +11,18 @@
 
 use crate::list::chain::{Chain, Place};
 use crate::list::compressed;
-use crate::list::leaf::{self, Full, Leaf, Start};
-use crate::memory::alloc;
+use crate::list::leaf::{self, Full, Leaf, Start, part_of_span};
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
 use crate::tree::stats::{Kind, Stats};
 use base::Item;
 use std::ops::{ControlFlow, Range};
 
-pub use crate::list::image;
+pub use crate::list::limits::{Codec, Fill, Limits};
+pub use crate::tree::end::End;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    Head,
-    Tail,
-}
-
-/// What `list-max-listpack-size` says: at most so many entries a leaf (and 8 KB), or so many bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
-    Entries(u32),
-    Bytes(u32),
-}
-
-/// `list-compress-codec`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    Lzf,
-    Lz4,
-    Zstd,
-}
-
-/// How leaves are filled and compressed; an edit applies the limits it is given to the leaves it touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    pub fill: Fill,
-    /// `list-compress-depth`: so many leaves at each end stay open, 0 = no compression.
-    pub depth: u32,
-    pub codec: Codec,
-}
-
-/// Where entries are counted, bytes still have this limit.
-const ENTRIES_BYTES_MAX: usize = 8192;
 /// From this many elements on, or leaves of them, new leaves at the ends begin whole: their room is little beside the rest.
 const LONG_LEAVES: u64 = 16;
-
-impl Limits {
-    /// What a leaf's content may take: its block has a header, and so has the block's allocation.
-    #[inline]
-    fn len_max(&self) -> usize {
-        let bytes = match self.fill {
-            Fill::Entries(_) => ENTRIES_BYTES_MAX,
-            Fill::Bytes(bytes) => bytes as usize,
-        };
-        bytes.max(128) - block::HEADER_BYTES - alloc::HEAD_BYTES
-    }
-
-    #[inline]
-    fn count_max(&self) -> usize {
-        match self.fill {
-            Fill::Entries(entries) => entries.max(1) as usize,
-            Fill::Bytes(_) => usize::MAX,
-        }
-    }
-}
 
 #[derive(Clone)]
 pub struct Seq {
@@ -484,15 +432,6 @@ fn add(kind: &mut Kind, entries: usize, used: usize, allocated: usize) {
     kind.entries += entries as u64;
     kind.used_bytes += used as u64;
     kind.allocated_bytes += allocated as u64;
-}
-
-/// The part of a leaf of `count` elements that lies among the next `span` from element `at` on.
-pub(crate) fn part_of_span(at: usize, towards: End, span: u64, count: usize) -> Range<usize> {
-    let span = usize::try_from(span).unwrap_or(usize::MAX);
-    match towards {
-        End::Tail => at..count.min(at.saturating_add(span)),
-        End::Head => (at + 1).saturating_sub(span)..at + 1,
-    }
 }
 
 #[cfg(test)]

@@ -38,8 +38,9 @@ use crate::code::lengths::{Extent, Width};
 use crate::code::probe::Probe;
 use crate::code::short_int::{int_len, read_int};
 use crate::list::ints::Ints;
-use crate::list::leaf::{Buffer, Effort, Full, KIND_STRINGS, Start};
-use crate::list::seq::End;
+use crate::list::leaf::{Effort, Full, KIND_STRINGS, Start};
+use crate::memory::buffer::Buffer;
+use crate::tree::end::End;
 use base::Item;
 use std::ops::{ControlFlow, Range};
 

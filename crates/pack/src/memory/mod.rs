@@ -5,6 +5,7 @@
 pub(crate) mod alloc;
 pub mod arena;
 pub(crate) mod block;
+pub(crate) mod buffer;
 pub mod counted;
 pub(crate) mod refs;
 #[cfg(test)]

@@ -36,7 +36,7 @@ use scored::{BYTES_MAX, COUNT_MAX, Scored};
 use std::ops::ControlFlow;
 use twins::{LONG_MAX, Twins};
 
-pub use crate::list::seq::End;
+pub use crate::tree::end::End;
 
 #[derive(Clone)]
 pub struct Sorted {

@@ -7,6 +7,7 @@
 //!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
+pub(crate) mod end;
 pub(crate) mod node;
 pub(crate) mod order;
 pub mod stats;

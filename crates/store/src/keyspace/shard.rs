@@ -15,8 +15,8 @@ use base::Millis;
 use base::hash::Seed;
 use base::random::Random;
 use pack::arena::is_evacuating;
+use pack::image::Draft;
 use pack::map::{Found, Map, Shared};
-use pack::seq::image::Draft;
 use std::hint::cold_path;
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Lists: an image inside the keyspace entry while they are short (`pack::seq::image`), a packed tree behind the entry's pointer from
+//! Lists: an image inside the keyspace entry while they are short (`pack::image`), a packed tree behind the entry's pointer from
 //! then on.
 //!
 //! ```text
@@ -19,8 +19,8 @@ use crate::site::Site;
 use crate::value::Value;
 use crate::{End, Key, View};
 use base::Item;
-use pack::image::Draft;
-use pack::seq::{Limits, Seq, image};
+use pack::image::{self, Draft};
+use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
 /// A list leaves its entry when its image outgrows either.

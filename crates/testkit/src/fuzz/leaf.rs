@@ -3,8 +3,8 @@
 //! The first byte chooses the codec and the length that is promised; the rest is what a dump file might hold.
 use base::Item;
 use pack::compressed::decode;
+use pack::image::{self, Draft};
 use pack::lzf;
-use pack::seq::image::{self, Draft};
 use pack::seq::{Codec, End};
 
 pub(super) fn run(data: &[u8]) {
