@@ -1,4 +1,5 @@
-//! The lengths column of a packed strings leaf: one code an entry, all codes of a leaf equally wide.
+//! The column of lengths of a leaf whose entries are texts and integers: one code an entry, all codes of a leaf equally
+//! wide; and what an entry stores ([`Piece`]). Leaves of lists and of sorted sets have it.
 //!
 //! ```text
 //! width 1:  0..=247   a string of so many bytes      248..=255   an integer of 1..=8 bytes
@@ -12,6 +13,9 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::code::probe::first_word;
+use crate::code::short_int::{int_len, read_int};
+use crate::code::words::{u16_at, u32_at};
+use base::Item;
 
 /// How many values at the top of a code's range mean integers: widths of 1 to 8 bytes.
 const INT_CODES: u32 = 8;
@@ -29,6 +33,47 @@ pub(crate) enum Width {
 pub(crate) struct Extent {
     pub(crate) len: usize,
     pub(crate) is_int: bool,
+}
+
+impl Extent {
+    /// The entry that stores `bytes`, which are as many as the extent says.
+    #[inline(always)]
+    pub(crate) fn item(self, bytes: &[u8]) -> Item<'_> {
+        debug_assert_eq!(bytes.len(), self.len);
+        if self.is_int { Item::Int(read_int(bytes)) } else { Item::Bytes(bytes) }
+    }
+}
+
+/// The bytes that an entry stores: a text as it is, an integer in the fewest bytes.
+pub(crate) struct Piece<'a> {
+    text: &'a [u8],
+    int: [u8; 8],
+    pub(crate) extent: Extent,
+}
+
+impl<'a> Piece<'a> {
+    #[inline]
+    /// What `item` stores. Costs no copy of a text.
+    pub(crate) fn new(item: Item<'a>) -> Piece<'a> {
+        match item {
+            Item::Bytes(text) => {
+                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
+            }
+            Item::Int(n) => {
+                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.extent.len
+    }
 }
 
 impl Width {
@@ -102,8 +147,8 @@ impl Width {
     fn read_wide(self, bytes: &[u8], at: usize) -> Extent {
         let code = match self {
             Width::One => u32::from(bytes[at]),
-            Width::Two => u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])),
-            Width::Four => u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]),
+            Width::Two => u32::from(u16_at(bytes, at)),
+            Width::Four => u32_at(bytes, at),
         };
         self.decode(code)
     }

@@ -3,11 +3,13 @@
 //!
 //! | what | files |
 //! |---|---|
-//! | numbers, each by itself | `short_int.rs` (the fewest bytes), `varint.rs` (LEB128), `sixes.rs` (6 bits) |
-//! | columns of numbers | `lengths.rs`, `score.rs`, `two_columns.rs` |
+//! | numbers, each by itself | `short_int.rs` (the fewest bytes), `varint.rs` (LEB128), `words.rs` (16, 32, 64 bits) |
+//! | columns of numbers | `fixed_width.rs` (0 to 8 bytes each), `sixes.rs` (6 bits each), `lengths.rs`, `two_columns.rs` |
+//! | scores as such numbers | `score.rs` |
 //! | searching and comparing | `simd.rs` (16 tags at once), `probe.rs` (texts), `quarters.rs` (what rises) |
 //! | counting over many bytes | `ones.rs` (set bits), `wide.rs` (loops compiled for what a processor has) |
 //! | the formats of others | `listpack.rs` (how long it would be), `lzf.rs` |
+pub(crate) mod fixed_width;
 pub(crate) mod lengths;
 pub mod listpack;
 pub mod lzf;
@@ -21,3 +23,4 @@ pub mod sixes;
 pub(crate) mod two_columns;
 pub(crate) mod varint;
 pub(crate) mod wide;
+pub(crate) mod words;

@@ -4,6 +4,8 @@
 //! A text without bytes is never compared by `memcmp` here: the address of an empty slice need not be memory, and where the C
 //! library loads vectors under a mask, a load of nothing from no memory costs a hundred nanoseconds.
 
+use crate::code::words::{u32_at, u64_at};
+
 /// A text that is looked for.
 pub(crate) struct Probe<'a> {
     text: &'a [u8],
@@ -24,21 +26,16 @@ impl<'a> Probe<'a> {
         let len = self.text.len();
         if len <= WORD {
             return match bytes.get(at..at + WORD) {
-                Some(word) => load(word) & low_bytes(len) == self.tail,
+                Some(word) => u64_at(word, 0) & low_bytes(len) == self.tail,
                 None => first_word(&bytes[at..at + len]) == self.tail,
             };
         }
         let tail = at + len - WORD;
-        load(&bytes[tail..tail + WORD]) == self.tail && equal(&bytes[at..tail], &self.text[..len - WORD])
+        u64_at(bytes, tail) == self.tail && equal(&bytes[at..tail], &self.text[..len - WORD])
     }
 }
 
 const WORD: usize = size_of::<u64>();
-
-#[inline(always)]
-fn load(word: &[u8]) -> u64 {
-    u64::from_le_bytes(*word.first_chunk().expect("8 bytes"))
-}
 
 fn low_bytes(count: usize) -> u64 {
     if count == WORD { u64::MAX } else { (1 << (8 * count)) - 1 }
@@ -47,11 +44,10 @@ fn low_bytes(count: usize) -> u64 {
 /// Up to 8 bytes, the first ones where there are more, as a number.
 #[inline]
 pub(crate) fn first_word(bytes: &[u8]) -> u64 {
-    let half = |bytes: &[u8]| u64::from(u32::from_le_bytes(*bytes.first_chunk().expect("4 bytes")));
     match bytes.len() {
-        8.. => load(bytes),
+        8.. => u64_at(bytes, 0),
         // What both halves hold they hold at the same place.
-        len @ 4.. => half(bytes) | half(&bytes[len - 4..]) << (8 * (len - 4)),
+        len @ 4.. => u64::from(u32_at(bytes, 0)) | u64::from(u32_at(bytes, len - 4)) << (8 * (len - 4)),
         _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
@@ -63,7 +59,7 @@ pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     match a.len() {
         0 => true,
         len @ 1..=WORD => first_word(a) == first_word(&b[..len]),
-        len @ ..=16 => load(a) == load(b) && load(&a[len - WORD..]) == load(&b[len - WORD..]),
+        len @ ..=16 => u64_at(a, 0) == u64_at(b, 0) && u64_at(a, len - WORD) == u64_at(b, len - WORD),
         _ => a == b,
     }
 }

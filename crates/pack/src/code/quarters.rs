@@ -5,6 +5,7 @@
 //! waits: a hundred codes in 16 ns for 35, on one machine. Eighths take more comparisons than the waits they save. There are no
 //! branches on what is compared: a step that waits for a guess costs more than the loads.
 use std::hint::select_unpredictable;
+use std::ops::Range;
 
 /// How many of `count` elements come before a place; they are those for which `is_before` holds, and they come first. Asks for elements
 /// below `count` only: callers rely on it.
@@ -30,6 +31,22 @@ pub(crate) fn count_before(count: usize, is_before: impl Fn(usize) -> bool) -> u
     first + last
 }
 
+/// Where the first element of `range` is that does not come before a place, or the end of the range: by halves, where an
+/// element costs more to look at than a wait for the last comparison. Asks for elements of the range only.
+#[inline]
+pub(crate) fn first_not_before(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let Range { start: mut low, end: mut high } = range;
+    while low < high {
+        let middle = (low + high) / 2;
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +56,8 @@ mod tests {
         for count in 0..300 {
             for before in 0..=count {
                 assert_eq!(count_before(count, |index| index < before), before, "of {count}");
+                let halves = first_not_before(7..7 + count, |index| index < 7 + before);
+                assert_eq!(halves, 7 + before, "of {count}, by halves");
             }
         }
     }
@@ -50,6 +69,10 @@ mod tests {
                 count_before(count, |index| {
                     assert!(index < count, "{index} of {count}");
                     index < before
+                });
+                first_not_before(5..5 + count, |index| {
+                    assert!((5..5 + count).contains(&index), "{index} of {count}");
+                    index < 5 + before
                 });
             }
         }

@@ -15,7 +15,9 @@
 //! -0 equals 0 wherever scores are compared, and keeps its sign: under the one scale that can say it, the two have
 //! neighbouring levels, so that the range of a zero holds both.
 
-use crate::code::quarters::count_before;
+use crate::code::fixed_width::fits;
+use crate::code::short_int::{int_len, read_int};
+use crate::code::words::bytes_of;
 
 /// How doubles become levels. 0..=15: decimal digits; 16..=31: bits, shifted by four times the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,17 +173,38 @@ impl Frame {
     /// The frame of a leaf without entries.
     pub(crate) const EMPTY: Frame = Frame { scale: Scale::WHOLE, width: 0, base: 0 };
 
-    pub(crate) fn new(scale: u8, width: usize, base: i64) -> Frame {
+    fn new(scale: u8, width: usize, base: i64) -> Frame {
         assert!(scale < SCALES && width <= 8, "no frame has scale {scale}, width {width}");
         Frame { scale: Scale(scale), width, base }
     }
 
+    /// The frame that a leaf's header says, and how many bytes its base takes there: `widths` has the bytes of a code in
+    /// bits 0..4 and those of the base in bits 4..8, and `rest` begins with the base.
+    #[inline]
+    pub(crate) fn read(scale: u8, widths: u8, rest: &[u8]) -> (Frame, usize) {
+        let base_width = usize::from(widths >> 4);
+        let base = if base_width == 0 { 0 } else { read_int(&rest[..base_width]) };
+        (Frame::new(scale, usize::from(widths & 15), base), base_width)
+    }
+
+    /// The scale as a number below 32, for a leaf's header.
     pub(crate) fn scale(&self) -> u8 {
         self.scale.0
     }
 
-    pub(crate) fn base(&self) -> i64 {
-        self.base
+    /// The byte of widths that [`Frame::read`] takes.
+    pub(crate) fn widths(&self) -> u8 {
+        self.width as u8 | (self.base_width() as u8) << 4
+    }
+
+    /// How many bytes the base takes in a header: none where it is 0.
+    pub(crate) fn base_width(&self) -> usize {
+        if self.base == 0 { 0 } else { int_len(self.base) }
+    }
+
+    /// Appends the base in these bytes.
+    pub(crate) fn write_base(&self, target: &mut Vec<u8>) {
+        target.extend_from_slice(&self.base.to_le_bytes()[..self.base_width()]);
     }
 
     /// The frame in which these scores take the fewest bytes, with room around them for the next ones if it costs none.
@@ -230,7 +253,7 @@ impl Frame {
     pub(crate) fn code(&self, score: f64) -> Option<u64> {
         let level = self.scale.level(score)?;
         let code = level.wrapping_sub(self.base) as u64;
-        (level >= self.base && (self.width == 8 || code >> (8 * self.width) == 0)).then_some(code)
+        (level >= self.base && fits(code, self.width)).then_some(code)
     }
 
     #[inline]
@@ -272,98 +295,6 @@ fn digits_of(scores: &[f64]) -> Option<u8> {
     let all_fit = digits == 0 || scores.iter().all(|score| Scale::decimal(digits).level(*score).is_some());
     all_fit.then_some(digits)
 }
-
-/// How many bytes hold `n`; 0 for 0.
-pub(crate) fn bytes_of(n: u64) -> usize {
-    (u64::BITS - n.leading_zeros()).div_ceil(8) as usize
-}
-
-/// The code of `width` bytes at `bytes[at..]`.
-#[inline(always)]
-pub(crate) fn read_code(bytes: &[u8], at: usize, width: usize) -> u64 {
-    match bytes.get(at..at + 8) {
-        Some(word) if width < 8 => {
-            u64::from_le_bytes(word.try_into().expect("8 bytes")) & ((1 << (8 * width)) - 1)
-        }
-        Some(word) => u64::from_le_bytes(word.try_into().expect("8 bytes")),
-        None => read_last_code(bytes, at, width),
-    }
-}
-
-/// So near the end that a whole word would reach over it.
-#[cold]
-fn read_last_code(bytes: &[u8], at: usize, width: usize) -> u64 {
-    let mut word = [0; 8];
-    word[..width].copy_from_slice(&bytes[at..at + width]);
-    u64::from_le_bytes(word)
-}
-
-#[inline]
-pub(crate) fn write_code(bytes: &mut [u8], at: usize, width: usize, code: u64) {
-    debug_assert!(width == 8 || code >> (8 * width) == 0);
-    match bytes.get_mut(at..at + 8) {
-        // What follows is written back: cheaper than a copy whose length is not known.
-        Some(word) if width < 8 => {
-            let old = u64::from_le_bytes(*word.first_chunk().expect("8 bytes"));
-            let kept = old & !((1 << (8 * width)) - 1);
-            word.copy_from_slice(&(kept | code).to_le_bytes());
-        }
-        _ => bytes[at..at + width].copy_from_slice(&code.to_le_bytes()[..width]),
-    }
-}
-
-/// How many of the `count` codes at `bytes[at..]` are below `limit`; they rise.
-#[inline]
-pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, limit: u64) -> usize {
-    if count == 0 {
-        return 0;
-    }
-    assert!(at + count * width <= bytes.len(), "{count} codes of {width} bytes at {at}");
-    let codes = &bytes[at..];
-    match width {
-        1 => below::<1>(codes, count, limit),
-        2 => below::<2>(codes, count, limit),
-        3 => below::<3>(codes, count, limit),
-        4 => below::<4>(codes, count, limit),
-        5 => below::<5>(codes, count, limit),
-        6 => below::<6>(codes, count, limit),
-        7 => below::<7>(codes, count, limit),
-        8 => below::<8>(codes, count, limit),
-        // They take no bytes, and are all 0.
-        _ => {
-            if limit > 0 {
-                count
-            } else {
-                0
-            }
-        }
-    }
-}
-
-/// The search in codes of one width, known while compiling. Widths that no load has are read as words where these do not reach over
-/// the end of the leaf: nearly always something follows.
-#[inline]
-fn below<const WIDTH: usize>(bytes: &[u8], count: usize, limit: u64) -> usize {
-    if !WIDTH.is_power_of_two() && bytes.len() >= count * WIDTH + WORD - WIDTH {
-        let mask = (1 << (8 * WIDTH)) - 1;
-        return count_before(count, |index| {
-            debug_assert!(index < count);
-            // SAFETY: a search asks for nothing beyond the end (tested there), and the last word ends within the bytes.
-            let word = unsafe { bytes.get_unchecked(index * WIDTH..index * WIDTH + WORD) };
-            u64::from_le_bytes(*word.first_chunk().expect("8 bytes")) & mask < limit
-        });
-    }
-    let codes = &bytes.as_chunks::<WIDTH>().0[..count];
-    count_before(count, |index| {
-        debug_assert!(index < count);
-        let mut word = [0; WORD];
-        // SAFETY: as above.
-        word[..WIDTH].copy_from_slice(unsafe { codes.get_unchecked(index) });
-        u64::from_le_bytes(word) < limit
-    })
-}
-
-const WORD: usize = size_of::<u64>();
 
 #[cfg(test)]
 mod tests {
@@ -413,7 +344,11 @@ mod tests {
         for _ in 0..20_000 {
             let scores = any_scores(&mut random);
             let frame = Frame::fit(&scores);
-            let again = Frame::new(frame.scale(), frame.width, frame.base());
+            let mut head = Vec::new();
+            frame.write_base(&mut head);
+            head.push(0xEE);
+            let (again, base_width) = Frame::read(frame.scale(), frame.widths(), &head);
+            assert_eq!((again, base_width), (frame, head.len() - 1));
             for score in &scores {
                 let code = again.code(*score).unwrap_or_else(|| panic!("{score} of {scores:?} in {frame:?}"));
                 assert_eq!(frame.score(code).to_bits(), score.to_bits(), "{scores:?} {frame:?}");
@@ -453,27 +388,5 @@ mod tests {
         assert_eq!(width(&[f64::NEG_INFINITY, f64::INFINITY]), 2);
         assert_eq!(width(&[-0.0, 0.0]), 1);
         assert_eq!(width(&[std::f64::consts::PI, -std::f64::consts::E]), 8);
-    }
-
-    #[test]
-    fn counting_codes_agrees_with_a_plain_search() {
-        let mut random = Random::new(7);
-        for _ in 0..2000 {
-            let (width, count) = (random.below(9) as usize, random.below(130) as usize);
-            let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
-            let mut codes: Vec<u64> = (0..count).map(|_| random.next_u64() & mask).collect();
-            codes.sort_unstable();
-            let mut bytes = vec![9; 3 + count * width];
-            for (index, code) in codes.iter().enumerate() {
-                write_code(&mut bytes, 3 + index * width, width, *code);
-            }
-            for limit in codes.iter().copied().chain([0, 1, mask, u64::MAX, random.next_u64() & mask]) {
-                let expected = codes.partition_point(|code| *code < limit);
-                assert_eq!(count_below(&bytes, 3, width, count, limit), expected);
-                // Where something follows, as nearly always.
-                let longer = [&bytes[..], &[7; 8]].concat();
-                assert_eq!(count_below(&longer, 3, width, count, limit), expected);
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An edit moves what lies behind it, by the bytes of one element at most. But for the count the header is the caller's.
-use crate::code::score::write_code;
+use crate::code::fixed_width::write_code;
 use crate::memory::block::Block;
 
 /// Adds an element before element `index` of `count`: the width and the code of each column.

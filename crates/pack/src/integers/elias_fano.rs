@@ -28,6 +28,8 @@
 //! a leaf with its block's header. Beside that the frame of reference (a base and offsets of one width, packed) would
 //! take 28 bits for those, since its offsets span the whole leaf, and 8 for consecutive ones.
 //! Limits: 1,023 elements, and as many words of high bits; [`COUNT_MAX`] is the limit that the tree keeps.
+use crate::code::quarters::first_not_before;
+use crate::code::words::u32_at;
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
 use crate::tree::node::Leaf;
@@ -148,17 +150,7 @@ impl<'a> Sorted<'a> {
     /// How many of the `run` elements from `index` on, which share one high part, have a lower low part.
     #[inline]
     fn seek_low(&self, index: usize, run: usize, low: u64) -> usize {
-        let (mut from, mut len) = (0, run);
-        while len > 0 {
-            let half = len / 2;
-            if self.low(index + from + half) < low {
-                from += half + 1;
-                len -= half + 1;
-            } else {
-                len = half;
-            }
-        }
-        from
+        first_not_before(index..index + run, |index| self.low(index) < low) - index
     }
 
     /// The low part of element `index`.
@@ -414,7 +406,7 @@ impl IntLeaf {
 
     fn set_count(&mut self, count: usize) {
         let bytes = &mut self.0.make_mut()[8..HEADER];
-        let shape = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let shape = u32_at(bytes, 0);
         bytes.copy_from_slice(&(shape & !FIELD | count as u32).to_le_bytes());
     }
 }

@@ -22,8 +22,9 @@
 //! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header.
 //! Tried for keys and not taken: the Elias-Fano code (`elias_fano.rs`). It would save a byte or two of a random key's
 //! four or five, and values cannot follow it.
-use crate::code::score::{bytes_of, count_below, read_code, write_code};
+use crate::code::fixed_width::{code_max, count_below, fits, read_code, write_code};
 use crate::code::two_columns;
+use crate::code::words::bytes_of;
 use crate::memory::block::Block;
 
 /// A leaf with more elements than this is split.
@@ -53,7 +54,7 @@ impl Column {
         };
         let span = high.wrapping_sub(*low) as u64;
         let width = bytes_of(span);
-        let spare = u64::MAX.checked_shr(u64::BITS - 8 * width as u32).unwrap_or(0) - span;
+        let spare = code_max(width) - span;
         let below = match room {
             Room::Above => 0,
             Room::Below => spare,
@@ -66,7 +67,7 @@ impl Column {
     #[inline]
     fn code(&self, number: i64) -> Option<u64> {
         let code = number.wrapping_sub(self.base) as u64;
-        (number >= self.base && (self.width == 8 || code >> (8 * self.width) == 0)).then_some(code)
+        (number >= self.base && fits(code, self.width)).then_some(code)
     }
 
     #[inline]

@@ -20,6 +20,7 @@
 //! 8 KB takes some 10 us by zstd, 3 us by lz4.
 
 use crate::code::lzf;
+use crate::code::words::u32_at;
 use crate::list::leaf::{self, Leaf};
 use crate::list::limits::Codec;
 use crate::memory::block::Block;
@@ -52,7 +53,7 @@ pub(crate) fn is_compressed(leaf: &[u8]) -> bool {
 
 /// How long the tight form is.
 pub(crate) fn raw_len(leaf: &[u8]) -> usize {
-    u32::from_le_bytes([leaf[8], leaf[9], leaf[10], leaf[11]]) as usize
+    u32_at(leaf, 8) as usize
 }
 
 /// The compressed form of an open leaf, if it pays.

@@ -35,8 +35,9 @@
 //! at most, so that redrawing a line never takes long. Edits at the ends are O(1); an edit between redraws the leaf.
 
 use crate::code::short_int::{int_len, read_int};
+use crate::code::words::{bits_of, u32_at, u64_at};
 use crate::list::leaf::{Full, KIND_INTS, Start};
-use crate::list::strings::{read_tight_count, write_tight_count};
+use crate::list::tight;
 use crate::memory::buffer::Buffer;
 use crate::tree::end::End;
 use base::Item;
@@ -100,7 +101,7 @@ impl Frame {
             line = line.wrapping_add(stride);
         }
         let range = (high as u64).wrapping_sub(low as u64);
-        let width = width_of(range).max(width_min);
+        let width = bits_of(range).max(width_min);
         if width > ODD_WIDTH_MAX {
             return Frame { width: 64, base: 0, stride: 0 };
         }
@@ -120,10 +121,6 @@ impl Frame {
     }
 }
 
-fn width_of(range: u64) -> u32 {
-    64 - range.leading_zeros()
-}
-
 /// The header, unpacked, but for `fitted`.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
@@ -136,8 +133,8 @@ impl Shape {
     #[inline]
     fn read(bytes: &[u8]) -> Shape {
         let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
-        let frame = Frame { width: u32::from(head[1]), base: load(head, 16), stride: load(head, 24) };
-        Shape { frame, count: load_u32(head, 4), first: load_u32(head, 8) }
+        let frame = Frame { width: u32::from(head[1]), base: u64_at(head, 16), stride: u64_at(head, 24) };
+        Shape { frame, count: u32_at(head, 4) as usize, first: u32_at(head, 8) as usize }
     }
 
     /// Count and first alone: all that an edit at an end changes.
@@ -165,16 +162,11 @@ impl Shape {
     }
 }
 
-#[inline]
-fn load_u32(bytes: &[u8], at: usize) -> usize {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
-}
-
 /// Eight bytes from `at` on; those beyond the end are zero.
 #[inline]
 fn load(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..at + 8) {
-        Some(whole) => u64::from_le_bytes(whole.try_into().expect("eight bytes")),
+        Some(whole) => u64_at(whole, 0),
         None => load_at_end(bytes, at),
     }
 }
@@ -226,12 +218,12 @@ pub(crate) struct Ints<'a> {
 impl<'a> Ints<'a> {
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Ints<'a> {
-        Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes), fitted: load_u32(bytes, 12) }
+        Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes), fitted: u32_at(bytes, 12) as usize }
     }
 
     #[inline]
     pub(crate) fn open_tight(bytes: &'a [u8]) -> Ints<'a> {
-        let (count, at) = read_tight_count(bytes);
+        let (count, at) = tight::read_count(bytes);
         let (width, lens) = (u32::from(bytes[at]), bytes[at + 1]);
         let base_at = at + 2;
         let stride_at = base_at + usize::from(lens & 15);
@@ -438,14 +430,16 @@ pub(crate) fn tight_len_max(source: Ints<'_>) -> usize {
 const SHORT: usize = 32;
 
 fn tight_len(frame: &Frame, count: usize) -> usize {
-    let count_len = if count < 256 { 1 } else { 4 };
-    3 + count_len + int_len(frame.base as i64) + int_len(frame.stride as i64) + frame.slots_bytes(count)
+    2 + tight::head_len(count)
+        + int_len(frame.base as i64)
+        + int_len(frame.stride as i64)
+        + frame.slots_bytes(count)
 }
 
 /// Writes all but the slots, and makes room for those; returns where they begin.
 fn write_tight_head(frame: &Frame, count: usize, target: &mut Vec<u8>) -> usize {
     let (base_len, stride_len) = (int_len(frame.base as i64), int_len(frame.stride as i64));
-    write_tight_count(KIND_INTS, count, target);
+    tight::write_count(KIND_INTS, count, target);
     target.extend_from_slice(&[frame.width as u8, (base_len | stride_len << 4) as u8]);
     target.extend_from_slice(&frame.base.to_le_bytes()[..base_len]);
     target.extend_from_slice(&frame.stride.to_le_bytes()[..stride_len]);

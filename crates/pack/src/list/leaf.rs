@@ -15,6 +15,7 @@
 //!
 //! On the path of every list command: no allocation but when a leaf grows, no formatting.
 
+use crate::code::words::u32_at;
 use crate::list::ints::{self, Ints};
 use crate::list::strings::{self, Strings};
 use crate::memory::buffer::Buffer;
@@ -42,7 +43,7 @@ pub(crate) const KIND_INTS: u8 = 2;
 /// How many elements a leaf of any kind has.
 #[inline]
 pub(crate) fn count(bytes: &[u8]) -> usize {
-    u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize
+    u32_at(bytes, 4) as usize
 }
 
 /// Bit 7 of the first byte: compression was tried and did not pay. The next edit that writes the byte forgets it.

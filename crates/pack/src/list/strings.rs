@@ -34,11 +34,13 @@
 //! Cost: an element's bytes (integers: 1 to 8), one byte for its length (three from 248 bytes on in steps
 //! of the whole leaf: 2, 4), and 20 bytes a leaf; tight, 2 bytes a list. Limits: 4 GB a leaf and an element.
 
-use crate::code::lengths::{Extent, Width};
+use crate::code::lengths::{Extent, Piece, Width};
 use crate::code::probe::Probe;
-use crate::code::short_int::{int_len, read_int};
+use crate::code::short_int::int_len;
+use crate::code::words::u32_at;
 use crate::list::ints::Ints;
 use crate::list::leaf::{Effort, Full, KIND_STRINGS, Start};
+use crate::list::tight;
 use crate::memory::buffer::Buffer;
 use crate::tree::end::End;
 use base::Item;
@@ -48,7 +50,6 @@ const HEADER: usize = 20;
 const MIRRORED: u8 = 1 << 2;
 const TWO_ENDED: u8 = 1 << 3;
 const WIDTH_SHIFT: u8 = 4;
-const LONG_COUNT: u8 = 1 << 6;
 
 /// In memory, not in the list: entry 0 is at the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,47 +70,11 @@ struct Shape {
     top: usize,
 }
 
-/// What an element stores.
-struct Piece<'a> {
-    text: &'a [u8],
-    int: [u8; 8],
-    extent: Extent,
-}
-
-impl<'a> Piece<'a> {
-    #[inline]
-    fn new(item: Item<'a>) -> Piece<'a> {
-        match item {
-            Item::Bytes(text) => {
-                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
-            }
-            Item::Int(n) => {
-                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
-            }
-        }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
-    }
-
-    fn len(&self) -> usize {
-        self.extent.len
-    }
-}
-
-#[inline]
-fn item(bytes: &[u8], extent: Extent) -> Item<'_> {
-    if extent.is_int { Item::Int(read_int(bytes)) } else { Item::Bytes(bytes) }
-}
-
 impl Shape {
     #[inline]
     fn read(bytes: &[u8]) -> Shape {
         let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
-        let word =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+        let word = |at: usize| u32_at(head, at) as usize;
         Shape {
             width: Width::from_bits(head[0] >> WIDTH_SHIFT),
             is_mirrored: head[0] & MIRRORED != 0,
@@ -177,7 +142,7 @@ impl<'a> Strings<'a> {
 
     #[inline]
     pub(crate) fn open_tight(bytes: &'a [u8]) -> Strings<'a> {
-        let (count, start) = read_tight_count(bytes);
+        let (count, start) = tight::read_count(bytes);
         let width = Width::from_bits(bytes[0] >> WIDTH_SHIFT);
         let (is_mirrored, top) = (bytes[0] & MIRRORED != 0, bytes.len());
         let end = top - count * width.bytes();
@@ -293,7 +258,7 @@ impl<'a> Strings<'a> {
     #[inline(always)]
     fn at(&self, place: usize, offset: usize) -> (Item<'a>, usize) {
         let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
-        (item(&self.bytes[offset..offset + extent.len], extent), offset + extent.len)
+        (extent.item(&self.bytes[offset..offset + extent.len]), offset + extent.len)
     }
 
     #[inline]
@@ -321,27 +286,6 @@ impl<'a> Strings<'a> {
             self.shape.count - range.end..self.shape.count - range.start
         } else {
             range
-        }
-    }
-}
-
-/// The count of a tight leaf and where its entries begin.
-#[inline]
-pub(crate) fn read_tight_count(bytes: &[u8]) -> (usize, usize) {
-    if bytes[0] & LONG_COUNT == 0 {
-        (usize::from(bytes[1]), 2)
-    } else {
-        (u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize, 5)
-    }
-}
-
-/// Appends `kind` and `count` as tight leaves begin.
-pub(crate) fn write_tight_count(kind: u8, count: usize, target: &mut Vec<u8>) {
-    match u8::try_from(count) {
-        Ok(count) => target.extend_from_slice(&[kind, count]),
-        Err(_) => {
-            target.push(kind | LONG_COUNT);
-            target.extend_from_slice(&(count as u32).to_le_bytes());
         }
     }
 }
@@ -416,7 +360,7 @@ pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item
     let place = if side == Side::Front { 0 } else { shape.count - 1 };
     let extent = shape.width.read(bytes, shape.code_at(place));
     let offset = if side == Side::Front { shape.start } else { shape.end - extent.len };
-    let taken = take(self::item(&bytes[offset..offset + extent.len], extent));
+    let taken = take(extent.item(&bytes[offset..offset + extent.len]));
     drop_at(&mut shape, side, extent.len, 1);
     shape.write(buffer.bytes_mut());
     taken
@@ -498,15 +442,14 @@ pub(crate) fn copy_tight(source: Strings<'_>, target: &mut Vec<u8>) {
     let kind =
         KIND_STRINGS | shape.width.to_bits() << WIDTH_SHIFT | if shape.is_mirrored { MIRRORED } else { 0 };
     target.clear();
-    write_tight_count(kind, shape.count, target);
+    tight::write_count(kind, shape.count, target);
     target.extend_from_slice(&source.bytes[shape.start..shape.end]);
     target.extend_from_slice(&source.bytes[shape.bottom()..shape.top]);
 }
 
 /// How long the tight form is.
 pub(crate) fn tight_len(source: Strings<'_>) -> usize {
-    let count_len = if source.count() < 256 { 1 } else { 4 };
-    1 + count_len + source.used_bytes() - HEADER
+    tight::head_len(source.count()) + source.used_bytes() - HEADER
 }
 
 /// Makes `target` a leaf of the tight leaf `image`, with room at both ends.

@@ -18,6 +18,7 @@
 //! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 5 bits a letter for words. Reading a number is a
 //! multiplication and a load at any row; text begins where the lengths before it say.
 use crate::code::varint::{read_varint, write_varint};
+use crate::code::words::{bits_of, u64_at};
 use crate::log::cell;
 use base::Item;
 use base::text::{I64Text, parse_i64};
@@ -42,8 +43,7 @@ const COMMON: &[u8; 31] = b"etaoinshrdlucmfwypvbgkjqxz _-./";
 /// `width` bits at bit `at`.
 #[inline]
 fn bits(bytes: &[u8], at: usize, width: u32) -> u64 {
-    let word = u64::from_le_bytes(*bytes[at / 8..].first_chunk().expect("a leaf ends with padding"));
-    word >> (at % 8) & ((1 << width) - 1)
+    u64_at(bytes, at / 8) >> (at % 8) & ((1 << width) - 1)
 }
 
 /// Bits on their way into a column.
@@ -73,10 +73,6 @@ impl BitWriter {
         }
         self.out
     }
-}
-
-fn width_of(n: u64) -> u32 {
-    64 - n.leading_zeros()
 }
 
 fn zigzag(n: i64) -> usize {
@@ -177,7 +173,7 @@ fn fit(numbers: &[i64], stride: i64) -> Option<(i64, u32)> {
         let above = n.checked_sub(stride.checked_mul(row as i64)?)?;
         (low, high) = (low.min(above), high.max(above));
     }
-    let width = width_of(high.checked_sub(low)? as u64);
+    let width = bits_of(high.checked_sub(low)? as u64);
     (width <= WIDTH_MAX).then_some((low, width))
 }
 
@@ -186,7 +182,7 @@ fn encode_text(texts: &[&[u8]], prefix: &[u8]) -> Vec<u8> {
     let code = Code::choose(letters());
     let lens: Vec<usize> = texts.iter().map(|text| code.len_of(&text[prefix.len()..])).collect();
     let (least, most) = (lens.iter().min().copied().unwrap_or(0), lens.iter().max().copied().unwrap_or(0));
-    let width = width_of((most - least) as u64);
+    let width = bits_of((most - least) as u64);
     let mut out = vec![TEXT];
     push_cell(&mut out, prefix);
     code.push(&mut out);
@@ -295,7 +291,7 @@ fn encode_few(texts: &[&[u8]]) -> Option<Vec<u8>> {
             return None;
         }
     }
-    let width = width_of(values.len() as u64 - 1);
+    let width = bits_of(values.len() as u64 - 1);
     let mut out = vec![FEW, values.len() as u8, width as u8];
     values.iter().for_each(|value| push_cell(&mut out, value));
     let mut writer = BitWriter::default();

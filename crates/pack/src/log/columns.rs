@@ -16,6 +16,7 @@
 //!
 //! Only leaves of one list become columns, and only where that is shorter. Looking for an id halves the rows. An entry in front goes by a count; one
 //! in the middle makes the leaf one of rows again, which it stays. Values are put together again where they are read: their text lies nowhere.
+use crate::code::quarters::first_not_before;
 use crate::code::varint::read_varint;
 use crate::log::cell;
 use crate::log::column::{self, Column, Scratch};
@@ -215,16 +216,7 @@ impl<'b> Columns<'b> {
 
     /// The first row at or behind `id`, or the number of all.
     fn seek(&self, id: Id) -> usize {
-        let (mut low, mut high) = (self.head.rows as usize, self.rows());
-        while low < high {
-            let middle = (low + high) / 2;
-            if self.id(middle) < id {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        first_not_before(self.head.rows as usize..self.rows(), |row| self.id(row) < id)
     }
 
     /// How many names there are, and the cells with them.

@@ -8,7 +8,8 @@
 //!
 //! Cost: 16 bytes and the payload, and the rounding of a leaf of up to 64 records. Each operation is one descent and a search by halves; records
 //! that come in the order of their ids fill leaves to the last place. A clone is one increment.
-use crate::log::rows::u64_at;
+use crate::code::quarters::first_not_before;
+use crate::code::words::u64_at;
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
 use crate::tree::order::{ById, Id};
@@ -190,19 +191,12 @@ impl<const N: usize> Records<N> {
 
     /// Where the record of `id` is, or where it would be. The last place is tried first.
     fn search(leaf: &[u8], id: Id) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, Self::count(leaf));
-        if high > 0 && Self::id(leaf, high - 1) < id {
-            return Err(high);
+        let count = Self::count(leaf);
+        if count > 0 && Self::id(leaf, count - 1) < id {
+            return Err(count);
         }
-        while low < high {
-            let middle = (low + high) / 2;
-            if Self::id(leaf, middle) < id {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low < Self::count(leaf) && Self::id(leaf, low) == id { Ok(low) } else { Err(low) }
+        let index = first_not_before(0..count, |index| Self::id(leaf, index) < id);
+        if index < count && Self::id(leaf, index) == id { Ok(index) } else { Err(index) }
     }
 
     fn record(id: Id, payload: &[u8; N]) -> [u8; RECORD_BYTES_MAX] {

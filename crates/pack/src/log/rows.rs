@@ -26,6 +26,7 @@
 //! to row, over a hundred of them at the usual limits. A row in front goes by moving `rows`; another by moving what is behind it.
 use crate::code::listpack::{self, entry_bytes};
 use crate::code::varint::{read_varint, varint_len, write_varint};
+use crate::code::words::{u32_at, u64_at};
 use crate::log::cell;
 use crate::log::columns::InColumns;
 use crate::memory::block::Block;
@@ -59,14 +60,6 @@ pub(crate) struct Head {
     pub(crate) size: u32,
     pub(crate) added: u32,
     pub(crate) base: Id,
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("a leaf has its head"))
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a leaf has its head"))
 }
 
 impl Head {

@@ -18,9 +18,10 @@
 //! A leaf of one place cannot be split. Its count is 65,535 from there on, and what it is in truth follows from its length.
 //!
 //! Cost: a place and a score's code for each member; a leaf takes 8 bytes, the base, and its block's header.
-use crate::code::score::{Frame, bytes_of, count_below, read_code, write_code};
-use crate::code::short_int::{int_len, read_int};
+use crate::code::fixed_width::{count_below, fits, read_code, write_code};
+use crate::code::score::Frame;
 use crate::code::two_columns;
+use crate::code::words::{bytes_of, u16_at, u32_at};
 use crate::memory::block::Block;
 use crate::tree::order::OrderRange;
 use std::hint::cold_path;
@@ -71,14 +72,13 @@ impl Shape {
     #[inline]
     fn read(bytes: &[u8]) -> Shape {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
-        let base_width = usize::from(head[2] >> 4);
-        let base = if base_width == 0 { 0 } else { read_int(&bytes[HEAD_BYTES..HEAD_BYTES + base_width]) };
+        let (frame, base_width) = Frame::read(head[3] & 31, head[2], &bytes[HEAD_BYTES..]);
         let mut shape = Shape {
-            count: usize::from(u16::from_le_bytes([head[0], head[1]])),
-            frame: Frame::new(head[3] & 31, usize::from(head[2] & 15), base),
+            count: usize::from(u16_at(head, 0)),
+            frame,
             base_width,
             grain: if head[3] & COARSE == 0 { Grain::Fine } else { Grain::Coarse },
-            origin: u32::from_le_bytes([head[4], head[5], head[6], head[7]]),
+            origin: u32_at(head, 4),
             width: usize::from(head[3] >> 5 & 3) + 1,
         };
         if shape.count == two_columns::COUNT_SAID_MAX {
@@ -91,10 +91,10 @@ impl Shape {
     fn write(&self, target: &mut Vec<u8>) {
         let coarse = if self.grain == Grain::Coarse { COARSE } else { 0 };
         target.extend_from_slice(&two_columns::said(self.count));
-        target.push(self.frame.width as u8 | (self.base_width as u8) << 4);
+        target.push(self.frame.widths());
         target.push(self.frame.scale() | (self.width as u8 - 1) << 5 | coarse);
         target.extend_from_slice(&self.origin.to_le_bytes());
-        target.extend_from_slice(&self.frame.base().to_le_bytes()[..self.base_width]);
+        self.frame.write_base(target);
     }
 
     fn place_at(&self, index: usize) -> usize {
@@ -113,7 +113,7 @@ impl Shape {
     #[inline]
     fn code(&self, place: u32) -> Option<u64> {
         let code = u64::from(place.checked_sub(self.origin)? >> self.grain.shift());
-        (code >> (8 * self.width) == 0).then_some(code)
+        fits(code, self.width).then_some(code)
     }
 }
 
@@ -177,12 +177,11 @@ impl<'a> Placed<'a> {
 pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block {
     let scores: Vec<f64> = entries.iter().map(|entry| entry.score).collect();
     let frame = Frame::fit(&scores);
-    let base_width = if frame.base() == 0 { 0 } else { int_len(frame.base()) };
     let span = u64::from(range.last - range.first) >> grain.shift();
     let shape = Shape {
         count: entries.len(),
         frame,
-        base_width,
+        base_width: frame.base_width(),
         grain,
         origin: range.first,
         width: bytes_of(span).max(1),

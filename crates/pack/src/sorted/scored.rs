@@ -23,10 +23,10 @@
 //! A search compares codes of scores (integers) by halves, and members only where scores are equal. An edit moves what lies behind
 //! it, at most 4 KB. Limits: 255 entries; a leaf of the tree is split beyond 128, or beyond 4 KB. Cost beside the rests of
 //! members: a score's code and a byte of length for each; a leaf 4 bytes, base, prefix, and its block's header.
-use crate::code::lengths::{Extent, Width};
+use crate::code::fixed_width::{count_below, read_code, write_code};
+use crate::code::lengths::{Piece, Width};
 use crate::code::probe::{Probe, strip_prefix};
-use crate::code::score::{Frame, Span, bytes_of, count_below, read_code, write_code};
-use crate::code::short_int::{int_len, read_int};
+use crate::code::score::{Frame, Span};
 use crate::memory::block::Block;
 use crate::memory::buffer::Buffer;
 use crate::sorted::member::{Bound, Edge, Entry, Member, Needle};
@@ -64,11 +64,10 @@ impl Shape {
         let Some([count, widths, scale, prefix_len]) = bytes.first_chunk::<HEAD_BYTES>() else {
             return Shape::EMPTY;
         };
-        let base_width = usize::from(widths >> 4);
-        let base = if base_width == 0 { 0 } else { read_int(&bytes[HEAD_BYTES..HEAD_BYTES + base_width]) };
+        let (frame, base_width) = Frame::read(scale & 31, *widths, &bytes[HEAD_BYTES..]);
         Shape {
             count: usize::from(*count),
-            frame: Frame::new(scale & 31, usize::from(widths & 15), base),
+            frame,
             lens: Width::from_bits(scale >> 5),
             base_width,
             prefix_len: usize::from(*prefix_len),
@@ -77,10 +76,9 @@ impl Shape {
 
     /// The header and the base.
     fn write(&self, target: &mut Vec<u8>) {
-        let widths = self.frame.width as u8 | (self.base_width as u8) << 4;
         let scale = self.frame.scale() | self.lens.to_bits() << 5;
-        target.extend_from_slice(&[self.count as u8, widths, scale, self.prefix_len as u8]);
-        target.extend_from_slice(&self.frame.base().to_le_bytes()[..self.base_width]);
+        target.extend_from_slice(&[self.count as u8, self.frame.widths(), scale, self.prefix_len as u8]);
+        self.frame.write_base(target);
     }
 
     fn prefix(&self) -> Range<usize> {
@@ -108,30 +106,6 @@ impl Shape {
     #[inline]
     fn rest_at(&self, bytes: &[u8], index: usize) -> usize {
         self.members_at() + self.lens.sum(&bytes[self.len_at(0)..self.len_at(index)])
-    }
-}
-
-/// A rest as it is stored.
-struct Piece<'a> {
-    text: &'a [u8],
-    int: [u8; 8],
-    extent: Extent,
-}
-
-impl<'a> Piece<'a> {
-    fn new(item: Item<'a>) -> Piece<'a> {
-        match item {
-            Item::Bytes(text) => {
-                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
-            }
-            Item::Int(n) => {
-                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
-            }
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
     }
 }
 
@@ -191,9 +165,7 @@ impl<'a> Scored<'a> {
     #[inline(always)]
     fn rest_from(&self, index: usize, at: usize) -> (Item<'a>, usize) {
         let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
-        let stored = &self.bytes[at..at + extent.len];
-        let rest = if extent.is_int { Item::Int(read_int(stored)) } else { Item::Bytes(stored) };
-        (rest, at + extent.len)
+        (extent.item(&self.bytes[at..at + extent.len]), at + extent.len)
     }
 
     fn prefix(&self) -> &'a [u8] {
@@ -510,7 +482,7 @@ struct Part<'a> {
 /// are copied as they are.
 fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
     let like = &parts[0].leaf;
-    let shape = Shape { count: scores.len(), frame, base_width: base_width(&frame), ..like.shape };
+    let shape = Shape { count: scores.len(), frame, base_width: frame.base_width(), ..like.shape };
     let rests = parts.iter().map(|part| part.leaf.rests(&part.range).len()).sum::<usize>();
     let mut leaf = Vec::with_capacity(shape.members_at() + rests);
     shape.write(&mut leaf);
@@ -519,10 +491,6 @@ fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
     parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.lens(&part.range)));
     parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.rests(&part.range)));
     leaf
-}
-
-fn base_width(frame: &Frame) -> usize {
-    if frame.base() == 0 { 0 } else { int_len(frame.base()) }
 }
 
 /// Appends the codes of scores that the frame was fitted to.
@@ -572,9 +540,9 @@ pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
     for rest in &rests {
         lens = lens.max(Width::for_extent(piece(rest).extent));
     }
-    assert!(entries.len() <= 255 && bytes_of(prefix.len() as u64) <= 1);
+    assert!(entries.len() <= 255 && prefix.len() <= PREFIX_MAX);
     let shape =
-        Shape { count: entries.len(), frame, lens, base_width: base_width(&frame), prefix_len: prefix.len() };
+        Shape { count: entries.len(), frame, lens, base_width: frame.base_width(), prefix_len: prefix.len() };
     let mut leaf = Vec::with_capacity(shape.members_at() + texts.len());
     shape.write(&mut leaf);
     leaf.extend_from_slice(&prefix);
