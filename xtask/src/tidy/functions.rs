@@ -13,6 +13,9 @@ pub(crate) struct Function {
     /// From `fn` to the closing brace, both included, without blank lines.
     pub(crate) len: usize,
     pub(crate) is_test: bool,
+    /// `pub` without a restriction: part of what the crate offers to others.
+    pub(crate) is_public: bool,
+    pub(crate) is_documented: bool,
 }
 
 /// The functions of a file, nested ones too; closures belong to the function around them.
@@ -23,9 +26,31 @@ pub(crate) fn functions(source: &Source) -> Vec<Function> {
             let name = function_name(&line.code)?;
             let (end, _) = source.item_end(start).filter(|(_, how)| *how == End::Block)?;
             let len = source.lines[start..=end].iter().filter(|line| !line.is_blank()).count();
-            Some(Function { name, start, len, is_test: line.is_test })
+            let is_public = line.code.trim_start().starts_with("pub ");
+            let is_documented = is_documented(source, start);
+            Some(Function { name, start, len, is_test: line.is_test, is_public, is_documented })
         })
         .collect()
+}
+
+/// Whether a doc comment stands above the item, with attributes and other comments between.
+fn is_documented(source: &Source, start: usize) -> bool {
+    let mut is_in_attribute = false;
+    for line in source.lines[..start].iter().rev() {
+        let code = line.code.trim();
+        if line.is_comment() {
+            if line.text.trim_start().starts_with("///") {
+                return true;
+            }
+        } else if code.starts_with("#[") {
+            is_in_attribute = false;
+        } else if code.ends_with(")]") {
+            is_in_attribute = true;
+        } else if !is_in_attribute {
+            return false;
+        }
+    }
+    false
 }
 
 /// The name behind `fn`; `None` for the type `fn(...)`.

@@ -10,6 +10,7 @@ mod functions;
 mod layers;
 mod safety;
 mod source;
+mod widths;
 
 use crate::docs;
 use crate::shell::{Outcome, root};
@@ -38,7 +39,7 @@ impl Complaint {
 
 type Rule = fn(&Source) -> Vec<Complaint>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 11] = [
     files::opener,
     files::length,
     files::name,
@@ -48,6 +49,8 @@ const RULES: [Rule; 9] = [
     layers::absences,
     safety::unsafety,
     safety::unwraps,
+    widths::comments,
+    widths::code,
 ];
 
 pub(crate) fn run() -> Outcome {
@@ -68,7 +71,7 @@ pub(crate) fn run() -> Outcome {
     mark_test_files(&mut sources);
     complaints.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(move |rule| rule(source))));
     complaints.extend(docs::stale().into_iter().map(|(path, message)| Complaint::whole(path, message)));
-    figures::print(&sources);
+    complaints.extend(figures::check(&sources));
     complaints.extend(folders::check(&sources));
     complaints.extend(circles::check(&sources));
     report(complaints)

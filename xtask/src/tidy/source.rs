@@ -62,6 +62,11 @@ impl Source {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
+    /// The part of the workspace that the file belongs to: a crate's name, or the first folder of its path.
+    pub(crate) fn part(&self) -> &str {
+        self.crate_name().or_else(|| self.path.split('/').next()).unwrap_or_default()
+    }
+
     fn mark_test_modules(&mut self) {
         let is_mark = |line: &Line| line.code.trim() == "#[cfg(test)]";
         let starts: Vec<usize> = (0..self.lines.len()).filter(|at| is_mark(&self.lines[*at])).collect();
