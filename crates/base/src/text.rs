@@ -2,7 +2,7 @@
 //! spaces, the whole of `i64` or `u64`. So a text that parses is the only text of its number, which is what lets
 //! a packed leaf keep the number and forget the text.
 //!
-//! On the path of every request: nothing here allocates or goes through `core::fmt`.
+//! On the path of every request: but for [`hex`] nothing here allocates or goes through `core::fmt`.
 
 /// The pairs "00" to "99": two digits are written for each division.
 const PAIRS: [u8; 200] = {
@@ -18,6 +18,12 @@ const PAIRS: [u8; 200] = {
 
 /// Any number of this many digits fits a `u64`, so the loop over them needs no check for overflow.
 const SAFE_DIGITS: usize = 19;
+
+/// Two lower-case hexadecimal digits for each byte. It allocates, so it is for no request's path.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
 
 /// `text` as an `i64`, if it is the canonical decimal text of one ("-0", "007", "+1", " 1" are not).
 pub fn parse_i64(text: &[u8]) -> Option<i64> {
@@ -127,6 +133,12 @@ pub fn append_i64(out: &mut Vec<u8>, n: i64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_byte_is_two_digits() {
+        assert_eq!(hex(b"\x00\x0f\xa0\xff"), "000fa0ff");
+        assert_eq!(hex(b""), "");
+    }
 
     #[test]
     fn only_canonical_texts_are_integers() {

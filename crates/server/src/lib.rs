@@ -1,11 +1,13 @@
 //! The server around the data: workers, sessions, dispatch, the registry, and the commands on the server itself.
 //!
-//! `service::start` binds and starts the workers; a `worker` reads, parses and answers; `core::dispatch` finds the
-//! command's row in the registry and runs it under the right locks; `commands` holds the server's own commands, `state`
-//! what they show and change; `service` is what goes on beside requests.
+//! `start` puts a server together: it opens the sockets and starts the workers. A `worker` reads, parses and answers;
+//! `core::dispatch` finds the command's row in the registry and runs it under the right locks; `commands` holds the
+//! server's own commands, `state` what they show and change; `service` is what goes on beside requests. Only `start` and
+//! this file know all of these folders; `xtask/src/tidy/folders.rs` says which may name which.
 mod commands;
 mod core;
 mod service;
+mod start;
 mod state;
 mod worker;
 
@@ -16,7 +18,7 @@ pub use net::map_code;
 pub use service::crash::report_crashes;
 pub use service::open_files::make_room;
 pub use service::process::{PidFile, Supervisor};
-pub use service::start::{Running, StartError, Stopper, start, start_when};
+pub use start::{Running, StartError, Stopper, start, start_when};
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{
     Allow, Config, ConfigError, Defrag, Facility, LogLevel, LogRule, LogRules, MemoryShare, OomScore,

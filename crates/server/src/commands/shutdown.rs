@@ -5,7 +5,7 @@
 //! SIGINT ends the process at once.
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::session::After;
-use crate::service::start::Stopper;
+use crate::start::Stopper;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use nix::sys::signal::{SigSet, Signal};
 

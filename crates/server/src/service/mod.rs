@@ -1,7 +1,7 @@
-//! The server beside its requests: how it starts and what it does in the background.
+//! What the server does beside its requests.
 //!
-//! `start` puts a server together, with the `listening` sockets and as many `open_files` as it needs; `process` is how
-//! its surroundings see it, `crash` what it says when it fails. `background` is the thread that frees, and that moves
+//! `listening` opens its sockets, `open_files` makes room for as many as it needs; `process` is how its surroundings see
+//! it, `crash` what it says when it fails. `background` is the thread that frees, and that moves
 //! data together (`defrag`); `evict` keeps memory under its limit; `restless` does rare things often, for tests.
 pub(crate) mod background;
 pub(crate) mod crash;
@@ -11,4 +11,3 @@ pub(crate) mod listening;
 pub(crate) mod open_files;
 pub(crate) mod process;
 pub(crate) mod restless;
-pub(crate) mod start;

@@ -34,7 +34,7 @@ impl Digest {
     }
 
     fn hex(&self) -> String {
-        crate::service::start::hex(&self.0)
+        base::text::hex(&self.0)
     }
 
     /// Adds a key's value, if it is there.

@@ -17,7 +17,7 @@ use crate::worker::Worker;
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
-use std::fmt::{self, Write};
+use std::fmt;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -227,7 +227,7 @@ fn share(
         started: clock.moment(Moment::NONE),
         listening,
         random_seed: word(2),
-        run_id: hex(&random[32..]),
+        run_id: base::text::hex(&random[32..]),
         replication_id: ReplicationId::new(word(3)),
         next_client_id: 1.into(),
         clients: Default::default(),
@@ -264,14 +264,6 @@ fn random_bytes() -> std::io::Result<[u8; 52]> {
     let mut bytes = [0; 52];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 fn spawn(shared: &Arc<Shared>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
