@@ -16,12 +16,13 @@ pub use commands::grammar::{Grammar, grammars};
 pub use commands::shutdown::Signals;
 pub use net::map_code;
 pub use service::crash::report_crashes;
-pub use service::open_files::make_room;
 pub use service::process::{PidFile, Supervisor};
-pub use start::{Running, StartError, Stopper, start, start_when};
+pub use start::{Running, Stopper, start, start_when};
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{
     Allow, Config, ConfigError, Defrag, Facility, LogLevel, LogRule, LogRules, MemoryShare, OomScore,
     OutputLimit, OutputLimits, Source, Supervised, Tracking, sample_file, settings_reference,
 };
 pub use state::log::Log;
+pub use state::start_error::StartError;
+pub use state::system::open_files::make_room;

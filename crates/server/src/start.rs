@@ -5,34 +5,25 @@ use crate::core::shared::{Ending, InForce, Post, Shared, Stats};
 use crate::service::background::Background;
 use crate::service::defrag::DefragStats;
 use crate::service::evict::Pressure;
-use crate::service::listening::{self, Listening};
 use crate::service::restless;
 use crate::state::clock::Moment;
 use crate::state::counters::{AllCounters, Counters};
 use crate::state::gate::Gates;
+use crate::state::listening::{self, Listening};
 use crate::state::pause::Pause;
 use crate::state::promise::Promise;
 use crate::state::replication::ReplicationId;
+use crate::state::start_error::StartError;
+use crate::state::system::adjust_oom_score;
 use crate::worker::Worker;
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
-use std::fmt;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use store::{Keyspace, KeyspaceOptions};
-
-/// Why a server did not start: the text to print.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StartError(pub String);
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl Source {
     /// The default configuration with all of this over it. `stdin` is read if the command line says so.
@@ -138,7 +129,7 @@ pub fn start_when(
     is_bound: impl FnOnce(&Log),
 ) -> Result<Running, StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
-    if let Err(error) = crate::service::process::adjust_oom_score(OomScore::No, &config) {
+    if let Err(error) = adjust_oom_score(OomScore::No, &config) {
         log.warning(&format!("Unable to write oom_score_adj: {}", crate::state::config::reason(&error)));
     }
     let listeners = listening::open(&config, &log).inspect_err(logged)?;

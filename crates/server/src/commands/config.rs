@@ -3,11 +3,10 @@
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::core::shared::Shared;
-use crate::service::process::adjust_oom_score;
-use crate::service::{listening, open_files};
+use crate::core::shared::{Letter, Shared};
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
+use crate::state::system::{adjust_oom_score, open_files};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 
@@ -221,7 +220,7 @@ fn put_in_force(
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
-    if elsewhere.is_some_and(|binds| listening::change(shared, next, binds).is_none()) {
+    if elsewhere.is_some_and(|binds| listen_at(shared, next, binds).is_none()) {
         go_to(&present.dir)?;
         let _ = adjust_oom_score(next.oom_score, present);
         return Err(match next.port == present.port {
@@ -230,6 +229,13 @@ fn put_in_force(
         });
     }
     Ok(())
+}
+
+/// None, and nothing has changed, where that cannot be.
+fn listen_at(shared: &Shared, next: &Config, binds: &Binds) -> Option<()> {
+    shared.listening.change(next, binds, &shared.log)?;
+    shared.posts.iter().for_each(|post| post.send(Letter::Listen));
+    Some(())
 }
 
 fn changeable(

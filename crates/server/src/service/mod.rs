@@ -1,13 +1,10 @@
 //! What the server does beside its requests.
 //!
-//! `listening` opens its sockets, `open_files` makes room for as many as it needs; `process` is how its surroundings see
-//! it, `crash` what it says when it fails. `background` is the thread that frees, and that moves
+//! `process` is how its surroundings see it, `crash` what it says when it fails. `background` is the thread that frees, and that moves
 //! data together (`defrag`); `evict` keeps memory under its limit; `restless` does rare things often, for tests.
 pub(crate) mod background;
 pub(crate) mod crash;
 pub(crate) mod defrag;
 pub(crate) mod evict;
-pub(crate) mod listening;
-pub(crate) mod open_files;
 pub(crate) mod process;
 pub(crate) mod restless;

@@ -1,6 +1,8 @@
 //! How many files the process may have open: every client is one. The limit is raised to what `maxclients` needs, and
 //! `maxclients` lowered to what the limit allows.
-use crate::{Config, Log, StartError};
+use crate::state::config::Config;
+use crate::state::log::Log;
+use crate::state::start_error::StartError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Kept free in any case, as Redis keeps it.

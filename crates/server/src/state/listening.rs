@@ -4,9 +4,9 @@
 //! new ones cannot be had, nothing changes. Workers then take the new list over at their next turn, and what nobody
 //! listens on any more is closed when the last of them has. Until then it is *leaving*: who asks for its address meanwhile
 //! gets it back, and who asks for an address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
-use crate::core::shared::{Letter, Shared};
-use crate::state::config::{Bind, Binds};
-use crate::{Config, Log, StartError};
+use crate::state::config::{Bind, Binds, Config};
+use crate::state::log::Log;
+use crate::state::start_error::StartError;
 use net::{Listener, Peer};
 use std::io;
 use std::net::SocketAddr;
@@ -44,6 +44,35 @@ impl Listening {
         *self.lists() = Lists::default();
     }
 
+    /// Listens where `next` says from now on, `binds` being what its addresses mean; None, and nothing has changed, where
+    /// that cannot be. The caller tells the workers.
+    pub(crate) fn change(&self, next: &Config, binds: &Binds, log: &Log) -> Option<()> {
+        let binds = binds.at(next).inspect_err(|why| log.warning(why)).ok()?;
+        let mut lists = self.lists();
+        let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
+        let is_wanted =
+            |listener: &Arc<Listener>| binds.iter().any(|bind| tcp_address(listener) == Some(bind.address));
+        let share = |all: &[Arc<Listener>], is_leaving: bool| {
+            // One that does not share is in the way of who would be beside it, which is then said.
+            let _ = all.iter().filter(|l| !is_wanted(l)).try_for_each(|l| l.share(is_leaving));
+        };
+        let former: Vec<Arc<Listener>> =
+            tcp.iter().cloned().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
+        share(&tcp, true);
+        let Some(mut listeners) = open_all(&binds, &former, next, log) else {
+            share(&tcp, false);
+            return None;
+        };
+        // Those that are had back are nobody else's any more.
+        let _ = listeners.iter().try_for_each(|listener| listener.share(false));
+        let left = lists.leaving.len().saturating_sub(LEFT_MAX);
+        lists.leaving.drain(..left);
+        lists.leaving.extend(tcp.iter().filter(|l| !is_wanted(l)).map(Arc::downgrade));
+        listeners.extend(unix);
+        lists.all = listeners;
+        Some(())
+    }
+
     fn lists(&self) -> MutexGuard<'_, Lists> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,36 +95,6 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
         true => Err(StartError("Configured to not listen anywhere, exiting.".into())),
         false => Ok(listeners),
     }
-}
-
-/// Listens where `next` says from now on; None, and nothing has changed, where that cannot be.
-pub(crate) fn change(shared: &Shared, next: &Config, binds: &Binds) -> Option<()> {
-    let binds = binds.at(next).inspect_err(|why| shared.log.warning(why)).ok()?;
-    let mut lists = shared.listening.lists();
-    let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
-    let is_wanted =
-        |listener: &Arc<Listener>| binds.iter().any(|bind| tcp_address(listener) == Some(bind.address));
-    let share = |all: &[Arc<Listener>], is_leaving: bool| {
-        // One that does not share is in the way of who would be beside it, which is then said.
-        let _ = all.iter().filter(|l| !is_wanted(l)).try_for_each(|l| l.share(is_leaving));
-    };
-    let former: Vec<Arc<Listener>> =
-        tcp.iter().cloned().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
-    share(&tcp, true);
-    let Some(mut listeners) = open_all(&binds, &former, next, &shared.log) else {
-        share(&tcp, false);
-        return None;
-    };
-    // Those that are had back are nobody else's any more.
-    let _ = listeners.iter().try_for_each(|listener| listener.share(false));
-    let left = lists.leaving.len().saturating_sub(LEFT_MAX);
-    lists.leaving.drain(..left);
-    lists.leaving.extend(tcp.iter().filter(|l| !is_wanted(l)).map(Arc::downgrade));
-    listeners.extend(unix);
-    lists.all = listeners;
-    drop(lists);
-    shared.posts.iter().for_each(|post| post.send(Letter::Listen));
-    Some(())
 }
 
 /// One for each address, out of `former` where it is there already; None, said in the log, where one cannot be had.

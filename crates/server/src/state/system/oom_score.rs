@@ -1,7 +1,6 @@
 //! `oom-score-adj`: how readily the kernel ends this process when memory runs out. More is more readily; the process may
 //! always raise its own score, and lower it only with privileges.
-use crate::Config;
-use crate::state::config::OomScore;
+use crate::state::config::{Config, OomScore};
 use std::io;
 use std::sync::OnceLock;
 

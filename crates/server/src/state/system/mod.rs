@@ -1,6 +1,11 @@
-//! What the system knows about this process: resident memory, processor time, its own name.
+//! What the system knows about this process: resident memory, processor time, its own name; how many files it may have
+//! open (`open_files`), how readily it is ended when memory runs out (`oom_score`).
+mod oom_score;
+pub(crate) mod open_files;
+
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
+pub(crate) use oom_score::adjust as adjust_oom_score;
 
 /// Resident bytes of this process.
 pub(crate) fn resident_bytes() -> u64 {
