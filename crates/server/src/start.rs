@@ -2,15 +2,15 @@
 use crate::commands::families::FAMILIES;
 use crate::core::registry::Registry;
 use crate::core::shared::{Ending, InForce, Post, Shared, Stats};
-use crate::service::background::Background;
-use crate::service::defrag::DefragStats;
-use crate::service::evict::Pressure;
-use crate::service::restless;
+use crate::service::{background, restless};
+use crate::state::background::Background;
 use crate::state::clock::Moment;
 use crate::state::counters::{AllCounters, Counters};
+use crate::state::defrag::DefragStats;
 use crate::state::gate::Gates;
 use crate::state::listening::{self, Listening};
 use crate::state::pause::Pause;
+use crate::state::pressure::Pressure;
 use crate::state::promise::Promise;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
@@ -134,8 +134,9 @@ pub fn start_when(
     }
     let listeners = listening::open(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;
-    let (background, thread) = Background::start().map_err(|e| cannot("start the freeing thread", &e))?;
+    let (background, jobs) = Background::new();
     let (shared, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
+    let thread = background::start(jobs, &shared).map_err(|e| cannot("start the freeing thread", &e))?;
     crate::service::crash::note_server(&shared);
     is_bound(&shared.log);
     shared.log.notice("Server initialized");
@@ -245,7 +246,6 @@ fn share(
         in_force: InForce::new(config),
         ending: Ending::default(),
     });
-    shared.background.serve(&shared);
     shared.restless.serve(&shared);
     Ok((shared, engines))
 }

@@ -62,7 +62,7 @@ mod tests {
             ("core/call.rs", "use crate::state::clock::Clock;\nfn f() { crate::service::start::g(); }\n"),
             ("core/dispatch.rs", "fn f() { crate::commands::info::g(); }\n"),
             ("commands/info.rs", "use crate::core::call::Call;\nuse crate::state::log::Log;\n"),
-            ("service/evict.rs", "use crate::commands::info::INFO;\nuse crate::core::call::Call;\n"),
+            ("service/defrag.rs", "use crate::commands::info::INFO;\nuse crate::core::call::Call;\n"),
             ("start.rs", "use crate::commands::info::INFO;\n"),
         ];
         assert_eq!(

@@ -9,13 +9,13 @@ use super::attack;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
+use crate::core::memory_limit::{Ceiling, Room, free_flushed};
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
 use crate::core::shared::Shared;
-use crate::service::evict::{Ceiling, Room, free_flushed};
 use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;
@@ -606,7 +606,7 @@ impl<'s> Executor<'s> {
             random: &mut self.random,
             garbage: &mut self.garbage,
         });
-        free_flushed(self.shared, &self.shared.background, &mut self.garbage);
+        free_flushed(self.shared, &mut self.garbage);
         done
     }
 

@@ -1,7 +1,7 @@
 //! What runs a request: who sent it, which command it is, whether it may run, and under which locks.
 //!
 //! A `session` is a connection's state, `shared` what all workers share. `dispatch` finds the row of a command in the
-//! `registry`, asks `refusal` and `too_long` whether it may run, and hands it a `call`. `blocking` is for commands whose
+//! `registry`, asks `refusal`, `too_long` and `memory_limit` whether it may run, and hands it a `call`. `blocking` is for commands whose
 //! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else
 //! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of clients,
 //! `client_line` is the line of CLIENT LIST, `client_memory` what they take, `output_bound` how much one may be owed.
@@ -12,6 +12,7 @@ pub(crate) mod client_line;
 pub(crate) mod client_memory;
 pub(crate) mod command_log;
 pub(crate) mod dispatch;
+pub(crate) mod memory_limit;
 pub(crate) mod monitors;
 pub(crate) mod output_bound;
 pub(crate) mod redact;

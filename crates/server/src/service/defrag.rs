@@ -13,13 +13,13 @@
 //! turn is made of steps that each hold one lock, of a shard or of the arena, for some [`STEP_WANTED`]; the size of a step is
 //! learned from how long the last ones took. No lock is taken twice in one turn, so a worker that happens to need it
 //! waits for one step at most. All times are the thread's own processor time: how busy the machine is says nothing about a step.
-
-use crate::core::shared::Shared;
 use crate::state::config::Defrag as Settings;
+use crate::state::defrag::{DefragStats, wanted_percent};
+use crate::state::log::Log;
 use pack::arena::{self, Evacuation, Progress, Stubborn};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use store::{Mover, MoverStats, StepLimits};
+use store::{Keyspace, Mover, StepLimits};
 
 /// How long a step should hold its lock.
 const STEP_WANTED: Duration = Duration::from_micros(40);
@@ -35,48 +35,6 @@ const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(600);
 /// A round is worth its walk if it frees this part of what is used: one in so many.
 const GAIN_SHARE: usize = 32;
-
-/// What INFO tells, written by the thread that works.
-#[derive(Default)]
-pub(crate) struct DefragStats {
-    /// The share of a processor in use for it, in percent; 0 while nothing is done.
-    pub(crate) running_percent: AtomicU64,
-    /// Blocks that moved, and that were looked at and stayed.
-    pub(crate) hits: AtomicU64,
-    pub(crate) misses: AtomicU64,
-    /// Keys with a value of their own, likewise.
-    pub(crate) key_hits: AtomicU64,
-    pub(crate) key_misses: AtomicU64,
-    /// Microseconds with too much lost: all together, and of the round that goes on.
-    pub(crate) total_us: AtomicU64,
-    pub(crate) current_us: AtomicU64,
-}
-
-impl DefragStats {
-    /// CONFIG RESETSTAT
-    pub(crate) fn reset(&self) {
-        let counters = [&self.hits, &self.misses, &self.key_hits, &self.key_misses, &self.total_us];
-        counters.iter().for_each(|counter| counter.store(0, Relaxed));
-    }
-
-    fn add(&self, before: MoverStats, now: MoverStats) {
-        self.hits.fetch_add(now.moves.moved - before.moves.moved, Relaxed);
-        self.misses.fetch_add(now.moves.stayed - before.moves.stayed, Relaxed);
-        self.key_hits.fetch_add(now.keys_moved - before.keys_moved, Relaxed);
-        self.key_misses.fetch_add(now.keys_stayed - before.keys_stayed, Relaxed);
-    }
-}
-
-/// Whether a round should begin now, as far as sums tell.
-pub(crate) fn is_due(settings: &Settings) -> bool {
-    settings.is_on && wanted_percent(settings).is_some()
-}
-
-fn wanted_percent(settings: &Settings) -> Option<u32> {
-    let usage = arena::usage();
-    let lost = usage.resident_bytes.saturating_sub(usage.used_bytes);
-    settings.effort_percent(usage.used_bytes as u64, lost as u64)
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -104,6 +62,14 @@ pub(crate) struct Defrag {
     rest: Duration,
 }
 
+/// What a turn works on, and by which settings.
+pub(crate) struct Surroundings<'s> {
+    pub(crate) keyspace: &'s Keyspace,
+    pub(crate) log: &'s Log,
+    pub(crate) stats: &'s DefragStats,
+    pub(crate) settings: Settings,
+}
+
 /// When to come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -129,18 +95,18 @@ impl Defrag {
     }
 
     /// Takes one turn, or begins a round if one is due.
-    pub(crate) fn turn(&mut self, shared: &Shared) -> Next {
-        let settings = shared.config().defrag;
+    pub(crate) fn turn(&mut self, around: &Surroundings<'_>) -> Next {
+        let settings = &around.settings;
         let start = processor_time();
-        if self.phase == Phase::Idle && !self.begin(&settings) {
+        if self.phase == Phase::Idle && !self.begin(settings) {
             return Next::Asked;
         }
         if !settings.is_on && self.phase != Phase::Reopening {
-            self.enter(Phase::Reopening, shared);
+            self.enter(Phase::Reopening, around.keyspace);
         }
-        self.percent = self.percent.max(wanted_percent(&settings).unwrap_or(0)).clamp(1, 99);
-        self.steps(shared, &settings, start);
-        self.tell_times(&shared.defrag);
+        self.percent = self.percent.max(wanted_percent(settings).unwrap_or(0)).clamp(1, 99);
+        self.steps(around, start);
+        self.tell_times(around.stats);
         if self.phase == Phase::Idle {
             return Next::Asked;
         }
@@ -149,10 +115,10 @@ impl Defrag {
     }
 
     /// One step, or where shards take turns as many as [`TURN`] allows, each on another shard.
-    fn steps(&mut self, shared: &Shared, settings: &Settings, start: Duration) {
+    fn steps(&mut self, around: &Surroundings<'_>, start: Duration) {
         let mut before = start;
         for _ in 0..self.mover.as_ref().map_or(1, |mover| mover.shards_left().max(1)) {
-            self.step(shared, settings);
+            self.step(around);
             let after = processor_time();
             self.longest_step = self.longest_step.max(after.saturating_sub(before));
             if self.phase != Phase::Moving || after.saturating_sub(start) >= TURN {
@@ -187,42 +153,42 @@ impl Defrag {
         self.stubborn.clear();
     }
 
-    fn enter(&mut self, phase: Phase, shared: &Shared) {
+    fn enter(&mut self, phase: Phase, keyspace: &Keyspace) {
         self.phase = phase;
         match phase {
-            Phase::Moving => (self.mover, self.effort) = (Some(shared.keyspace.mover()), EFFORT_MIN),
+            Phase::Moving => (self.mover, self.effort) = (Some(keyspace.mover()), EFFORT_MIN),
             Phase::Reopening => self.evacuation.iter_mut().for_each(Evacuation::rewind),
             Phase::Idle | Phase::Closing => {}
         }
     }
 
     /// Does something under one lock.
-    fn step(&mut self, shared: &Shared, settings: &Settings) {
+    fn step(&mut self, around: &Surroundings<'_>) {
         let Some(evacuation) = &mut self.evacuation else { return };
         match self.phase {
             Phase::Idle => {}
             Phase::Closing => {
                 if evacuation.close(WALKED_BLOCKS) == Progress::Done {
-                    self.enter(Phase::Moving, shared);
+                    self.enter(Phase::Moving, around.keyspace);
                 }
             }
-            Phase::Moving => self.move_some(shared, settings),
+            Phase::Moving => self.move_some(around),
             Phase::Reopening => {
                 if evacuation.reopen(WALKED_BLOCKS, &mut self.stubborn) == Progress::Done {
-                    self.finish(shared);
+                    self.finish(around.log);
                 }
             }
         }
     }
 
-    fn move_some(&mut self, shared: &Shared, settings: &Settings) {
+    fn move_some(&mut self, around: &Surroundings<'_>) {
         let Some(mover) = &mut self.mover else { return };
-        let limits = StepLimits { effort: self.effort, len_max: settings.max_scan_fields };
+        let limits = StepLimits { effort: self.effort, len_max: around.settings.max_scan_fields };
         let before = mover.stats;
-        let progress = shared.keyspace.relocate(mover, limits);
-        shared.defrag.add(before, mover.stats);
+        let progress = around.keyspace.relocate(mover, limits);
+        around.stats.add(before, mover.stats);
         if progress == Progress::Done {
-            self.enter(Phase::Reopening, shared);
+            self.enter(Phase::Reopening, around.keyspace);
         }
     }
 
@@ -235,11 +201,11 @@ impl Defrag {
         }
     }
 
-    fn finish(&mut self, shared: &Shared) {
+    fn finish(&mut self, log: &Log) {
         let Some(evacuation) = self.evacuation.take() else { return };
         let (chosen, left) = (evacuation.extents(), evacuation.left());
         let moved = self.mover.take().map_or(0, |mover| mover.stats.moves.moved);
-        shared.log.verbose(&format!(
+        log.verbose(&format!(
             "Active defrag: {} of {chosen} extents emptied, {moved} blocks moved in {} ms, at most {} us at a time",
             chosen - left,
             self.began.elapsed().as_millis(),

@@ -3,17 +3,21 @@
 //! Settings and what is read from them: `config`. Time: `clock`, and `promise`, which says who wakes for the next key
 //! that expires. Figures: `counters` of each worker, the `histogram` of how long commands took, `latency` for what
 //! took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets).
+//! Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
 //! And the `log` with its way to `syslog`, the `replication` id, the `start_error`, and what the operating `system` says
 //! of the process and allows it.
+pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod counters;
+pub(crate) mod defrag;
 pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod latency;
 pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod pause;
+pub(crate) mod pressure;
 pub(crate) mod promise;
 pub(crate) mod replication;
 pub(crate) mod start_error;

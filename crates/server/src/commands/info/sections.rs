@@ -3,8 +3,8 @@ use super::report::Report;
 use crate::commands::connection::REDIS_VERSION;
 use crate::commands::memory::Figures;
 use crate::core::shared::Shared;
-use crate::service::defrag::DefragStats;
 use crate::state::config::{Tracking, percentiles};
+use crate::state::defrag::DefragStats;
 use crate::state::system;
 use base::Millis;
 use nix::sys::resource::UsageWho;
@@ -116,7 +116,7 @@ fn clients(report: &mut Report, shared: &Shared, _: Millis) {
 fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     let figures = Figures::of(shared);
     let (used, rss) = (figures.used, figures.resident);
-    let not_counted = crate::service::evict::uncounted_bytes(shared);
+    let not_counted = crate::core::memory_limit::uncounted_bytes(shared);
     report.bytes("used_memory", used);
     report.bytes("used_memory_rss", rss);
     report.bytes("used_memory_peak", figures.peak);

@@ -29,64 +29,13 @@
 //! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
 //! command evicts.
 use crate::core::shared::Shared;
-use crate::service::background::Background;
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use base::Millis;
 use base::hash::Hash;
-use pack::{arena, counted};
+use pack::counted;
 use std::hint::cold_path;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use store::{Beside, Eviction, Evictor, Garbage, Outcome, Policy, Weight, counted_holes};
-
-/// What all workers know of the ceiling.
-#[derive(Default)]
-pub(crate) struct Pressure {
-    /// Bytes that workers are about to free.
-    claimed: AtomicI64,
-    /// Since when memory is over the limit, in microseconds of the steady time; 0 while it is not.
-    over_since_us: AtomicI64,
-    /// For how long it was in all, before that.
-    over_total_us: AtomicU64,
-    /// What the arena had in holes at the last look.
-    hole_bytes: AtomicU64,
-}
-
-impl Pressure {
-    /// total_eviction_exceeded_time and current_eviction_exceeded_time, in milliseconds.
-    pub(crate) fn exceeded_ms(&self, now_us: i64) -> (u64, u64) {
-        let current = match self.over_since_us.load(Relaxed) {
-            0 => 0,
-            since => (now_us - since).max(0) as u64,
-        };
-        ((self.over_total_us.load(Relaxed) + current) / 1000, current / 1000)
-    }
-
-    /// CONFIG RESETSTAT
-    pub(crate) fn reset(&self) {
-        self.over_since_us.store(0, Relaxed);
-        self.over_total_us.store(0, Relaxed);
-    }
-
-    /// Whether memory was over the limit when that was last looked at.
-    fn is_noted(&self) -> bool {
-        self.over_since_us.load(Relaxed) != 0
-    }
-
-    /// Ten times a second, where there is a limit.
-    pub(crate) fn note_holes(&self) {
-        self.hole_bytes.store(arena::usage().hole_bytes as u64, Relaxed);
-    }
-
-    fn note(&self, is_over: bool, now_us: i64) {
-        let since = self.over_since_us.load(Relaxed);
-        if is_over && since == 0 {
-            self.over_since_us.store(now_us, Relaxed);
-        } else if !is_over && since != 0 && self.over_since_us.swap(0, Relaxed) != 0 {
-            self.over_total_us.fetch_add((now_us - since).max(0) as u64, Relaxed);
-        }
-    }
-}
 
 /// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
 pub(crate) fn uncounted_bytes(shared: &Shared) -> u64 {
@@ -258,7 +207,7 @@ impl<'s> Ceiling<'s> {
     fn held_bytes(&self) -> u64 {
         let holes = match self.eviction.policy {
             Policy::NoEviction => 0,
-            _ => counted_holes(self.limit_bytes, self.shared.pressure.hole_bytes.load(Relaxed)),
+            _ => counted_holes(self.limit_bytes, self.shared.pressure.hole_bytes()),
         };
         counted_bytes(self.shared) + holes
     }
@@ -266,7 +215,7 @@ impl<'s> Ceiling<'s> {
     /// By how much memory is over `target`, what others are about to free left out.
     fn excess(&self, target: u64, coming_bytes: u64) -> i64 {
         let counts = self.held_bytes() + coming_bytes;
-        let claimed = self.shared.pressure.claimed.load(Relaxed);
+        let claimed = self.shared.pressure.claimed_bytes();
         counts as i64 - claimed - i64::try_from(target).unwrap_or(i64::MAX)
     }
 
@@ -301,9 +250,9 @@ impl<'s> Ceiling<'s> {
                 return Room::Enough;
             }
             least = 0;
-            self.shared.pressure.claimed.fetch_add(mine, Relaxed);
+            self.shared.pressure.claim(mine);
             let room = self.free(mine, now, &watch);
-            self.shared.pressure.claimed.fetch_sub(mine, Relaxed);
+            self.shared.pressure.claim(-mine);
             self.shared.background.free(&mut self.garbage);
             if room != Room::Enough {
                 return room;
@@ -356,15 +305,15 @@ fn patience_ns(tenacity: u32) -> u64 {
 }
 
 /// Hands flushed keys to the freeing thread, with what they probably weigh: their share of all that counts.
-pub(crate) fn free_flushed(shared: &Shared, background: &Background, garbage: &mut Vec<Garbage>) {
+pub(crate) fn free_flushed(shared: &Shared, garbage: &mut Vec<Garbage>) {
     if !garbage.is_empty() {
         cold_path();
-        free_all(shared, background, garbage);
+        free_all(shared, garbage);
     }
 }
 
 #[inline(never)]
-fn free_all(shared: &Shared, background: &Background, garbage: &mut Vec<Garbage>) {
+fn free_all(shared: &Shared, garbage: &mut Vec<Garbage>) {
     let keys = |piece: &Garbage| match piece.weight() {
         Weight::Keys(keys) => keys,
         Weight::Bytes(_) => 0,
@@ -373,9 +322,9 @@ fn free_all(shared: &Shared, background: &Background, garbage: &mut Vec<Garbage>
     if gone > 0 {
         let left: u64 = (0..shared.keyspace.databases()).map(|db| shared.keyspace.len(db)).sum();
         let data = counted_bytes(shared).saturating_sub(counted::startup_bytes() as u64);
-        background.free_keys(garbage, data / (gone + left).max(1));
+        shared.background.free_keys(garbage, data / (gone + left).max(1));
     } else {
-        background.free(garbage);
+        shared.background.free(garbage);
     }
 }
 
@@ -388,19 +337,5 @@ mod tests {
         assert_eq!([0, 1, 10].map(patience_ns), [0, 50_000, 500_000]);
         assert!((500_000..600_000).contains(&patience_ns(11)));
         assert!(patience_ns(99) > 60_000_000_000 && patience_ns(100) == u64::MAX);
-    }
-
-    #[test]
-    fn time_over_the_limit_adds_up_and_the_present_part_shows() {
-        let pressure = Pressure::default();
-        pressure.note(true, 1_000_000);
-        pressure.note(true, 2_000_000);
-        assert_eq!(pressure.exceeded_ms(3_000_000), (2000, 2000));
-        pressure.note(false, 4_000_000);
-        assert_eq!(pressure.exceeded_ms(9_000_000), (3000, 0));
-        pressure.note(true, 9_000_000);
-        assert_eq!(pressure.exceeded_ms(9_500_000), (3500, 500));
-        pressure.reset();
-        assert_eq!(pressure.exceeded_ms(9_500_000), (0, 0));
     }
 }

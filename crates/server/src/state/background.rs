@@ -1,0 +1,158 @@
+//! What the background thread is asked to do (`service/background.rs` is the thread): to free values that left the keyspace,
+//! so that no worker pays for their size, and to put memory in order. Anybody may ask at any time: to ask is to send a
+//! message, and what is under way is not asked for twice.
+use crate::state::config::Defrag as Settings;
+use crate::state::defrag::is_defrag_due;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use store::{Garbage, Weight};
+
+/// Hands values and work to the background thread.
+pub(crate) struct Background {
+    queue: Sender<Job>,
+    counts: Arc<Counts>,
+}
+
+/// What the thread is asked for.
+pub(crate) enum Job {
+    /// With about so many bytes in it.
+    Free(Garbage, i64),
+    /// Give free pages back.
+    Purge,
+    /// Make full extents huge pages.
+    Unite,
+    /// Move data together.
+    Defrag,
+    /// Return.
+    End,
+}
+
+/// The thread's end of the queue. It says what is done, so that it can be asked for again.
+pub(crate) struct Jobs {
+    arrivals: Receiver<Job>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    pending: AtomicU64,
+    /// What waits, in bytes, all of the piece at hand included.
+    waiting_bytes: AtomicI64,
+    /// A purge is waiting or going on.
+    is_purging: AtomicBool,
+    /// Full extents are becoming huge pages, or are about to.
+    is_uniting: AtomicBool,
+    /// Data is being moved, or is about to be.
+    is_defragging: AtomicBool,
+}
+
+impl Background {
+    /// A queue that somebody fills, and its end, for the thread.
+    pub(crate) fn new() -> (Background, Jobs) {
+        let (queue, arrivals) = channel();
+        let counts = Arc::<Counts>::default();
+        (Background { queue, counts: Arc::clone(&counts) }, Jobs { arrivals, counts })
+    }
+
+    /// Takes everything out of `garbage`.
+    pub(crate) fn free(&self, garbage: &mut Vec<Garbage>) {
+        self.free_keys(garbage, 0);
+    }
+
+    /// The same where a key is known to take so many bytes on the average.
+    pub(crate) fn free_keys(&self, garbage: &mut Vec<Garbage>, key_bytes: u64) {
+        for piece in garbage.drain(..) {
+            let bytes = match piece.weight() {
+                Weight::Bytes(bytes) => bytes,
+                Weight::Keys(keys) => keys * key_bytes,
+            } as i64;
+            self.counts.pending.fetch_add(1, Relaxed);
+            self.counts.waiting_bytes.fetch_add(bytes, Relaxed);
+            // When the thread has ended the piece is freed here.
+            drop(self.queue.send(Job::Free(piece, bytes)));
+        }
+    }
+
+    /// Bytes in use that are on their way to be freed, about.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.counts.waiting_bytes.load(Relaxed).max(0) as u64
+    }
+
+    /// Gives free pages back, if there are any.
+    pub(crate) fn purge(&self) {
+        if pack::arena::is_purge_due() {
+            self.ask_once(&self.counts.is_purging, Job::Purge);
+        }
+    }
+
+    /// Puts full extents into huge pages, if there are any.
+    pub(crate) fn unite(&self) {
+        if pack::arena::is_unite_due() {
+            self.ask_once(&self.counts.is_uniting, Job::Unite);
+        }
+    }
+
+    /// Moves data together, if too much is lost between it.
+    pub(crate) fn defrag(&self, settings: &Settings) {
+        let is_defragging = &self.counts.is_defragging;
+        if settings.is_on && !is_defragging.load(Relaxed) && is_defrag_due(settings) {
+            self.ask_once(is_defragging, Job::Defrag);
+        }
+    }
+
+    /// Asks for a job unless it is asked for, or going on, already.
+    fn ask_once(&self, is_asked: &AtomicBool, job: Job) {
+        if !is_asked.swap(true, Relaxed) {
+            drop(self.queue.send(job));
+        }
+    }
+
+    /// The thread ends once it has freed what it was given before.
+    pub(crate) fn end(&self) {
+        drop(self.queue.send(Job::End));
+    }
+
+    /// lazyfree_pending_objects
+    pub(crate) fn pending(&self) -> u64 {
+        self.counts.pending.load(Relaxed)
+    }
+}
+
+impl Jobs {
+    /// What is there to do, waited for as long as it takes; None when nobody can send anything any more.
+    pub(crate) fn next(&self) -> Option<Job> {
+        self.arrivals.recv().ok()
+    }
+
+    /// The same, and after this time data is to be moved together.
+    pub(crate) fn next_or_defrag_in(&self, pause: Duration) -> Option<Job> {
+        match pause {
+            Duration::ZERO => Some(Job::Defrag),
+            pause => match self.arrivals.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => Some(Job::Defrag),
+                job => job.ok(),
+            },
+        }
+    }
+
+    /// A piece of so many bytes, by its sender's estimate, is freed.
+    pub(crate) fn note_freed(&self, bytes: i64) {
+        self.counts.pending.fetch_sub(1, Relaxed);
+        self.counts.waiting_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    pub(crate) fn note_purged(&self) {
+        self.counts.is_purging.store(false, Relaxed);
+    }
+
+    pub(crate) fn note_united(&self) {
+        self.counts.is_uniting.store(false, Relaxed);
+    }
+
+    /// Whether data is still being moved.
+    pub(crate) fn note_defrag(&self, goes_on: bool) {
+        self.counts.is_defragging.store(goes_on, Relaxed);
+    }
+}
