@@ -246,7 +246,7 @@ fn share(
         in_force: InForce::new(config),
         ending: Ending::default(),
     });
-    shared.restless.serve(&shared);
+    restless::serve(&shared);
     Ok((shared, engines))
 }
 

@@ -13,110 +13,37 @@
 //! `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the server, whoever starts that. All choices follow
 //! from the seed, which the log shows; when they are made is up to the threads.
 //!
-//! While it is off it costs one load for each connection that is accepted. Its memory counts as the server's own, which `maxmemory` is
+//! `state/restless.rs` knows whether it is on and what it has done. Its memory counts as the server's own, which `maxmemory` is
 //! compared with: a few megabytes.
-use crate::core::call::ServerCall;
 use crate::core::session::Unblock;
 use crate::core::shared::{Letter, Shared};
+use crate::state::restless::Started;
 use base::random::Random;
-use command::{Done, Error};
 use pack::arena::{self, Evacuation, Progress, Stubborn};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::{Mover, Shadow, StepLimits, Transients};
 
 /// A seed, or `random`.
 const VARIABLE: &str = "SARDINE_RESTLESS";
 
-/// Whether it is on, its thread, and what that has done.
-#[derive(Default)]
-pub(crate) struct Restless {
-    deeds: Deeds,
-    /// Grows with every connection that is given to any worker; 0 while it is off.
-    draws: AtomicU64,
-    /// The server, for the thread to come.
-    server: Mutex<Weak<Shared>>,
-    thread: Mutex<Option<(Arc<AtomicBool>, JoinHandle<()>)>>,
+/// Lets the mode begin with this server.
+pub(crate) fn serve(shared: &Arc<Shared>) {
+    let server = Arc::downgrade(shared);
+    shared.restless.set_starter(move |seed, is_over| start(&server, seed, is_over));
 }
 
-/// What has been done since the server began.
-#[derive(Default)]
-struct Deeds {
-    visits: AtomicU64,
-    churns: AtomicU64,
-    rounds: AtomicU64,
-    moved: AtomicU64,
-    purged: AtomicU64,
-    united: AtomicU64,
-    letters: AtomicU64,
-}
-
-impl Deeds {
-    fn named(&self) -> [(&'static str, &AtomicU64); 7] {
-        [
-            ("visits", &self.visits),
-            ("churns", &self.churns),
-            ("rounds", &self.rounds),
-            ("moved", &self.moved),
-            ("purged", &self.purged),
-            ("united", &self.united),
-            ("letters", &self.letters),
-        ]
-    }
-}
-
-impl Restless {
-    /// Says whose data it is.
-    pub(crate) fn serve(&self, shared: &Arc<Shared>) {
-        *lock(&self.server) = Arc::downgrade(shared);
-    }
-
-    /// Begins, or goes on with another seed.
-    pub(crate) fn begin(&self, seed: u64) -> std::io::Result<()> {
-        self.end();
-        let Some(shared) = lock(&self.server).upgrade() else { return Ok(()) };
-        shared.log.warning(&format!("Restless mode, for tests, with seed {seed}"));
-        self.draws.store(seed | 1, Relaxed);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&is_over);
-        let run = move || {
-            let mut unrest = Unrest::new(&shared, seed);
-            while !told.load(Relaxed) && !shared.is_stopping() {
-                unrest.stir();
-            }
-        };
-        let thread = std::thread::Builder::new().name("sardine-restless".into()).spawn(run)?;
-        *lock(&self.thread) = Some((is_over, thread));
-        Ok(())
-    }
-
-    /// Ends, and waits for the step that is being done.
-    pub(crate) fn end(&self) {
-        self.draws.store(0, Relaxed);
-        if let Some((is_over, thread)) = lock(&self.thread).take() {
-            is_over.store(true, Relaxed);
-            assert!(thread.join().is_ok(), "restless mode has found a fault");
+fn start(server: &Weak<Shared>, seed: u64, is_over: Arc<AtomicBool>) -> Started {
+    let Some(shared) = server.upgrade() else { return Ok(None) };
+    shared.log.warning(&format!("Restless mode, for tests, with seed {seed}"));
+    let run = move || {
+        let mut unrest = Unrest::new(&shared, seed);
+        while !is_over.load(Relaxed) && !shared.is_stopping() {
+            unrest.stir();
         }
-    }
-
-    /// The worker that a new connection goes to, if that is by lot.
-    pub(crate) fn draw(&self, workers: usize) -> Option<usize> {
-        if self.draws.load(Relaxed) == 0 {
-            return None;
-        }
-        let number = self.draws.fetch_add(2, Relaxed);
-        Some(Random::new(number).below(workers as u64) as usize)
-    }
-}
-
-fn count(counter: &AtomicU64, more: u64) {
-    counter.fetch_add(more, Relaxed);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    };
+    std::thread::Builder::new().name("sardine-restless".into()).spawn(run).map(Some)
 }
 
 /// What the environment asks for.
@@ -125,27 +52,8 @@ pub(crate) fn seed_of_environment(shared: &Shared) -> Option<u64> {
     Some(value.parse().unwrap_or(shared.random_seed))
 }
 
-/// DEBUG RESTLESS [seed|OFF]
-pub(crate) fn debug(call: &mut ServerCall<'_>) -> Done {
-    let Some(word) = call.args.get(2) else {
-        let deeds = call.shared.restless.deeds.named();
-        call.reply.map(deeds.len());
-        for (name, count) in deeds {
-            call.reply.bulk(name.as_bytes());
-            call.reply.int(count.load(Relaxed) as i64);
-        }
-        return Ok(());
-    };
-    match base::text::parse_u64(word) {
-        _ if word.eq_ignore_ascii_case(b"off") => call.shared.restless.end(),
-        None => return Err(Error::custom("ERR RESTLESS takes a seed or OFF")),
-        Some(seed) => {
-            let begun = call.shared.restless.begin(seed);
-            begun.map_err(|error| Error::custom(format!("ERR no thread: {error}")))?;
-        }
-    }
-    call.reply.ok();
-    Ok(())
+fn count(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Relaxed);
 }
 
 /// The thread's state.
@@ -182,7 +90,7 @@ impl<'s> Unrest<'s> {
 
     /// Does one thing, and rests for a moment.
     fn stir(&mut self) {
-        let deeds = &self.shared.restless.deeds;
+        let deeds = &self.shared.restless.deeds();
         match self.random.below(100) {
             0..25 => {
                 drop(self.transients.visit(&self.shared.keyspace, &self.shared.config().store));
@@ -223,7 +131,7 @@ impl<'s> Unrest<'s> {
                 let first = self.shared.keyspace.relocate(&mut ours, limits);
                 let second = self.shadow.keyspace().relocate(&mut shadows, limits);
                 if (first, second) == (Progress::Done, Progress::Done) {
-                    let deeds = &self.shared.restless.deeds;
+                    let deeds = &self.shared.restless.deeds();
                     count(&deeds.rounds, 1);
                     count(&deeds.moved, ours.stats.moves.moved + shadows.stats.moves.moved);
                     evacuation.rewind();
@@ -253,6 +161,6 @@ impl<'s> Unrest<'s> {
             3 => post.send(Letter::Feed(Arc::from(&b""[..]))),
             _ => post.wake(),
         }
-        count(&self.shared.restless.deeds.letters, 1);
+        count(&self.shared.restless.deeds().letters, 1);
     }
 }

@@ -4,7 +4,7 @@
 //! that expires. Figures: `counters` of each worker, the `histogram` of how long commands took, `latency` for what
 //! took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets).
 //! Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
-//! And the `log` with its way to `syslog`, the `replication` id, the `start_error`, and what the operating `system` says
+//! And the `log` with its way to `syslog`, the `replication` id, the `start_error`, the `restless` mode of tests, and what the operating `system` says
 //! of the process and allows it.
 pub(crate) mod background;
 pub(crate) mod clock;
@@ -20,6 +20,7 @@ pub(crate) mod pause;
 pub(crate) mod pressure;
 pub(crate) mod promise;
 pub(crate) mod replication;
+pub(crate) mod restless;
 pub(crate) mod start_error;
 mod syslog;
 pub(crate) mod system;

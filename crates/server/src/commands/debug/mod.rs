@@ -6,6 +6,7 @@ mod clients;
 mod digest;
 mod populate;
 mod protocol;
+mod restless;
 mod structure;
 
 use crate::commands::help;
@@ -61,7 +62,7 @@ const SUBS: &[Sub] = &[
     Sub { name: "PROTOCOL", args: 3..=3, run: protocol::protocol },
     Sub { name: "QUICKLIST", args: 3..=4, run: structure::quicklist },
     Sub { name: "QUICKLIST-PACKED-THRESHOLD", args: 3..=3, run: packed_threshold },
-    Sub { name: "RESTLESS", args: 2..=3, run: crate::service::restless::debug },
+    Sub { name: "RESTLESS", args: 2..=3, run: restless::restless },
     Sub { name: "SEGFAULT", args: 2..=2, run: crate::service::crash::segfault },
     Sub { name: "SET-ACTIVE-EXPIRE", args: 3..=3, run: set_active_expire },
     Sub { name: "SLEEP", args: 3..=3, run: sleep },

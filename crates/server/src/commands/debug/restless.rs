@@ -1,0 +1,27 @@
+//! DEBUG RESTLESS: begin or end what the server does at random for its tests, or show what has been done.
+use crate::core::call::ServerCall;
+use command::{Done, Error};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// DEBUG RESTLESS [seed|OFF]
+pub(super) fn restless(call: &mut ServerCall<'_>) -> Done {
+    let Some(word) = call.args.get(2) else {
+        let deeds = call.shared.restless.deeds().named();
+        call.reply.map(deeds.len());
+        for (name, count) in deeds {
+            call.reply.bulk(name.as_bytes());
+            call.reply.int(count.load(Relaxed) as i64);
+        }
+        return Ok(());
+    };
+    match base::text::parse_u64(word) {
+        _ if word.eq_ignore_ascii_case(b"off") => call.shared.restless.end(),
+        None => return Err(Error::custom("ERR RESTLESS takes a seed or OFF")),
+        Some(seed) => {
+            let begun = call.shared.restless.begin(seed);
+            begun.map_err(|error| Error::custom(format!("ERR no thread: {error}")))?;
+        }
+    }
+    call.reply.ok();
+    Ok(())
+}

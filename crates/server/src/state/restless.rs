@@ -1,0 +1,94 @@
+//! Whether the server is restless, for tests, and what it has done so far (`service/restless.rs` says what that is and does
+//! it). While it is off it costs one load for each connection that is accepted.
+use base::random::Random;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Whether it is on, its thread, and what that has done.
+#[derive(Default)]
+pub(crate) struct Restless {
+    deeds: Deeds,
+    /// Grows with every connection that is given to any worker; 0 while it is off.
+    draws: AtomicU64,
+    starter: Mutex<Option<Box<Starter>>>,
+    thread: Mutex<Option<(Arc<AtomicBool>, JoinHandle<()>)>>,
+}
+
+/// Starts the thread with a seed; it returns when the flag is set. None where the server is gone.
+type Starter = dyn Fn(u64, Arc<AtomicBool>) -> Started + Send + Sync;
+pub(crate) type Started = std::io::Result<Option<JoinHandle<()>>>;
+
+/// What has been done since the server began.
+#[derive(Default)]
+pub(crate) struct Deeds {
+    pub(crate) visits: AtomicU64,
+    pub(crate) churns: AtomicU64,
+    pub(crate) rounds: AtomicU64,
+    pub(crate) moved: AtomicU64,
+    pub(crate) purged: AtomicU64,
+    pub(crate) united: AtomicU64,
+    pub(crate) letters: AtomicU64,
+}
+
+impl Deeds {
+    /// By the names under which DEBUG RESTLESS shows them.
+    pub(crate) fn named(&self) -> [(&'static str, &AtomicU64); 7] {
+        [
+            ("visits", &self.visits),
+            ("churns", &self.churns),
+            ("rounds", &self.rounds),
+            ("moved", &self.moved),
+            ("purged", &self.purged),
+            ("united", &self.united),
+            ("letters", &self.letters),
+        ]
+    }
+}
+
+impl Restless {
+    /// Says how to start the thread, which is done by whoever knows the server. It ends soon after the flag is set.
+    pub(crate) fn set_starter(
+        &self,
+        start: impl Fn(u64, Arc<AtomicBool>) -> Started + Send + Sync + 'static,
+    ) {
+        *lock(&self.starter) = Some(Box::new(start));
+    }
+
+    /// Begins, or goes on with another seed.
+    pub(crate) fn begin(&self, seed: u64) -> std::io::Result<()> {
+        self.end();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let started = lock(&self.starter).as_ref().map(|start| start(seed, Arc::clone(&is_over)));
+        let Some(thread) = started.transpose()?.flatten() else { return Ok(()) };
+        self.draws.store(seed | 1, Relaxed);
+        *lock(&self.thread) = Some((is_over, thread));
+        Ok(())
+    }
+
+    /// Ends, and waits for the step that is being done.
+    pub(crate) fn end(&self) {
+        self.draws.store(0, Relaxed);
+        if let Some((is_over, thread)) = lock(&self.thread).take() {
+            is_over.store(true, Relaxed);
+            assert!(thread.join().is_ok(), "restless mode has found a fault");
+        }
+    }
+
+    pub(crate) fn deeds(&self) -> &Deeds {
+        &self.deeds
+    }
+
+    /// The worker that a new connection goes to, if that is by lot.
+    pub(crate) fn draw(&self, workers: usize) -> Option<usize> {
+        if self.draws.load(Relaxed) == 0 {
+            return None;
+        }
+        let number = self.draws.fetch_add(2, Relaxed);
+        Some(Random::new(number).below(workers as u64) as usize)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
