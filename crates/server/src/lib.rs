@@ -7,16 +7,17 @@
 mod commands;
 mod core;
 mod service;
+mod signals;
 mod start;
 mod state;
 mod worker;
 
 pub use commands::command_info::command_reference;
 pub use commands::grammar::{Grammar, grammars};
-pub use commands::shutdown::Signals;
 pub use net::map_code;
 pub use service::crash::report_crashes;
-pub use service::process::{PidFile, Supervisor};
+pub use service::supervisor::Supervisor;
+pub use signals::Signals;
 pub use start::{Running, Stopper, start, start_when};
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{
@@ -26,3 +27,4 @@ pub use state::config::{
 pub use state::log::Log;
 pub use state::start_error::StartError;
 pub use state::system::open_files::make_room;
+pub use state::system::pidfile::PidFile;

@@ -41,12 +41,34 @@ pub(crate) fn imports(sources: &[Source], name: &str) -> Imports {
         .filter_map(|source| Some((module(source.path.strip_prefix(&prefix)?), source)))
         .filter(|(module, _)| !module.is_empty())
         .collect();
+    let root = sources.iter().find(|source| source.path == format!("{prefix}lib.rs"));
+    let exports = root.map(|root| exports(root, &files)).unwrap_or_default();
     let named = |module: &Module, source: &Source| {
         let words = words(source);
         let paths = paths(&words);
-        paths.iter().filter_map(|path| file_of(path, module, &files)).filter(|file| file != module).collect()
+        let file_of = |path: &Vec<&str>| file_of(path, module, &files).or_else(|| exported(path, &exports));
+        paths.iter().filter_map(file_of).filter(|file| file != module).collect()
     };
     files.iter().map(|(module, source)| (module.clone(), named(module, source))).collect()
+}
+
+/// What the root hands on, and the file of each: `pub use state::log::Log`.
+fn exports(root: &Source, files: &BTreeMap<Module, &Source>) -> BTreeMap<String, Module> {
+    let words = words(root);
+    let paths = paths(&words);
+    let export = |path: &Vec<&str>| {
+        let file = file_of(path, &Module::new(), files)?;
+        Some((path.last()?.to_string(), file))
+    };
+    paths.iter().filter_map(export).collect()
+}
+
+/// The file of what a path names by way of the root: `crate::Log`.
+fn exported(path: &[&str], exports: &BTreeMap<String, Module>) -> Option<Module> {
+    match path {
+        ["crate", name, ..] => exports.get(*name).cloned(),
+        _ => None,
+    }
 }
 
 /// Where the file is that is this module.
@@ -193,6 +215,19 @@ mod tests {
         ];
         assert_eq!(circle(&files), ["a", "b", "c"]);
         assert!(circle(&files[..3]).is_empty());
+    }
+
+    #[test]
+    fn what_the_root_hands_on_leads_to_its_file() {
+        let files = [
+            ("lib.rs", "mod a; mod b; pub use a::{A, c::C};"),
+            ("a/mod.rs", "use crate::b::B;\n"),
+            ("a/c.rs", "fn f() {}\n"),
+            ("b.rs", "use crate::{A, C};\n"),
+        ];
+        assert_eq!(circle(&files), ["a", "b"]);
+        let files = [files[0], files[1], files[2], ("b.rs", "use crate::C;\n")];
+        assert!(circle(&files).is_empty());
     }
 
     #[test]

@@ -11,10 +11,13 @@ struct Folder {
     below: &'static [&'static str],
 }
 
-const FOLDERS: [Folder; 2] = [
+/// The server's files outside its folders, those that start it, name them all; the table of the families is `commands/families.rs`.
+const FOLDERS: [Folder; 5] = [
     Folder { in_crate: "server", name: "state", below: &[] },
-    // What workers share still holds what the folder `service` starts.
-    Folder { in_crate: "server", name: "core", below: &["state", "service"] },
+    Folder { in_crate: "server", name: "core", below: &["state"] },
+    Folder { in_crate: "server", name: "commands", below: &["core", "state"] },
+    Folder { in_crate: "server", name: "worker", below: &["core", "state"] },
+    Folder { in_crate: "server", name: "service", below: &["core", "state"] },
 ];
 
 pub(crate) fn check(sources: &[Source]) -> Vec<Complaint> {
@@ -62,12 +65,29 @@ mod tests {
             ("core/call.rs", "use crate::state::clock::Clock;\nfn f() { crate::service::start::g(); }\n"),
             ("core/dispatch.rs", "fn f() { crate::commands::info::g(); }\n"),
             ("commands/info.rs", "use crate::core::call::Call;\nuse crate::state::log::Log;\n"),
-            ("service/defrag.rs", "use crate::commands::info::INFO;\nuse crate::core::call::Call;\n"),
-            ("start.rs", "use crate::commands::info::INFO;\n"),
+            ("service/start.rs", "use crate::core::call::Call;\n"),
+            ("start.rs", "use crate::commands::info::INFO;\nuse crate::service::start::g;\n"),
         ];
         assert_eq!(
             refused(&files),
-            ["crates/server/src/state/clock.rs", "crates/server/src/core/dispatch.rs"]
+            ["state/clock.rs", "core/call.rs", "core/dispatch.rs"]
+                .map(|file| format!("crates/server/src/{file}"))
         );
+    }
+
+    #[test]
+    fn commands_worker_and_service_name_core_and_state_and_not_each_other() {
+        let folders = ["commands", "worker", "service"];
+        for folder in folders {
+            for other in ["core", "state", "commands", "worker", "service"] {
+                let files = [
+                    (format!("{folder}/a.rs"), format!("use crate::{other}::b::B;\n")),
+                    (format!("{other}/b.rs"), "fn f() {}\n".to_owned()),
+                ];
+                let files = files.each_ref().map(|(file, text)| (file.as_str(), text.as_str()));
+                let is_refused = other != folder && folders.contains(&other);
+                assert_eq!(refused(&files).len(), usize::from(is_refused), "{folder} names {other}");
+            }
+        }
     }
 }

@@ -1,13 +1,8 @@
-//! How the server ends: SHUTDOWN, SIGTERM and SIGINT. All of them ask the workers to answer what they have read and stop;
-//! the process then returns 0.
-//!
-//! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal handler. A second
-//! SIGINT ends the process at once.
+//! SHUTDOWN: the workers are asked to answer what they have read and stop; the process then returns 0. Signals ask them for
+//! the same (`signals.rs`).
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::session::After;
-use crate::start::Stopper;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
-use nix::sys::signal::{SigSet, Signal};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&SHUTDOWN]);
 
@@ -74,43 +69,6 @@ fn wish(words: &[&[u8]]) -> Option<Wish> {
         }
     }
     Some(wish)
-}
-
-/// The signals that end the server, blocked: from here on they wait for [`Signals::end`]. Made before any thread is
-/// started, because threads inherit what is blocked.
-pub struct Signals(SigSet);
-
-impl Signals {
-    pub fn block() -> std::io::Result<Signals> {
-        // SIGHUP is blocked and never acted on: a terminal that goes away does not take the server along.
-        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
-        set.thread_block()?;
-        Ok(Signals(set))
-    }
-
-    /// Ends this server when a signal comes.
-    pub fn end(self, server: Stopper) -> std::io::Result<()> {
-        std::thread::Builder::new().name("sardine-signal".into()).spawn(move || self.wait(&server))?;
-        Ok(())
-    }
-
-    fn wait(self, server: &Stopper) {
-        let mut interrupts = 0;
-        while let Ok(signal) = self.0.wait() {
-            match signal {
-                Signal::SIGINT if interrupts > 0 => {
-                    server.log().warning("You insist... exiting now.");
-                    std::process::exit(1);
-                }
-                Signal::SIGINT | Signal::SIGTERM => {
-                    interrupts += usize::from(signal == Signal::SIGINT);
-                    server.log().warning(&format!("Received {signal} scheduling shutdown..."));
-                    server.stop(0);
-                }
-                _ => {}
-            }
-        }
-    }
 }
 
 #[cfg(test)]

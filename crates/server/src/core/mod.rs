@@ -5,12 +5,14 @@
 //! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else
 //! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of clients,
 //! `client_line` is the line of CLIENT LIST, `client_memory` what they take, `output_bound` how much one may be owed.
+//! `crash_report` says what all of this was doing when the server failed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;
 pub(crate) mod client_memory;
 pub(crate) mod command_log;
+pub(crate) mod crash_report;
 pub(crate) mod dispatch;
 pub(crate) mod memory_limit;
 pub(crate) mod monitors;

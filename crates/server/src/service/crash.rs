@@ -1,20 +1,13 @@
-//! The crash report: when the server stops by a fault of its own, the log says what it was doing.
+//! The panic hook: when the server stops by a fault of its own, it has the crash report written (`core/crash_report.rs`).
 //!
-//! A panic hook writes it, on the thread that panicked, while the locks which that thread held are still held: so it only
-//! tries locks, and names the shards that are taken. Memory for the report comes from a stripe of the arena whose lock is free.
-//! Of several threads that panic at once one reports and the others stand still; whatever holds that one up, an alarm ends the process. Workers note whom they serve once for each connection's turn, and
-//! dispatch notes the command in the client's record anyway; a request pays nothing for this. The process then ends by
-//! abort, so that the system keeps a core if it is told to.
+//! Memory for the report comes from a stripe of the arena whose lock is free. Of several threads that panic at once one
+//! reports and the others stand still; whatever holds that one up, an alarm ends the process. It then ends by abort, so that
+//! the system keeps a core if it is told to.
 //!
 //! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one first.
-use crate::PidFile;
-use crate::core::call::ServerCall;
-use crate::core::session::ClientRecord;
+use crate::core::crash_report::report;
 use crate::core::shared::Shared;
-use command::{Done, Error};
-use std::backtrace::Backtrace;
 use std::cell::RefCell;
-use std::fmt::Write;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
@@ -79,103 +72,4 @@ fn cause(panic: &PanicHookInfo<'_>) -> String {
         Some(place) => format!("{what} ({place})"),
         None => what.into(),
     }
-}
-
-/// Whether it was written.
-fn report(shared: &Shared, worker: Option<usize>, cause: &str) -> bool {
-    let config = shared.try_config();
-    if config.as_ref().is_some_and(|config| !config.crash_log) {
-        return false;
-    }
-    // Before the backtrace is looked up, which takes memory of its own.
-    let facts = facts(shared);
-    let mut text = String::from("\n\n=== SARDINE BUG REPORT START: Cut & paste starting from here ===\n");
-    let _ = writeln!(text, "Sardine {} crashed: {cause}", env!("CARGO_PKG_VERSION"));
-    let _ = writeln!(text, "\n------ STACK TRACE ------\n{}", Backtrace::force_capture());
-    text.push_str("\n------ EXECUTING ------\n");
-    let hides_user = config.as_ref().is_none_or(|config| config.hide_user_data);
-    executing(&mut text, shared, worker, hides_user);
-    text.push_str("\n------ SERVER ------\n");
-    text.push_str(&facts);
-    if let Some(config) = &config {
-        text.push_str("\n------ CONFIG ------\n");
-        text.push_str(&config.told_in_reports());
-        PidFile::forget(config);
-    }
-    text.push_str("\n=== SARDINE BUG REPORT END. Please report the crash with all of the above ===\n");
-    shared.log.emergency(&text)
-}
-
-/// The thread, its client, the command, the shards that somebody holds.
-fn executing(text: &mut String, shared: &Shared, worker: Option<usize>, hides_user: bool) {
-    let thread = std::thread::current();
-    let _ = writeln!(text, "thread: {}", thread.name().unwrap_or("without a name"));
-    if let Some(worker) = worker {
-        let _ = writeln!(text, "worker: {worker} of {}", shared.posts.len());
-        let id = shared.counters.0[worker].serving.load(Relaxed);
-        let record = shared.clients.try_lock().ok().and_then(|clients| clients.get(&id).cloned());
-        match record {
-            Some(record) => client(text, shared, &record, hides_user),
-            None => text.push_str("client: none that is known\n"),
-        }
-    }
-    let _ = writeln!(text, "locked shards: {:?} of {}", shared.keyspace.locked(), shared.keyspace.shards());
-}
-
-fn client(text: &mut String, shared: &Shared, record: &ClientRecord, hides_user: bool) {
-    match record.last_row.load(Relaxed) {
-        ClientRecord::NO_COMMAND => text.push_str("command: none yet\n"),
-        row => {
-            let _ = writeln!(text, "command: {}", shared.registry.row(row as usize).full_name);
-        }
-    }
-    let commands = record.commands.load(Relaxed);
-    let _ = write!(text, "client: id={} fd={} commands before this turn={commands}", record.id, record.fd);
-    if let (false, Ok(details)) = (hides_user, record.details.try_lock()) {
-        let name = String::from_utf8_lossy(&details.name);
-        let lib = String::from_utf8_lossy(&details.lib_name);
-        let _ = write!(text, " {:?} db={} name={name} lib-name={lib}", record.peer, details.db);
-    }
-    text.push('\n');
-}
-
-/// A line each, named as in INFO.
-fn facts(shared: &Shared) -> String {
-    let numbers = [
-        ("process_id", u64::from(std::process::id())),
-        ("uptime_in_seconds", shared.uptime_s()),
-        ("worker_threads", shared.posts.len() as u64),
-        ("used_memory", pack::counted::used_bytes() as u64),
-        ("used_memory_peak", pack::counted::peak_bytes() as u64),
-        ("used_memory_rss", crate::state::system::resident_bytes()),
-    ];
-    let mut text: String = numbers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-    let _ = writeln!(text, "multiplexing_api:{}\nrun_id:{}", shared.engine_name, shared.run_id);
-    text
-}
-
-/// DEBUG PANIC [ALLOCATOR]
-pub(crate) fn panic(call: &mut ServerCall<'_>) -> Done {
-    match call.args.iter_from(2).next() {
-        None => panic!("DEBUG PANIC called"),
-        Some(word) if word.eq_ignore_ascii_case(b"allocator") => pack::arena::panic_under_lock(),
-        Some(_) => Err(Error::syntax()),
-    }
-}
-
-/// DEBUG ASSERT
-pub(crate) fn assert(_: &mut ServerCall<'_>) -> Done {
-    let one_equals_two = std::hint::black_box(1) == 2;
-    assert!(one_equals_two, "DEBUG ASSERT called");
-    Ok(())
-}
-
-/// DEBUG SEGFAULT
-pub(crate) fn segfault(call: &mut ServerCall<'_>) -> Done {
-    use nix::sys::signal::{Signal, raise};
-    let worker = call.session.record.worker;
-    report(call.shared, Some(worker), "by signal 11, which DEBUG SEGFAULT raises");
-    // Rust's own handler takes the first for a stack that has run over, and steps aside.
-    while raise(Signal::SIGSEGV).is_ok() {}
-    std::process::abort()
 }

@@ -1,9 +1,9 @@
 //! What the server does beside its requests.
 //!
-//! `process` is how its surroundings see it, `crash` what it says when it fails. `background` is the thread that frees, and that moves
-//! data together (`defrag`); `restless` does rare things often, for tests.
+//! `background` is the thread that frees, and that moves data together (`defrag`); `crash` has a report written when the
+//! server fails; the `supervisor`, a service manager, is told when it serves; `restless` does rare things often, for tests.
 pub(crate) mod background;
 pub(crate) mod crash;
 pub(crate) mod defrag;
-pub(crate) mod process;
 pub(crate) mod restless;
+pub(crate) mod supervisor;

@@ -134,7 +134,7 @@ fn it_ends_with_zero_on_sigterm() {
 #[test]
 fn a_crash_is_reported_in_the_log_with_what_was_being_done() {
     for (word, signal, cause) in [
-        ("PANIC", 6, "DEBUG PANIC called (crates/server/src/service/crash.rs:"),
+        ("PANIC", 6, "DEBUG PANIC called (crates/server/src/commands/debug/crash.rs:"),
         ("PANIC ALLOCATOR", 6, "00000000000"),
         ("ASSERT", 6, "DEBUG ASSERT called"),
         ("SEGFAULT", 11, "by signal 11"),

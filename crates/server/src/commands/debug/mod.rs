@@ -3,6 +3,7 @@
 //! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server and its DIGEST sums up
 //! data that stands still.
 mod clients;
+mod crash;
 mod digest;
 mod populate;
 mod protocol;
@@ -43,7 +44,7 @@ struct Sub {
 }
 
 const SUBS: &[Sub] = &[
-    Sub { name: "ASSERT", args: 2..=2, run: crate::service::crash::assert },
+    Sub { name: "ASSERT", args: 2..=2, run: crash::assert },
     Sub { name: "CHANGE-REPL-ID", args: 2..=2, run: change_replication_id },
     Sub { name: "CLIENT-EVICTION", args: 2..=2, run: clients::eviction },
     Sub { name: "DICT-RESIZING", args: 3..=3, run: change_nothing },
@@ -56,14 +57,14 @@ const SUBS: &[Sub] = &[
     Sub { name: "LISTPACK", args: 3..=3, run: structure::listpack },
     Sub { name: "LOG", args: 3..=3, run: log },
     Sub { name: "OBJECT", args: 3..=3, run: structure::object },
-    Sub { name: "PANIC", args: 2..=3, run: crate::service::crash::panic },
+    Sub { name: "PANIC", args: 2..=3, run: crash::panic },
     Sub { name: "PAUSE-CRON", args: 3..=3, run: pause_cron },
     Sub { name: "POPULATE", args: 3..=5, run: populate::populate },
     Sub { name: "PROTOCOL", args: 3..=3, run: protocol::protocol },
     Sub { name: "QUICKLIST", args: 3..=4, run: structure::quicklist },
     Sub { name: "QUICKLIST-PACKED-THRESHOLD", args: 3..=3, run: packed_threshold },
     Sub { name: "RESTLESS", args: 2..=3, run: restless::restless },
-    Sub { name: "SEGFAULT", args: 2..=2, run: crate::service::crash::segfault },
+    Sub { name: "SEGFAULT", args: 2..=2, run: crash::segfault },
     Sub { name: "SET-ACTIVE-EXPIRE", args: 3..=3, run: set_active_expire },
     Sub { name: "SLEEP", args: 3..=3, run: sleep },
     Sub { name: "STRINGMATCH-TEST", args: 2..=2, run: stringmatch_test },

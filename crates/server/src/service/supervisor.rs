@@ -3,8 +3,8 @@
 //!
 //! The words are those of sd_notify(3): `READY=1` when the server serves, `STOPPING=1` when it ends. A name that begins
 //! with `@` is one of Linux's abstract sockets.
-use crate::Log;
 use crate::state::config::Supervised;
+use crate::state::log::Log;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::linux::net::SocketAddrExt;

@@ -1,6 +1,7 @@
 //! `pidfile`: a file with the process's number, there before anybody is served and until the server ends. It comes with its content
 //! in one step, so whoever waits for it never reads it half written; where the folder takes no new files, it is written in place.
-use crate::{Config, Log};
+use crate::state::config::{Config, reason, replace};
+use crate::state::log::Log;
 use std::path::{Path, PathBuf};
 
 /// Where it is if the server goes to the background and no setting names one.
@@ -19,7 +20,7 @@ impl PidFile {
         match put(&path, text.as_bytes()) {
             Ok(()) => PidFile(Some(path)),
             Err(error) => {
-                log.warning(&format!("Failed to write PID file: {}", crate::state::config::reason(&error)));
+                log.warning(&format!("Failed to write PID file: {}", reason(&error)));
                 PidFile(None)
             }
         }
@@ -44,7 +45,7 @@ impl PidFile {
 fn put(path: &Path, text: &[u8]) -> std::io::Result<()> {
     // A device such as /dev/null, or a pipe, is written to and stays what it is.
     let is_replaceable = std::fs::metadata(path).map_or(true, |there| there.is_file());
-    if is_replaceable && crate::state::config::replace(path, text).is_ok() {
+    if is_replaceable && replace(path, text).is_ok() {
         return Ok(());
     }
     std::fs::write(path, text)

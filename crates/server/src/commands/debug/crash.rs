@@ -1,0 +1,30 @@
+//! DEBUG PANIC, ASSERT and SEGFAULT: the faults that a test asks for.
+use crate::core::call::ServerCall;
+use crate::core::crash_report::report;
+use command::{Done, Error};
+
+/// DEBUG PANIC [ALLOCATOR]
+pub(super) fn panic(call: &mut ServerCall<'_>) -> Done {
+    match call.args.iter_from(2).next() {
+        None => panic!("DEBUG PANIC called"),
+        Some(word) if word.eq_ignore_ascii_case(b"allocator") => pack::arena::panic_under_lock(),
+        Some(_) => Err(Error::syntax()),
+    }
+}
+
+/// DEBUG ASSERT
+pub(super) fn assert(_: &mut ServerCall<'_>) -> Done {
+    let one_equals_two = std::hint::black_box(1) == 2;
+    assert!(one_equals_two, "DEBUG ASSERT called");
+    Ok(())
+}
+
+/// DEBUG SEGFAULT
+pub(super) fn segfault(call: &mut ServerCall<'_>) -> Done {
+    use nix::sys::signal::{Signal, raise};
+    let worker = call.session.record.worker;
+    report(call.shared, Some(worker), "by signal 11, which DEBUG SEGFAULT raises");
+    // Rust's own handler takes the first for a stack that has run over, and steps aside.
+    while raise(Signal::SIGSEGV).is_ok() {}
+    std::process::abort()
+}

@@ -1,0 +1,43 @@
+//! SIGTERM and SIGINT end the server as SHUTDOWN NOSAVE would.
+//!
+//! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal handler. A second
+//! SIGINT ends the process at once.
+use crate::start::Stopper;
+use nix::sys::signal::{SigSet, Signal};
+
+/// The signals that end the server, blocked: from here on they wait for [`Signals::end`]. Made before any thread is
+/// started, because threads inherit what is blocked.
+pub struct Signals(SigSet);
+
+impl Signals {
+    pub fn block() -> std::io::Result<Signals> {
+        // SIGHUP is blocked and never acted on: a terminal that goes away does not take the server along.
+        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+        set.thread_block()?;
+        Ok(Signals(set))
+    }
+
+    /// Ends this server when a signal comes.
+    pub fn end(self, server: Stopper) -> std::io::Result<()> {
+        std::thread::Builder::new().name("sardine-signal".into()).spawn(move || self.wait(&server))?;
+        Ok(())
+    }
+
+    fn wait(self, server: &Stopper) {
+        let mut interrupts = 0;
+        while let Ok(signal) = self.0.wait() {
+            match signal {
+                Signal::SIGINT if interrupts > 0 => {
+                    server.log().warning("You insist... exiting now.");
+                    std::process::exit(1);
+                }
+                Signal::SIGINT | Signal::SIGTERM => {
+                    interrupts += usize::from(signal == Signal::SIGINT);
+                    server.log().warning(&format!("Received {signal} scheduling shutdown..."));
+                    server.stop(0);
+                }
+                _ => {}
+            }
+        }
+    }
+}
