@@ -20,6 +20,7 @@ impl Access {
     pub const DELETE: Access = Access(1 << 7);
     pub const NOT_KEY: Access = Access(1 << 8);
     pub const INCOMPLETE: Access = Access(1 << 9);
+    /// The request tells more than the row ([`KeySpec::access_in`]).
     pub const VARIABLE_FLAGS: Access = Access(1 << 10);
 
     /// Names as COMMAND INFO sends them, in its order.
@@ -75,18 +76,30 @@ pub enum Find {
 pub struct KeySpec {
     pub begin: Begin,
     pub find: Find,
+    /// What some request of the command may do with the keys.
     pub access: Access,
     pub notes: &'static str,
+    /// What a request does with them, where its arguments decide.
+    pub access_by: Option<fn(&Args<'_>) -> Access>,
 }
 
 impl KeySpec {
+    /// What a spec leaves out that is written with `..KeySpec::NEW`.
+    pub const NEW: KeySpec = KeySpec {
+        begin: Begin::Unknown,
+        find: Find::Unknown(|_| None),
+        access: Access::RO,
+        notes: "",
+        access_by: None,
+    };
     /// One key at `index`.
     pub const fn one(index: usize, access: Access) -> KeySpec {
         KeySpec::range(index, 0, 1, access)
     }
     /// Keys from `index` up to `last` (see [`Find::Range`]), every `step`.
     pub const fn range(index: usize, last: i32, step: usize, access: Access) -> KeySpec {
-        KeySpec { begin: Begin::Index(index), find: Find::Range { last, step, limit: 0 }, access, notes: "" }
+        let find = Find::Range { last, step, limit: 0 };
+        KeySpec { begin: Begin::Index(index), find, access, ..KeySpec::NEW }
     }
     /// A count at `index`, the keys after it.
     pub const fn count(index: usize, access: Access) -> KeySpec {
@@ -94,7 +107,7 @@ impl KeySpec {
             begin: Begin::Index(index),
             find: Find::Count { index: 0, first: 1, step: 1 },
             access,
-            notes: "",
+            ..KeySpec::NEW
         }
     }
 
@@ -103,13 +116,21 @@ impl KeySpec {
         self
     }
 
-    /// The position of its key, where the spec names exactly one at a fixed place: by far the most common form, read
-    /// from the table once so that dispatch asks nothing of the arguments.
-    pub const fn fixed_position(&self) -> Option<usize> {
-        match (self.begin, self.find) {
-            (Begin::Index(index), Find::Range { last: 0, .. }) => Some(index),
-            _ => None,
-        }
+    /// What a request does with the keys is decided by its arguments: `access_by` says how.
+    pub const fn access_by(mut self, access_by: fn(&Args<'_>) -> Access) -> KeySpec {
+        self.access = self.access.or(Access::VARIABLE_FLAGS);
+        self.access_by = Some(access_by);
+        self
+    }
+
+    /// What this request does with the keys that the spec finds in it.
+    pub fn access_in(&self, args: &Args<'_>) -> Access {
+        self.access_by.map_or(self.access, |access_by| access_by(args))
+    }
+
+    /// Whether what it finds are keys; a spec may also stand for what only looks like one (a channel).
+    pub const fn is_of_keys(&self) -> bool {
+        !self.access.has(Access::NOT_KEY)
     }
 
     /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that are no

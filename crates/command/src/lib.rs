@@ -11,6 +11,7 @@ mod flags;
 mod keyspec;
 mod lifetime;
 mod long_double;
+mod request_keys;
 mod secret;
 mod table;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use call::{Call, WholeCall};
 pub use error::Error;
 pub use flags::{Acl, Flags, Group};
 pub use keyspec::{Access, Begin, Find, KeySpec};
+pub use request_keys::{KeyShape, KeyUse, KeyUses, key_positions, key_uses};
 pub use secret::{has_secrets, secrets};
 pub use table::{
     Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, Secret, checked,

@@ -4,7 +4,7 @@
 //! it stands anywhere else. Being a constant it is checked while it compiles (`checked`), and costs nothing to start. Whoever
 //! runs commands decides by `run` alone what a handler may see: its keys, the whole keyspace, or (in the server's
 //! own tables, which have another `R`) the session and everything shared.
-use crate::{Acl, Call, Flags, Group, KeySpec, WholeCall};
+use crate::{Acl, Call, Flags, Group, KeyShape, KeySpec, WholeCall};
 
 pub use crate::call::Done;
 
@@ -21,6 +21,12 @@ impl Arity {
         match self {
             Arity::Exactly(n) => count == n as usize,
             Arity::AtLeast(n) => count >= n as usize,
+        }
+    }
+    /// The fewest arguments that it accepts.
+    pub const fn fewest(self) -> usize {
+        match self {
+            Arity::Exactly(n) | Arity::AtLeast(n) => n as usize,
         }
     }
     /// COMMAND INFO's number: negative for "at least".
@@ -47,20 +53,10 @@ pub struct Command<R: 'static = DataRun> {
 }
 
 impl<R> Command<R> {
-    /// Where the only key stands, for a command that always names exactly one. Registries keep it beside the row, so
-    /// that the common request costs one load where others walk their key specs.
-    pub const fn only_key(&self) -> Option<usize> {
-        match self.keys {
-            [spec] => spec.fixed_position(),
-            _ => None,
-        }
-    }
-
-    /// Appends the positions of all keys in `args`, in the order of the key specs.
-    pub fn key_positions(&self, args: &resp::Args<'_>, positions: &mut Vec<u32>) {
-        for spec in self.keys {
-            spec.extract(args, positions);
-        }
+    /// Where its keys are, as far as this row tells. Registries keep it beside the row: dispatch asks it of every
+    /// request.
+    pub fn key_shape(&self) -> KeyShape {
+        KeyShape::of(self.keys, self.flags, self.arity)
     }
 }
 
@@ -293,10 +289,7 @@ const fn check<R>(command: &Command<R>) {
         !(command.flags.has(Flags::WRITE) && command.flags.has(Flags::READONLY)),
         "a command either writes or only reads"
     );
-    let minimum = match command.arity {
-        Arity::Exactly(n) | Arity::AtLeast(n) => n,
-    };
-    assert!(minimum >= 1, "the name is an argument");
+    assert!(command.arity.fewest() >= 1, "the name is an argument");
     let mut i = 0;
     while i < command.subcommands.len() {
         check(command.subcommands[i]);

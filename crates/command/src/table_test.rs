@@ -1,5 +1,8 @@
 //! The rows against what Redis 8.0.2 says of the same commands, and against themselves.
-use crate::{Access, Acl, Arg, ArgKind, Arity, Begin, Command, DataRun, FAMILIES, Find, Flags, KeySpec};
+use crate::{
+    Access, Acl, Arg, ArgKind, Arity, Begin, Command, DataRun, FAMILIES, Find, Flags, KeyShape, KeySpec,
+    KeyUse, key_positions, key_uses,
+};
 use resp::{Args, Span};
 use std::collections::BTreeMap;
 
@@ -177,14 +180,18 @@ fn flags_fit_each_other_and_the_keys() {
     }
 }
 
-fn positions(spec: KeySpec, words: &[&str]) -> Vec<u32> {
+fn with_args<R>(words: &[&str], look: impl FnOnce(&Args<'_>) -> R) -> R {
     let (mut buffer, mut spans) = (Vec::new(), Vec::new());
     for word in words {
         spans.push(Span { start: buffer.len(), len: word.len() });
         buffer.extend_from_slice(word.as_bytes());
     }
+    look(&Args::new(&buffer, &spans))
+}
+
+fn positions(spec: KeySpec, words: &[&str]) -> Vec<u32> {
     let mut positions = Vec::new();
-    spec.extract(&Args::new(&buffer, &spans), &mut positions);
+    with_args(words, |args| key_positions(&[spec], args, &mut positions));
     positions
 }
 
@@ -208,7 +215,7 @@ fn a_limit_takes_the_first_part_of_the_rest() {
         begin: Begin::Keyword { word: "STREAMS", start: 1 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
         access: Access::RO,
-        notes: "",
+        ..KeySpec::NEW
     };
     assert_eq!(positions(half, &["XREAD", "COUNT", "1", "streams", "a", "b", "0", "0"]), [4, 5]);
     assert_eq!(positions(half, &["XREAD", "COUNT", "1"]), []);
@@ -221,7 +228,7 @@ fn every_key_behind_a_word_counts() {
         begin: Begin::Keyword { word: "STORE", start: 3 },
         find: Find::Range { last: 0, step: 1, limit: 0 },
         access: Access::OW,
-        notes: "",
+        ..KeySpec::NEW
     };
     assert_eq!(positions(destination, &["X", "store", "a", "store", "b", "ASC", "STORE", "c"]), [4, 7]);
     assert_eq!(positions(destination, &["X", "a", "b", "store"]), []);
@@ -240,9 +247,42 @@ fn counted_keys_are_those_that_are_there() {
 #[test]
 fn the_only_key_is_known_without_looking() {
     let rows = rows();
-    assert_eq!(rows["get"].only_key(), Some(1));
-    assert_eq!(rows["object|encoding"].only_key(), Some(2));
-    for name in ["mget", "lcs", "lmove", "lmpop", "dbsize", "object"] {
-        assert_eq!(rows[name].only_key(), None, "{name}");
+    for (name, shape) in [
+        ("get", KeyShape::One(1)),
+        ("object|encoding", KeyShape::One(2)),
+        ("mget", KeyShape::From { first: 1, step: 1 }),
+        ("lcs", KeyShape::First(1)),
+        ("lmove", KeyShape::First(1)),
+        ("lmpop", KeyShape::Many),
+        ("dbsize", KeyShape::None),
+        ("object", KeyShape::None),
+    ] {
+        assert_eq!(rows[name].key_shape(), shape, "{name}");
+    }
+}
+
+#[test]
+fn what_a_request_does_with_a_key_is_told_by_its_row() {
+    let rows = rows();
+    let reads_and_writes = Access::RW.or(Access::ACCESS).or(Access::UPDATE);
+    for (request, access) in [
+        ("SET k v", Access::OW.or(Access::UPDATE)),
+        ("SET k GET", Access::OW.or(Access::UPDATE)),
+        ("SET k v EX 5 get", reads_and_writes),
+        ("BITFIELD k", Access::RO.or(Access::ACCESS)),
+        ("BITFIELD k GET u8 0 overflow SAT", Access::RO.or(Access::ACCESS)),
+        ("BITFIELD k GET u8", reads_and_writes),
+        ("BITFIELD k GET u8 0 SET u8 0 1", reads_and_writes),
+        ("STRLEN k", Access::RO),
+    ] {
+        let words: Vec<&str> = request.split(' ').collect();
+        let keys = rows[&words[0].to_ascii_lowercase()].keys;
+        let uses = with_args(&words, |args| key_uses(keys, args));
+        assert_eq!(uses.found, [KeyUse { position: 1, access }], "{request}");
+    }
+    for (name, row) in rows {
+        for spec in row.keys {
+            assert_eq!(spec.access_by.is_some(), spec.access.has(Access::VARIABLE_FLAGS), "{name}");
+        }
     }
 }

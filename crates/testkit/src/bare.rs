@@ -94,12 +94,12 @@ impl Bare {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        if let Some(position) = command.only_key() {
-            let (mut view, key) = self.keyspace.lock_one(0, self.now, &self.settings, args.at(position));
+        if let Some(name) = command.key_shape().only_key(&args) {
+            let (mut view, key) = self.keyspace.lock_one(0, self.now, &self.settings, name);
             return run(&mut Call::new(&mut view, args, &[key], reply));
         }
         let mut positions = Vec::new();
-        command.key_positions(&args, &mut positions);
+        command::key_positions(command.keys, &args, &mut positions);
         let names = positions.iter().map(|position| args.at(*position as usize));
         let names = names.map(|name| (name, self.keyspace.hash(name)));
         let (mut view, keys) = self.keyspace.lock(0, self.now, &self.settings, names);

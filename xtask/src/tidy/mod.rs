@@ -2,6 +2,7 @@
 //! function from a file to complaints, with a good and a bad snippet beside it. A new rule is a function and a row in
 //! [`RULES`].
 mod circles;
+mod command_names;
 mod documents;
 mod figures;
 mod files;
@@ -74,6 +75,8 @@ pub(crate) fn run() -> Outcome {
     complaints.extend(figures::check(&sources));
     complaints.extend(folders::check(&sources));
     complaints.extend(circles::check(&sources));
+    let reference = std::fs::read_to_string(root().join("docs/commands.md")).unwrap_or_default();
+    complaints.extend(command_names::check(&sources, &reference));
     report(complaints)
 }
 

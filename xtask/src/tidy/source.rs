@@ -9,6 +9,16 @@ pub(crate) struct Source {
     /// From the repository's root, with `/`.
     pub(crate) path: String,
     pub(crate) lines: Vec<Line>,
+    /// Its strings, in their order.
+    pub(crate) literals: Vec<Literal>,
+}
+
+/// A string of either kind, as it is spelled between its quotes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Literal {
+    /// The index of the line on which it begins.
+    pub(crate) line: usize,
+    pub(crate) text: String,
 }
 
 pub(crate) struct Line {
@@ -47,12 +57,12 @@ const TEST_PARTS: [&str; 8] =
 
 impl Source {
     pub(crate) fn new(path: &str, text: &str) -> Source {
-        let code = mask(text);
+        let (code, literals) = split(text);
         let is_test_file = path.split('/').any(|part| TEST_PARTS.contains(&part));
         let lines = text.lines().zip(code.lines());
         let lines =
             lines.map(|(text, code)| Line { text: text.into(), code: code.into(), is_test: is_test_file });
-        let mut source = Source { path: path.to_string(), lines: lines.collect() };
+        let mut source = Source { path: path.to_string(), lines: lines.collect(), literals };
         source.mark_test_modules();
         source
     }
@@ -124,20 +134,24 @@ pub(crate) enum End {
     Semicolon,
 }
 
-/// `text` with comments, strings and character literals replaced by spaces; line ends stay where they are.
-pub(crate) fn mask(text: &str) -> String {
-    let mut mask = Mask { bytes: text.as_bytes(), out: text.as_bytes().to_vec(), at: 0 };
+/// `text` with comments, strings and character literals replaced by spaces, line ends where they are; and the strings.
+fn split(text: &str) -> (String, Vec<Literal>) {
+    let mut mask =
+        Mask { bytes: text.as_bytes(), out: text.as_bytes().to_vec(), at: 0, line: 0, literals: Vec::new() };
     while mask.at < mask.bytes.len() {
         mask.step();
     }
     // Whole literals are blanked, so no character is cut in two.
-    String::from_utf8_lossy(&mask.out).into_owned()
+    (String::from_utf8_lossy(&mask.out).into_owned(), mask.literals)
 }
 
 struct Mask<'a> {
     bytes: &'a [u8],
     out: Vec<u8>,
     at: usize,
+    /// How many lines end before `at`.
+    line: usize,
+    literals: Vec<Literal>,
 }
 
 impl Mask<'_> {
@@ -156,9 +170,16 @@ impl Mask<'_> {
             [b'\'', ..] => char_len(rest),
             _ => 0,
         };
-        let end = self.at + len;
-        self.out[self.at..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
-        self.at = end.max(self.at + 1);
+        if len > 0 && matches!(rest[0], b'"' | b'r' | b'b') {
+            let text = String::from_utf8_lossy(&rest[..len]);
+            let text = text.trim_start_matches(['b', 'r']).trim_matches('#');
+            let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+            self.literals.push(Literal { line: self.line, text: text.to_string() });
+        }
+        let end = (self.at + len).max(self.at + 1);
+        self.out[self.at..self.at + len].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+        self.line += self.bytes[self.at..end].iter().filter(|b| **b == b'\n').count();
+        self.at = end;
     }
 
     fn is_inside_word(&self) -> bool {
@@ -226,7 +247,7 @@ mod tests {
     /// What is left of `text`, word by word.
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        let masked = mask(text);
+        let masked = split(text).0;
         assert_eq!(masked.len(), text.len(), "nothing moves");
         assert_eq!(masked.lines().count(), text.lines().count(), "lines stay");
         assert_eq!(masked.split_whitespace().collect::<Vec<_>>().join(" "), expect);
@@ -240,6 +261,16 @@ mod tests {
         check("r#\"{\"}\"# r#type", "r#type");
         check("br\"{\" b\"}\" x", "b x");
         check("'{' b'\\'' '\\u{1}' 'é' &'a str 'b: loop", "b &'a str 'b: loop");
+    }
+
+    #[test]
+    fn strings_are_kept_with_their_lines() {
+        let text =
+            "a(\"x\\\"y\");\n// \"no\"\nb(b\"z\", 'c', \"two\nlines\", r#\"\"q\"\"#, \"\");\nr(\"last\");\n";
+        let literals = Source::new("a.rs", text).literals;
+        let literals: Vec<(usize, &str)> = literals.iter().map(|it| (it.line, it.text.as_str())).collect();
+        let expected = [(0, "x\\\"y"), (2, "z"), (2, "two\nlines"), (3, "\"q\""), (3, ""), (4, "last")];
+        assert_eq!(literals, expected);
     }
 
     #[test]

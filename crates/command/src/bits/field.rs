@@ -9,7 +9,7 @@ use crate::argument::{int, is_word};
 use crate::string::check_growth;
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::text::I64Text;
-use resp::Reply;
+use resp::{Args, Reply};
 use store::Growth;
 
 const GET: Arg = Arg::block("get-block", &[Arg::str("encoding"), Arg::int("offset")]).after("GET");
@@ -43,7 +43,8 @@ pub(super) const BITFIELD: Command = Command {
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::DENYOOM),
     acl: Acl::BITMAP,
-    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE).or(Access::VARIABLE_FLAGS))
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
+        .access_by(access)
         .note("This command allows both access and modification of the key")],
     doc: Doc {
         group: Group::Bitmap,
@@ -193,6 +194,23 @@ fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Don
     })?;
     call.view.dirty(changes as u64);
     Ok(())
+}
+
+/// What a request does with its key: it only reads with nothing but GET and OVERFLOW. An incomplete operation counts
+/// as a write.
+fn access(args: &Args<'_>) -> Access {
+    let mut i = 2;
+    while let Some(word) = args.get(i) {
+        i += if is_word(word, "GET") {
+            3
+        } else if is_word(word, "OVERFLOW") {
+            2
+        } else {
+            break;
+        };
+    }
+    let only_reads = i == args.len();
+    if only_reads { Access::RO.or(Access::ACCESS) } else { Access::RW.or(Access::ACCESS).or(Access::UPDATE) }
 }
 
 /// OVERFLOW holds for the writes after it, up to the next.

@@ -37,7 +37,7 @@ const fn destination(word: &'static str, start: i32) -> KeySpec {
         begin: Begin::Keyword { word, start },
         find: Find::Range { last: 0, step: 1, limit: 0 },
         access: Access::OW.or(Access::UPDATE),
-        notes: "",
+        ..KeySpec::NEW
     }
 }
 

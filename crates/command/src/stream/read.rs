@@ -21,7 +21,7 @@ pub(super) const XREAD: Command = Command {
         begin: Begin::Keyword { word: "STREAMS", start: 1 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
         access: Access::RO.or(Access::ACCESS),
-        notes: "",
+        ..KeySpec::NEW
     }],
     doc: Doc {
         group: Group::Stream,
@@ -48,7 +48,7 @@ pub(super) const XREADGROUP: Command = Command {
         begin: Begin::Keyword { word: "STREAMS", start: 4 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
         access: Access::RO.or(Access::ACCESS),
-        notes: "",
+        ..KeySpec::NEW
     }],
     doc: Doc {
         group: Group::Stream,

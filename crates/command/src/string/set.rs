@@ -8,6 +8,7 @@ use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
 };
 use base::{Item, Millis};
+use resp::Args;
 use store::{Expiry, Form};
 
 pub(super) const SET: Command = Command {
@@ -15,7 +16,8 @@ pub(super) const SET: Command = Command {
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
     acl: Acl::STRING,
-    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE).or(Access::VARIABLE_FLAGS))
+    keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
+        .access_by(set_access)
         .note("RW and ACCESS due to the optional `GET` argument")],
     doc: Doc {
         group: Group::String,
@@ -154,6 +156,13 @@ pub(super) const MSETNX: Command = Command {
     subcommands: &[],
     run: DataRun::Keys(msetnx),
 };
+
+/// What a request does with its key: it reads it only with GET.
+fn set_access(args: &Args<'_>) -> Access {
+    let writes = Access::OW.or(Access::UPDATE);
+    let reads_and_writes = Access::RW.or(Access::ACCESS).or(Access::UPDATE);
+    if args.iter_from(3).any(|arg| is_word(arg, "GET")) { reads_and_writes } else { writes }
+}
 
 /// The plain form is told by the number of arguments, and asks nothing else.
 fn set(call: &mut Call<'_, '_>) -> Done {

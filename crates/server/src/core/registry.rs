@@ -9,7 +9,7 @@
 use crate::core::call::{ServerCommand, ServerRun};
 use crate::state::config::Rename;
 use base::word::is_same_word;
-use command::{Access, Acl, Arity, Command, DataRun, Doc, Flags, KeySpec};
+use command::{Acl, Arity, Command, DataRun, Doc, Flags, KeyShape, KeySpec};
 use resp::Args;
 use std::hint::cold_path;
 
@@ -34,33 +34,6 @@ impl From<DataRun> for Run {
 impl From<ServerRun> for Run {
     fn from(run: ServerRun) -> Run {
         Run::Server(run)
-    }
-}
-
-/// Where the keys are, as far as dispatch must know at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyShape {
-    None,
-    /// Exactly one, at this argument.
-    One(usize),
-    /// One at `first` and after every `step` arguments from there on: exactly one where nothing follows.
-    From {
-        first: usize,
-        step: usize,
-    },
-    /// Several, the first of them at this argument. Of a container: that of all its subcommands that have keys.
-    First(usize),
-    /// By the key specs.
-    Many,
-}
-
-impl KeyShape {
-    /// The argument that is the first key, in every request that has keys.
-    fn first(self) -> Option<usize> {
-        match self {
-            KeyShape::One(first) | KeyShape::From { first, .. } | KeyShape::First(first) => Some(first),
-            KeyShape::None | KeyShape::Many => None,
-        }
     }
 }
 
@@ -91,7 +64,7 @@ impl Row {
         let lower = command.name.to_ascii_lowercase();
         let subcommands: Vec<Row> = command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect();
         let shape = match &subcommands[..] {
-            [] => shape(command.keys, command.flags, command.arity),
+            [] => command.key_shape(),
             subcommands => shape_of_container(subcommands),
         };
         Row {
@@ -120,9 +93,7 @@ impl Row {
     /// All places of keys, in the order of the key specs.
     pub(crate) fn extract_keys(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
         positions.clear();
-        for spec in self.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
-            spec.extract(args, positions);
-        }
+        command::key_positions(self.keys, args, positions);
     }
 
     /// The places of the arguments that nobody but the client may read, ascending.
@@ -136,11 +107,7 @@ impl Row {
 
     /// The key, if the request has exactly one and `args` is long enough.
     pub(crate) fn only_key<'a>(&self, args: &Args<'a>) -> Option<&'a [u8]> {
-        match self.shape {
-            KeyShape::One(index) => args.get(index),
-            KeyShape::From { first, step } if args.len() == first + step => args.get(first),
-            KeyShape::From { .. } | KeyShape::First(_) | KeyShape::None | KeyShape::Many => None,
-        }
+        self.shape.only_key(args)
     }
 
     /// Which argument is the first key, of every request that has keys: for what is worth knowing early.
@@ -164,38 +131,8 @@ impl Row {
     }
 }
 
-fn shape(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
-    use command::{Begin, Find};
-    let specs: Vec<&KeySpec> = keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)).collect();
-    let Some(first) = specs.first() else { return KeyShape::None };
-    let Begin::Index(index) = first.begin else { return KeyShape::Many };
-    // Whoever passes the arity check has this argument.
-    let is_there = index < fewest(arity);
-    match (specs.len(), first.find) {
-        (1, Find::Range { last: 0, .. }) if is_there && !flags.has(Flags::MOVABLEKEYS) => {
-            KeyShape::One(index)
-        }
-        (1, Find::Range { last: -1, step, limit: 0 }) if is_there && !flags.has(Flags::MOVABLEKEYS) => {
-            KeyShape::From { first: index, step }
-        }
-        (_, Find::Range { .. }) if is_there => KeyShape::First(index),
-        _ => KeyShape::Many,
-    }
-}
-
-/// Of a container: where its subcommands that have keys have the first, if all have it there.
 fn shape_of_container(subcommands: &[Row]) -> KeyShape {
-    let mut firsts = subcommands.iter().filter(|row| row.shape != KeyShape::None).map(Row::first_key);
-    match firsts.next() {
-        Some(Some(first)) if firsts.all(|other| other == Some(first)) => KeyShape::First(first),
-        _ => KeyShape::None,
-    }
-}
-
-fn fewest(arity: Arity) -> usize {
-    match arity {
-        Arity::Exactly(n) | Arity::AtLeast(n) => usize::from(n),
-    }
+    KeyShape::of_container(subcommands.iter().map(|row| row.shape))
 }
 
 pub(crate) struct Registry {
@@ -441,8 +378,7 @@ mod tests {
             let spans: Vec<resp::Span> = (0..len).map(span).collect();
             let args = Args::new(buffer.as_bytes(), &spans);
             let mut positions = Vec::new();
-            let specs = row.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY));
-            specs.for_each(|spec| spec.extract(&args, &mut positions));
+            command::key_positions(row.keys, &args, &mut positions);
             if !row.subcommands.is_empty() || !row.arity.accepts(len) {
                 continue;
             }

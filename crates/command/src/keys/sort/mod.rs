@@ -15,7 +15,7 @@ mod options;
 mod pattern;
 
 use crate::{
-    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
     KeysOrAll, WholeCall,
 };
 use elements::{Elements, Results};
@@ -24,18 +24,18 @@ use pattern::Lookup;
 use resp::{Args, Reply};
 use store::{End, Key, View};
 
+/// It finds nothing: what BY and GET read are no arguments.
 const READ_BY_PATTERN: KeySpec = KeySpec {
-    begin: Begin::Unknown,
-    find: Find::Unknown(|_| None),
     access: Access::RO.or(Access::ACCESS),
     notes: "The keys that BY and GET name follow from the elements of the key that is sorted.",
+    ..KeySpec::NEW
 };
 
 const DESTINATION: KeySpec = KeySpec {
-    begin: Begin::Unknown,
     find: Find::Unknown(options::destination),
     access: Access::OW.or(Access::UPDATE),
     notes: "STORE may stand anywhere among the options.",
+    ..KeySpec::NEW
 };
 
 const KEY: Arg = Arg::key("key", 0);

@@ -1,0 +1,113 @@
+//! Which arguments of a request are keys: the one place where the key specs of a row meet a request. Dispatch locks
+//! the shards of what is found here, COMMAND GETKEYS shows it, and tests run commands on it without a server.
+//!
+//! Most commands have their only key, or their first, at a fixed place. A [`KeyShape`] says so once for each row, so
+//! that a request of such a command is not walked through at all; [`key_positions`] finds the keys of any request.
+//! Both are on the path of every request: nothing here allocates but the caller's `positions`, when they outgrow it.
+use crate::{Access, Arity, Begin, Find, Flags, KeySpec};
+use resp::Args;
+
+/// Where the keys of a command are, as far as its row alone tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyShape {
+    None,
+    /// Exactly one, at this argument.
+    One(usize),
+    /// One at `first`, and one after every `step` arguments from there on: exactly one where nothing follows.
+    From {
+        first: usize,
+        step: usize,
+    },
+    /// Several, the first of them at this argument. Of a container: that of all its subcommands that have keys.
+    First(usize),
+    /// Only the key specs and the request together tell.
+    Many,
+}
+
+impl KeyShape {
+    /// Of a command with these key specs. A place counts as fixed only if every request that passes the arity check
+    /// has an argument there.
+    pub fn of(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
+        let mut specs = keys.iter().filter(|spec| spec.is_of_keys());
+        let Some(first) = specs.next() else { return KeyShape::None };
+        let Begin::Index(index) = first.begin else { return KeyShape::Many };
+        let is_there = index < arity.fewest();
+        let is_fixed = is_there && specs.next().is_none() && !flags.has(Flags::MOVABLEKEYS);
+        match first.find {
+            Find::Range { last: 0, .. } if is_fixed => KeyShape::One(index),
+            Find::Range { last: -1, step, limit: 0 } if is_fixed => KeyShape::From { first: index, step },
+            Find::Range { .. } if is_there => KeyShape::First(index),
+            _ => KeyShape::Many,
+        }
+    }
+
+    /// Of a container: where its subcommands that have keys have the first, if all have it at the same place.
+    pub fn of_container(subcommands: impl Iterator<Item = KeyShape>) -> KeyShape {
+        let mut firsts = subcommands.filter(|shape| *shape != KeyShape::None).map(KeyShape::first);
+        match firsts.next() {
+            Some(Some(first)) if firsts.all(|other| other == Some(first)) => KeyShape::First(first),
+            _ => KeyShape::None,
+        }
+    }
+
+    /// The argument that is the first key, in every request that has keys; None where it depends on the request.
+    #[inline]
+    pub fn first(self) -> Option<usize> {
+        match self {
+            KeyShape::One(first) | KeyShape::From { first, .. } | KeyShape::First(first) => Some(first),
+            KeyShape::None | KeyShape::Many => None,
+        }
+    }
+
+    /// The key, if the request has exactly one, the shape tells where, and `args` is long enough.
+    #[inline]
+    pub fn only_key<'a>(self, args: &Args<'a>) -> Option<&'a [u8]> {
+        match self {
+            KeyShape::One(index) => args.get(index),
+            KeyShape::From { first, step } if args.len() == first + step => args.get(first),
+            KeyShape::From { .. } | KeyShape::First(_) | KeyShape::None | KeyShape::Many => None,
+        }
+    }
+}
+
+/// Appends the positions of all keys in `args`, in the order of the key specs. A key that the request is too short
+/// for, or that a malformed count announces, is left out: the command reports those errors itself.
+#[inline]
+pub fn key_positions(keys: &[KeySpec], args: &Args<'_>, positions: &mut Vec<u32>) {
+    for spec in keys.iter().filter(|spec| spec.is_of_keys()) {
+        spec.extract(args, positions);
+    }
+}
+
+/// A key of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyUse {
+    /// Which argument it is.
+    pub position: u32,
+    /// What this request does with it.
+    pub access: Access,
+}
+
+/// The keys of a request that is looked at and not run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct KeyUses {
+    /// In the order of the key specs.
+    pub found: Vec<KeyUse>,
+    /// A spec whose keys begin at a fixed place found none, so the request cannot be right. Keys behind a word may
+    /// be absent.
+    pub lacks_some: bool,
+}
+
+/// All keys of a request with what it does with each. It allocates: the path of every request asks
+/// [`key_positions`].
+pub fn key_uses(keys: &[KeySpec], args: &Args<'_>) -> KeyUses {
+    let (mut uses, mut positions) = (KeyUses::default(), Vec::new());
+    for spec in keys.iter().filter(|spec| spec.is_of_keys()) {
+        positions.clear();
+        spec.extract(args, &mut positions);
+        uses.lacks_some |= positions.is_empty() && matches!(spec.begin, Begin::Index(_));
+        let access = spec.access_in(args);
+        uses.found.extend(positions.iter().map(|position| KeyUse { position: *position, access }));
+    }
+    uses
+}
