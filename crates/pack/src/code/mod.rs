@@ -5,10 +5,13 @@
 //! |---|---|
 //! | numbers, each by itself | `short_int.rs` (the fewest bytes), `varint.rs` (LEB128), `words.rs` (16, 32, 64 bits) |
 //! | columns of numbers | `fixed_width.rs` (0 to 8 bytes each), `sixes.rs` (6 bits each), `lengths.rs`, `two_columns.rs` |
-//! | scores as such numbers | `score.rs` |
+//! | integers that rise | `elias_fano.rs`, over runs of bits (`bits.rs`) |
+//! | scores as numbers of a column | `score.rs` |
 //! | searching and comparing | `simd.rs` (16 tags at once), `probe.rs` (texts), `quarters.rs` (what rises) |
 //! | counting over many bytes | `ones.rs` (set bits), `wide.rs` (loops compiled for what a processor has) |
 //! | the formats of others | `listpack.rs` (how long it would be), `lzf.rs` |
+pub(crate) mod bits;
+pub(crate) mod elias_fano;
 pub(crate) mod fixed_width;
 pub(crate) mod lengths;
 pub mod listpack;

@@ -1,4 +1,4 @@
-//! A set of integers: a tree ordered by value whose leaves are Elias-Fano codes (`elias_fano.rs`). A million random members below 2^40
+//! A set of integers: a tree ordered by value whose leaves are Elias-Fano codes (`int_leaf.rs`). A million random members below 2^40
 //! take about three bytes each, consecutive ones a third of a byte.
 //!
 //! A leaf that is full is split in the middle, but at its end where the value that comes is the greatest of all (or the
@@ -8,7 +8,8 @@
 //! that can be, so that two sets are merged in the time of the smaller one where it is much smaller, and of a walk where not.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
-use crate::integers::elias_fano::{COUNT_MAX, IntLeaf, Sorted, Spot};
+use crate::code::elias_fano::{EliasFano, Spot};
+use crate::integers::int_leaf::{COUNT_MAX, IntLeaf};
 use crate::memory::arena::Moves;
 use crate::tree::order::ByValue;
 use crate::tree::stats::Stats;
@@ -214,7 +215,7 @@ pub struct Cursor<'s> {
 #[derive(Clone, Copy)]
 struct Place<'s> {
     path: Path,
-    leaf: Sorted<'s>,
+    leaf: EliasFano<'s>,
     spot: Spot,
     value: i64,
 }

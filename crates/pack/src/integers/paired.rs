@@ -20,7 +20,7 @@
 //! go up and down in place.
 //!
 //! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header.
-//! Tried for keys and not taken: the Elias-Fano code (`elias_fano.rs`). It would save a byte or two of a random key's
+//! Tried for keys and not taken: the Elias-Fano code (`code/elias_fano.rs`). It would save a byte or two of a random key's
 //! four or five, and values cannot follow it.
 use crate::code::fixed_width::{code_max, count_below, fits, read_code, write_code};
 use crate::code::two_columns;

@@ -81,16 +81,6 @@ fn random_edits_agree_with_a_sorted_vector_and_leave_clones_alone() {
 }
 
 #[test]
-fn the_example_in_the_opener_is_true() {
-    let leaf = IntLeaf::of(&[100, 103, 105, 118]);
-    let bytes = &leaf.0[..];
-    assert_eq!(bytes[..8], 100_i64.to_le_bytes());
-    let read = leaf.read();
-    assert_eq!((read.count, read.frame.width), (4, 2));
-    assert_eq!((read.high[0][0], read.low[0][0]), (0x8b, 0x9c));
-}
-
-#[test]
 fn an_element_takes_the_logarithm_of_the_mean_gap_and_about_two_bits() {
     let mut random = Random::new(1);
     for (bits, most) in [(8, 3.1), (20, 14.6), (40, 34.6)] {
@@ -98,23 +88,9 @@ fn an_element_takes_the_logarithm_of_the_mean_gap_and_about_two_bits() {
         values.sort_unstable();
         values.dedup();
         let leaf = IntLeaf::of(&values);
-        let each = (leaf.read().used_content_bytes() - HEADER) as f64 * 8.0 / values.len() as f64;
+        let each = (leaf.read().used_bytes() - HEADER) as f64 * 8.0 / values.len() as f64;
         assert!(each < most, "{each} bits for values of {bits}");
     }
     let consecutive: Vec<i64> = (1000..1000 + COUNT_MAX as i64).collect();
     assert!(IntLeaf::of(&consecutive).used_bytes() <= 24 + COUNT_MAX / 4);
-}
-
-#[test]
-fn the_nth_one_of_a_word_is_found() {
-    let mut random = Random::new(2);
-    for _ in 0..2000 {
-        let ones = random.next_u64() & random.next_u64() | 1 << random.below(64);
-        let mut rest = ones;
-        for n in 0..ones.count_ones() {
-            assert_eq!(nth_one(ones, n), rest.trailing_zeros(), "{ones:x} {n}");
-            rest &= rest - 1;
-        }
-    }
-    assert_eq!(nth_one(u64::MAX, 63), 63);
 }
