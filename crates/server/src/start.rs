@@ -1,7 +1,7 @@
 //! From a configuration to a running server, and back.
 use crate::commands::families::FAMILIES;
 use crate::core::registry::Registry;
-use crate::core::shared::{Ending, InForce, Post, Shared, Stats};
+use crate::core::server::{Ending, InForce, Post, Server, Stats};
 use crate::service::{background, restless};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
@@ -36,14 +36,14 @@ impl Source {
 pub struct Running {
     /// Where it listens: ports chosen by the system are known here.
     pub addresses: Vec<SocketAddr>,
-    shared: Arc<Shared>,
+    server: Arc<Server>,
     workers: Vec<JoinHandle<()>>,
     background: Option<JoinHandle<()>>,
 }
 
 /// Ends a server from any thread.
 #[derive(Clone)]
-pub struct Stopper(Arc<Shared>);
+pub struct Stopper(Arc<Server>);
 
 impl Stopper {
     /// As SHUTDOWN NOSAVE would; `wait` returns `exit_status`.
@@ -58,17 +58,17 @@ impl Stopper {
 
 impl Running {
     pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.shared))
+        Stopper(Arc::clone(&self.server))
     }
 
     pub fn log(&self) -> &Log {
-        &self.shared.log
+        &self.server.log
     }
 
     /// Does from here on all the time what it does rarely (`DEBUG RESTLESS`): for tests.
     pub fn make_restless(&self, seed: u64) {
-        if let Err(error) = self.shared.restless.begin(seed) {
-            self.shared.fail(&format!("no thread for restless mode: {error}"));
+        if let Err(error) = self.server.restless.begin(seed) {
+            self.server.fail(&format!("no thread for restless mode: {error}"));
         }
     }
 
@@ -80,9 +80,9 @@ impl Running {
     /// The same; `last` is done when nobody is served any more.
     pub fn wait_then(mut self, last: impl FnOnce(&Log)) -> i32 {
         self.join();
-        last(&self.shared.log);
-        self.shared.log.warning("Sardine is now ready to exit, bye bye...");
-        self.shared.exit_status()
+        last(&self.server.log);
+        self.server.log.warning("Sardine is now ready to exit, bye bye...");
+        self.server.exit_status()
     }
 
     /// Ends it as SHUTDOWN NOSAVE would, and waits.
@@ -95,12 +95,12 @@ impl Running {
         for worker in self.workers.drain(..) {
             // A worker that panicked has said so itself; the others are told.
             if worker.join().is_err() {
-                self.shared.fail("A worker has panicked: the server stops");
+                self.server.fail("A worker has panicked: the server stops");
             }
         }
-        self.shared.restless.end();
-        self.shared.listening.clear();
-        self.shared.background.end();
+        self.server.restless.end();
+        self.server.listening.clear();
+        self.server.background.end();
         if let Some(background) = self.background.take() {
             let _ = background.join();
         }
@@ -110,7 +110,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.workers.is_empty() {
-            self.shared.stop(0);
+            self.server.stop(0);
             self.join();
         }
     }
@@ -135,38 +135,38 @@ pub fn start_when(
     let listeners = listening::open(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, jobs) = Background::new();
-    let (shared, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
-    let thread = background::start(jobs, &shared).map_err(|e| cannot("start the freeing thread", &e))?;
-    crate::service::crash::note_server(&shared);
-    is_bound(&shared.log);
-    shared.log.notice("Server initialized");
+    let (server, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
+    let thread = background::start(jobs, &server).map_err(|e| cannot("start the freeing thread", &e))?;
+    crate::service::crash::note_server(&server);
+    is_bound(&server.log);
+    server.log.notice("Server initialized");
     let mut running = Running {
-        addresses: shared.listening.addresses(),
-        shared: Arc::clone(&shared),
+        addresses: server.listening.addresses(),
+        server: Arc::clone(&server),
         workers: Vec::new(),
         background: Some(thread),
     };
-    let listeners = shared.listening.all();
+    let listeners = server.listening.all();
     for (index, mut engine) in engines.into_iter().enumerate() {
         for listener in &listeners {
             engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e))?;
         }
-        running.workers.push(spawn(&shared, index, engine).map_err(|e| cannot("start a worker", &e))?);
+        running.workers.push(spawn(&server, index, engine).map_err(|e| cannot("start a worker", &e))?);
     }
-    announce(&shared, &listeners);
-    if let Some(seed) = restless::seed_of_environment(&shared) {
+    announce(&server, &listeners);
+    if let Some(seed) = restless::seed_of_environment(&server) {
         running.make_restless(seed);
     }
     Ok(running)
 }
 
 /// Scripts that start a server wait for these words.
-fn announce(shared: &Shared, listeners: &[Arc<Listener>]) {
+fn announce(server: &Server, listeners: &[Arc<Listener>]) {
     pack::counted::note_startup();
     let is_unix = |listener: &Arc<Listener>| matches!(listener.local_addr(), Peer::Unix { .. });
     for (kind, unix) in [("tcp", false), ("unix", true)] {
         if listeners.iter().any(|listener| is_unix(listener) == unix) {
-            shared.log.notice(&format!("Ready to accept connections {kind}"));
+            server.log.notice(&format!("Ready to accept connections {kind}"));
         }
     }
 }
@@ -198,7 +198,7 @@ fn share(
     listening: Listening,
     opened: Vec<Opened>,
     background: Background,
-) -> Result<(Arc<Shared>, Engines), StartError> {
+) -> Result<(Arc<Server>, Engines), StartError> {
     let random = random_bytes().map_err(|e| cannot("read the system's randomness", &e))?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
     let engine_name = opened[0].name;
@@ -213,7 +213,7 @@ fn share(
     keyspace.go_by(config.store.eviction.policy);
     let posts: Box<[Post]> = engines.iter().map(|engine| Post::new(engine.waker())).collect();
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
-    let shared = Arc::new(Shared {
+    let server = Arc::new(Server {
         counters: AllCounters(posts.iter().map(|_| Counters::new(registry.count())).collect()),
         gates: Gates::new(posts.len()),
         started: clock.moment(Moment::NONE),
@@ -246,8 +246,8 @@ fn share(
         in_force: InForce::new(config),
         ending: Ending::default(),
     });
-    restless::serve(&shared);
-    Ok((shared, engines))
+    restless::serve(&server);
+    Ok((server, engines))
 }
 
 /// 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the replication id, 20 for the run id.
@@ -257,11 +257,11 @@ fn random_bytes() -> std::io::Result<[u8; 52]> {
     Ok(bytes)
 }
 
-fn spawn(shared: &Arc<Shared>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
+fn spawn(server: &Arc<Server>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
+    let server = Arc::clone(server);
     let name = format!("sardine-{index}");
     std::thread::Builder::new().name(name).spawn(move || {
-        crate::service::crash::note_worker(&shared, index);
-        Worker::new(&shared, index, engine).run();
+        crate::service::crash::note_worker(&server, index);
+        Worker::new(&server, index, engine).run();
     })
 }

@@ -107,7 +107,7 @@ pub(crate) fn count(word: &[u8]) -> Result<usize, Error> {
 }
 
 pub(crate) fn reply_entries(call: &mut ServerCall<'_>, kind: Type, count: usize) {
-    let entries = call.shared.command_log.entries(kind);
+    let entries = call.server.command_log.entries(kind);
     let reply = &mut *call.reply;
     reply.array(entries.list.len().min(count));
     for entry in entries.list.iter().take(count) {
@@ -130,13 +130,13 @@ fn parse_type(word: &[u8]) -> Result<Type, Error> {
 
 fn len(call: &mut ServerCall<'_>) -> Done {
     let kind = parse_type(call.args.at(2))?;
-    call.reply.int(call.shared.command_log.len(kind) as i64);
+    call.reply.int(call.server.command_log.len(kind) as i64);
     Ok(())
 }
 
 fn reset(call: &mut ServerCall<'_>) -> Done {
     let kind = parse_type(call.args.at(2))?;
-    call.shared.command_log.reset(kind);
+    call.server.command_log.reset(kind);
     call.reply.ok();
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
-use crate::core::shared::{Letter, Shared};
+use crate::core::server::{Letter, Server};
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
 use crate::state::system::{adjust_oom_score, open_files};
@@ -108,7 +108,7 @@ const HELP: ServerCommand = ServerCommand {
 };
 
 fn get(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
+    let config = call.server.config();
     // By the name in lower case: the spelling that is answered, and the setting.
     let mut found: BTreeMap<Vec<u8>, (&[u8], &Setting)> = BTreeMap::new();
     for asked in call.args.iter_from(2) {
@@ -141,13 +141,13 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     let is_local = call.session.record.is_local();
     let mut binds = None;
     loop {
-        let done = call.shared.replace_config(|present| {
+        let done = call.server.replace_config(|present| {
             let next = changed(present, &args, is_local)?;
             if listens_elsewhere(present, &next) && binds.as_ref().is_none_or(|b: &Binds| !b.are_of(&next)) {
                 return Err(Obstacle::UnknownNames(Box::new(next)));
             }
-            put_in_force(call.shared, present, &next, binds.as_ref())?;
-            call.shared.log.set_level(next.loglevel);
+            put_in_force(call.server, present, &next, binds.as_ref())?;
+            call.server.log.set_level(next.loglevel);
             Ok(next)
         });
         match done {
@@ -203,7 +203,7 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
 
 /// What the system must be told; if it refuses, nothing has changed.
 fn put_in_force(
-    shared: &Shared,
+    server: &Server,
     present: &Config,
     next: &Config,
     binds: Option<&Binds>,
@@ -220,7 +220,7 @@ fn put_in_force(
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
-    if elsewhere.is_some_and(|binds| listen_at(shared, next, binds).is_none()) {
+    if elsewhere.is_some_and(|binds| listen_at(server, next, binds).is_none()) {
         go_to(&present.dir)?;
         let _ = adjust_oom_score(next.oom_score, present);
         return Err(match next.port == present.port {
@@ -232,9 +232,9 @@ fn put_in_force(
 }
 
 /// None, and nothing has changed, where that cannot be.
-fn listen_at(shared: &Shared, next: &Config, binds: &Binds) -> Option<()> {
-    shared.listening.change(next, binds, &shared.log)?;
-    shared.posts.iter().for_each(|post| post.send(Letter::Listen));
+fn listen_at(server: &Server, next: &Config, binds: &Binds) -> Option<()> {
+    server.listening.change(next, binds, &server.log)?;
+    server.posts.iter().for_each(|post| post.send(Letter::Listen));
     Some(())
 }
 
@@ -281,28 +281,28 @@ impl Allow {
 }
 
 fn reset_stats(call: &mut ServerCall<'_>) -> Done {
-    let shared = call.shared;
-    shared.counters.reset();
-    shared.keyspace.reset_stats();
-    shared.stats.reset();
-    shared.pressure.reset();
-    shared.defrag.reset();
+    let server = call.server;
+    server.counters.reset();
+    server.keyspace.reset_stats();
+    server.stats.reset();
+    server.pressure.reset();
+    server.defrag.reset();
     call.reply.ok();
     Ok(())
 }
 
 fn rewrite(call: &mut ServerCall<'_>) -> Done {
-    let done = call.shared.with_config_kept(|config| {
+    let done = call.server.with_config_kept(|config| {
         let file = config.file.as_deref();
         let file = file.ok_or_else(|| Error::custom("ERR The server is running without a config file"))?;
         Ok::<_, Error>(rewrite::rewrite(file, config))
     })?;
     if let Err(error) = done {
         let why = reason(&error);
-        call.shared.log.warning(&format!("CONFIG REWRITE failed: {why}"));
+        call.server.log.warning(&format!("CONFIG REWRITE failed: {why}"));
         return Err(Error::custom(format!("ERR Rewriting config file: {why}")));
     }
-    call.shared.log.notice("CONFIG REWRITE executed with success.");
+    call.server.log.notice("CONFIG REWRITE executed with success.");
     call.reply.ok();
     Ok(())
 }

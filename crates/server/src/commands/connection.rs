@@ -145,7 +145,7 @@ fn select(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::custom(INT_RANGE));
     }
     match u16::try_from(index) {
-        Ok(db) if db < call.shared.keyspace.databases() => choose_db(call, db),
+        Ok(db) if db < call.server.keyspace.databases() => choose_db(call, db),
         _ => return Err(Error::custom("ERR DB index is out of range")),
     }
     call.reply.ok();
@@ -166,7 +166,7 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn reset(call: &mut ServerCall<'_>) -> Done {
-    call.session.is_authenticated = !call.shared.config().needs_password();
+    call.session.is_authenticated = !call.server.config().needs_password();
     if !call.session.is_authenticated {
         // What follows is parsed under the limits of those who have not said the password.
         call.session.after = After::Yield;
@@ -176,7 +176,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
         call.session.reply_mode = ReplyMode::On;
     }
     call.session.leaves_trace = true;
-    call.shared.monitors.remove(&call.session.record);
+    call.server.monitors.remove(&call.session.record);
     choose_db(call, 0);
     speak(call, Protocol::Resp2);
     let mut details = call.session.record.details();
@@ -197,7 +197,7 @@ fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
 pub(crate) const DEFAULT_USER: &str = "default";
 
 fn auth(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
+    let config = call.server.config();
     match call.args.len() {
         2 if !config.needs_password() => return Err(Error::custom(NO_PASSWORD_SET)),
         2 => log_in(call, &config, DEFAULT_USER.as_bytes(), call.args.at(1))?,
@@ -214,7 +214,7 @@ const NO_PASSWORD_SET: &str = "ERR AUTH <password> called without any password c
 fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u8]) -> Done {
     let is_right = !config.needs_password() || same_bytes(password, &config.requirepass);
     if user != DEFAULT_USER.as_bytes() || !is_right {
-        call.shared.stats.logins_denied.fetch_add(1, Relaxed);
+        call.server.stats.logins_denied.fetch_add(1, Relaxed);
         return Err(Error::custom("WRONGPASS invalid username-password pair or user is disabled."));
     }
     call.session.is_authenticated = true;
@@ -239,10 +239,10 @@ struct Greeting<'a> {
 fn hello(call: &mut ServerCall<'_>) -> Done {
     let greeting = greeting(&call.args)?;
     if let Some((user, password)) = greeting.login {
-        let config = call.shared.config();
+        let config = call.server.config();
         log_in(call, &config, user, password)?;
     }
-    if call.session.must_log_in(&call.shared.config()) {
+    if call.session.must_log_in(&call.server.config()) {
         return Err(Error::custom(LOG_IN_FIRST));
     }
     if let Some(name) = greeting.name {

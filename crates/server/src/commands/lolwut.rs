@@ -36,7 +36,7 @@ fn lolwut(call: &mut ServerCall<'_>) -> Done {
     {
         base::text::parse_i64(version).ok_or_else(Error::not_an_integer)?;
     }
-    let mut text = tin(&mut Random::new(call.shared.clock.now_us() as u64));
+    let mut text = tin(&mut Random::new(call.server.clock.now_us() as u64));
     text += &format!(
         "\nPacked like sardines. Sardine ver. {}, compatible with Redis ver. {REDIS_VERSION}\n",
         env!("CARGO_PKG_VERSION"),

@@ -96,7 +96,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
 fn load(call: &mut ServerCall<'_>) -> Done {
     check_allowed(call)?;
     let path = String::from_utf8_lossy(call.args.at(2));
-    call.shared.log.warning(&format!("Module {path} failed to load: Sardine has no modules"));
+    call.server.log.warning(&format!("Module {path} failed to load: Sardine has no modules"));
     Err(Error::custom("ERR Error loading the extension. Please check the server logs."))
 }
 
@@ -107,7 +107,7 @@ fn unload(call: &mut ServerCall<'_>) -> Done {
 
 fn check_allowed(call: &ServerCall<'_>) -> Done {
     let is_local = call.session.record.is_local();
-    let may = call.shared.config().enable_module_command.allows(is_local);
+    let may = call.server.config().enable_module_command.allows(is_local);
     if may { Ok(()) } else { Err(Error::not_enabled("MODULE", "enable-module-command")) }
 }
 

@@ -20,7 +20,7 @@ const MONITOR: ServerCommand = ServerCommand {
 
 /// A client that watches already is answered nothing, as Redis has it.
 fn monitor(call: &mut ServerCall<'_>) -> Done {
-    if call.shared.monitors.add(&call.session.record) {
+    if call.server.monitors.add(&call.session.record) {
         call.reply.ok();
     }
     Ok(())

@@ -45,13 +45,13 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
         // Ending takes no time to speak of, so there is never one to stop.
         return Err(Error::custom("ERR No shutdown in progress."));
     }
-    call.shared.log.notice("User requested shutdown...");
+    call.server.log.notice("User requested shutdown...");
     if wish.saves == Some(true) && !wish.is_forced {
-        call.shared.log.warning("Snapshots cannot be written yet, can't exit.");
+        call.server.log.warning("Snapshots cannot be written yet, can't exit.");
         return Err(Error::custom("ERR Errors trying to SHUTDOWN. Check logs."));
     }
     call.session.after = After::Close;
-    call.shared.stop(0);
+    call.server.stop(0);
     Ok(())
 }
 

@@ -102,12 +102,12 @@ fn wrong_arguments(word: &[u8]) -> Error {
 }
 
 fn len(call: &mut ServerCall<'_>) -> Done {
-    call.reply.int(call.shared.command_log.len(Type::Slow) as i64);
+    call.reply.int(call.server.command_log.len(Type::Slow) as i64);
     Ok(())
 }
 
 fn reset(call: &mut ServerCall<'_>) -> Done {
-    call.shared.command_log.reset(Type::Slow);
+    call.server.command_log.reset(Type::Slow);
     call.reply.ok();
     Ok(())
 }

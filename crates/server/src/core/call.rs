@@ -1,12 +1,12 @@
 //! What a server command is given.
+use crate::core::server::Server;
 use crate::core::session::Session;
-use crate::core::shared::Shared;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
 
 pub(crate) struct ServerCall<'c> {
-    pub(crate) shared: &'c Shared,
+    pub(crate) server: &'c Server,
     pub(crate) session: &'c mut Session,
     pub(crate) args: Args<'c>,
     pub(crate) reply: &'c mut Reply,

@@ -1,7 +1,7 @@
 //! How much memory a client takes: CLIENT LIST's tot-mem, INFO's mem_clients_normal, and what `maxmemory-clients` limits
 //! (`worker/client_eviction.rs`).
+use super::server::Server;
 use super::session::ClientRecord;
-use super::shared::Shared;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What a worker keeps of a connection beside its record and its buffers: the size of its `Connection`, which asserts it.
@@ -16,6 +16,6 @@ pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
 }
 
 /// What all clients take: INFO's mem_clients_normal.
-pub(crate) fn total_bytes(shared: &Shared) -> u64 {
-    shared.clients().values().map(|record| bytes_of(record)).sum()
+pub(crate) fn total_bytes(server: &Server) -> u64 {
+    server.clients().values().map(|record| bytes_of(record)).sum()
 }

@@ -2,8 +2,8 @@
 //! which locks. It is written on the thread that failed, while the locks which that thread held are still held: so it only
 //! tries locks, and names the shards that are taken. Workers note whom they serve once for each connection's turn, and
 //! dispatch notes the command in the client's record anyway; a request pays nothing for this.
+use super::server::Server;
 use super::session::ClientRecord;
-use super::shared::Shared;
 use crate::state::system::pidfile::PidFile;
 use crate::state::system::resident_bytes;
 use std::backtrace::Backtrace;
@@ -12,19 +12,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Writes it, unless `crash-log-enabled` says no, and removes the pid file of a server in the background. `worker` is the
 /// one on whose thread this runs, if it is one. Whether it was written.
-pub(crate) fn report(shared: &Shared, worker: Option<usize>, cause: &str) -> bool {
-    let config = shared.try_config();
+pub(crate) fn report(server: &Server, worker: Option<usize>, cause: &str) -> bool {
+    let config = server.try_config();
     if config.as_ref().is_some_and(|config| !config.crash_log) {
         return false;
     }
     // Before the backtrace is looked up, which takes memory of its own.
-    let facts = facts(shared);
+    let facts = facts(server);
     let mut text = String::from("\n\n=== SARDINE BUG REPORT START: Cut & paste starting from here ===\n");
     let _ = writeln!(text, "Sardine {} crashed: {cause}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\n------ STACK TRACE ------\n{}", Backtrace::force_capture());
     text.push_str("\n------ EXECUTING ------\n");
     let hides_user = config.as_ref().is_none_or(|config| config.hide_user_data);
-    executing(&mut text, shared, worker, hides_user);
+    executing(&mut text, server, worker, hides_user);
     text.push_str("\n------ SERVER ------\n");
     text.push_str(&facts);
     if let Some(config) = &config {
@@ -33,30 +33,30 @@ pub(crate) fn report(shared: &Shared, worker: Option<usize>, cause: &str) -> boo
         PidFile::forget(config);
     }
     text.push_str("\n=== SARDINE BUG REPORT END. Please report the crash with all of the above ===\n");
-    shared.log.emergency(&text)
+    server.log.emergency(&text)
 }
 
 /// The thread, its client, the command, the shards that somebody holds.
-fn executing(text: &mut String, shared: &Shared, worker: Option<usize>, hides_user: bool) {
+fn executing(text: &mut String, server: &Server, worker: Option<usize>, hides_user: bool) {
     let thread = std::thread::current();
     let _ = writeln!(text, "thread: {}", thread.name().unwrap_or("without a name"));
     if let Some(worker) = worker {
-        let _ = writeln!(text, "worker: {worker} of {}", shared.posts.len());
-        let id = shared.counters.0[worker].serving.load(Relaxed);
-        let record = shared.clients.try_lock().ok().and_then(|clients| clients.get(&id).cloned());
+        let _ = writeln!(text, "worker: {worker} of {}", server.posts.len());
+        let id = server.counters.0[worker].serving.load(Relaxed);
+        let record = server.clients.try_lock().ok().and_then(|clients| clients.get(&id).cloned());
         match record {
-            Some(record) => client(text, shared, &record, hides_user),
+            Some(record) => client(text, server, &record, hides_user),
             None => text.push_str("client: none that is known\n"),
         }
     }
-    let _ = writeln!(text, "locked shards: {:?} of {}", shared.keyspace.locked(), shared.keyspace.shards());
+    let _ = writeln!(text, "locked shards: {:?} of {}", server.keyspace.locked(), server.keyspace.shards());
 }
 
-fn client(text: &mut String, shared: &Shared, record: &ClientRecord, hides_user: bool) {
+fn client(text: &mut String, server: &Server, record: &ClientRecord, hides_user: bool) {
     match record.last_row.load(Relaxed) {
         ClientRecord::NO_COMMAND => text.push_str("command: none yet\n"),
         row => {
-            let _ = writeln!(text, "command: {}", shared.registry.row(row as usize).full_name);
+            let _ = writeln!(text, "command: {}", server.registry.row(row as usize).full_name);
         }
     }
     let commands = record.commands.load(Relaxed);
@@ -70,16 +70,16 @@ fn client(text: &mut String, shared: &Shared, record: &ClientRecord, hides_user:
 }
 
 /// A line each, named as in INFO.
-fn facts(shared: &Shared) -> String {
+fn facts(server: &Server) -> String {
     let numbers = [
         ("process_id", u64::from(std::process::id())),
-        ("uptime_in_seconds", shared.uptime_s()),
-        ("worker_threads", shared.posts.len() as u64),
+        ("uptime_in_seconds", server.uptime_s()),
+        ("worker_threads", server.posts.len() as u64),
         ("used_memory", pack::counted::used_bytes() as u64),
         ("used_memory_peak", pack::counted::peak_bytes() as u64),
         ("used_memory_rss", resident_bytes()),
     ];
     let mut text: String = numbers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-    let _ = writeln!(text, "multiplexing_api:{}\nrun_id:{}", shared.engine_name, shared.run_id);
+    let _ = writeln!(text, "multiplexing_api:{}\nrun_id:{}", server.engine_name, server.run_id);
     text
 }

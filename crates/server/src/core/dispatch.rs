@@ -14,8 +14,8 @@ use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
+use crate::core::server::Server;
 use crate::core::session::{After, Session};
-use crate::core::shared::Shared;
 use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;
@@ -65,7 +65,7 @@ enum Hindrance<'s> {
 
 /// One worker's means to run commands.
 pub(crate) struct Executor<'s> {
-    shared: &'s Shared,
+    server: &'s Server,
     worker: usize,
     counters: &'s Counters,
     /// The worker's copy of the configuration in force, and which version it is.
@@ -105,17 +105,17 @@ pub(crate) struct Executor<'s> {
 }
 
 impl<'s> Executor<'s> {
-    pub(crate) fn new(shared: &'s Shared, worker: usize) -> Executor<'s> {
-        let config_version = shared.config_version();
-        let config = shared.config();
-        shared.keyspace.tend_uses(shared.clock.now(), &config.store.eviction);
-        let seed = shared.random_seed.wrapping_add(worker as u64);
+    pub(crate) fn new(server: &'s Server, worker: usize) -> Executor<'s> {
+        let config_version = server.config_version();
+        let config = server.config();
+        server.keyspace.tend_uses(server.clock.now(), &config.store.eviction);
+        let seed = server.random_seed.wrapping_add(worker as u64);
         let meter = Meter::new();
         Executor {
-            ceiling: Ceiling::new(shared, seed.rotate_left(32), &config),
-            shared,
+            ceiling: Ceiling::new(server, seed.rotate_left(32), &config),
+            server,
             worker,
-            counters: &shared.counters.0[worker],
+            counters: &server.counters.0[worker],
             bounds: Bounds::of(&config, &meter),
             output_bound: OutputBound::of(&config),
             feed: Feed::default(),
@@ -187,7 +187,7 @@ impl<'s> Executor<'s> {
 
     #[inline]
     fn refresh_config(&mut self) {
-        let version = self.shared.config_version();
+        let version = self.server.config_version();
         if version != self.config_version {
             cold_path();
             self.obey_config(version);
@@ -196,7 +196,7 @@ impl<'s> Executor<'s> {
 
     #[inline(never)]
     fn obey_config(&mut self, version: u64) {
-        self.config = self.shared.config();
+        self.config = self.server.config();
         self.config_version = version;
         self.ceiling.obey(&self.config);
         self.bounds = Bounds::of(&self.config, &self.meter);
@@ -204,14 +204,14 @@ impl<'s> Executor<'s> {
         self.tracked = tracked(&self.config, &self.meter);
         self.bound();
         // A policy that keeps uses has to begin before the next command.
-        self.shared.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
     }
 
     /// Before the first command of a batch.
     pub(crate) fn begin(&mut self) {
-        self.inside = Some(self.shared.gates.enter(self.worker));
+        self.inside = Some(self.server.gates.enter(self.worker));
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
-        self.held = match self.shared.pause.word() {
+        self.held = match self.server.pause.word() {
             0 => Held::Nothing,
             _ => self.look_at_pause(),
         };
@@ -220,17 +220,17 @@ impl<'s> Executor<'s> {
     /// What CLIENT PAUSE holds back now. Whoever sees first that it is over lets expiry go on; no pause can begin meanwhile.
     #[cold]
     fn look_at_pause(&self) -> Held {
-        let held = self.shared.pause.held(self.now.steady);
+        let held = self.server.pause.held(self.now.steady);
         if held == Held::Nothing {
-            self.shared.pause.stop();
-            self.shared.keyspace.resume_expiry();
+            self.server.pause.stop();
+            self.server.keyspace.resume_expiry();
         }
         held
     }
 
     /// Between batches: ends a pause whose time is over.
     pub(crate) fn end_pause(&mut self) {
-        if self.shared.pause.end().is_some_and(|end| end <= self.now.steady) {
+        if self.server.pause.end().is_some_and(|end| end <= self.now.steady) {
             self.begin();
             self.end();
         }
@@ -240,7 +240,7 @@ impl<'s> Executor<'s> {
     pub(crate) fn end(&mut self) {
         self.inside = None;
         if !self.feed.is_empty() {
-            self.feed.send(self.shared);
+            self.feed.send(self.server);
         }
     }
 
@@ -293,7 +293,7 @@ impl<'s> Executor<'s> {
     #[inline]
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
-        let shows_all = may_be_large || self.shared.monitors.is_any();
+        let shows_all = may_be_large || self.server.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
         self.is_guarded = self.ceiling.is_set() || self.request_bytes > self.element_bytes_max;
     }
@@ -348,7 +348,7 @@ impl<'s> Executor<'s> {
             Err(refusal) => {
                 cold_path();
                 if attack::is_one(request.args.at(0)) && matches!(refusal, Refusal::UnknownCommand) {
-                    attack::end(self.shared, session);
+                    attack::end(self.server, session);
                 } else {
                     self.refuse(&refusal, &request.args, reply);
                 }
@@ -398,8 +398,8 @@ impl<'s> Executor<'s> {
         if self.is_turn_over() && session.after == After::Next {
             session.after = After::Yield;
         }
-        if self.ticks_max == 0 && self.shared.monitors.is_any() {
-            self.feed.add(row, &call.1, session, self.shared.clock.now_us());
+        if self.ticks_max == 0 && self.server.monitors.is_any() {
+            self.feed.add(row, &call.1, session, self.server.clock.now_us());
         }
         if is_whole {
             self.report(session, row, call);
@@ -420,7 +420,7 @@ impl<'s> Executor<'s> {
         ticks: (u64, u64),
         (args, reply_bytes): (Args<'_>, usize),
     ) {
-        let row = self.shared.registry.row(session.record.last_row.load(Relaxed) as usize);
+        let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
         self.counters.commands[row.number].correct(ticks, self.tracked);
         self.report(session, row, (ticks.1, args, reply_bytes));
     }
@@ -432,10 +432,10 @@ impl<'s> Executor<'s> {
             return;
         }
         let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
-        let time_s = self.shared.clock.now_us() / 1_000_000;
+        let time_s = self.server.clock.now_us() / 1_000_000;
         let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
-        self.shared.latency.note(&self.config, event, call.time_ns, time_s);
-        self.shared.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
+        self.server.latency.note(&self.config, event, call.time_ns, time_s);
+        self.server.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
     }
 
     /// Whether there is memory for what this request may add, after keys were evicted if need be.
@@ -455,14 +455,14 @@ impl<'s> Executor<'s> {
         let start = self.meter.read();
         let room = self.ceiling.make_room(self.now.wall, coming_bytes);
         let time_ns = self.meter.ns(self.meter.read().since(start));
-        self.shared.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.wall.0 / 1000);
+        self.server.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.wall.0 / 1000);
         room
     }
 
     /// Keeps what is known of keys' uses true, ten times a second.
     pub(crate) fn tend_uses(&mut self) {
         self.begin();
-        self.shared.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
         self.end();
     }
 
@@ -534,7 +534,7 @@ impl<'s> Executor<'s> {
         (key, hash): (&[u8], Hash),
         (args, reply): (Args<'_>, &mut Reply),
     ) -> Done {
-        let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
+        let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
         self.prepare(&mut view, row);
         let done = run(&mut Call::new(&mut view, args, &[key], reply));
@@ -551,7 +551,7 @@ impl<'s> Executor<'s> {
         Request { args, hash: first_hash, .. }: Request<'_, '_>,
         reply: &mut Reply,
     ) -> Done {
-        let (keyspace, settings) = (&self.shared.keyspace, &self.config.store);
+        let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
         row.extract_keys(&args, &mut self.positions);
         // The first key was hashed when the request was parsed, if the table says where it stands.
         let mut known = first_hash.filter(|_| row.first_key() == self.positions.first().map(|p| *p as usize));
@@ -584,7 +584,7 @@ impl<'s> Executor<'s> {
             cold_path();
             let mut garbage = view.take_garbage();
             drop(view);
-            self.shared.background.free(&mut garbage);
+            self.server.background.free(&mut garbage);
         }
     }
 
@@ -597,7 +597,7 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let done = run(&mut WholeCall {
-            keyspace: &self.shared.keyspace,
+            keyspace: &self.server.keyspace,
             db,
             now: self.now.wall,
             settings: &self.config.store,
@@ -606,7 +606,7 @@ impl<'s> Executor<'s> {
             random: &mut self.random,
             garbage: &mut self.garbage,
         });
-        free_flushed(self.shared, &mut self.garbage);
+        free_flushed(self.server, &mut self.garbage);
         done
     }
 
@@ -620,8 +620,8 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
         let done =
-            run(&mut ServerCall { shared: self.shared, session, args, reply, now, steady, request_bytes });
-        if self.shared.is_stopping() {
+            run(&mut ServerCall { server: self.server, session, args, reply, now, steady, request_bytes });
+        if self.server.is_stopping() {
             session.after = After::Close;
         }
         // It may have been CONFIG SET, MONITOR or CLIENT NO-TOUCH: what follows in this batch obeys it.
@@ -644,7 +644,7 @@ impl<'s> Executor<'s> {
     #[cold]
     fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.end();
-        let all = self.shared.gates.enter_alone();
+        let all = self.server.gates.enter_alone();
         let result = work(self);
         drop(all);
         self.begin();

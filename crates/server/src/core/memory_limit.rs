@@ -28,7 +28,7 @@
 //! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed is none of
 //! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
 //! command evicts.
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use base::Millis;
@@ -38,14 +38,14 @@ use std::hint::cold_path;
 use store::{Beside, Eviction, Evictor, Garbage, Outcome, Policy, Weight, counted_holes};
 
 /// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
-pub(crate) fn uncounted_bytes(shared: &Shared) -> u64 {
-    let garbage = garbage_beyond(shared, shared.config().maxmemory_bytes);
-    (shared.counters.buffer_bytes() + shared.background.pending_bytes()).saturating_sub(garbage)
+pub(crate) fn uncounted_bytes(server: &Server) -> u64 {
+    let garbage = garbage_beyond(server, server.config().maxmemory_bytes);
+    (server.counters.buffer_bytes() + server.background.pending_bytes()).saturating_sub(garbage)
 }
 
 /// What keys must go for: the data, and what the server itself takes.
-fn counted_bytes(shared: &Shared) -> u64 {
-    let beside = shared.counters.buffer_bytes() + shared.background.pending_bytes();
+fn counted_bytes(server: &Server) -> u64 {
+    let beside = server.counters.buffer_bytes() + server.background.pending_bytes();
     (counted::used_bytes() as u64).saturating_sub(beside)
 }
 
@@ -53,10 +53,10 @@ fn counted_bytes(shared: &Shared) -> u64 {
 const GARBAGE_PART: u64 = 10;
 
 /// How much more than that it is. No key goes for it: what would be gained is on its way already.
-fn garbage_beyond(shared: &Shared, limit_bytes: u64) -> u64 {
+fn garbage_beyond(server: &Server, limit_bytes: u64) -> u64 {
     match limit_bytes {
         0 => 0,
-        limit_bytes => shared.background.pending_bytes().saturating_sub(limit_bytes / GARBAGE_PART),
+        limit_bytes => server.background.pending_bytes().saturating_sub(limit_bytes / GARBAGE_PART),
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum Room {
 
 /// One worker's look at the ceiling.
 pub(crate) struct Ceiling<'s> {
-    shared: &'s Shared,
+    server: &'s Server,
     evictor: Evictor,
     garbage: Vec<Garbage>,
     /// `maxmemory`; 0 for none.
@@ -106,9 +106,9 @@ const KEYS_PER_LOOK: u32 = 16;
 const EXPIRED_BUDGET: usize = 256;
 
 impl<'s> Ceiling<'s> {
-    pub(crate) fn new(shared: &'s Shared, seed: u64, config: &Config) -> Ceiling<'s> {
+    pub(crate) fn new(server: &'s Server, seed: u64, config: &Config) -> Ceiling<'s> {
         let mut ceiling = Ceiling {
-            shared,
+            server,
             evictor: Evictor::new(seed),
             garbage: Vec::new(),
             limit_bytes: 0,
@@ -153,14 +153,14 @@ impl<'s> Ceiling<'s> {
         beside: Option<(u16, Hash)>,
     ) -> bool {
         let counts = self.held_bytes() + coming_bytes;
-        let garbage = garbage_beyond(self.shared, self.limit_bytes);
-        if counts + garbage > self.limit_bytes || self.shared.pressure.is_noted() {
+        let garbage = garbage_beyond(self.server, self.limit_bytes);
+        if counts + garbage > self.limit_bytes || self.server.pressure.is_noted() {
             return false;
         }
         let excess_bytes = counts.saturating_sub(self.zone_start);
         if let Some((db, hash)) = beside
             && excess_bytes > 0
-            && !self.shared.keyspace.expiry_rests()
+            && !self.server.keyspace.expiry_rests()
         {
             // From the middle of the zone on the worst key goes whatever it is.
             let middle = (self.limit_bytes - self.zone_start).div_ceil(2);
@@ -168,9 +168,9 @@ impl<'s> Ceiling<'s> {
             let urgency = (excess_bytes * urgent / middle).clamp(1, urgent) as u32;
             let coming_bytes = coming_bytes as usize + ENTRY_BYTES;
             let beside = Beside { db, hash, coming_bytes, excess_bytes, urgency };
-            let keyspace = &self.shared.keyspace;
+            let keyspace = &self.server.keyspace;
             keyspace.evict_beside(&mut self.evictor, now, &self.eviction, &beside, &mut self.garbage);
-            self.shared.background.free(&mut self.garbage);
+            self.server.background.free(&mut self.garbage);
         }
         self.look_away(counts);
         true
@@ -183,7 +183,7 @@ impl<'s> Ceiling<'s> {
             // No eviction could make room for it.
             return Room::None;
         }
-        if self.shared.keyspace.expiry_rests() {
+        if self.server.keyspace.expiry_rests() {
             // CLIENT PAUSE: the data stands still.
             return Room::Enough;
         }
@@ -191,10 +191,10 @@ impl<'s> Ceiling<'s> {
         if self.held_bytes() + coming_bytes > self.limit_bytes {
             room = self.evict(now, coming_bytes);
         }
-        let counts = counted_bytes(self.shared);
+        let counts = counted_bytes(self.server);
         let is_over = counts > self.limit_bytes;
-        let garbage = garbage_beyond(self.shared, self.limit_bytes);
-        self.shared.pressure.note(is_over, self.shared.clock.steady_us());
+        let garbage = garbage_beyond(self.server, self.limit_bytes);
+        self.server.pressure.note(is_over, self.server.clock.steady_us());
         self.look_away(self.held_bytes() + garbage);
         if !is_over && counts + garbage > self.limit_bytes {
             return Room::Garbage;
@@ -207,15 +207,15 @@ impl<'s> Ceiling<'s> {
     fn held_bytes(&self) -> u64 {
         let holes = match self.eviction.policy {
             Policy::NoEviction => 0,
-            _ => counted_holes(self.limit_bytes, self.shared.pressure.hole_bytes()),
+            _ => counted_holes(self.limit_bytes, self.server.pressure.hole_bytes()),
         };
-        counted_bytes(self.shared) + holes
+        counted_bytes(self.server) + holes
     }
 
     /// By how much memory is over `target`, what others are about to free left out.
     fn excess(&self, target: u64, coming_bytes: u64) -> i64 {
         let counts = self.held_bytes() + coming_bytes;
-        let claimed = self.shared.pressure.claimed_bytes();
+        let claimed = self.server.pressure.claimed_bytes();
         counts as i64 - claimed - i64::try_from(target).unwrap_or(i64::MAX)
     }
 
@@ -229,7 +229,7 @@ impl<'s> Ceiling<'s> {
     }
 
     fn workers(&self) -> u64 {
-        self.shared.posts.len().max(1) as u64
+        self.server.posts.len().max(1) as u64
     }
 
     /// How much is evicted in advance where memory is over the limit.
@@ -250,10 +250,10 @@ impl<'s> Ceiling<'s> {
                 return Room::Enough;
             }
             least = 0;
-            self.shared.pressure.claim(mine);
+            self.server.pressure.claim(mine);
             let room = self.free(mine, now, &watch);
-            self.shared.pressure.claim(-mine);
-            self.shared.background.free(&mut self.garbage);
+            self.server.pressure.claim(-mine);
+            self.server.background.free(&mut self.garbage);
             if room != Room::Enough {
                 return room;
             }
@@ -262,9 +262,9 @@ impl<'s> Ceiling<'s> {
 
     /// What is gone anyway goes first.
     fn expire(&mut self, now: Millis) {
-        if self.shared.keyspace.soonest_due().is_some_and(|due| due <= now) {
-            self.shared.keyspace.expire(now, EXPIRED_BUDGET, &mut self.garbage);
-            self.shared.background.free(&mut self.garbage);
+        if self.server.keyspace.soonest_due().is_some_and(|due| due <= now) {
+            self.server.keyspace.expire(now, EXPIRED_BUDGET, &mut self.garbage);
+            self.server.background.free(&mut self.garbage);
         }
     }
 
@@ -273,7 +273,7 @@ impl<'s> Ceiling<'s> {
         let start = counted::thread_bytes();
         let mut keys = 0;
         while start - counted::thread_bytes() + weight(&self.garbage) < wanted_bytes {
-            let keyspace = &self.shared.keyspace;
+            let keyspace = &self.server.keyspace;
             if keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage) == Outcome::Nothing {
                 return Room::None;
             }
@@ -305,26 +305,26 @@ fn patience_ns(tenacity: u32) -> u64 {
 }
 
 /// Hands flushed keys to the freeing thread, with what they probably weigh: their share of all that counts.
-pub(crate) fn free_flushed(shared: &Shared, garbage: &mut Vec<Garbage>) {
+pub(crate) fn free_flushed(server: &Server, garbage: &mut Vec<Garbage>) {
     if !garbage.is_empty() {
         cold_path();
-        free_all(shared, garbage);
+        free_all(server, garbage);
     }
 }
 
 #[inline(never)]
-fn free_all(shared: &Shared, garbage: &mut Vec<Garbage>) {
+fn free_all(server: &Server, garbage: &mut Vec<Garbage>) {
     let keys = |piece: &Garbage| match piece.weight() {
         Weight::Keys(keys) => keys,
         Weight::Bytes(_) => 0,
     };
     let gone: u64 = garbage.iter().map(keys).sum();
     if gone > 0 {
-        let left: u64 = (0..shared.keyspace.databases()).map(|db| shared.keyspace.len(db)).sum();
-        let data = counted_bytes(shared).saturating_sub(counted::startup_bytes() as u64);
-        shared.background.free_keys(garbage, data / (gone + left).max(1));
+        let left: u64 = (0..server.keyspace.databases()).map(|db| server.keyspace.len(db)).sum();
+        let data = counted_bytes(server).saturating_sub(counted::startup_bytes() as u64);
+        server.background.free_keys(garbage, data / (gone + left).max(1));
     } else {
-        shared.background.free(garbage);
+        server.background.free(garbage);
     }
 }
 

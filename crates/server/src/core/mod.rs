@@ -1,6 +1,6 @@
 //! What runs a request: who sent it, which command it is, whether it may run, and under which locks.
 //!
-//! A `session` is a connection's state, `shared` what all workers share. `dispatch` finds the row of a command in the
+//! A `session` is a connection's state, `server` what all workers have together. `dispatch` finds the row of a command in the
 //! `registry`, asks `refusal`, `too_long` and `memory_limit` whether it may run, and hands it a `call`. `blocking` is for commands whose
 //! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else
 //! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of clients,
@@ -20,6 +20,6 @@ pub(crate) mod output_bound;
 pub(crate) mod redact;
 pub(crate) mod refusal;
 pub(crate) mod registry;
+pub(crate) mod server;
 pub(crate) mod session;
-pub(crate) mod shared;
 mod too_long;

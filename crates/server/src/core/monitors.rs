@@ -10,8 +10,8 @@
 //! its commands ran; those of several workers come batch by batch.
 use super::redact;
 use super::registry::Row;
+use super::server::{Letter, Server};
 use super::session::{ClientRecord, Session};
-use super::shared::{Letter, Shared};
 use crate::state::config::quoted;
 use command::Flags;
 use resp::Args;
@@ -92,11 +92,11 @@ impl Feed {
 
     /// To the workers of all who watch.
     #[cold]
-    pub(crate) fn send(&mut self, shared: &Shared) {
+    pub(crate) fn send(&mut self, server: &Server) {
         let lines: Arc<[u8]> = std::mem::take(&mut self.0).into();
-        let workers: BTreeSet<usize> = shared.monitors.watchers().iter().map(|(worker, _)| *worker).collect();
+        let workers: BTreeSet<usize> = server.monitors.watchers().iter().map(|(worker, _)| *worker).collect();
         for worker in workers {
-            shared.posts[worker].send(Letter::Feed(Arc::clone(&lines)));
+            server.posts[worker].send(Letter::Feed(Arc::clone(&lines)));
         }
     }
 }

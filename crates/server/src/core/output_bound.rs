@@ -3,8 +3,8 @@
 //! The bound is the least of the hard limit of `client-output-buffer-limit`, `maxmemory-clients`, and, because both are
 //! unlimited unless somebody sets them, half of the memory that the machine has free: a reply that takes all of it would end the
 //! process, not the client. What already waits unsent counts. `worker/output.rs` ends those who pass it.
+use super::server::Server;
 use super::session::ClientRecord;
-use super::shared::Shared;
 use crate::state::config::Config;
 use crate::state::system::free_bytes;
 use std::hint::cold_path;
@@ -50,21 +50,21 @@ impl OutputBound {
     #[inline]
     pub(crate) fn room_bytes(
         self,
-        shared: &Shared,
+        server: &Server,
         record: &ClientRecord,
         unsent_bytes: impl FnOnce() -> usize,
     ) -> usize {
         if !self.is_set() {
-            return shared.output_bytes_max.load(Relaxed) as usize;
+            return server.output_bytes_max.load(Relaxed) as usize;
         }
         cold_path();
-        (self.least(shared, record).0 as usize).saturating_sub(unsent_bytes())
+        (self.least(server, record).0 as usize).saturating_sub(unsent_bytes())
     }
 
     /// The bound, and whose it is.
     #[cold]
-    pub(crate) fn least(self, shared: &Shared, record: &ClientRecord) -> (u64, Excess) {
-        let mut least = (shared.output_bytes_max.load(Relaxed), Excess::Machine);
+    pub(crate) fn least(self, server: &Server, record: &ClientRecord) -> (u64, Excess) {
+        let mut least = (server.output_bytes_max.load(Relaxed), Excess::Machine);
         if self.clients_bytes > 0 && self.clients_bytes < least.0 && !record.details().is_spared {
             least = (self.clients_bytes, Excess::Clients);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const CACHE_LINE: usize = 64;
 
-/// What any worker may see of a connection: registered in `Shared::clients` while it lives. What its worker writes for every
+/// What any worker may see of a connection: registered in `Server::clients` while it lives. What its worker writes for every
 /// batch stands first, on one cache line.
 #[repr(C, align(64))]
 pub(crate) struct ClientRecord {

@@ -1,7 +1,7 @@
 //! The background thread: large values that left the keyspace come here (`state/background.rs`), so that no worker pays for
 //! their size. It also gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB, puts
 //! full extents into huge pages, and moves data together (`defrag.rs`) when nothing waits to be freed.
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use crate::service::defrag::{self, Defrag, Next, Surroundings};
 use crate::state::background::{Job, Jobs};
 use std::sync::{Arc, Weak};
@@ -14,12 +14,12 @@ const UNITED_PAGES: usize = 4;
 
 /// Starts the thread. It ends once it has freed what it was given before it was told to; it does not keep the server, which
 /// owns it.
-pub(crate) fn start(jobs: Jobs, shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
-    let shared = Arc::downgrade(shared);
-    std::thread::Builder::new().name("sardine-free".into()).spawn(move || work(&jobs, &shared))
+pub(crate) fn start(jobs: Jobs, server: &Arc<Server>) -> std::io::Result<JoinHandle<()>> {
+    let server = Arc::downgrade(server);
+    std::thread::Builder::new().name("sardine-free".into()).spawn(move || work(&jobs, &server))
 }
 
-fn work(jobs: &Jobs, shared: &Weak<Shared>) {
+fn work(jobs: &Jobs, server: &Weak<Server>) {
     let (mut defrag, mut next) = (Defrag::new(), Next::Asked);
     while let Some(job) = await_job(jobs, next) {
         match job {
@@ -36,7 +36,7 @@ fn work(jobs: &Jobs, shared: &Weak<Shared>) {
                 jobs.note_united();
             }
             Job::Defrag => {
-                next = shared.upgrade().map_or(Next::Asked, |shared| turn(&mut defrag, &shared));
+                next = server.upgrade().map_or(Next::Asked, |server| turn(&mut defrag, &server));
                 jobs.note_defrag(next != Next::Asked);
             }
             Job::End => break,
@@ -44,9 +44,9 @@ fn work(jobs: &Jobs, shared: &Weak<Shared>) {
     }
 }
 
-fn turn(defrag: &mut Defrag, shared: &Shared) -> Next {
-    let Shared { keyspace, log, defrag: stats, .. } = shared;
-    defrag.turn(&Surroundings { keyspace, log, stats, settings: shared.config().defrag })
+fn turn(defrag: &mut Defrag, server: &Server) -> Next {
+    let Server { keyspace, log, defrag: stats, .. } = server;
+    defrag.turn(&Surroundings { keyspace, log, stats, settings: server.config().defrag })
 }
 
 /// What is there to do, freeing first but where it is time to move; None when nobody can send anything any more.

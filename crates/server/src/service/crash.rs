@@ -6,7 +6,7 @@
 //!
 //! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one first.
 use crate::core::crash_report::report;
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Where a thread is at home.
 struct Home {
-    shared: Weak<Shared>,
+    server: Weak<Server>,
     worker: usize,
 }
 
@@ -23,17 +23,17 @@ thread_local! {
 }
 
 /// The server that started last, for threads that are no workers.
-static LATEST: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+static LATEST: Mutex<Weak<Server>> = Mutex::new(Weak::new());
 
 /// This thread is a worker from here on.
-pub(crate) fn note_worker(shared: &Arc<Shared>, worker: usize) {
-    HOME.set(Some(Home { shared: Arc::downgrade(shared), worker }));
+pub(crate) fn note_worker(server: &Arc<Server>, worker: usize) {
+    HOME.set(Some(Home { server: Arc::downgrade(server), worker }));
 }
 
 /// This server is told of panics anywhere.
-pub(crate) fn note_server(shared: &Arc<Shared>) {
+pub(crate) fn note_server(server: &Arc<Server>) {
     if let Ok(mut latest) = LATEST.lock() {
-        *latest = Arc::downgrade(shared);
+        *latest = Arc::downgrade(server);
     }
 }
 
@@ -51,7 +51,7 @@ pub fn report_crashes() {
             std::thread::park();
         }
         nix::unistd::alarm::set(REPORT_SECONDS);
-        let reported = home().is_some_and(|(shared, worker)| report(&shared, worker, &cause(panic)));
+        let reported = home().is_some_and(|(server, worker)| report(&server, worker, &cause(panic)));
         if !reported {
             usual(panic);
         }
@@ -60,9 +60,9 @@ pub fn report_crashes() {
 }
 
 /// The server of this thread, and which worker it is.
-fn home() -> Option<(Arc<Shared>, Option<usize>)> {
+fn home() -> Option<(Arc<Server>, Option<usize>)> {
     let worker = HOME
-        .with_borrow(|home| home.as_ref().and_then(|home| Some((home.shared.upgrade()?, Some(home.worker)))));
+        .with_borrow(|home| home.as_ref().and_then(|home| Some((home.server.upgrade()?, Some(home.worker)))));
     worker.or_else(|| Some((LATEST.try_lock().ok()?.upgrade()?, None)))
 }
 

@@ -15,8 +15,8 @@
 //!
 //! `state/restless.rs` knows whether it is on and what it has done. Its memory counts as the server's own, which `maxmemory` is
 //! compared with: a few megabytes.
+use crate::core::server::{Letter, Server};
 use crate::core::session::Unblock;
-use crate::core::shared::{Letter, Shared};
 use crate::state::restless::Started;
 use base::random::Random;
 use pack::arena::{self, Evacuation, Progress, Stubborn};
@@ -29,17 +29,17 @@ use store::{Mover, Shadow, StepLimits, Transients};
 const VARIABLE: &str = "SARDINE_RESTLESS";
 
 /// Lets the mode begin with this server.
-pub(crate) fn serve(shared: &Arc<Shared>) {
-    let server = Arc::downgrade(shared);
-    shared.restless.set_starter(move |seed, is_over| start(&server, seed, is_over));
+pub(crate) fn serve(server: &Arc<Server>) {
+    let weak = Arc::downgrade(server);
+    server.restless.set_starter(move |seed, is_over| start(&weak, seed, is_over));
 }
 
-fn start(server: &Weak<Shared>, seed: u64, is_over: Arc<AtomicBool>) -> Started {
-    let Some(shared) = server.upgrade() else { return Ok(None) };
-    shared.log.warning(&format!("Restless mode, for tests, with seed {seed}"));
+fn start(weak: &Weak<Server>, seed: u64, is_over: Arc<AtomicBool>) -> Started {
+    let Some(server) = weak.upgrade() else { return Ok(None) };
+    server.log.warning(&format!("Restless mode, for tests, with seed {seed}"));
     let run = move || {
-        let mut unrest = Unrest::new(&shared, seed);
-        while !is_over.load(Relaxed) && !shared.is_stopping() {
+        let mut unrest = Unrest::new(&server, seed);
+        while !is_over.load(Relaxed) && !server.is_stopping() {
             unrest.stir();
         }
     };
@@ -47,9 +47,9 @@ fn start(server: &Weak<Shared>, seed: u64, is_over: Arc<AtomicBool>) -> Started 
 }
 
 /// What the environment asks for.
-pub(crate) fn seed_of_environment(shared: &Shared) -> Option<u64> {
+pub(crate) fn seed_of_environment(server: &Server) -> Option<u64> {
     let value = std::env::var(VARIABLE).ok()?;
-    Some(value.parse().unwrap_or(shared.random_seed))
+    Some(value.parse().unwrap_or(server.random_seed))
 }
 
 fn count(counter: &AtomicU64, more: u64) {
@@ -58,7 +58,7 @@ fn count(counter: &AtomicU64, more: u64) {
 
 /// The thread's state.
 struct Unrest<'s> {
-    shared: &'s Shared,
+    server: &'s Server,
     random: Random,
     transients: Transients,
     shadow: Shadow,
@@ -76,10 +76,10 @@ enum Moving {
 }
 
 impl<'s> Unrest<'s> {
-    fn new(shared: &'s Shared, seed: u64) -> Unrest<'s> {
+    fn new(server: &'s Server, seed: u64) -> Unrest<'s> {
         let mut random = Random::new(seed);
         Unrest {
-            shared,
+            server,
             transients: Transients::new(random.next_u64()),
             shadow: Shadow::new(random.next_u64()),
             random,
@@ -90,10 +90,10 @@ impl<'s> Unrest<'s> {
 
     /// Does one thing, and rests for a moment.
     fn stir(&mut self) {
-        let deeds = &self.shared.restless.deeds();
+        let deeds = &self.server.restless.deeds();
         match self.random.below(100) {
             0..25 => {
-                drop(self.transients.visit(&self.shared.keyspace, &self.shared.config().store));
+                drop(self.transients.visit(&self.server.keyspace, &self.server.config().store));
                 count(&deeds.visits, 1);
             }
             25..45 => {
@@ -123,15 +123,15 @@ impl<'s> Unrest<'s> {
             Moving::Closing(mut evacuation) => match evacuation.close(blocks) {
                 Progress::More => Moving::Closing(evacuation),
                 Progress::Done => {
-                    let movers = (self.shared.keyspace.mover(), self.shadow.keyspace().mover());
+                    let movers = (self.server.keyspace.mover(), self.shadow.keyspace().mover());
                     Moving::Through(evacuation, movers.0, movers.1)
                 }
             },
             Moving::Through(mut evacuation, mut ours, mut shadows) => {
-                let first = self.shared.keyspace.relocate(&mut ours, limits);
+                let first = self.server.keyspace.relocate(&mut ours, limits);
                 let second = self.shadow.keyspace().relocate(&mut shadows, limits);
                 if (first, second) == (Progress::Done, Progress::Done) {
-                    let deeds = &self.shared.restless.deeds();
+                    let deeds = &self.server.restless.deeds();
                     count(&deeds.rounds, 1);
                     count(&deeds.moved, ours.stats.moves.moved + shadows.stats.moves.moved);
                     evacuation.rewind();
@@ -152,7 +152,7 @@ impl<'s> Unrest<'s> {
 
     /// To one of the workers; what it says is true of nobody.
     fn write_a_letter(&mut self) {
-        let posts = &self.shared.posts;
+        let posts = &self.server.posts;
         let post = &posts[self.random.below(posts.len() as u64) as usize];
         match self.random.below(5) {
             0 => post.send(Letter::Listen),
@@ -161,6 +161,6 @@ impl<'s> Unrest<'s> {
             3 => post.send(Letter::Feed(Arc::from(&b""[..]))),
             _ => post.wake(),
         }
-        count(&self.shared.restless.deeds().letters, 1);
+        count(&self.server.restless.deeds().letters, 1);
     }
 }

@@ -3,8 +3,8 @@ use super::Worker;
 use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
+use crate::core::server::{Letter, Server};
 use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
-use crate::core::shared::{Letter, Shared};
 use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
@@ -31,9 +31,9 @@ impl Worker<'_> {
     /// CONFIG SET has changed where the server listens.
     pub(super) fn listen(&mut self) {
         self.engine.stop_listening();
-        for listener in self.shared.listening.all() {
+        for listener in self.server.listening.all() {
             if let Err(error) = self.engine.listen(listener) {
-                self.shared.log.warning(&format!("worker {} cannot listen: {error}", self.index));
+                self.server.log.warning(&format!("worker {} cannot listen: {error}", self.index));
             }
         }
     }
@@ -43,29 +43,29 @@ impl Worker<'_> {
     pub(super) fn note_refused(&self, error: &std::io::Error) {
         let why = crate::state::config::reason(error);
         let text = format!("Accepting client connection: accept: {why}");
-        self.shared.log.warning_seldom(&self.shared.complaints.accepting, &text);
+        self.server.log.warning_seldom(&self.server.complaints.accepting, &text);
     }
 
     /// Lets a client in, or tells it why not, and gives it to the worker with the fewest.
     pub(super) fn accept(&mut self, accepted: Accepted) {
-        let shared = self.shared;
+        let server = self.server;
         let config = self.executor.config();
-        let text = if connections(shared) >= config.maxclients as usize {
+        let text = if connections(server) >= config.maxclients as usize {
             Some(TOO_MANY)
         } else {
-            shared.stats.connections_received.fetch_add(1, Relaxed);
+            server.stats.connections_received.fetch_add(1, Relaxed);
             is_denied(config, &accepted.peer).then_some(DENIED)
         };
         if let Some(text) = text {
-            shared.stats.connections_rejected.fetch_add(1, Relaxed);
+            server.stats.connections_rejected.fetch_add(1, Relaxed);
             return turn_away(accepted, text);
         }
-        let chosen = shared.restless.draw(shared.posts.len()).unwrap_or_else(|| least_loaded(shared));
-        shared.posts[chosen].connections.fetch_add(1, AcqRel);
+        let chosen = server.restless.draw(server.posts.len()).unwrap_or_else(|| least_loaded(server));
+        server.posts[chosen].connections.fetch_add(1, AcqRel);
         if chosen == self.index {
             self.adopt(accepted);
         } else {
-            shared.posts[chosen].send(Letter::Adopt(accepted));
+            server.posts[chosen].send(Letter::Adopt(accepted));
         }
     }
 
@@ -75,7 +75,7 @@ impl Worker<'_> {
         let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
         let is_authenticated = !config.needs_password();
         let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
-        let (log, complaints) = (&self.shared.log, &self.shared.complaints);
+        let (log, complaints) = (&self.server.log, &self.server.complaints);
         if let Err(error) = accepted.set_up(options) {
             // It is served without.
             let why = crate::state::config::reason(&error);
@@ -87,12 +87,12 @@ impl Worker<'_> {
             Err(error) => {
                 let why = crate::state::config::reason(&error);
                 log.warning_seldom(&complaints.adopting, &format!("Cannot serve a new client: {why}"));
-                self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
+                self.server.posts[self.index].connections.fetch_sub(1, AcqRel);
                 return;
             }
         };
         let record = self.record(fd, peer);
-        self.shared.clients().insert(record.id, Arc::clone(&record));
+        self.server.clients().insert(record.id, Arc::clone(&record));
         self.ids.insert(record.id, id);
         self.table.insert(connection(id, session(record, is_authenticated)));
     }
@@ -100,7 +100,7 @@ impl Worker<'_> {
     fn record(&self, fd: i32, peer: Peer) -> Arc<ClientRecord> {
         let now = self.executor.steady();
         Arc::new(ClientRecord {
-            id: self.shared.next_client_id.fetch_add(1, Relaxed),
+            id: self.server.next_client_id.fetch_add(1, Relaxed),
             peer,
             fd,
             worker: self.index,
@@ -160,9 +160,9 @@ impl Worker<'_> {
     pub(super) fn sign_off(&mut self, connection: &Connection) {
         let record = &connection.session.record;
         self.ids.remove(&record.id);
-        self.shared.monitors.remove(record);
-        self.shared.clients().remove(&record.id);
-        self.shared.posts[self.index].connections.fetch_sub(1, AcqRel);
+        self.server.monitors.remove(record);
+        self.server.clients().remove(&record.id);
+        self.server.posts[self.index].connections.fetch_sub(1, AcqRel);
     }
 }
 
@@ -197,13 +197,13 @@ fn connection(id: ConnId, session: Session) -> Connection {
 }
 
 /// All workers' connections, those on their way included.
-fn connections(shared: &Shared) -> usize {
-    shared.posts.iter().map(|post| post.connections.load(Acquire)).sum()
+fn connections(server: &Server) -> usize {
+    server.posts.iter().map(|post| post.connections.load(Acquire)).sum()
 }
 
-fn least_loaded(shared: &Shared) -> usize {
-    let load = |index: &usize| shared.posts[*index].connections.load(Acquire);
-    (0..shared.posts.len()).min_by_key(load).unwrap_or(0)
+fn least_loaded(server: &Server) -> usize {
+    let load = |index: &usize| server.posts[*index].connections.load(Acquire);
+    (0..server.posts.len()).min_by_key(load).unwrap_or(0)
 }
 
 /// Protected mode: without a password only this machine is served.

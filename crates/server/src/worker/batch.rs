@@ -10,7 +10,7 @@
 use super::kept::Kept;
 use super::table::Connection;
 use crate::core::registry::Row;
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
 use resp::{Args, Limits, Parser, ProtocolError, Span};
@@ -196,7 +196,7 @@ impl<'s> Batch<'s> {
         &mut self,
         turn: &mut Turn,
         connection: &mut Connection,
-        shared: &'s Shared,
+        server: &'s Server,
         limits: &Limits,
     ) {
         let bytes = match &turn.source {
@@ -233,11 +233,11 @@ impl<'s> Batch<'s> {
                 }
             }
             let args = Args::new(bytes, &self.spans[first_span..]);
-            let row = shared.registry.find(args.at(0));
+            let row = server.registry.find(args.at(0));
             let key = row.and_then(|row| row.first_key()).and_then(|first| args.get(first));
-            let hash = key.map(|key| shared.keyspace.hash(key));
+            let hash = key.map(|key| server.keyspace.hash(key));
             if let Some(hash) = hash {
-                shared.keyspace.prefetch_shard(hash);
+                server.keyspace.prefetch_shard(hash);
             }
             let (db, spans_end) = (connection.session.db, self.spans.len());
             let is_asked_for = self.requests.last().is_some_and(|last| (last.db, last.hash) == (db, hash));

@@ -5,28 +5,28 @@
 //! closed are not among them any more, so nobody is closed for what another still holds for a moment.
 use crate::core::client_line::line_of;
 use crate::core::client_memory::{IDLE_BYTES, bytes_of};
+use crate::core::server::Server;
 use crate::core::session::ClientRecord;
-use crate::core::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Closes clients, those that take most first, until all take no more than this together.
-pub(super) fn relieve(shared: &Shared, limit_bytes: u64, now_ms: i64) {
-    let connections: usize = shared.posts.iter().map(|post| post.connections.load(Relaxed)).sum();
-    let buffers = shared.counters.sum(|worker| &worker.client_bytes);
+pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
+    let connections: usize = server.posts.iter().map(|post| post.connections.load(Relaxed)).sum();
+    let buffers = server.counters.sum(|worker| &worker.client_bytes);
     if buffers + connections as u64 * IDLE_BYTES <= limit_bytes {
         return;
     }
-    for record in take_largest(shared, limit_bytes) {
-        shared.log.notice(&format!("Evicting client: {}", line_of(&record, &shared.registry, now_ms)));
-        shared.stats.clients_evicted.fetch_add(1, Relaxed);
-        shared.kill(&record);
+    for record in take_largest(server, limit_bytes) {
+        server.log.notice(&format!("Evicting client: {}", line_of(&record, &server.registry, now_ms)));
+        server.stats.clients_evicted.fetch_add(1, Relaxed);
+        server.kill(&record);
     }
 }
 
 /// Takes out of the list of clients those that must go.
-fn take_largest(shared: &Shared, limit_bytes: u64) -> Vec<Arc<ClientRecord>> {
-    let mut clients = shared.clients();
+fn take_largest(server: &Server, limit_bytes: u64) -> Vec<Arc<ClientRecord>> {
+    let mut clients = server.clients();
     let mut total: u64 = clients.values().map(|record| bytes_of(record)).sum();
     let mut all: Vec<(u64, Arc<ClientRecord>)> = Vec::new();
     if total > limit_bytes {

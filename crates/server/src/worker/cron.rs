@@ -11,8 +11,8 @@ use super::peaks::Peaks;
 use super::table::Flow;
 use crate::core::dispatch::Look;
 use crate::core::output_bound::output_bytes_max;
+use crate::core::server::Server;
 use crate::core::session::ClientRecord;
-use crate::core::shared::Shared;
 use crate::state::latency::EXPIRE_CYCLE;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -49,8 +49,8 @@ impl Worker<'_> {
         let steady = [tick, self.waits.due(), self.unpark_due()];
         let now = self.executor.moment();
         let measured = steady.into_iter().flatten().min().map(|due| now.wall_at(due));
-        let is_mine = self.shared.promise.offer(self.index, self.expire_due);
-        let expire = self.expire_due.filter(|_| is_mine && self.shared.expires.load(Relaxed));
+        let is_mine = self.server.promise.offer(self.index, self.expire_due);
+        let expire = self.expire_due.filter(|_| is_mine && self.server.expires.load(Relaxed));
         [measured, expire].into_iter().flatten().min()
     }
 
@@ -64,29 +64,29 @@ impl Worker<'_> {
         let now = self.executor.steady();
         let Some(elapsed_ms) = tick(self.cron.last_tick_ms, now.0).filter(|_| self.ticks()) else { return };
         self.cron.last_tick_ms = now.0;
-        if self.shared.is_cron_paused.load(Relaxed) {
+        if self.server.is_cron_paused.load(Relaxed) {
             return;
         }
         if self.index == 0 {
-            self.cron.rates.sample(self.shared, elapsed_ms);
-            self.cron.peaks.sample(self.shared, now);
+            self.cron.rates.sample(self.server, elapsed_ms);
+            self.cron.peaks.sample(self.server, now);
             self.cron.ticks = self.cron.ticks.wrapping_add(1);
             if self.cron.ticks.is_multiple_of(FREE_MEMORY_TICKS) {
-                self.shared.output_bytes_max.store(output_bytes_max(), Relaxed);
+                self.server.output_bytes_max.store(output_bytes_max(), Relaxed);
             }
             self.executor.tend_uses();
             if self.executor.config().maxmemory_bytes > 0 {
-                self.shared.pressure.note_holes();
+                self.server.pressure.note_holes();
             }
             self.is_relieving |= self.executor.relieve(Look::Now);
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
-            self.shared.background.purge();
-            let is_calm = self.cron.calm.look(elapsed_ms, self.shared.posts.len());
+            self.server.background.purge();
+            let is_calm = self.cron.calm.look(elapsed_ms, self.server.posts.len());
             if is_calm && self.executor.config().huge_pages {
-                self.shared.background.unite();
+                self.server.background.unite();
             }
-            self.shared.background.defrag(&self.executor.config().defrag);
+            self.server.background.defrag(&self.executor.config().defrag);
         }
         self.give_room_back();
         self.look_at_watched();
@@ -95,10 +95,10 @@ impl Worker<'_> {
 
     /// Removes keys whose time has come, whichever worker's commands set it.
     pub(super) fn expire(&mut self) {
-        let keyspace = &self.shared.keyspace;
+        let keyspace = &self.server.keyspace;
         let now = self.executor.now();
         self.expire_due = keyspace.soonest_due();
-        if self.expire_due.is_none_or(|due| due > now) || !self.shared.expires.load(Relaxed) {
+        if self.expire_due.is_none_or(|due| due > now) || !self.server.expires.load(Relaxed) {
             return;
         }
         self.executor.begin();
@@ -109,8 +109,8 @@ impl Worker<'_> {
         let counters = self.executor.counters();
         counters.expire_ns.add(time_ns);
         counters.expire_stops.add(u64::from(self.expire_due.is_some_and(|due| due <= now)));
-        self.shared.latency.note(self.executor.config(), EXPIRE_CYCLE, time_ns, now.0 / 1000);
-        self.shared.background.free(&mut self.garbage);
+        self.server.latency.note(self.executor.config(), EXPIRE_CYCLE, time_ns, now.0 / 1000);
+        self.server.background.free(&mut self.garbage);
     }
 
     /// Also those that are closing and do not read their last replies. Who reads is not idle, nor who watches or waits.
@@ -183,8 +183,8 @@ struct Totals {
 }
 
 impl Rates {
-    fn sample(&mut self, shared: &Shared, elapsed_ms: i64) {
-        let counters = &shared.counters;
+    fn sample(&mut self, server: &Server, elapsed_ms: i64) {
+        let counters = &server.counters;
         let totals = Totals {
             commands: counters.commands(),
             bytes_in: counters.bytes_in(),
@@ -202,17 +202,17 @@ impl Rates {
             turn_ns: rate(totals.turn_ns, before.turn_ns),
         };
         self.next = (self.next + 1) % RATE_SAMPLES;
-        self.publish(shared);
+        self.publish(server);
     }
 
-    fn publish(&self, shared: &Shared) {
+    fn publish(&self, server: &Server) {
         let mean = |of: fn(&Totals) -> u64| self.samples.iter().map(of).sum::<u64>() / RATE_SAMPLES as u64;
-        shared.stats.ops_per_second.store(mean(|t| t.commands), Relaxed);
-        shared.stats.input_bytes_per_second.store(mean(|t| t.bytes_in), Relaxed);
-        shared.stats.output_bytes_per_second.store(mean(|t| t.bytes_out), Relaxed);
+        server.stats.ops_per_second.store(mean(|t| t.commands), Relaxed);
+        server.stats.input_bytes_per_second.store(mean(|t| t.bytes_in), Relaxed);
+        server.stats.output_bytes_per_second.store(mean(|t| t.bytes_out), Relaxed);
         let turns = mean(|t| t.turns);
-        shared.stats.turns_per_second.store(turns, Relaxed);
-        shared.stats.turn_us.store(mean(|t| t.turn_ns) / turns.max(1) / 1000, Relaxed);
+        server.stats.turns_per_second.store(turns, Relaxed);
+        server.stats.turn_us.store(mean(|t| t.turn_ns) / turns.max(1) / 1000, Relaxed);
     }
 }
 

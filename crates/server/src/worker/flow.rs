@@ -57,7 +57,7 @@ impl Worker<'_> {
 
     /// Sends lines to the clients that watch (MONITOR).
     pub(super) fn feed(&mut self, lines: &[u8]) {
-        for client in self.shared.monitors.of_worker(self.index) {
+        for client in self.server.monitors.of_worker(self.index) {
             let Some(id) = self.ids.get(&client).copied() else { continue };
             let Some(connection) = self.table.at(id) else { continue };
             if connection.flow == Flow::Closing {
@@ -185,8 +185,8 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn close_for_its_query_buffer(&mut self, id: ConnId) {
         if let Some(connection) = self.table.at(id) {
-            self.shared.stats.query_limit_disconnections.fetch_add(1, Relaxed);
-            self.shared.log.warning(&format!(
+            self.server.stats.query_limit_disconnections.fetch_add(1, Relaxed);
+            self.server.log.warning(&format!(
                 "Client {} sent a request of more than client-query-buffer-limit and is closed",
                 connection.session.record.id
             ));

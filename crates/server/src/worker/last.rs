@@ -79,7 +79,7 @@ impl Worker<'_> {
         self.executor.start_turn(&connection.session, connection.kept.len());
         let progress = loop {
             let limits = limits(self.executor.config(), connection);
-            self.batch.parse(&mut turn, connection, self.shared, &limits);
+            self.batch.parse(&mut turn, connection, self.server, &limits);
             let (executed, progress) = self.execute_unheard(&turn, connection);
             self.batch.advance(&mut turn, executed);
             match (progress, &turn.rest) {

@@ -25,8 +25,8 @@ mod pieces;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
+use crate::core::server::{Letter, Server};
 use crate::core::session::{After, QueryBuffer};
-use crate::core::shared::{Letter, Shared};
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::config::Config;
 use crate::state::counters::Counters;
@@ -60,7 +60,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(1);
 const WIND_UP: Duration = Duration::from_millis(1000);
 
 pub(crate) struct Worker<'s> {
-    shared: &'s Shared,
+    server: &'s Server,
     index: usize,
     engine: Box<dyn Engine>,
     table: Table,
@@ -88,13 +88,13 @@ pub(crate) struct Worker<'s> {
 }
 
 impl<'s> Worker<'s> {
-    pub(crate) fn new(shared: &'s Shared, index: usize, engine: Box<dyn Engine>) -> Worker<'s> {
+    pub(crate) fn new(server: &'s Server, index: usize, engine: Box<dyn Engine>) -> Worker<'s> {
         Worker {
-            shared,
+            server,
             index,
             engine,
             table: Table::default(),
-            executor: Executor::new(shared, index),
+            executor: Executor::new(server, index),
             batch: Batch::default(),
             again: Vec::new(),
             sent: Vec::new(),
@@ -108,7 +108,7 @@ impl<'s> Worker<'s> {
             is_relieving: false,
             is_retrying: false,
             ids: BTreeMap::new(),
-            clock: &shared.clock,
+            clock: &server.clock,
         }
     }
 
@@ -116,10 +116,10 @@ impl<'s> Worker<'s> {
     pub(crate) fn run(mut self) {
         let mut events = Vec::new();
         self.executor.set_now(self.clock.moment(self.executor.moment()));
-        while !self.shared.is_stopping() {
+        while !self.server.is_stopping() {
             let wait = self.wait();
             if let Err(error) = self.engine.poll(wait, &mut events) {
-                self.shared.fail(&format!("worker {} cannot wait for events: {error}", self.index));
+                self.server.fail(&format!("worker {} cannot wait for events: {error}", self.index));
                 return;
             }
             self.executor.set_now(self.clock.moment(self.executor.moment()));
@@ -179,12 +179,12 @@ impl<'s> Worker<'s> {
         let config = self.executor.config();
         let limit_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
         if limit_bytes != 0 {
-            client_eviction::relieve(self.shared, limit_bytes, self.executor.steady().0);
+            client_eviction::relieve(self.server, limit_bytes, self.executor.steady().0);
         }
     }
 
     fn read_letters(&mut self) {
-        for letter in self.shared.posts[self.index].take() {
+        for letter in self.server.posts[self.index].take() {
             match letter {
                 Letter::Adopt(accepted) => self.adopt(accepted),
                 Letter::Feed(lines) => self.feed(&lines),
@@ -307,7 +307,7 @@ impl<'s> Worker<'s> {
     fn parse(&mut self, turn: &mut Turn) {
         let Some(connection) = self.table.at(turn.id) else { return };
         let limits = limits(self.executor.config(), connection);
-        self.batch.parse(turn, connection, self.shared, &limits);
+        self.batch.parse(turn, connection, self.server, &limits);
     }
 
     /// Asks for the memory that the keys of the first requests from `first` on lie in; `execute` goes on, so far ahead. One
@@ -315,7 +315,7 @@ impl<'s> Worker<'s> {
     fn prefetch(&self, first: usize) {
         let count = self.batch.requests.len() - first;
         if count > 1 {
-            let keyspace = &self.shared.keyspace;
+            let keyspace = &self.server.keyspace;
             (first..first + count.min(LEAF_AHEAD)).for_each(|n| self.batch.prefetch_leaf(n, keyspace));
             (first..first + count.min(ENTRY_AHEAD)).for_each(|n| self.batch.prefetch_entry(n, keyspace));
         }
@@ -376,16 +376,16 @@ impl<'s> Worker<'s> {
 
     /// How many have run.
     fn execute_some(&mut self, turn: &Turn) -> usize {
-        let Worker { table, batch, executor, reply, engine, shared, is_retrying, .. } = self;
+        let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.kept);
         let mut first_span = turn.first_span;
         let (bound, record) = (executor.output_bound(), &connection.session.record);
-        reply.bound(bound.room_bytes(shared, record, || engine.unsent_bytes(turn.id)));
+        reply.bound(bound.room_bytes(server, record, || engine.unsent_bytes(turn.id)));
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
-            batch.prefetch_leaf(number + LEAF_AHEAD, &shared.keyspace);
-            batch.prefetch_entry(number + ENTRY_AHEAD, &shared.keyspace);
+            batch.prefetch_leaf(number + LEAF_AHEAD, &server.keyspace);
+            batch.prefetch_entry(number + ENTRY_AHEAD, &server.keyspace);
             let Parsed { row, hash, spans_end, .. } = *request;
             let request = Request { row, hash, args: batch.args(first_span..spans_end, bytes) };
             first_span = spans_end;
@@ -434,7 +434,7 @@ impl<'s> Worker<'s> {
                 let unsent_bytes = flow::send_early(&mut **engine, executor.output_bound(), turn.id, reply);
                 executor.lap();
                 let (bound, record) = (executor.output_bound(), &connection.session.record);
-                reply.bound((bound.least(shared, record).0 as usize).saturating_sub(unsent_bytes));
+                reply.bound((bound.least(server, record).0 as usize).saturating_sub(unsent_bytes));
                 if unsent_bytes > connection.allowance_bytes {
                     return index + 1;
                 }

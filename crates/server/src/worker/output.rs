@@ -40,30 +40,30 @@ impl Worker<'_> {
         let Some(connection) = self.table.at(id) else { return };
         let record = &connection.session.record;
         record.note_output_buffer(owed_bytes, self.executor.counters());
-        let line = line_of(record, &self.shared.registry, self.executor.steady().0);
+        let line = line_of(record, &self.server.registry, self.executor.steady().0);
         // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
         record.note_output_buffer(0, self.executor.counters());
         let excess = match connection.session.must_log_in(self.executor.config()) {
             true => Excess::Output,
-            false => self.executor.output_bound().least(self.shared, record).1,
+            false => self.executor.output_bound().least(self.server, record).1,
         };
-        let stats = &self.shared.stats;
+        let stats = &self.server.stats;
         match excess {
             Excess::Output => {
                 stats.output_limit_disconnections.fetch_add(1, Relaxed);
-                self.shared.log.warning(&format!(
+                self.server.log.warning(&format!(
                     "Client {line} scheduled to be closed ASAP for overcoming of output buffer limits."
                 ));
             }
             Excess::Machine => {
                 stats.output_limit_disconnections.fetch_add(1, Relaxed);
-                self.shared.log.warning(&format!(
+                self.server.log.warning(&format!(
                     "Client {line} is closed: its replies would take over half of the memory that is free."
                 ));
             }
             Excess::Clients => {
                 stats.clients_evicted.fetch_add(1, Relaxed);
-                self.shared.log.notice(&format!("Evicting client: {line}"));
+                self.server.log.notice(&format!("Evicting client: {line}"));
             }
         }
         self.close(id, CloseWhen::Now);

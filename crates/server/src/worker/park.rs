@@ -48,15 +48,15 @@ impl Worker<'_> {
             connection.session.record.is_waiting.store(true, Release);
             return;
         }
-        let Worker { parked, table, shared, .. } = self;
+        let Worker { parked, table, server, .. } = self;
         let is_parked = |id| table.at(id).is_some_and(|connection| connection.flow == Flow::Parked);
-        parked.add(id, shared.pause.word(), is_parked);
+        parked.add(id, server.pause.word(), is_parked);
     }
 
     /// When a pause is over: parked clients go on by themselves, and keys past their deadline go.
     pub(super) fn unpark_due(&self) -> Option<Millis> {
         let is_over = || (!self.parked.ids.is_empty()).then_some(self.executor.steady());
-        self.shared.pause.end().or_else(is_over)
+        self.server.pause.end().or_else(is_over)
     }
 
     /// Lets parked clients try again: all if the pause is over, otherwise those that another has parked.
@@ -64,7 +64,7 @@ impl Worker<'_> {
         if self.parked.ids.is_empty() {
             return;
         }
-        let pause = &self.shared.pause;
+        let pause = &self.server.pause;
         let (word, is_over) = (pause.word(), pause.end().is_none_or(|end| end <= self.executor.steady()));
         let goes_on = |parked: &mut (ConnId, u64)| is_over || parked.1 != word;
         let going: Vec<(ConnId, u64)> = self.parked.ids.extract_if(.., goes_on).collect();

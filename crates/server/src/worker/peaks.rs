@@ -1,7 +1,7 @@
 //! The largest buffers of clients in the last seconds, for INFO's client_recent_max_input_buffer and
 //! client_recent_max_output_buffer. Workers note their own peaks as buffers change; the first worker takes them ten times
 //! a second and forgets them after eight seconds.
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use base::Millis;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,15 +20,15 @@ pub(super) struct Peaks([Slot; SLOTS]);
 
 impl Peaks {
     /// Takes what the workers have noted, and publishes the largest of the last seconds.
-    pub(super) fn sample(&mut self, shared: &Shared, now: Millis) {
-        let counters = &shared.counters.0;
+    pub(super) fn sample(&mut self, server: &Server, now: Millis) {
+        let counters = &server.counters.0;
         let take = |peak: &AtomicU64| peak.swap(0, Relaxed);
         let input_bytes = counters.iter().map(|worker| take(&worker.input_peak)).max().unwrap_or(0);
         let output_bytes = counters.iter().map(|worker| take(&worker.output_peak)).max().unwrap_or(0);
         self.add(now.0 / 1000, input_bytes, output_bytes);
         let (input_bytes, output_bytes) = self.largest(now.0 / 1000);
-        shared.stats.recent_input_peak.store(input_bytes, Relaxed);
-        shared.stats.recent_output_peak.store(output_bytes, Relaxed);
+        server.stats.recent_input_peak.store(input_bytes, Relaxed);
+        server.stats.recent_output_peak.store(output_bytes, Relaxed);
     }
 
     fn add(&mut self, second: i64, input_bytes: u64, output_bytes: u64) {

@@ -14,7 +14,7 @@
 use super::flow::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use net::ConnId;
 use resp::{Args, Enough, Remainder, Reply, Span};
 use std::hint::cold_path;
@@ -103,7 +103,7 @@ impl Worker<'_> {
     /// A connection's turn to be written to.
     #[cold]
     pub(super) fn write_more(&mut self, id: ConnId) {
-        let Worker { table, executor, engine, reply, shared, .. } = self;
+        let Worker { table, executor, engine, reply, server, .. } = self;
         let Some(connection) = table.at(id) else { return };
         let Some(unfinished) = connection.unfinished.as_deref_mut() else { return };
         let record = &connection.session.record;
@@ -111,7 +111,7 @@ impl Worker<'_> {
             return;
         }
         let (bound, unsent_bytes) =
-            (executor.output_bound().least(shared, record).0, engine.unsent_bytes(id));
+            (executor.output_bound().least(server, record).0, engine.unsent_bytes(id));
         if unsent_bytes > allowance_bytes(bound) {
             return self.pause(id, unsent_bytes);
         }
@@ -152,7 +152,7 @@ impl Worker<'_> {
         let ticks = (unfinished.first_ticks, unfinished.ticks);
         self.executor.look_back(&connection.session, ticks, (args, unfinished.reply_bytes));
         self.reply.append(&unfinished.lines);
-        free(self.shared, unfinished);
+        free(self.server, unfinished);
     }
 
     /// Gives up what has not been written: the connection is closed, or has gone.
@@ -161,7 +161,7 @@ impl Worker<'_> {
             && let Some(unfinished) = connection.unfinished.take()
         {
             cold_path();
-            free(self.shared, unfinished);
+            free(self.server, unfinished);
         }
     }
 }
@@ -176,9 +176,9 @@ fn piece_bytes(bound: u64) -> usize {
 }
 
 /// A value that nobody else has any more may be large.
-fn free(shared: &Shared, unfinished: Box<Unfinished>) {
+fn free(server: &Server, unfinished: Box<Unfinished>) {
     let bytes = unfinished.remainder.burden_bytes();
     if bytes > 0 {
-        shared.background.free(&mut vec![Garbage::of_bytes(bytes, unfinished)]);
+        server.background.free(&mut vec![Garbage::of_bytes(bytes, unfinished)]);
     }
 }

@@ -153,11 +153,11 @@ fn spares(word: &[u8]) -> Result<Spares, Error> {
 
 /// Kills what the filter means; how many.
 fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
-    let all: Vec<Arc<ClientRecord>> = call.shared.clients().values().cloned().collect();
+    let all: Vec<Arc<ClientRecord>> = call.server.clients().values().cloned().collect();
     let mut killed = 0;
     for record in all.iter().filter(|c| filter.matches(c, call.steady.0)) {
         if record.id != call.session.record.id {
-            call.shared.kill(record);
+            call.server.kill(record);
         } else if filter.spares == Spares::Nobody {
             // It gets its reply first.
             call.session.after = After::Close;

@@ -76,7 +76,7 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
 fn info(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
     let record = &call.session.record;
-    describe(record, query(record, call), &call.shared.registry, call.steady.0, &mut out);
+    describe(record, query(record, call), &call.server.registry, call.steady.0, &mut out);
     call.reply.verbatim("txt", &out);
     Ok(())
 }
@@ -85,7 +85,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     let chosen = chosen_records(call)?;
     let mut out = Vec::new();
     for record in chosen {
-        describe(&record, query(&record, call), &call.shared.registry, call.steady.0, &mut out);
+        describe(&record, query(&record, call), &call.server.registry, call.steady.0, &mut out);
         // A client may be named again and again.
         if out.len() > call.reply.spare_bytes() {
             break;
@@ -96,7 +96,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error> {
-    let all = || call.shared.clients().values().cloned().collect();
+    let all = || call.server.clients().values().cloned().collect();
     let option = call.args.get(2).map(<[u8]>::to_ascii_lowercase);
     match (option.as_deref(), call.args.len()) {
         (None, _) => Ok(all()),
@@ -108,7 +108,7 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
             let invalid = || Error::custom("ERR Invalid client ID");
             let ids = call.args.iter_from(3).map(|a| base::text::parse_i64(a).ok_or_else(invalid));
             let ids = ids.collect::<Result<Vec<i64>, Error>>()?;
-            let clients = call.shared.clients();
+            let clients = call.server.clients();
             Ok(ids.iter().filter_map(|id| clients.get(&u64::try_from(*id).ok()?).cloned()).collect())
         }
         _ => Err(Error::syntax()),

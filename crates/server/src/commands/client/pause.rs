@@ -2,7 +2,7 @@
 use super::{ABOUT, SUB};
 use crate::core::blocking::deadline;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
-use crate::core::shared::Post;
+use crate::core::server::Post;
 use crate::state::pause::Held;
 use command::{Arg, Arity, Doc, Done, Error};
 
@@ -50,18 +50,18 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
         Some(_) => return Err(Error::custom("ERR CLIENT PAUSE mode must be WRITE or ALL")),
     };
     let until = deadline(call.args.at(2), call.steady)?;
-    call.shared.pause.start(held, until, call.steady);
-    call.shared.keyspace.rest_expiry();
+    call.server.pause.start(held, until, call.steady);
+    call.server.keyspace.rest_expiry();
     // Whoever sleeps until a key is due sleeps until the end now.
-    call.shared.posts.iter().for_each(Post::wake);
+    call.server.posts.iter().for_each(Post::wake);
     call.reply.ok();
     Ok(())
 }
 
 fn unpause(call: &mut ServerCall<'_>) -> Done {
-    call.shared.pause.stop();
-    call.shared.keyspace.resume_expiry();
-    call.shared.posts.iter().for_each(Post::wake);
+    call.server.pause.stop();
+    call.server.keyspace.resume_expiry();
+    call.server.posts.iter().for_each(Post::wake);
     call.reply.ok();
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! CLIENT UNBLOCK: end another client's waiting, as if its time were over or with an error.
 use super::{ABOUT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::server::Letter;
 use crate::core::session::Unblock;
-use crate::core::shared::Letter;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::atomic::Ordering::AcqRel;
 
@@ -36,10 +36,10 @@ fn unblock(call: &mut ServerCall<'_>) -> Done {
         Some(_) => return Err(Error::custom("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
     };
     let client = base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
-    let record = u64::try_from(client).ok().and_then(|id| call.shared.clients().get(&id).cloned());
+    let record = u64::try_from(client).ok().and_then(|id| call.server.clients().get(&id).cloned());
     let waiting = record.filter(|record| record.is_waiting.swap(false, AcqRel));
     if let Some(record) = &waiting {
-        call.shared.posts[record.worker].send(Letter::Unblocked(record.id, how));
+        call.server.posts[record.worker].send(Letter::Unblocked(record.id, how));
     }
     call.reply.int(i64::from(waiting.is_some()));
     Ok(())

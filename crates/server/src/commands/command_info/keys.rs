@@ -27,7 +27,7 @@ type Found<'a> = Vec<(&'a [u8], Access)>;
 
 fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     let args = call.args.tail(2).expect("the arity of both commands asks for a name");
-    let row = row(&call.shared.registry, &args)?;
+    let row = row(&call.server.registry, &args)?;
     if !row.keys.iter().any(KeySpec::is_of_keys) {
         return Err(Error::custom("ERR The command has no key arguments"));
     }

@@ -140,14 +140,14 @@ fn find<'r>(registry: &'r Registry, name: &[u8]) -> Option<&'r Row> {
 }
 
 fn describe_all(call: &mut ServerCall<'_>) -> Done {
-    let rows: Vec<&Row> = call.shared.registry.callable().collect();
+    let rows: Vec<&Row> = call.server.registry.callable().collect();
     call.reply.array(rows.len());
     rows.into_iter().for_each(|row| describe::row(call.reply, row));
     Ok(())
 }
 
 fn count(call: &mut ServerCall<'_>) -> Done {
-    call.reply.int(call.shared.registry.callable().count() as i64);
+    call.reply.int(call.server.registry.callable().count() as i64);
     Ok(())
 }
 
@@ -158,7 +158,7 @@ fn info(call: &mut ServerCall<'_>) -> Done {
     let names = call.args.iter_from(2);
     call.reply.array(names.len());
     for name in names {
-        match find(&call.shared.registry, name) {
+        match find(&call.server.registry, name) {
             Some(row) => describe::row(call.reply, row),
             None => call.reply.null(),
         }
@@ -167,7 +167,7 @@ fn info(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn docs(call: &mut ServerCall<'_>) -> Done {
-    let registry = &call.shared.registry;
+    let registry = &call.server.registry;
     let rows: Vec<&Row> = match call.args.len() {
         2 => registry.callable().collect(),
         _ => call.args.iter_from(2).filter_map(|name| find(registry, name)).collect(),
@@ -183,7 +183,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     let is_listed = filter(&call.args)?;
     let place = call.reply.deferred();
     let mut count = 0;
-    let all = call.shared.registry.callable().flat_map(|row| std::iter::once(row).chain(&row.subcommands));
+    let all = call.server.registry.callable().flat_map(|row| std::iter::once(row).chain(&row.subcommands));
     for row in all.filter(|row| is_listed(row)) {
         call.reply.bulk(row.full_name.as_bytes());
         count += 1;

@@ -16,11 +16,11 @@ struct Bucket {
 }
 
 pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
+    let config = call.server.config();
     if config.maxmemory_clients.bytes(config.maxmemory_bytes) == 0 {
         return Err(Error::custom("ERR maxmemory-clients is disabled."));
     }
-    let all: Vec<u64> = call.shared.clients().values().map(|record| bytes_of(record)).collect();
+    let all: Vec<u64> = call.server.clients().values().map(|record| bytes_of(record)).collect();
     call.reply.verbatim("txt", describe(&all).as_bytes());
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(super) fn assert(_: &mut ServerCall<'_>) -> Done {
 pub(super) fn segfault(call: &mut ServerCall<'_>) -> Done {
     use nix::sys::signal::{Signal, raise};
     let worker = call.session.record.worker;
-    report(call.shared, Some(worker), "by signal 11, which DEBUG SEGFAULT raises");
+    report(call.server, Some(worker), "by signal 11, which DEBUG SEGFAULT raises");
     // Rust's own handler takes the first for a stack that has run over, and steps aside.
     while raise(Signal::SIGSEGV).is_ok() {}
     std::process::abort()

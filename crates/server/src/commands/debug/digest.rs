@@ -144,7 +144,7 @@ impl Digest {
 const KEYS_AT_A_TIME: u64 = 1000;
 
 pub(super) fn digest(call: &mut ServerCall<'_>) -> Done {
-    let (keyspace, config) = (&call.shared.keyspace, call.shared.config());
+    let (keyspace, config) = (&call.server.keyspace, call.server.config());
     let mut sum = Digest::default();
     for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
         sum.mix(&u32::from(db).to_be_bytes());
@@ -179,10 +179,10 @@ fn add_database(sum: &mut Digest, keyspace: &Keyspace, settings: &Settings, db: 
 }
 
 pub(super) fn digest_value(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
+    let config = call.server.config();
     call.reply.array(call.args.len() - 2);
     for name in call.args.iter_from(2) {
-        let (mut view, key) = call.shared.keyspace.lock_one(call.session.db, call.now, &config.store, name);
+        let (mut view, key) = call.server.keyspace.lock_one(call.session.db, call.now, &config.store, name);
         let mut one = Digest::default();
         one.add_value(&mut view, &key);
         call.reply.simple(&one.hex());

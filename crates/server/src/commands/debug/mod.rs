@@ -72,7 +72,7 @@ const SUBS: &[Sub] = &[
 
 fn debug(call: &mut ServerCall<'_>) -> Done {
     let is_local = call.session.record.is_local();
-    if !call.shared.config().enable_debug_command.allows(is_local) {
+    if !call.server.config().enable_debug_command.allows(is_local) {
         return Err(Error::not_enabled("DEBUG", "enable-debug-command"));
     }
     let word = call.args.at(1);
@@ -100,9 +100,9 @@ fn sleep(call: &mut ServerCall<'_>) -> Done {
 
 fn set_active_expire(call: &mut ServerCall<'_>) -> Done {
     let is_on = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
-    call.shared.expires.store(is_on, Relaxed);
+    call.server.expires.store(is_on, Relaxed);
     // Workers that sleep until they are asked have to plan for the next key again.
-    call.shared.posts.iter().for_each(crate::core::shared::Post::wake);
+    call.server.posts.iter().for_each(crate::core::server::Post::wake);
     call.reply.ok();
     Ok(())
 }
@@ -112,14 +112,14 @@ fn error(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn log(call: &mut ServerCall<'_>) -> Done {
-    call.shared.log.warning(&format!("DEBUG LOG: {}", String::from_utf8_lossy(call.args.at(2))));
+    call.server.log.warning(&format!("DEBUG LOG: {}", String::from_utf8_lossy(call.args.at(2))));
     call.reply.ok();
     Ok(())
 }
 
 fn change_replication_id(call: &mut ServerCall<'_>) -> Done {
-    call.shared.log.notice("Changing replication IDs after receiving DEBUG change-repl-id");
-    call.shared.replication_id.change();
+    call.server.log.notice("Changing replication IDs after receiving DEBUG change-repl-id");
+    call.server.replication_id.change();
     call.reply.ok();
     Ok(())
 }
@@ -132,7 +132,7 @@ fn change_nothing(call: &mut ServerCall<'_>) -> Done {
 
 fn pause_cron(call: &mut ServerCall<'_>) -> Done {
     let is_paused = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
-    call.shared.is_cron_paused.store(is_paused, Relaxed);
+    call.server.is_cron_paused.store(is_paused, Relaxed);
     call.reply.ok();
     Ok(())
 }
@@ -155,7 +155,7 @@ fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
 fn stringmatch_test(call: &mut ServerCall<'_>) -> Done {
     const ROUNDS: u32 = 100_000;
     const ALPHABET: &[u8] = b"ab*?[]^-\\\0";
-    let mut random = base::random::Random::new(call.shared.random_seed);
+    let mut random = base::random::Random::new(call.server.random_seed);
     let mut text = || -> Vec<u8> {
         let len = random.below(32);
         (0..len).map(|_| ALPHABET[random.below(ALPHABET.len() as u64) as usize]).collect()

@@ -13,7 +13,7 @@ pub(super) fn populate(call: &mut ServerCall<'_>) -> Done {
     if !has_room_for_string(size as u64) {
         return Err(Error::string_too_long());
     }
-    let config = call.shared.config();
+    let config = call.server.config();
     let (mut name, mut value) = (Vec::new(), Vec::new());
     for number in 0..count {
         write_numbered(&mut name, prefix, number);
@@ -24,7 +24,7 @@ pub(super) fn populate(call: &mut ServerCall<'_>) -> Done {
         if size > 0 {
             value.resize(usize::try_from(size).map_err(|_| Error::string_too_long())?, 0);
         }
-        let (mut view, key) = call.shared.keyspace.lock_one(call.session.db, call.now, &config.store, &name);
+        let (mut view, key) = call.server.keyspace.lock_one(call.session.db, call.now, &config.store, &name);
         if !view.exists(&key) {
             view.put_string(&key, &value, Form::Auto, Expiry::Clear);
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// DEBUG RESTLESS [seed|OFF]
 pub(super) fn restless(call: &mut ServerCall<'_>) -> Done {
     let Some(word) = call.args.get(2) else {
-        let deeds = call.shared.restless.deeds().named();
+        let deeds = call.server.restless.deeds().named();
         call.reply.map(deeds.len());
         for (name, count) in deeds {
             call.reply.bulk(name.as_bytes());
@@ -15,10 +15,10 @@ pub(super) fn restless(call: &mut ServerCall<'_>) -> Done {
         return Ok(());
     };
     match base::text::parse_u64(word) {
-        _ if word.eq_ignore_ascii_case(b"off") => call.shared.restless.end(),
+        _ if word.eq_ignore_ascii_case(b"off") => call.server.restless.end(),
         None => return Err(Error::custom("ERR RESTLESS takes a seed or OFF")),
         Some(seed) => {
-            let begun = call.shared.restless.begin(seed);
+            let begun = call.server.restless.begin(seed);
             begun.map_err(|error| Error::custom(format!("ERR no thread: {error}")))?;
         }
     }

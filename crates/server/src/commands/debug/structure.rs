@@ -21,7 +21,7 @@ pub(super) fn object(call: &mut ServerCall<'_>) -> Done {
             text,
             " ql_nodes:{leaves} ql_avg_node:{:.2} ql_listpack_max:{} ql_compressed:{} ql_uncompressed_size:{}",
             info.len as f64 / leaves as f64,
-            call.shared.config().list_max_listpack_size.clamp(-5, 32_767),
+            call.server.config().list_max_listpack_size.clamp(-5, 32_767),
             info.nodes.compressed,
             info.nodes.uncompressed_bytes,
         );
@@ -32,9 +32,9 @@ pub(super) fn object(call: &mut ServerCall<'_>) -> Done {
 
 /// The key that is the third argument.
 fn info(call: &ServerCall<'_>) -> Result<KeyInfo, Error> {
-    let config = call.shared.config();
+    let config = call.server.config();
     let (mut view, key) =
-        call.shared.keyspace.lock_one(call.session.db, call.now, &config.store, call.args.at(2));
+        call.server.keyspace.lock_one(call.session.db, call.now, &config.store, call.args.at(2));
     view.info(&key).ok_or_else(Error::no_such_key)
 }
 
@@ -54,7 +54,7 @@ fn log_layout(call: &mut ServerCall<'_>, info: &KeyInfo, encoding: &str, wrong: 
         return Err(Error::custom(wrong));
     }
     let place = if info.is_inline { "inside its keyspace entry" } else { "in leaves of its own" };
-    call.shared.log.notice(&format!(
+    call.server.log.notice(&format!(
         "DEBUG {encoding}: {} elements {place}, {} leaves ({} compressed), {} bytes in all",
         info.len, info.nodes.leaves, info.nodes.compressed, info.memory_bytes
     ));
@@ -65,7 +65,7 @@ fn log_layout(call: &mut ServerCall<'_>, info: &KeyInfo, encoding: &str, wrong: 
 /// What holds a database's keys and deadlines, under the headings that tools look for.
 pub(super) fn table_stats(call: &mut ServerCall<'_>) -> Done {
     let number = parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
-    let keyspace = &call.shared.keyspace;
+    let keyspace = &call.server.keyspace;
     let db = u16::try_from(number).ok().filter(|db| *db < keyspace.databases());
     let db = db.ok_or_else(|| Error::custom("ERR Out of range database"))?;
     let (stats, (volatile, _)) = (keyspace.tree_stats(db), keyspace.volatile(db, call.now));

@@ -37,7 +37,7 @@ fn info(call: &mut ServerCall<'_>) -> Done {
     let mut report = Report::new();
     for section in SECTIONS.iter().filter(|s| is_wanted(s, &names)) {
         report.section(section.title);
-        (section.write)(&mut report, call.shared, call.now);
+        (section.write)(&mut report, call.server, call.now);
     }
     call.reply.verbatim("txt", report.text().as_bytes());
     Ok(())

@@ -2,7 +2,7 @@
 use super::report::Report;
 use crate::commands::connection::REDIS_VERSION;
 use crate::commands::memory::Figures;
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use crate::state::config::{Tracking, percentiles};
 use crate::state::defrag::DefragStats;
 use crate::state::system;
@@ -15,7 +15,7 @@ pub(super) struct Section {
     /// Its name is the same in lower case.
     pub(super) title: &'static str,
     pub(super) sort: Sort,
-    pub(super) write: fn(&mut Report, &Shared, Millis),
+    pub(super) write: fn(&mut Report, &Server, Millis),
 }
 
 /// When a section is shown without being named.
@@ -48,9 +48,9 @@ pub(super) const SECTIONS: &[Section] = &[
     Section { title: "Keyspace", sort: Sort::Default, write: keyspace },
 ];
 
-fn server(report: &mut Report, shared: &Shared, now: Millis) {
-    let config = shared.config();
-    let uptime_s = shared.uptime_s();
+fn server(report: &mut Report, server: &Server, now: Millis) {
+    let config = server.config();
+    let uptime_s = server.uptime_s();
     report.field("redis_version", REDIS_VERSION);
     report.field("sardine_version", env!("CARGO_PKG_VERSION"));
     report.field("redis_git_sha1", "00000000");
@@ -60,12 +60,12 @@ fn server(report: &mut Report, shared: &Shared, now: Millis) {
     report.field("os", system::name());
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", net::Meter::new().name());
-    report.field("multiplexing_api", shared.engine_name);
+    report.field("multiplexing_api", server.engine_name);
     report.field("process_id", std::process::id());
     report.field("process_supervised", "no");
-    report.field("run_id", &shared.run_id);
-    report.field("tcp_port", tcp_port(shared));
-    report.field("server_time_usec", shared.clock.now_us());
+    report.field("run_id", &server.run_id);
+    report.field("tcp_port", tcp_port(server));
+    report.field("server_time_usec", server.clock.now_us());
     report.field("uptime_in_seconds", uptime_s);
     report.field("uptime_in_days", uptime_s / 86_400);
     report.fields(&["hz", "configured_hz"], config.hz);
@@ -74,21 +74,21 @@ fn server(report: &mut Report, shared: &Shared, now: Millis) {
     report.field("executable", executable.display());
     report.field("config_file", config.file.clone().unwrap_or_default().display());
     report.field("io_threads_active", 0);
-    report.field("worker_threads", shared.posts.len());
-    listeners(report, shared);
+    report.field("worker_threads", server.posts.len());
+    listeners(report, server);
 }
 
-fn tcp_port(shared: &Shared) -> u16 {
-    shared.listening.addresses().first().map_or(0, std::net::SocketAddr::port)
+fn tcp_port(server: &Server) -> u16 {
+    server.listening.addresses().first().map_or(0, std::net::SocketAddr::port)
 }
 
 /// One line for TCP, with the addresses as they are configured, and one for the Unix socket.
-fn listeners(report: &mut Report, shared: &Shared) {
-    let config = shared.config();
+fn listeners(report: &mut Report, server: &Server) {
+    let config = server.config();
     let mut lines = Vec::new();
-    if !shared.listening.addresses().is_empty() {
+    if !server.listening.addresses().is_empty() {
         let bind: String = config.bind.iter().map(|address| format!(",bind={address}")).collect();
-        lines.push(format!("name=tcp{bind},port={}", tcp_port(shared)));
+        lines.push(format!("name=tcp{bind},port={}", tcp_port(server)));
     }
     if let Some(path) = &config.unixsocket {
         lines.push(format!("name=unix,bind={}", path.display()));
@@ -98,25 +98,25 @@ fn listeners(report: &mut Report, shared: &Shared) {
     }
 }
 
-fn clients(report: &mut Report, shared: &Shared, _: Millis) {
-    let stats = &shared.stats;
-    report.field("connected_clients", shared.clients().len());
+fn clients(report: &mut Report, server: &Server, _: Millis) {
+    let stats = &server.stats;
+    report.field("connected_clients", server.clients().len());
     report.field("cluster_connections", 0);
-    report.field("maxclients", shared.config().maxclients);
+    report.field("maxclients", server.config().maxclients);
     report.field("client_recent_max_input_buffer", stats.recent_input_peak.load(Relaxed));
     report.field("client_recent_max_output_buffer", stats.recent_output_peak.load(Relaxed));
-    let parked = shared.clients().values().filter(|record| record.is_parked.load(Relaxed)).count();
+    let parked = server.clients().values().filter(|record| record.is_parked.load(Relaxed)).count();
     report.field("blocked_clients", parked);
     report.fields(&["tracking_clients", "pubsub_clients", "watching_clients"], 0);
-    let timed: u64 = shared.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum();
+    let timed: u64 = server.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum();
     report.field("clients_in_timeout_table", timed);
     report.fields(&["total_watched_keys", "total_blocking_keys", "total_blocking_keys_on_nokey"], 0);
 }
 
-fn memory(report: &mut Report, shared: &Shared, _: Millis) {
-    let figures = Figures::of(shared);
+fn memory(report: &mut Report, server: &Server, _: Millis) {
+    let figures = Figures::of(server);
     let (used, rss) = (figures.used, figures.resident);
-    let not_counted = crate::core::memory_limit::uncounted_bytes(shared);
+    let not_counted = crate::core::memory_limit::uncounted_bytes(server);
     report.bytes("used_memory", used);
     report.bytes("used_memory_rss", rss);
     report.bytes("used_memory_peak", figures.peak);
@@ -131,7 +131,7 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("arena_mapped", figures.arena.mapped_bytes);
     report.bytes("total_system_memory", system::total_bytes());
     scripts(report);
-    let config = shared.config();
+    let config = server.config();
     report.bytes("maxmemory", config.maxmemory_bytes);
     report.field("maxmemory_policy", config.store.eviction.policy.name());
     report.field("mem_fragmentation_ratio", format_args!("{:.2}", figures.fragmentation()));
@@ -141,12 +141,12 @@ fn memory(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
     report.field("mem_clients_normal", figures.clients);
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
-    report.field("mem_allocator", shared.config().allocator);
+    report.field("mem_allocator", server.config().allocator);
     // Trees grow a leaf at a time: no table is ever rehashed.
     report.field("mem_overhead_db_hashtable_rehashing", 0);
-    report.field("active_defrag_running", shared.defrag.running_percent.load(Relaxed));
-    report.field("lazyfree_pending_objects", shared.background.pending());
-    report.field("lazyfreed_objects", shared.keyspace.stats().lazyfreed);
+    report.field("active_defrag_running", server.defrag.running_percent.load(Relaxed));
+    report.field("lazyfree_pending_objects", server.background.pending());
+    report.field("lazyfreed_objects", server.keyspace.stats().lazyfreed);
 }
 
 /// There are no scripts and no functions, so they use nothing.
@@ -160,14 +160,14 @@ fn scripts(report: &mut Report) {
     report.bytes("used_memory_scripts", 0);
 }
 
-fn persistence(report: &mut Report, shared: &Shared, _: Millis) {
+fn persistence(report: &mut Report, server: &Server, _: Millis) {
     report.fields(&["loading", "async_loading", "current_cow_peak", "current_cow_size"], 0);
     report.field("current_cow_size_age", 0);
     report.field("current_fork_perc", "0.00");
     report.fields(&["current_save_keys_processed", "current_save_keys_total"], 0);
-    report.field("rdb_changes_since_last_save", shared.keyspace.stats().dirty);
+    report.field("rdb_changes_since_last_save", server.keyspace.stats().dirty);
     report.field("rdb_bgsave_in_progress", 0);
-    report.field("rdb_last_save_time", shared.started.wall.0 / 1000);
+    report.field("rdb_last_save_time", server.started.wall.0 / 1000);
     report.field("rdb_last_bgsave_status", "ok");
     report.fields(&["rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"], -1);
     report.fields(
@@ -189,16 +189,16 @@ fn persistence(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"], 0);
 }
 
-fn threads(report: &mut Report, shared: &Shared, _: Millis) {
-    for (index, (post, counters)) in shared.posts.iter().zip(&shared.counters.0).enumerate() {
+fn threads(report: &mut Report, server: &Server, _: Millis) {
+    for (index, (post, counters)) in server.posts.iter().zip(&server.counters.0).enumerate() {
         let clients = post.connections.load(Relaxed);
         let commands: u64 = counters.commands.iter().map(|c| c.calls.load()).sum();
         report.field(&format!("worker_{index}"), format_args!("clients={clients},commands={commands}"));
     }
 }
 
-fn stats(report: &mut Report, shared: &Shared, _: Millis) {
-    let (stats, counters, keyspace) = (&shared.stats, &shared.counters, shared.keyspace.stats());
+fn stats(report: &mut Report, server: &Server, _: Millis) {
+    let (stats, counters, keyspace) = (&server.stats, &server.counters, server.keyspace.stats());
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     report.field("total_connections_received", stats.connections_received.load(Relaxed));
     report.field("total_commands_processed", counters.commands());
@@ -219,7 +219,7 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.field("evicted_keys", keyspace.evicted);
     report.field("evicted_clients", stats.clients_evicted.load(Relaxed));
     report.field("evicted_scripts", 0);
-    let (total_ms, current_ms) = shared.pressure.exceeded_ms(shared.clock.steady_us());
+    let (total_ms, current_ms) = server.pressure.exceeded_ms(server.clock.steady_us());
     report.field("total_eviction_exceeded_time", total_ms);
     report.field("current_eviction_exceeded_time", current_ms);
     report.field("keyspace_hits", keyspace.hits);
@@ -227,7 +227,7 @@ fn stats(report: &mut Report, shared: &Shared, _: Millis) {
     report.fields(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"], 0);
     report.fields(&["latest_fork_usec", "total_forks", "migrate_cached_sockets"], 0);
     report.field("slave_expires_tracked_keys", 0);
-    active_defrag(report, &shared.defrag);
+    active_defrag(report, &server.defrag);
     report.fields(&["tracking_total_keys", "tracking_total_items", "tracking_total_prefixes"], 0);
     report.field("unexpected_error_replies", 0);
     report.field("total_error_replies", counters.errors().values().sum::<u64>());
@@ -259,21 +259,21 @@ fn active_defrag(report: &mut Report, stats: &DefragStats) {
     report.field("current_active_defrag_time", current_us / 1000);
 }
 
-fn replication(report: &mut Report, shared: &Shared, _: Millis) {
+fn replication(report: &mut Report, server: &Server, _: Millis) {
     report.field("role", "master");
     report.field("connected_slaves", 0);
     report.field("master_failover_state", "no-failover");
-    report.field("master_replid", shared.replication_id.text());
+    report.field("master_replid", server.replication_id.text());
     report.field("master_replid2", "0".repeat(40));
     report.field("master_repl_offset", 0);
     report.field("second_repl_offset", -1);
     report.field("repl_backlog_active", 0);
-    let backlog = shared.config().value("repl-backlog-size").unwrap_or_default();
+    let backlog = server.config().value("repl-backlog-size").unwrap_or_default();
     report.field("repl_backlog_size", String::from_utf8_lossy(&backlog));
     report.fields(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"], 0);
 }
 
-fn cpu(report: &mut Report, _: &Shared, _: Millis) {
+fn cpu(report: &mut Report, _: &Server, _: Millis) {
     let process = system::cpu_time(UsageWho::RUSAGE_SELF);
     let children = system::cpu_time(UsageWho::RUSAGE_CHILDREN);
     report.field("used_cpu_sys", process.system);
@@ -282,9 +282,9 @@ fn cpu(report: &mut Report, _: &Shared, _: Millis) {
     report.field("used_cpu_user_children", children.user);
 }
 
-fn command_stats(report: &mut Report, shared: &Shared, _: Millis) {
-    for row in shared.registry.all() {
-        let sum = shared.counters.command(row.number);
+fn command_stats(report: &mut Report, server: &Server, _: Millis) {
+    for row in server.registry.all() {
+        let sum = server.counters.command(row.number);
         if sum.calls + sum.rejected + sum.failed == 0 {
             continue;
         }
@@ -302,20 +302,20 @@ fn command_stats(report: &mut Report, shared: &Shared, _: Millis) {
     }
 }
 
-fn error_stats(report: &mut Report, shared: &Shared, _: Millis) {
-    for (code, count) in shared.counters.errors() {
+fn error_stats(report: &mut Report, server: &Server, _: Millis) {
+    for (code, count) in server.counters.errors() {
         report.field(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
 }
 
-fn latency_stats(report: &mut Report, shared: &Shared, _: Millis) {
-    let config = shared.config();
+fn latency_stats(report: &mut Report, server: &Server, _: Millis) {
+    let config = server.config();
     if config.latency_tracking == Tracking::Off {
         return;
     }
     let names = percentiles(&config);
-    for row in shared.registry.all() {
-        let Some(latencies) = shared.counters.latencies(row.number) else { continue };
+    for row in server.registry.all() {
+        let Some(latencies) = server.counters.latencies(row.number) else { continue };
         let cells = names.iter().zip(&config.latency_percentiles).map(|(name, percent)| {
             format!("p{name}={:.3}", latencies.percentile_ns(*percent) as f64 / 1000.0)
         });
@@ -324,11 +324,11 @@ fn latency_stats(report: &mut Report, shared: &Shared, _: Millis) {
     }
 }
 
-fn keyspace(report: &mut Report, shared: &Shared, now: Millis) {
-    for db in 0..shared.keyspace.databases() {
-        let keys = shared.keyspace.len(db);
+fn keyspace(report: &mut Report, server: &Server, now: Millis) {
+    for db in 0..server.keyspace.databases() {
+        let keys = server.keyspace.len(db);
         if keys > 0 {
-            let Deadlines { keys: expires, ttl_mean_ms, hashes } = shared.keyspace.deadlines(db, now);
+            let Deadlines { keys: expires, ttl_mean_ms, hashes } = server.keyspace.deadlines(db, now);
             report.field(
                 &format!("db{db}"),
                 format_args!("keys={keys},expires={expires},avg_ttl={ttl_mean_ms},subexpiry={hashes}"),

@@ -110,13 +110,13 @@ const HELP: ServerCommand = ServerCommand {
 };
 
 fn histogram(call: &mut ServerCall<'_>) -> Done {
-    let registry = &call.shared.registry;
+    let registry = &call.server.registry;
     let rows: Vec<&Row> = if call.args.len() == 2 {
         registry.all().collect()
     } else {
         call.args.iter_from(2).flat_map(|name| named(registry, name)).collect()
     };
-    let measured = |row: &Row| call.shared.counters.latencies(row.number);
+    let measured = |row: &Row| call.server.counters.latencies(row.number);
     let all: Vec<_> = rows.into_iter().filter_map(|row| Some((row, measured(row)?))).collect();
     call.reply.map(all.len());
     for (row, latencies) in all {
@@ -152,14 +152,14 @@ fn write(reply: &mut Reply, latencies: &Latencies) {
 }
 
 fn doctor(call: &mut ServerCall<'_>) -> Done {
-    let text = doctor::examine(&call.shared.latency.events(), &call.shared.config(), call.now.0 / 1000);
+    let text = doctor::examine(&call.server.latency.events(), &call.server.config(), call.now.0 / 1000);
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())
 }
 
 fn graph(call: &mut ServerCall<'_>) -> Done {
     let event = String::from_utf8_lossy(call.args.at(2)).into_owned();
-    let events = call.shared.latency.events();
+    let events = call.server.latency.events();
     let series = events.get(event.as_str());
     let missing = || Error::custom(format!("ERR No samples available for event '{event}'"));
     let text = graph::draw(&event, series.ok_or_else(missing)?, call.now.0 / 1000);
@@ -168,7 +168,7 @@ fn graph(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn history(call: &mut ServerCall<'_>) -> Done {
-    let events = call.shared.latency.events();
+    let events = call.server.latency.events();
     let series = std::str::from_utf8(call.args.at(2)).ok().and_then(|event| events.get(event));
     call.reply.array(series.map_or(0, |series| series.samples.len()));
     for sample in series.iter().flat_map(|series| &series.samples) {
@@ -180,7 +180,7 @@ fn history(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn latest(call: &mut ServerCall<'_>) -> Done {
-    let events = call.shared.latency.events();
+    let events = call.server.latency.events();
     let last = |series: &Series| series.samples.back().copied();
     let all: Vec<_> =
         events.iter().filter_map(|(event, series)| Some((event, last(series)?, series))).collect();
@@ -197,7 +197,7 @@ fn latest(call: &mut ServerCall<'_>) -> Done {
 
 /// How many events had samples.
 fn reset(call: &mut ServerCall<'_>) -> Done {
-    let mut events = call.shared.latency.events();
+    let mut events = call.server.latency.events();
     let before = events.len();
     match call.args.len() {
         2 => events.clear(),

@@ -1,6 +1,6 @@
 //! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR speak of.
 use crate::core::client_memory;
-use crate::core::shared::Shared;
+use crate::core::server::Server;
 use crate::state::system::resident_bytes;
 use pack::arena::{self, Usage};
 use pack::counted;
@@ -24,18 +24,18 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of(shared: &Shared) -> Figures {
+    pub(crate) fn of(server: &Server) -> Figures {
         let resident = resident_bytes();
         let used = Some(counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(resident);
-        let databases = 0..shared.keyspace.databases();
+        let databases = 0..server.keyspace.databases();
         Figures {
             used,
             resident,
             peak: (counted::peak_bytes() as u64).max(used),
             startup: counted::startup_bytes() as u64,
-            clients: client_memory::total_bytes(shared),
-            buffers: shared.counters.buffer_bytes(),
-            wheels: databases.map(|db| shared.keyspace.wheel_bytes(db)).sum(),
+            clients: client_memory::total_bytes(server),
+            buffers: server.counters.buffer_bytes(),
+            wheels: databases.map(|db| server.keyspace.wheel_bytes(db)).sum(),
             arena: arena::usage(),
         }
     }

@@ -106,8 +106,8 @@ fn write(reply: &mut Reply, value: &Value) {
 
 /// Redis's names, for what has a meaning here. What does not exist yet takes nothing, and says so.
 fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
-    let figures = Figures::of(call.shared);
-    let keyspace = &call.shared.keyspace;
+    let figures = Figures::of(call.server);
+    let keyspace = &call.server.keyspace;
     let mut fields: Vec<(String, Value)> = Vec::new();
     let mut add = |name: &str, value| fields.push((name.to_owned(), value));
     add("peak.allocated", Value::Bytes(figures.peak));
@@ -147,11 +147,11 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
 
 fn doctor(call: &mut ServerCall<'_>) -> Done {
     let text = doctor::examine(&Patient {
-        figures: Figures::of(call.shared),
-        clients: call.shared.clients().len() as u64,
-        maxmemory: call.shared.config().maxmemory_bytes,
+        figures: Figures::of(call.server),
+        clients: call.server.clients().len() as u64,
+        maxmemory: call.server.config().maxmemory_bytes,
         machine: crate::state::system::total_bytes(),
-        pending: call.shared.background.pending(),
+        pending: call.server.background.pending(),
     });
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())
@@ -166,8 +166,8 @@ fn purge(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn malloc_stats(call: &mut ServerCall<'_>) -> Done {
-    let config = call.shared.config();
-    let figures = Figures::of(call.shared);
+    let config = call.server.config();
+    let figures = Figures::of(call.server);
     let arena = figures.arena;
     let mut text = format!(
         "Allocator: {}\nIn use: {} bytes, of which {} in the arena\nResident: {} bytes, of which {} in the arena\n\

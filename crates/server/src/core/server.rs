@@ -1,4 +1,4 @@
-//! What all workers share.
+//! One server: what all its workers have together.
 use crate::core::command_log::CommandLog;
 use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::Keyspace;
 
-pub(crate) struct Shared {
+pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) engine_name: &'static str,
 }
 
-/// The configuration in force. CONFIG SET replaces it by [`Shared::replace_config`].
+/// The configuration in force. CONFIG SET replaces it by [`Server::replace_config`].
 pub(crate) struct InForce {
     config: RwLock<Arc<Config>>,
     /// Held while it is changed or written to its file, which may take long: readers do not wait for that.
@@ -180,7 +180,7 @@ impl Stats {
     }
 }
 
-impl Shared {
+impl Server {
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.in_force.config.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -196,7 +196,7 @@ impl Shared {
     }
 
     /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not. One at a time,
-    /// and not while [`Shared::with_config_kept`] works. Not to be called inside a gate: it waits for a disk.
+    /// and not while [`Server::with_config_kept`] works. Not to be called inside a gate: it waits for a disk.
     pub(crate) fn replace_config<E>(
         &self,
         change: impl FnOnce(&Config) -> Result<Config, E>,
@@ -232,13 +232,13 @@ impl Shared {
         self.posts[record.worker].send(Letter::Killed(record.id));
     }
 
-    /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.
     /// How long it has been up, by the steady time.
     pub(crate) fn uptime_s(&self) -> u64 {
         let passed_us = self.clock.steady_us() - self.started.steady.0 * 1000;
         u64::try_from(passed_us / 1_000_000).unwrap_or(0)
     }
 
+    /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.
     pub(crate) fn stop(&self, exit_status: i32) {
         self.ending.exit_status.store(exit_status, Ordering::Release);
         self.ending.is_near.store(true, Ordering::Release);
