@@ -2,16 +2,17 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
-//! | `memory` | what leaves are allocated from: [`arena`], and [`counted`], which adds it up; blocks; values outside a leaf |
+//! | `memory` | the allocator of leaves ([`arena`]), the sum of what is in use ([`counted`]), blocks, shared values |
 //! | `code` | how numbers and texts become few bytes, and how those are searched |
 //! | `tree` | the tree itself, over any kind of leaf |
-//! | `map` | [`map::Map`], ordered by hash: the keyspace, hashes, sets, and both when they are small: [`pairs`], [`set_image`] |
-//! | `list` | [`seq::Seq`], ordered by rank |
+//! | `map` | [`map::Map`], ordered by hash: keyspace, hashes, sets; [`pairs`] and [`set_image`], small ones |
+//! | `list` | [`seq::Seq`], ordered by rank; [`image`], a small one |
 //! | `sorted` | [`sorted::Sorted`], ordered by score and member |
 //! | `integers` | [`int_set::IntSet`] and [`int_map::IntMap`], ordered by value |
-//! | `log` | [`log::Log`] and [`records::Records`], ordered by id: streams, and what their consumers have yet to acknowledge |
+//! | `log` | [`log::Log`] (streams) and [`records::Records`] (entries yet to be acknowledged), ordered by id |
 //!
-//! `memory` and `code` know none of the others, and `tree` knows these two. The other folders are made of the three.
+//! Each folder knows only those above it in this table, and the last five know nothing of each other, but that a
+//! sorted set keeps some of its members in a map: `cargo xtask tidy` refuses other imports.
 mod code;
 mod integers;
 pub mod limits;

@@ -9,15 +9,11 @@
 //! A broken heap ends in a panic that says what is wrong where.
 
 use super::directory;
-use super::extent::EXTENT;
 #[cfg(test)]
 use super::extent::PAGE;
-use super::heads::{Block, Heads};
-use super::stripe::FIRST;
+use super::extent::{EXTENT, HAS_CHECKS};
+use super::heads::{Block, FIRST, Heads};
 use std::ptr;
-
-/// Whether this build has them.
-pub(super) const ARE_ON: bool = cfg!(any(debug_assertions, feature = "checked"));
 
 /// Read as an address it is none; read as a length it is too large for any block.
 const POISON: u64 = 0xD5D5_D5D5_D5D5_D5D5;
@@ -35,7 +31,7 @@ unsafe fn interior(heads: &Heads, block: Block) -> *mut [u64] {
 /// # Safety
 /// `block` is whole, and nobody uses it any more.
 pub(super) unsafe fn poison(heads: &Heads, block: Block) {
-    if ARE_ON {
+    if HAS_CHECKS {
         // SAFETY: the caller's promise.
         unsafe { (*interior(heads, block)).fill(POISON) };
     }
@@ -46,7 +42,7 @@ pub(super) unsafe fn poison(heads: &Heads, block: Block) {
 /// # Safety
 /// `border`, where the second began, lies in a block of which nobody uses these bytes.
 pub(super) unsafe fn poison_border(border: Block) {
-    if ARE_ON {
+    if HAS_CHECKS {
         // SAFETY: the caller's promise.
         unsafe { border.payload().sub(16).cast::<[u64; 4]>().write([POISON; 4]) };
     }
@@ -57,7 +53,7 @@ pub(super) unsafe fn poison_border(border: Block) {
 /// # Safety
 /// `block` is whole, and free or just taken.
 pub(super) unsafe fn check_poison(heads: &Heads, block: Block) {
-    if ARE_ON {
+    if HAS_CHECKS {
         // SAFETY: the caller's promise.
         let words = unsafe { &*interior(heads, block) };
         let at = words.iter().position(|word| *word != POISON && *word != 0);

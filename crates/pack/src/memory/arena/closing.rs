@@ -16,9 +16,9 @@
 
 use super::checks;
 use super::directory::{self, Word};
-use super::extent::EXTENT;
-use super::heads::Block;
-use super::stripe::{FIRST, Inner, Stripe, WHOLE};
+use super::extent::HAS_CHECKS;
+use super::heads::{Block, FIRST, WHOLE};
+use super::stripe::{Inner, Stripe};
 use std::ptr;
 
 /// Where a walk over an extent stands.
@@ -76,7 +76,7 @@ impl Stripe {
     /// The word says whether the extent is mapped, and whose it is.
     fn own_word(&self, inner: &Inner, base: usize) -> Option<&'static Word> {
         let word = directory::find(base).filter(|word| word.is_mapped())?;
-        (word.stripe() == super::number_of(self) && inner.has(base)).then_some(word)
+        (word.stripe() == self.number() && inner.has(base)).then_some(word)
     }
 }
 
@@ -122,7 +122,7 @@ impl Inner {
 
     /// In a build with checks.
     fn verify(&self, base: *mut u8) {
-        if checks::ARE_ON {
+        if HAS_CHECKS {
             // SAFETY: an extent that is walked over stays mapped while the lock is held.
             unsafe { checks::verify_extent(&self.heads, base) };
         }
@@ -157,11 +157,10 @@ impl Inner {
     }
 }
 
-const _: () = assert!(FIRST + WHOLE + 8 == EXTENT);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::arena::extent::EXTENT;
     use base::random::Random;
 
     fn fill(stripe: &'static Stripe, random: &mut Random, blocks: usize) -> Vec<*mut u8> {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! word    bit 31 mapped | bit 30 closed: nothing is allocated in it | bit 29 a walk over its blocks goes on
-//!         bits 24..28 the stripe it belongs to (16: none of the arena's, in tests)
+//!         bits 24..28 the stripe it belongs to ([`STRIPES`]: none of the arena's, in tests)
 //!         bits 19, 20 the first and the second half are united (`huge.rs`) | bits 0..18 bytes in use / 16
 //! tables  one pointer for each 32 GB of addresses to a page run of words, one an extent: 4 bytes for 4 MB of data
 //! ```
@@ -15,7 +15,12 @@
 use super::extent::{self, EXTENT};
 use super::heads::Heads;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+/// How many stripes the arena has; the number of a stripe that is none of them.
+pub(super) const STRIPES: usize = 16;
+/// Half an extent: what a word says to be united or not.
+pub(super) const HALF: usize = EXTENT / 2;
 
 const EXTENT_BITS: u32 = EXTENT.trailing_zeros();
 /// A table is for 32 GB.
@@ -29,6 +34,7 @@ const CLOSED: u32 = 1 << 30;
 const WALKED: u32 = 1 << 29;
 const STRIPE_SHIFT: u32 = 24;
 const STRIPE_MASK: u32 = 31;
+const _: () = assert!(STRIPES <= STRIPE_MASK as usize);
 const UNITED: u32 = 1 << 19;
 const GRAIN: usize = 16;
 const USED_MASK: u32 = (1 << 19) - 1;
@@ -38,6 +44,9 @@ const _: () = assert!(EXTENT / GRAIN <= USED_MASK as usize);
 pub(super) struct Word(AtomicU32);
 
 type Table = [Word; WORDS];
+
+/// Whether an extent was entered since [`forget_growth`].
+static HAS_GROWN: AtomicBool = AtomicBool::new(false);
 
 static TOP: [AtomicPtr<Table>; TABLES] = [const { AtomicPtr::new(ptr::null_mut()) }; TABLES];
 
@@ -74,7 +83,17 @@ pub(super) fn enter(heads: &mut Heads, base: usize, stripe: usize) -> bool {
         }
     }
     of(base).store(heads, MAPPED | (stripe as u32) << STRIPE_SHIFT);
+    HAS_GROWN.store(true, Ordering::Relaxed);
     true
+}
+
+/// Whether an extent was entered since [`forget_growth`].
+pub(super) fn has_grown() -> bool {
+    HAS_GROWN.load(Ordering::Relaxed)
+}
+
+pub(super) fn forget_growth() {
+    HAS_GROWN.store(false, Ordering::Relaxed);
 }
 
 /// Every extent that is mapped, by its address.

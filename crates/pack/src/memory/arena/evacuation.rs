@@ -9,9 +9,9 @@
 //! Blocks stay within their stripe ([`beside`]): else the thread that moves would gather all data in its own.
 
 use super::closing::Walk;
-use super::directory::{self, Word};
+use super::directory::{self, STRIPES, Word};
 use super::extent::EXTENT;
-use super::{STRIPE, STRIPES, own_stripe_cell};
+use super::stripes::{STRIPE, own_stripe_cell};
 use base::random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

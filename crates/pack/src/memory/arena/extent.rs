@@ -1,11 +1,13 @@
 //! Memory from the system and back: extents of 4 MB (tiny ones in a build with checks), aligned to their size, and mappings of
 //! any size for large blocks.
 
-use super::checks;
 use std::ptr;
 
-/// The size and alignment of an extent. A build with checks has tiny ones, so that they fill, close, empty and go all the time.
-pub(super) const EXTENT: usize = if checks::ARE_ON { 256 << 10 } else { 4 << 20 };
+/// Whether this is a build with checks (`checks.rs`).
+pub(super) const HAS_CHECKS: bool = cfg!(any(debug_assertions, feature = "checked"));
+/// The size and alignment of an extent. A build with checks has tiny ones, so that they fill, close, empty and go all the
+/// time.
+pub(super) const EXTENT: usize = if HAS_CHECKS { 256 << 10 } else { 4 << 20 };
 pub(super) const PAGE: usize = 4 << 10;
 /// Pages go back so many bytes at a time. While the system takes pages it holds a lock that others need to map memory:
 /// unmapping 4 MB in one call stopped workers for a millisecond, this much takes some 30 microseconds.

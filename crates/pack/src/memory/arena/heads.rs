@@ -31,6 +31,11 @@ use std::ptr::NonNull;
 
 pub(crate) const HEAD: usize = 8;
 const FOOT: usize = 8;
+/// Where the first block of an extent starts: behind what its stripe keeps there, and 8 bytes before a multiple of 16.
+pub(super) const FIRST: usize = 56;
+/// The free block that fills a whole extent, up to the end mark.
+pub(super) const WHOLE: usize = EXTENT - FIRST - HEAD;
+const _: () = assert!(FIRST % 16 == 8 && WHOLE.is_multiple_of(16));
 /// Head, two links, foot.
 pub(super) const BLOCK_MIN: usize = 32;
 

@@ -25,26 +25,25 @@
 //! `cargo xtask bench speed` with a peer `off=sardine --port {port} --worker-threads 1 --huge-pages no` shows what it is worth. Where
 //! the kernel knows no such call or forbids huge pages nothing is tried again.
 
-use super::checks;
-use super::directory::{self, Word};
-use super::extent::{self, EXTENT, PAGE};
-use super::{STRIPE, STRIPES, Stripe};
+use super::directory::{self, HALF, STRIPES, Word};
+use super::extent::{self, EXTENT, HAS_CHECKS, PAGE};
+use super::stripe::Stripe;
+use super::stripes::STRIPE;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What one huge page covers: 2 MB. Where extents are tiny no page is that small: all is done but the kernel's part.
-pub(super) const HALF: usize = EXTENT / 2;
-/// What the processor's huge pages are.
+/// What the processor's huge pages are: half an extent. Where extents are tiny no page is that small: all is done but the
+/// kernel's part.
 const HUGE: usize = 2 << 20;
 const PAGES: usize = HALF / PAGE;
-const _: () = assert!(HALF == HUGE || checks::ARE_ON);
+const _: () = assert!(HALF == HUGE || HAS_CHECKS);
 
 /// An extent with less in use has holes that are worth giving back.
 const FULL_BYTES: usize = EXTENT / 8 * 7;
 /// Extents looked at in one go.
 const LOOKS_MAX: usize = 128;
 
-/// An extent was begun since [`unite`] last went through all: so others are full.
-static IS_DUE: AtomicBool = AtomicBool::new(false);
+/// The last [`unite`] did not get through all extents.
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
 /// The kernel does not do it.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 /// Extents from here on are next.
@@ -59,13 +58,9 @@ enum Outcome {
     Refused,
 }
 
-/// Whether [`unite`] may find something to do.
+/// Whether [`unite`] may find something to do: an extent was begun since it last went through all, so others are full.
 pub fn is_unite_due() -> bool {
-    IS_DUE.load(Relaxed) && !IS_REFUSED.load(Relaxed)
-}
-
-pub(super) fn note_growth() {
-    IS_DUE.store(true, Relaxed);
+    (IS_LEFT.load(Relaxed) || directory::has_grown()) && !IS_REFUSED.load(Relaxed)
 }
 
 /// Bytes that lie in huge pages.
@@ -77,13 +72,14 @@ pub fn huge_bytes() -> usize {
 
 /// Unites halves of full extents, at most `budget`; how many. It takes about a millisecond each.
 pub fn unite(budget: usize) -> usize {
-    IS_DUE.store(false, Relaxed);
+    IS_LEFT.store(false, Relaxed);
+    directory::forget_growth();
     let extents = candidates();
     let mut done = 0;
     for (at, (base, word)) in extents.iter().enumerate() {
         if done >= budget || at >= LOOKS_MAX {
             CURSOR.store(*base, Relaxed);
-            IS_DUE.store(true, Relaxed);
+            IS_LEFT.store(true, Relaxed);
             break;
         }
         for half in 0..2 {
@@ -177,7 +173,7 @@ fn warm() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::arena::{own_stripe, stripe};
+    use crate::memory::arena::{stripe, stripes::own_stripe};
 
     fn is_united(block: &*mut u8) -> bool {
         directory::find(block.addr()).is_some_and(|word| word.is_united(block.addr() % EXTENT / HALF))

@@ -18,7 +18,7 @@
 //!
 //! Memory comes from the system in extents of 4 MB (a build with checks has tiny ones, `checks.rs`), aligned to their size, so that a block finds its extent by masking
 //! its address. An extent belongs to one of 16 stripes; each has its own lock, and a thread allocates from the stripe that it
-//! was dealt, so the lock is contended only when another thread frees. Where a block lies is told by its address; how long it is
+//! was dealt (`stripes.rs`), so the lock is contended only when another thread frees. Where a block lies is told by its address; how long it is
 //! by its header (see `stripe.rs` for the bytes). Sizes decide who serves: `GlobalAlloc` hands the
 //! layout back on free, so no look-up is needed to tell the arena's blocks from the others.
 //!
@@ -50,6 +50,7 @@ mod lock;
 #[cfg(test)]
 mod machine_tests;
 mod stripe;
+mod stripes;
 
 pub use evacuation::{
     Evacuation, Moves, Progress, Stubborn, beside, is_evacuating, relocate_box, relocate_vec,
@@ -57,16 +58,13 @@ pub use evacuation::{
 pub(crate) use heads::HEAD;
 pub use huge::{huge_bytes, is_unite_due, unite};
 use std::alloc::{GlobalAlloc, Layout};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use stripe::Stripe;
+pub use stripe::{StripeStats, Usage};
+use stripes::{STRIPE, own_stripe};
 
 /// The smallest and largest request that a stripe serves.
 pub(crate) const SERVED_MIN: usize = 128;
 const SERVED_MAX: usize = extent::EXTENT / 4;
-const STRIPES: usize = 16;
-
-static STRIPE: [Stripe; STRIPES] = [const { Stripe::new() }; STRIPES];
 
 /// Whoever wants a small block from a stripe, so that it can move, asks for this alignment.
 pub const SMALL_ALIGN: usize = stripe::ALIGN;
@@ -90,19 +88,6 @@ pub(crate) const fn cost(layout: Layout) -> usize {
     }
 }
 
-/// What the arena holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Mapped from the system, touched or not.
-    pub mapped_bytes: usize,
-    /// Of these, what has pages, to the grain of a page: all but new extents and free blocks whose pages were given back.
-    pub resident_bytes: usize,
-    /// In blocks that are in use, headers included.
-    pub used_bytes: usize,
-    /// In free blocks too short for a purge: their pages stay, whether something comes that fits or not.
-    pub hole_bytes: usize,
-}
-
 /// Sums over all stripes.
 pub fn usage() -> Usage {
     STRIPE.iter().map(Stripe::usage).fold(Usage::default(), |sum, u| Usage {
@@ -111,18 +96,6 @@ pub fn usage() -> Usage {
         used_bytes: sum.used_bytes + u.used_bytes,
         hole_bytes: sum.hole_bytes + u.hole_bytes,
     })
-}
-
-/// One stripe, its free blocks counted one by one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StripeStats {
-    pub usage: Usage,
-    pub free_blocks: usize,
-    pub free_bytes: usize,
-    /// Of the free bytes, those in blocks whose pages the system has.
-    pub given_back_bytes: usize,
-    /// The largest free block.
-    pub largest_bytes: usize,
 }
 
 /// Each stripe in turn. Nothing is allocated in a stripe while it is looked at.
@@ -185,29 +158,6 @@ const fn tier(layout: Layout) -> Tier {
         size if size > SERVED_MAX && layout.align() <= extent::PAGE => Tier::Mapping,
         _ => Tier::General,
     }
-}
-
-/// The stripe that this thread allocates from, dealt in turn.
-fn own_stripe() -> &'static Stripe {
-    static DEALT: AtomicUsize = AtomicUsize::new(0);
-    let index = own_stripe_cell(|own| {
-        if own.get() == usize::MAX {
-            own.set(DEALT.fetch_add(1, Ordering::Relaxed) % STRIPES);
-        }
-        own.get()
-    });
-    &STRIPE[index]
-}
-
-/// The number of this thread's stripe; `usize::MAX` before the first is dealt.
-fn own_stripe_cell<R>(look: impl FnOnce(&Cell<usize>) -> R) -> R {
-    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
-    OWN.with(look)
-}
-
-/// Which of the arena's stripes this is; a test's own is none of them.
-fn number_of(stripe: &Stripe) -> usize {
-    STRIPE.iter().position(|own| std::ptr::eq(own, stripe)).unwrap_or(STRIPES)
 }
 
 // SAFETY: blocks are disjoint, of at least the layout's size and alignment (`tier` bounds what is served), and stay

@@ -10,20 +10,16 @@
 
 use super::bins::Bins;
 use super::checks;
-use super::directory::{self, Word};
+use super::directory::{self, HALF, Word};
 use super::extent::{self, EXTENT};
-use super::heads::{BLOCK_MIN, Block, HEAD, Heads, Pages};
-use super::huge::{self, HALF};
+use super::heads::{BLOCK_MIN, Block, FIRST, HEAD, Heads, Pages, WHOLE};
 use super::lock::{Mutex, MutexGuard};
-use super::{StripeStats, Usage};
 #[cfg(test)]
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::{PoisonError, TryLockError};
 
 pub(super) const ALIGN: usize = 16;
-/// Where the first block of an extent starts.
-pub(super) const FIRST: usize = 56;
 /// Free blocks from this size on give their pages back.
 const PURGE_MIN: usize = 16 << 10;
 /// Empty extents that a stripe keeps for what comes next.
@@ -45,11 +41,40 @@ struct Header {
     previous: *mut Header,
 }
 
-const _: () = assert!(size_of::<Header>() <= FIRST && FIRST % 16 == 8);
+const _: () = assert!(size_of::<Header>() <= FIRST);
+
+/// What the arena holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Mapped from the system, touched or not.
+    pub mapped_bytes: usize,
+    /// Of these, what has pages, to the grain of a page: all but new extents and free blocks whose pages were given back.
+    pub resident_bytes: usize,
+    /// In blocks that are in use, headers included.
+    pub used_bytes: usize,
+    /// In free blocks too short for a purge: their pages stay, whether something comes that fits or not.
+    pub hole_bytes: usize,
+}
+
+/// One stripe, its free blocks counted one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StripeStats {
+    pub usage: Usage,
+    pub free_blocks: usize,
+    pub free_bytes: usize,
+    /// Of the free bytes, those in blocks whose pages the system has.
+    pub given_back_bytes: usize,
+    /// The largest free block.
+    pub largest_bytes: usize,
+}
 
 /// One lock, its extents and their free blocks; on cache lines of its own.
 #[repr(align(128))]
-pub(super) struct Stripe(Mutex<Inner>);
+pub(super) struct Stripe {
+    /// Which of the arena's stripes it is; `directory::STRIPES` for one of a test's own.
+    number: usize,
+    inner: Mutex<Inner>,
+}
 
 pub(super) struct Inner {
     pub(super) heads: Heads,
@@ -81,8 +106,8 @@ pub(super) unsafe fn owner(payload: *mut u8) -> &'static Stripe {
 }
 
 impl Stripe {
-    pub(super) const fn new() -> Stripe {
-        Stripe(Mutex::new(Inner {
+    pub(super) const fn new(number: usize) -> Stripe {
+        let inner = Mutex::new(Inner {
             // SAFETY: they lie behind this lock, and are asked for the stripe's own blocks.
             heads: unsafe { Heads::new() },
             bins: Bins::new(),
@@ -93,19 +118,29 @@ impl Stripe {
             purged_bytes: 0,
             hole_bytes: 0,
             freed_bytes: 0,
-        }))
+        });
+        Stripe { number, inner }
+    }
+
+    /// Before it serves anybody.
+    pub(super) const fn set_number(&mut self, number: usize) {
+        self.number = number;
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing panics under the lock but assertions about a broken heap, after which the process ends.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lock, for a request of the program. None while this thread panics and the lock is taken: it may have been taken by
     /// this very thread, and the report of the panic needs memory all the same.
     #[inline]
     fn lock_to_serve(&self) -> Option<MutexGuard<'_, Inner>> {
-        match self.0.try_lock() {
+        match self.inner.try_lock() {
             Ok(inner) => Some(inner),
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => self.lock_unless_panicking(),
@@ -257,9 +292,6 @@ pub(super) struct Dirty(Option<(Block, *mut u8, usize)>);
 // SAFETY: who has a block has its bytes.
 unsafe impl Send for Dirty {}
 
-/// The free block that fills a whole extent.
-pub(super) const WHOLE: usize = EXTENT - FIRST - 8;
-
 impl Inner {
     fn usage(&self) -> Usage {
         let mapped_bytes = self.extent_count * EXTENT;
@@ -292,7 +324,7 @@ impl Inner {
         if base.is_null() {
             return None;
         }
-        if !directory::enter(&mut self.heads, base.addr(), super::number_of(owner)) {
+        if !directory::enter(&mut self.heads, base.addr(), owner.number) {
             // SAFETY: nobody knows of the extent.
             unsafe { extent::unmap(base) };
             return None;
@@ -308,7 +340,6 @@ impl Inner {
             self.extent_count += 1;
             let block = self.heads.lay_out(base.add(FIRST), WHOLE);
             self.offer(block, Pages::GivenBack, directory::of(base.addr()));
-            huge::note_growth();
             Some(block)
         }
     }
@@ -517,7 +548,7 @@ impl Inner {
 impl Stripe {
     /// A stripe of a test's own. Kept for ever unless it [ends](Stripe::end), where a leak detector sees it.
     pub(super) fn private() -> &'static Stripe {
-        let stripe: &'static Stripe = Box::leak(Box::new(Stripe::new()));
+        let stripe: &'static Stripe = Box::leak(Box::new(Stripe::new(directory::STRIPES)));
         KEPT.lock().expect("nothing fails under it").push(stripe);
         stripe
     }
@@ -552,7 +583,7 @@ impl Stripe {
             unsafe {
                 let word = directory::of(header.addr());
                 assert!(word.is_mapped() && ptr::eq((*header).owner, self));
-                assert_eq!(word.stripe(), super::number_of(self));
+                assert_eq!(word.stripe(), self.number);
                 used += checks::verify_extent(&inner.heads, header.cast());
                 let found = inner.check_free(header.cast(), word, &mut free);
                 (purged, holes) = (purged + found.0, holes + found.1);
