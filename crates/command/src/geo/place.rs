@@ -68,7 +68,8 @@ fn geodist(call: &mut Call<'_, '_>) -> Done {
     };
     let key = call.key(0);
     let set = call.view.zset(&key)?;
-    match [2, 3].map(|at| set.as_ref().and_then(|set| set.score(call.args.at(at)))) {
+    let members = [2, 3].map(|at| call.args.at(at));
+    match set.map_or([None; 2], |set| set.scores(members)) {
         [Some(a), Some(b)] => {
             // Side by side: each is a long chain of operations, and they do not wait for one another.
             let [a, b] = [a, b].map(Point::of_score);
@@ -99,9 +100,10 @@ fn each_member(call: &mut Call<'_, '_>, write: impl Fn(&mut Reply, Option<Point>
     let set = call.view.zset(&key)?;
     let members = call.args.iter_from(2);
     call.reply.array(members.len());
-    for member in members {
-        let score = set.as_ref().and_then(|set| set.score(member));
-        write(call.reply, score.map(Point::of_score));
+    let mut write_score = |score: Option<f64>| write(call.reply, score.map(Point::of_score));
+    match set {
+        Some(set) => set.each_score(members, write_score),
+        None => members.for_each(|_| write_score(None)),
     }
     Ok(())
 }

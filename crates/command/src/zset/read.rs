@@ -115,8 +115,10 @@ fn zmscore(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let set = call.view.zset(&key)?;
     call.reply.array(call.args.len() - 2);
-    for member in call.args.iter_from(2) {
-        reply_score(call.reply, set.and_then(|set| set.score(member)));
+    let members = call.args.iter_from(2);
+    match set {
+        Some(set) => set.each_score(members, |score| reply_score(call.reply, score)),
+        None => members.for_each(|_| call.reply.null()),
     }
     Ok(())
 }

@@ -36,6 +36,15 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
+    /// What storing this item takes.
+    #[inline]
+    pub(crate) fn of(item: &Item<'_>) -> Extent {
+        match item {
+            Item::Bytes(text) => Extent { len: text.len(), is_int: false },
+            Item::Int(n) => Extent { len: int_len(*n), is_int: true },
+        }
+    }
+
     /// The entry that stores `bytes`, which are as many as the extent says.
     #[inline(always)]
     pub(crate) fn item(self, bytes: &[u8]) -> Item<'_> {
@@ -52,16 +61,13 @@ pub(crate) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    #[inline]
     /// What `item` stores. Costs no copy of a text.
+    #[inline]
     pub(crate) fn new(item: Item<'a>) -> Piece<'a> {
+        let extent = Extent::of(&item);
         match item {
-            Item::Bytes(text) => {
-                Piece { text, int: [0; 8], extent: Extent { len: text.len(), is_int: false } }
-            }
-            Item::Int(n) => {
-                Piece { text: &[], int: n.to_le_bytes(), extent: Extent { len: int_len(n), is_int: true } }
-            }
+            Item::Bytes(text) => Piece { text, int: [0; 8], extent },
+            Item::Int(n) => Piece { text: &[], int: n.to_le_bytes(), extent },
         }
     }
 
@@ -78,7 +84,7 @@ impl<'a> Piece<'a> {
 
 impl Width {
     #[inline]
-    pub(crate) fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         self as usize
     }
 
@@ -120,6 +126,7 @@ impl Width {
         u32::MAX >> (32 - 8 * self.bytes() as u32)
     }
 
+    #[inline]
     fn encode(self, extent: Extent) -> u32 {
         if extent.is_int { self.code_max() - INT_CODES + extent.len as u32 } else { extent.len as u32 }
     }
@@ -161,6 +168,18 @@ impl Width {
             Width::One => bytes[at] = code as u8,
             _ => bytes[at..at + self.bytes()].copy_from_slice(&code.to_le_bytes()[..self.bytes()]),
         }
+    }
+
+    /// The one-byte code of `extent`, if one byte can say it. Codes are equal where extents are.
+    #[inline(always)]
+    pub(crate) fn byte_of(extent: Extent) -> Option<u8> {
+        (Width::for_extent(extent) == Width::One).then(|| Width::One.encode(extent) as u8)
+    }
+
+    /// The length that a one-byte code says.
+    #[inline(always)]
+    pub(crate) fn len_of_byte(code: u8) -> usize {
+        Width::One.decode(u32::from(code)).len
     }
 
     /// The sum of the lengths that `codes` says.

@@ -4,11 +4,15 @@
 //! A text without bytes is never compared by `memcmp` here: the address of an empty slice need not be memory, and where the C
 //! library loads vectors under a mask, a load of nothing from no memory costs a hundred nanoseconds.
 
+use crate::code::short_int::int_len;
 use crate::code::words::{u32_at, u64_at};
+use base::Item;
 
-/// A text that is looked for.
+/// What is looked for: a text, or an integer as it is stored.
 pub(crate) struct Probe<'a> {
+    /// All of it where there are more than 8 bytes.
     text: &'a [u8],
+    len: usize,
     /// The last 8 bytes, or all where there are fewer.
     tail: u64,
 }
@@ -17,13 +21,25 @@ impl<'a> Probe<'a> {
     #[inline]
     pub(crate) fn new(text: &'a [u8]) -> Probe<'a> {
         let tail = text.len().saturating_sub(WORD);
-        Probe { text, tail: first_word(&text[tail..]) }
+        Probe { text, len: text.len(), tail: first_word(&text[tail..]) }
+    }
+
+    /// An item in the bytes of its [`Extent`](super::lengths::Extent).
+    #[inline]
+    pub(crate) fn of(item: &Item<'a>) -> Probe<'a> {
+        match *item {
+            Item::Bytes(text) => Probe::new(text),
+            Item::Int(n) => {
+                let len = int_len(n);
+                Probe { text: &[], len, tail: n as u64 & low_bytes(len) }
+            }
+        }
     }
 
     /// Whether the text stands at `bytes[at..]`, where as many bytes are.
     #[inline(always)]
     pub(crate) fn is_at(&self, bytes: &[u8], at: usize) -> bool {
-        let len = self.text.len();
+        let len = self.len;
         if len <= WORD {
             return match bytes.get(at..at + WORD) {
                 Some(word) => u64_at(word, 0) & low_bytes(len) == self.tail,

@@ -180,10 +180,18 @@ impl Frame {
 
     /// The frame that a leaf's header says, and how many bytes its base takes there: `widths` has the bytes of a code in
     /// bits 0..4 and those of the base in bits 4..8, and `rest` begins with the base.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(scale: u8, widths: u8, rest: &[u8]) -> (Frame, usize) {
         let base_width = usize::from(widths >> 4);
-        let base = if base_width == 0 { 0 } else { read_int(&rest[..base_width]) };
+        let base = match rest.first_chunk() {
+            _ if base_width == 0 => 0,
+            // Nearly always a whole word follows.
+            Some(word) if base_width <= 8 => {
+                let spare = 64 - 8 * base_width as u32;
+                i64::from_le_bytes(*word) << spare >> spare
+            }
+            _ => read_int(&rest[..base_width]),
+        };
         (Frame::new(scale, usize::from(widths & 15), base), base_width)
     }
 

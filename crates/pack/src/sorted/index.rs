@@ -71,15 +71,28 @@ impl Index {
         place: u32,
         mut is_it: impl FnMut(f64, usize) -> Option<R>,
     ) -> Option<(Spot, R)> {
-        let (path, range, leaf) = self.tree.seek_leaf(place)?;
-        let leaf = Placed::open(leaf);
+        let (path, range, block) = self.tree.seek_leaf(place)?;
+        let leaf = Placed::open(block);
         let here = leaf.at(place);
-        for at in here.clone() {
-            if let Some(found) = is_it(leaf.score(at), here.len()) {
+        if here.is_empty() {
+            return None;
+        }
+        let (mut at, mut score) = (here.start, leaf.score(here.start));
+        loop {
+            if let Some(found) = is_it(score, here.len()) {
                 return Some((Spot { path, range, at }, found));
             }
+            at += 1;
+            if at == here.end {
+                return None;
+            }
+            score = score_of_another(block, at);
         }
-        None
+    }
+
+    /// The leaf that covers a place.
+    pub(crate) fn leaf_at(&self, place: u32) -> Option<&Block> {
+        self.tree.leaf_at(place)
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) {
@@ -202,6 +215,13 @@ impl Index {
         self.tree.for_each_leaf(&mut |leaf| all.extend(Placed::open(leaf).entries()));
         all
     }
+}
+
+/// Nearly always the first candidate is the one, so what reading another takes is not made ready for it.
+#[cold]
+#[inline(never)]
+fn score_of_another(leaf: &Block, at: usize) -> f64 {
+    Placed::open(leaf).score(at)
 }
 
 /// A leaf's worth of entries, all those of one place together.

@@ -20,6 +20,7 @@ pub(crate) mod index;
 mod member;
 pub(crate) mod placed;
 mod scored;
+mod several;
 mod twins;
 
 use crate::memory::arena::Moves;

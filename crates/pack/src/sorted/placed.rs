@@ -57,35 +57,41 @@ pub(crate) struct Entry {
     pub(crate) score: f64,
 }
 
+/// Whose scores a leaf knows at a place, as exactly as places are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Candidate {
+    None,
+    One(f64),
+    Several,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     count: usize,
     frame: Frame,
-    base_width: usize,
     grain: Grain,
     origin: u32,
     /// Bytes of a place.
     width: usize,
+    places_at: usize,
+    scores_at: usize,
 }
 
 impl Shape {
-    #[inline]
+    #[inline(always)]
     fn read(bytes: &[u8]) -> Shape {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
         let (frame, base_width) = Frame::read(head[3] & 31, head[2], &bytes[HEAD_BYTES..]);
-        let mut shape = Shape {
-            count: usize::from(u16_at(head, 0)),
-            frame,
-            base_width,
-            grain: if head[3] & COARSE == 0 { Grain::Fine } else { Grain::Coarse },
-            origin: u32_at(head, 4),
-            width: usize::from(head[3] >> 5 & 3) + 1,
-        };
-        if shape.count == two_columns::COUNT_SAID_MAX {
+        let grain = if head[3] & COARSE == 0 { Grain::Fine } else { Grain::Coarse };
+        let width = usize::from(head[3] >> 5 & 3) + 1;
+        let mut count = usize::from(u16_at(head, 0));
+        if count == two_columns::COUNT_SAID_MAX {
             cold_path();
-            shape.count = (bytes.len() - shape.place_at(0)) / (shape.width + shape.frame.width);
+            count = (bytes.len() - HEAD_BYTES - base_width) / (width + frame.width);
         }
-        shape
+        let origin = u32_at(head, 4);
+        let places_at = HEAD_BYTES + base_width;
+        Shape { count, frame, grain, origin, width, places_at, scores_at: places_at + count * width }
     }
 
     fn write(&self, target: &mut Vec<u8>) {
@@ -98,11 +104,11 @@ impl Shape {
     }
 
     fn place_at(&self, index: usize) -> usize {
-        HEAD_BYTES + self.base_width + index * self.width
+        self.places_at + index * self.width
     }
 
     fn score_at(&self, index: usize) -> usize {
-        self.place_at(self.count) + index * self.frame.width
+        self.scores_at + index * self.frame.width
     }
 
     fn end(&self) -> usize {
@@ -125,7 +131,7 @@ pub(crate) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(bytes: &'a [u8]) -> Placed<'a> {
         Placed { bytes, shape: Shape::read(bytes) }
     }
@@ -135,7 +141,7 @@ impl<'a> Placed<'a> {
     }
 
     /// The entries at this place, as exactly as places are kept.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at(&self, place: u32) -> Range<usize> {
         let Some(code) = self.shape.code(place) else { return 0..0 };
         let start = self.count_below(code);
@@ -144,6 +150,17 @@ impl<'a> Placed<'a> {
             end += 1;
         }
         start..end
+    }
+
+    /// The score at this place, if it is that of one entry.
+    #[inline]
+    pub(crate) fn candidate(&self, place: u32) -> Candidate {
+        let here = self.at(place);
+        match here.len() {
+            0 => Candidate::None,
+            1 => Candidate::One(self.score(here.start)),
+            _ => Candidate::Several,
+        }
     }
 
     #[inline]
@@ -178,14 +195,10 @@ pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block
     let scores: Vec<f64> = entries.iter().map(|entry| entry.score).collect();
     let frame = Frame::fit(&scores);
     let span = u64::from(range.last - range.first) >> grain.shift();
-    let shape = Shape {
-        count: entries.len(),
-        frame,
-        base_width: frame.base_width(),
-        grain,
-        origin: range.first,
-        width: bytes_of(span).max(1),
-    };
+    let (width, places_at) = (bytes_of(span).max(1), HEAD_BYTES + frame.base_width());
+    let scores_at = places_at + entries.len() * width;
+    let shape =
+        Shape { count: entries.len(), frame, grain, origin: range.first, width, places_at, scores_at };
     let mut leaf = Vec::with_capacity(shape.end());
     shape.write(&mut leaf);
     leaf.resize(shape.end(), 0);

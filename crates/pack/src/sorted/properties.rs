@@ -35,6 +35,7 @@ fn check(set: &Sorted, twin: &Twin) {
         assert_eq!((found.0, found.1.to_bits()), (rank as u64, score.to_bits()));
         assert_eq!(set.score(&SEED, member).map(f64::to_bits), Some(score.to_bits()));
     }
+    check_several(set, &expected);
     if let Some(index) = &set.index {
         assert_eq!(index.entries().len(), twin.len(), "the index holds each member once");
     }
@@ -42,6 +43,16 @@ fn check(set: &Sorted, twin: &Twin) {
     let stats = set.stats();
     assert_eq!(stats.scored.entries, set.len());
     assert_eq!(stats.placed.entries, if set.index.is_some() { set.len() } else { 0 });
+}
+
+/// Lookups side by side find what each finds alone, also where some of the members are not there.
+fn check_several(set: &Sorted, expected: &[(f64, Vec<u8>)]) {
+    for chunk in expected.chunks_exact(3) {
+        let absent = [&chunk[0].1[..], b"?"].concat();
+        let members = [&chunk[0].1[..], &chunk[1].1, &absent, &chunk[2].1];
+        let alone = members.map(|member| set.score(&SEED, member).map(f64::to_bits));
+        assert_eq!(set.scores(&SEED, members).map(|score| score.map(f64::to_bits)), alone, "{members:?}");
+    }
 }
 
 /// The members of long runs are twins, those of short ones are not.

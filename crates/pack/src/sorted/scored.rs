@@ -24,7 +24,7 @@
 //! it, at most 4 KB. Limits: 255 entries; a leaf of the tree is split beyond 128, or beyond 4 KB. Cost beside the rests of
 //! members: a score's code and a byte of length for each; a leaf 4 bytes, base, prefix, and its block's header.
 use crate::code::fixed_width::{count_below, read_code, write_code};
-use crate::code::lengths::{Piece, Width};
+use crate::code::lengths::{Extent, Piece, Width};
 use crate::code::probe::{Probe, strip_prefix};
 use crate::code::score::{Frame, Span};
 use crate::memory::block::Block;
@@ -45,33 +45,49 @@ const HEAD_BYTES: usize = 4;
 const NEAR: usize = 6;
 const PREFIX_MAX: usize = u8::MAX as usize;
 
-/// Where everything is.
+/// Where everything is: computed once, since a search asks for every part of it.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     count: usize,
     frame: Frame,
     lens: Width,
-    base_width: usize,
     prefix_len: usize,
+    scores_at: usize,
+    lens_at: usize,
+    members_at: usize,
 }
 
 impl Shape {
-    const EMPTY: Shape =
-        Shape { count: 0, frame: Frame::EMPTY, lens: Width::One, base_width: 0, prefix_len: 0 };
+    const EMPTY: Shape = Shape::new(0, Frame::EMPTY, Width::One, 0, 0);
 
-    #[inline]
+    #[inline(always)]
+    const fn new(count: usize, frame: Frame, lens: Width, base_width: usize, prefix_len: usize) -> Shape {
+        let scores_at = HEAD_BYTES + base_width + prefix_len;
+        let lens_at = scores_at + count * frame.width;
+        Shape {
+            count,
+            frame,
+            lens,
+            prefix_len,
+            scores_at,
+            lens_at,
+            members_at: lens_at + count * lens.bytes(),
+        }
+    }
+
+    /// The shape of a leaf of so many entries with these scores.
+    fn of(count: usize, frame: Frame, lens: Width, prefix_len: usize) -> Shape {
+        Shape::new(count, frame, lens, frame.base_width(), prefix_len)
+    }
+
+    #[inline(always)]
     fn read(bytes: &[u8]) -> Shape {
         let Some([count, widths, scale, prefix_len]) = bytes.first_chunk::<HEAD_BYTES>() else {
             return Shape::EMPTY;
         };
         let (frame, base_width) = Frame::read(scale & 31, *widths, &bytes[HEAD_BYTES..]);
-        Shape {
-            count: usize::from(*count),
-            frame,
-            lens: Width::from_bits(scale >> 5),
-            base_width,
-            prefix_len: usize::from(*prefix_len),
-        }
+        let lens = Width::from_bits(scale >> 5);
+        Shape::new(usize::from(*count), frame, lens, base_width, usize::from(*prefix_len))
     }
 
     /// The header and the base.
@@ -81,31 +97,25 @@ impl Shape {
         self.frame.write_base(target);
     }
 
+    #[inline]
     fn prefix(&self) -> Range<usize> {
-        let start = HEAD_BYTES + self.base_width;
-        start..start + self.prefix_len
+        self.scores_at - self.prefix_len..self.scores_at
     }
 
-    fn scores_at(&self) -> usize {
-        HEAD_BYTES + self.base_width + self.prefix_len
-    }
-
+    #[inline]
     fn score_at(&self, index: usize) -> usize {
-        self.scores_at() + index * self.frame.width
+        self.scores_at + index * self.frame.width
     }
 
+    #[inline]
     fn len_at(&self, index: usize) -> usize {
-        self.score_at(self.count) + index * self.lens.bytes()
-    }
-
-    fn members_at(&self) -> usize {
-        self.len_at(self.count)
+        self.lens_at + index * self.lens.bytes()
     }
 
     /// Where the rest of member `index` begins.
     #[inline]
     fn rest_at(&self, bytes: &[u8], index: usize) -> usize {
-        self.members_at() + self.lens.sum(&bytes[self.len_at(0)..self.len_at(index)])
+        self.members_at + self.lens.sum(&bytes[self.lens_at..self.len_at(index)])
     }
 }
 
@@ -117,7 +127,7 @@ pub(crate) struct Scored<'a> {
 }
 
 impl<'a> Scored<'a> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(bytes: &'a [u8]) -> Scored<'a> {
         Scored { bytes, shape: Shape::read(bytes) }
     }
@@ -210,44 +220,36 @@ impl<'a> Scored<'a> {
     /// Which entry has this score, or one that is equal to it, and this member.
     #[inline]
     pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
+        let shape = &self.shape;
         let rest = strip_prefix(member, self.prefix())?;
-        let span = self.shape.frame.span_of_own(score)?;
+        let span = shape.frame.span_of_own(score)?;
         let start = self.count_below(0, span.start);
-        if start == self.count() || self.code(start) >= span.end {
+        if start == shape.count || self.code(start) >= span.end {
             return None;
         }
-        let piece = Piece::new(Item::classify(rest));
-        let probe = Probe::new(piece.bytes());
-        let at = self.shape.rest_at(self.bytes, start);
-        // Nearly always a score is that of one member.
-        let extent = self.shape.lens.read(self.bytes, self.shape.len_at(start));
-        if extent == piece.extent && probe.is_at(self.bytes, at) {
-            return Some(start);
-        }
-        self.find_in_run((start, at + extent.len), span, &piece, member)
-    }
-
-    /// The same where the run of the score begins with another member: which entry that is, and where the rest behind it begins.
-    #[inline(never)]
-    fn find_in_run(
-        &self,
-        (start, mut at): (usize, usize),
-        span: Span,
-        piece: &Piece<'_>,
-        member: &[u8],
-    ) -> Option<usize> {
-        let probe = Probe::new(piece.bytes());
-        let near = self.count().min(start + NEAR);
-        for index in start + 1..near {
-            if self.code(index) >= span.end {
-                return None;
-            }
-            let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
-            if extent == piece.extent && probe.is_at(self.bytes, at) {
+        let item = Item::classify(rest);
+        // Nearly always lengths take a byte, and a score is that of one member or of a few.
+        let (Width::One, Some(wanted)) = (shape.lens, Width::byte_of(Extent::of(&item))) else {
+            return self.find_in_run(span, member);
+        };
+        let probe = Probe::of(&item);
+        let lens = &self.bytes[shape.lens_at..shape.members_at];
+        let mut at = shape.rest_at(self.bytes, start);
+        for (index, len) in (start..shape.count.min(start + NEAR)).zip(lens[start..].iter().copied()) {
+            if len == wanted && probe.is_at(self.bytes, at) {
                 return Some(index);
             }
-            at += extent.len;
+            if index + 1 == shape.count || self.code(index + 1) >= span.end {
+                return None;
+            }
+            at += Width::len_of_byte(len);
         }
+        self.find_in_run(span, member)
+    }
+
+    /// The same by halves, among many members of one score, or where members are long.
+    #[inline(never)]
+    fn find_in_run(&self, span: Span, member: &[u8]) -> Option<usize> {
         let at = self.run_position(span, member, Ordering::is_lt);
         (at < self.count() && self.code(at) < span.end && self.member(at).is(member)).then_some(at)
     }
@@ -257,16 +259,16 @@ impl<'a> Scored<'a> {
         if self.count() == 0 {
             return None;
         }
-        let piece = Piece::new(Item::classify(strip_prefix(member, self.prefix())?));
-        let shape = &self.shape;
-        if Width::for_extent(piece.extent) > shape.lens {
+        let item = Item::classify(strip_prefix(member, self.prefix())?);
+        let (shape, extent_wanted) = (&self.shape, Extent::of(&item));
+        if Width::for_extent(extent_wanted) > shape.lens {
             return None;
         }
-        let probe = Probe::new(piece.bytes());
-        let mut at = shape.members_at();
+        let probe = Probe::of(&item);
+        let mut at = shape.members_at;
         for index in 0..shape.count {
             let extent = shape.lens.read(self.bytes, shape.len_at(index));
-            if extent == piece.extent && probe.is_at(self.bytes, at) {
+            if extent == extent_wanted && probe.is_at(self.bytes, at) {
                 return Some(index);
             }
             at += extent.len;
@@ -482,9 +484,9 @@ struct Part<'a> {
 /// are copied as they are.
 fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
     let like = &parts[0].leaf;
-    let shape = Shape { count: scores.len(), frame, base_width: frame.base_width(), ..like.shape };
+    let shape = Shape::of(scores.len(), frame, like.shape.lens, like.shape.prefix_len);
     let rests = parts.iter().map(|part| part.leaf.rests(&part.range).len()).sum::<usize>();
-    let mut leaf = Vec::with_capacity(shape.members_at() + rests);
+    let mut leaf = Vec::with_capacity(shape.members_at + rests);
     shape.write(&mut leaf);
     leaf.extend_from_slice(like.prefix());
     write_scores(&mut leaf, &frame, scores);
@@ -541,13 +543,12 @@ pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
         lens = lens.max(Width::for_extent(piece(rest).extent));
     }
     assert!(entries.len() <= 255 && prefix.len() <= PREFIX_MAX);
-    let shape =
-        Shape { count: entries.len(), frame, lens, base_width: frame.base_width(), prefix_len: prefix.len() };
-    let mut leaf = Vec::with_capacity(shape.members_at() + texts.len());
+    let shape = Shape::of(entries.len(), frame, lens, prefix.len());
+    let mut leaf = Vec::with_capacity(shape.members_at + texts.len());
     shape.write(&mut leaf);
     leaf.extend_from_slice(&prefix);
     write_scores(&mut leaf, &frame, &scores);
-    leaf.resize(shape.members_at(), 0);
+    leaf.resize(shape.members_at, 0);
     for (index, rest) in rests.iter().enumerate() {
         let piece = piece(rest);
         lens.write(&mut leaf, shape.len_at(index), piece.extent);

@@ -123,6 +123,32 @@ impl<'v> ZSet<'v> {
         }
     }
 
+    /// The scores of several members: cheaper than one after the other.
+    #[inline]
+    pub fn scores<const N: usize>(&self, members: [&[u8]; N]) -> [Option<f64>; N] {
+        match self.source {
+            Source::Image(_) => members.map(|member| self.score(member)),
+            Source::Tree(set) => set.scores(self.seed, members),
+        }
+    }
+
+    /// Visits the scores of members in their order.
+    pub fn each_score<'m>(
+        &self,
+        mut members: impl Iterator<Item = &'m [u8]>,
+        mut visit: impl FnMut(Option<f64>),
+    ) {
+        loop {
+            let mut some = [&[][..]; 4];
+            let count = some.iter_mut().zip(&mut members).map(|(place, member)| *place = member).count();
+            if count == some.len() {
+                self.scores(some).into_iter().for_each(&mut visit);
+                continue;
+            }
+            return some[..count].iter().for_each(|member| visit(self.score(member)));
+        }
+    }
+
     /// How many entries come before the member, and its score.
     pub fn rank(&self, member: &[u8]) -> Option<(u64, f64)> {
         match self.source {
