@@ -58,7 +58,12 @@ impl Snapshot {
 
     /// What it takes by itself.
     pub fn bytes(&self) -> usize {
-        size_of::<Snapshot>() + self.value.parts().1.len()
+        size_of::<Snapshot>() + self.inline_bytes()
+    }
+
+    /// What of that lies outside the snapshot itself: the copy of a value that its entry holds.
+    pub fn inline_bytes(&self) -> usize {
+        self.value.parts().1.len()
     }
 
     /// What dropping it would free at this moment, about, if that may take a while; otherwise 0. Where the key was written

@@ -13,6 +13,8 @@ const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
 const LARGE_BYTES: usize = if cfg!(debug_assertions) { 10 } else { 1024 };
 /// None is held that is larger.
 const HELD_BYTES_MAX: usize = 4 << 20;
+/// So many strings are looked at for what nobody else holds.
+const LOOKED_AT_MAX: usize = 256;
 
 /// Where a reply of strings may pause.
 pub(super) struct Mark {
@@ -41,7 +43,7 @@ pub(super) fn leave(call: &mut Call<'_, '_>, keys: &[Key<'_>]) {
         is_held &= len.is_none_or(|len| len <= HELD_BYTES_MAX);
         strings.push(len.and_then(|_| call.view.snapshot(key)));
     }
-    let mut rest = Strings { strings, next: 0 };
+    let mut rest = Strings::new(strings);
     if is_held && !rest.strings.is_empty() {
         call.reply.leave(Box::new(rest));
     } else {
@@ -53,6 +55,16 @@ struct Strings {
     /// None is a null.
     strings: Vec<Option<Snapshot>>,
     next: usize,
+    /// What all of this takes, counted once: a request of a few megabytes may name a million keys.
+    bytes: usize,
+}
+
+impl Strings {
+    fn new(strings: Vec<Option<Snapshot>>) -> Strings {
+        let snapshots = strings.iter().flatten().map(Snapshot::inline_bytes).sum::<usize>();
+        let bytes = size_of::<Strings>() + strings.capacity() * size_of::<Option<Snapshot>>() + snapshots;
+        Strings { strings, next: 0, bytes }
+    }
 }
 
 impl Remainder for Strings {
@@ -73,11 +85,13 @@ impl Remainder for Strings {
     }
 
     fn bytes(&self) -> usize {
-        let snapshots = self.strings.iter().flatten().map(Snapshot::bytes).sum::<usize>();
-        size_of::<Strings>() + self.strings.capacity() * size_of::<Option<Snapshot>>() + snapshots
+        self.bytes
     }
 
+    /// Some of the strings tell what only this holds: looking at a million of them would stall others.
     fn burden_bytes(&self) -> u64 {
-        self.strings.iter().flatten().map(Snapshot::burden_bytes).sum()
+        let step = self.strings.len().div_ceil(LOOKED_AT_MAX).max(1);
+        let sampled = self.strings.iter().step_by(step).flatten().map(Snapshot::burden_bytes).sum::<u64>();
+        sampled * step as u64
     }
 }

@@ -25,6 +25,8 @@ use store::Garbage;
 const ELEMENTS_AT_ONCE: u64 = 64;
 /// What is written between two sends.
 const PIECE_BYTES_MAX: usize = 256 << 10;
+/// What a remainder may take by itself to be freed by the worker.
+const FREED_AT_ONCE_BYTES: usize = 64 << 10;
 /// So many connections have turns before others are served.
 pub(super) const PIECES_IN_A_ROW: usize = 4;
 
@@ -73,9 +75,10 @@ impl Unfinished {
         self.held_bytes = self.remainder.burden_bytes() as usize;
     }
 
-    /// What waits to be sent behind the reply, and what is kept in memory for it alone.
+    /// What waits to be sent behind the reply, and what is kept in memory for it alone. A snapshot of one value is
+    /// nothing, but MGET has one of each string.
     pub(super) fn owed_bytes(&self) -> usize {
-        self.lines.len() + self.held_bytes
+        self.lines.len() + self.held_bytes + self.remainder.bytes()
     }
 
     /// What it takes, the value that it reads from left out where its key still has it.
@@ -175,10 +178,11 @@ fn piece_bytes(bound: u64) -> usize {
     PIECE_BYTES_MAX.min(bound as usize / 4)
 }
 
-/// A value that nobody else has any more may be large.
+/// A value that nobody else has any more may be large, and snapshots may be many.
 fn free(server: &Server, unfinished: Box<Unfinished>) {
-    let bytes = unfinished.remainder.burden_bytes();
-    if bytes > 0 {
+    let (own_bytes, bytes) = (unfinished.remainder.bytes(), unfinished.remainder.burden_bytes());
+    if bytes > 0 || own_bytes > FREED_AT_ONCE_BYTES {
+        let bytes = bytes + own_bytes as u64;
         server.background.free(&mut vec![Garbage::of_bytes(bytes, unfinished)]);
     }
 }

@@ -69,6 +69,20 @@ fn connected(client: &mut RespClient) -> u64 {
     text.lines().find_map(|line| line.strip_prefix("connected_clients:")).unwrap().parse().unwrap()
 }
 
+/// Asks again and again, each time once around the server's loop: what has not come after so many rounds does not
+/// come at all.
+fn wait_until(client: &mut RespClient, what: &str, mut holds: impl FnMut(&mut RespClient) -> bool) {
+    const ROUNDS: usize = 300_000;
+    assert!((0..ROUNDS).any(|_| holds(client)), "{what}: not after {ROUNDS} rounds");
+}
+
+/// Sends a request whose reply nobody reads, and waits until the server has closed that connection.
+fn send_until_closed(server: &Server, client: &mut RespClient, wire: &[u8]) {
+    let mut reader = server.client();
+    let _ = reader.send_bytes(wire);
+    wait_until(client, "the client is closed", |client| connected(client) == 1);
+}
+
 #[test]
 fn a_client_that_reads_nothing_takes_no_more_memory_than_its_limit() {
     for engine in ["epoll", "auto"] {
@@ -81,11 +95,7 @@ fn a_client_that_reads_nothing_takes_no_more_memory_than_its_limit() {
         let before = server.resident_bytes("VmRSS:");
         let hostile = hostile_requests();
         for wire in &hostile {
-            let mut reader = server.client();
-            let _ = reader.send_bytes(wire);
-            while connected(&mut client) > 1 {
-                std::thread::yield_now();
-            }
+            send_until_closed(&server, &mut client, wire);
             let most = server.resident_bytes("VmHWM:") - before;
             let what = String::from_utf8_lossy(&wire[..40]).into_owned();
             assert!(most < HARD_BYTES + MARGIN_BYTES, "{most} bytes with {engine} for {what:?}");
@@ -129,14 +139,31 @@ fn a_reply_without_end_takes_little_memory_where_no_limit_is_set() {
         ] {
             let mut reader = server.client();
             reader.send_bytes(&testkit::resp_client::request(&words)).unwrap();
-            while owed_bytes(&mut client) < 1 << 20 {
-                std::thread::yield_now();
-            }
+            wait_until(&mut client, "a megabyte is owed", |client| owed_bytes(client) >= 1 << 20);
             // Nothing more comes, however often the server goes round.
             (0..10_000).for_each(|_| drop(client.call(&["PING"]).unwrap()));
             assert!(owed_bytes(&mut client) < PIECES_BYTES_MAX);
         }
         let most = server.resident_bytes("VmHWM:") - before;
         assert!(most < PIECES_BYTES_MAX + MARGIN_BYTES, "{most} bytes with {engine}");
+    }
+}
+
+/// Of each string that is left to be written the server keeps a snapshot.
+#[test]
+fn the_snapshots_of_a_long_reply_count_as_unread() {
+    for engine in ["epoll", "auto"] {
+        let mut server = Server::start(engine, "normal 16mb 0 0");
+        let mut client = server.client();
+        client.call(&["SETRANGE", "large", "2047", "x"]).unwrap();
+        let wire = testkit::resp_client::request(&[&["MGET"][..], &["large"; 400_000]].concat());
+        send_until_closed(&server, &mut client, &wire);
+        let _ = client.call(&["SHUTDOWN", "NOSAVE"]);
+        let mut log = String::new();
+        server.log.read_to_string(&mut log).unwrap();
+        assert!(
+            log.contains(" scheduled to be closed ASAP for overcoming of output buffer limits."),
+            "{log}"
+        );
     }
 }
