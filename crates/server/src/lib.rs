@@ -1,9 +1,11 @@
-//! The server around the data: workers, sessions, dispatch, the registry, and the commands on the server itself.
+//! The server around the data: workers, sessions, dispatch, the registry, and the commands on the server
+//! itself.
 //!
-//! `start` puts a server together: it opens the sockets and starts the workers. A `worker` reads, parses and answers;
-//! `core::dispatch` finds the command's row in the registry and runs it under the right locks; `commands` holds the
-//! server's own commands, `state` what they show and change; `service` is what goes on beside requests. Only `start` and
-//! this file know all of these folders; `xtask/src/tidy/folders.rs` says which may name which.
+//! `start` puts a server together: it opens the sockets and starts the workers. A `worker` reads, parses and
+//! answers; `core::dispatch` finds the command's row in the registry and runs it under the right locks;
+//! `commands` holds the server's own commands, `state` what they show and change; `service` is what goes on
+//! beside requests. Only `start` and this file know all of these folders; `xtask/src/tidy/folders.rs` says
+//! which may name which.
 mod commands;
 mod core;
 mod service;

@@ -1,12 +1,12 @@
 //! SIGTERM and SIGINT end the server as SHUTDOWN NOSAVE would.
 //!
-//! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal handler. A second
-//! SIGINT ends the process at once.
+//! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal
+//! handler. A second SIGINT ends the process at once.
 use crate::start::Stopper;
 use nix::sys::signal::{SigSet, Signal};
 
-/// The signals that end the server, blocked: from here on they wait for [`Signals::end`]. Made before any thread is
-/// started, because threads inherit what is blocked.
+/// The signals that end the server, blocked: from here on they wait for [`Signals::end`]. Made before any
+/// thread is started, because threads inherit what is blocked.
 pub struct Signals(SigSet);
 
 impl Signals {

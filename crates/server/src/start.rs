@@ -250,7 +250,8 @@ fn share(
     Ok((server, engines))
 }
 
-/// 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the replication id, 20 for the run id.
+/// 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the replication id, 20 for the run
+/// id.
 fn random_bytes() -> std::io::Result<[u8; 52]> {
     let mut bytes = [0; 52];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

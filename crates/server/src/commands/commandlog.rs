@@ -1,5 +1,5 @@
-//! COMMANDLOG: shows the logs of slow and large calls (`core/command_log.rs`). It is Valkey's form of all three; SLOWLOG (in
-//! `slowlog`) is Redis's of the first, under its older names.
+//! COMMANDLOG: shows the logs of slow and large calls (`core/command_log.rs`). It is Valkey's form of all
+//! three; SLOWLOG (in `slowlog`) is Redis's of the first, under its older names.
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::command_log::Type;

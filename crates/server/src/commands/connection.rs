@@ -1,5 +1,5 @@
-//! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it wants, whether
-//! anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
+//! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it
+//! wants, whether anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
 use crate::commands::client;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::session::After;
@@ -222,7 +222,8 @@ fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u
     Ok(())
 }
 
-/// Takes as long for a wrong byte at the beginning as for one at the end, so that time tells nothing about a password.
+/// Takes as long for a wrong byte at the beginning as for one at the end, so that time tells nothing about a
+/// password.
 fn same_bytes(given: &[u8], right: &[u8]) -> bool {
     let differences = right.iter().enumerate().fold(0, |all, (i, b)| all | (b ^ given.get(i).unwrap_or(&!b)));
     differences == 0 && given.len() == right.len()

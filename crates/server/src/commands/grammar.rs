@@ -1,5 +1,5 @@
-//! Every command with the grammar of its arguments, for those who write requests by the table: the differential runner
-//! draws its streams from here, so that a command is in them as soon as it has a row.
+//! Every command with the grammar of its arguments, for those who write requests by the table: the
+//! differential runner draws its streams from here, so that a command is in them as soon as it has a row.
 use crate::commands::families::FAMILIES;
 use crate::core::registry::{Registry, Row, Run};
 use command::{Doc, Flags};

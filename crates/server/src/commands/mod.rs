@@ -1,7 +1,8 @@
-//! The commands on the server itself: a file or a folder for each family, named in the table `families`. (Those on
-//! data are in the crate `command`.)
+//! The commands on the server itself: a file or a folder for each family, named in the table `families`.
+//! (Those on data are in the crate `command`.)
 //!
-//! `help` is what the HELP subcommands share; `grammar` shows the rows of all commands to those who draw random requests.
+//! `help` is what the HELP subcommands share; `grammar` shows the rows of all commands to those who draw
+//! random requests.
 pub(crate) mod client;
 pub(crate) mod command_info;
 pub(crate) mod commandlog;

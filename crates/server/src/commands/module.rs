@@ -1,5 +1,5 @@
-//! MODULE: there are no modules, which is what these commands say. `enable-module-command` decides first, as in Redis, so that
-//! whoever may not ask learns nothing.
+//! MODULE: there are no modules, which is what these commands say. `enable-module-command` decides first, as
+//! in Redis, so that whoever may not ask learns nothing.
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};

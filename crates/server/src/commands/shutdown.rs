@@ -1,5 +1,5 @@
-//! SHUTDOWN: the workers are asked to answer what they have read and stop; the process then returns 0. Signals ask them for
-//! the same (`signals.rs`).
+//! SHUTDOWN: the workers are asked to answer what they have read and stop; the process then returns 0.
+//! Signals ask them for the same (`signals.rs`).
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::session::After;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};

@@ -1,6 +1,6 @@
-//! WAIT and WAITAOF: until replicas, or the append-only file, have what this client wrote. There are no replicas and no
-//! such file yet, so as many as none have it: whoever asks for more waits until its time is over, as with a primary
-//! that has lost its replicas.
+//! WAIT and WAITAOF: until replicas, or the append-only file, have what this client wrote. There are no
+//! replicas and no such file yet, so as many as none have it: whoever asks for more waits until its time is
+//! over, as with a primary that has lost its replicas.
 use crate::core::blocking::deadline_if_any;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use base::text::parse_i64;

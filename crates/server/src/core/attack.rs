@@ -1,6 +1,7 @@
-//! Requests that no client sends but a browser that was made to: a web page can have it send HTTP to any port of its own
-//! machine, and what follows the first lines might read as commands. `POST` and `Host:`, which begin lines of every such
-//! message, end the connection before anything behind them runs, unanswered, as in the peer.
+//! Requests that no client sends but a browser that was made to: a web page can have it send HTTP to any port
+//! of its own machine, and what follows the first lines might read as commands. `POST` and `Host:`, which
+//! begin lines of every such message, end the connection before anything behind them runs, unanswered, as in
+//! the peer.
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
 use net::Peer;

@@ -1,4 +1,5 @@
-//! Commands whose reply comes later: what such a command leaves in its session, and how others end its waiting.
+//! Commands whose reply comes later: what such a command leaves in its session, and how others end its
+//! waiting.
 //!
 //! ```text
 //! runs --- ServerCall::wait ---> parked --- its time is over ---> the late reply, goes on
@@ -6,9 +7,10 @@
 //!                                    \--- leaves, is killed ----> forgotten
 //! ```
 //!
-//! Nothing blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the earliest end
-//! (`worker/block.rs`). Whoever takes `ClientRecord::is_waiting` away ends the waiting, so it ends once: the client's own worker
-//! when the time is over, or CLIENT UNBLOCK on any worker, which then sends a letter.
+//! Nothing blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the
+//! earliest end (`worker/block.rs`). Whoever takes `ClientRecord::is_waiting` away ends the waiting, so it
+//! ends once: the client's own worker when the time is over, or CLIENT UNBLOCK on any worker, which then
+//! sends a letter.
 use crate::core::call::ServerCall;
 use crate::core::session::{After, Waiting};
 use base::Millis;
@@ -16,8 +18,8 @@ use command::Error;
 use resp::Reply;
 
 impl ServerCall<'_> {
-    /// Nothing is answered now; `late` writes the reply for when the time is over. Nothing further of this client runs
-    /// before.
+    /// Nothing is answered now; `late` writes the reply for when the time is over. Nothing further of this
+    /// client runs before.
     pub(crate) fn wait(&mut self, until: Option<Millis>, late: impl FnOnce(&mut Reply)) {
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);

@@ -1,4 +1,5 @@
-//! A client in one line: what CLIENT LIST and CLIENT INFO answer, and what the log says of a client that is closed.
+//! A client in one line: what CLIENT LIST and CLIENT INFO answer, and what the log says of a client that is
+//! closed.
 use super::client_memory::bytes_of;
 use super::registry::Registry;
 use super::session::ClientRecord;
@@ -22,8 +23,8 @@ impl Query {
     }
 }
 
-/// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client that does not
-/// use them.
+/// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client
+/// that does not use them.
 pub(crate) fn describe(
     record: &ClientRecord,
     query: Query,

@@ -1,10 +1,11 @@
-//! How much memory a client takes: CLIENT LIST's tot-mem, INFO's mem_clients_normal, and what `maxmemory-clients` limits
-//! (`worker/client_eviction.rs`).
+//! How much memory a client takes: CLIENT LIST's tot-mem, INFO's mem_clients_normal, and what
+//! `maxmemory-clients` limits (`worker/client_eviction.rs`).
 use super::server::Server;
 use super::session::ClientRecord;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a worker keeps of a connection beside its record and its buffers: the size of its `Connection`, which asserts it.
+/// What a worker keeps of a connection beside its record and its buffers: the size of its `Connection`, which
+/// asserts it.
 pub(crate) const CONNECTION_BYTES: usize = 192;
 
 /// What a client takes that sends and reads nothing.

@@ -1,9 +1,9 @@
-//! Which calls were slow, and which requests and replies large: three logs in memory, each of the last so many entries.
-//! `commands/commandlog.rs` and `commands/slowlog.rs` show them.
+//! Which calls were slow, and which requests and replies large: three logs in memory, each of the last so
+//! many entries. `commands/commandlog.rs` and `commands/slowlog.rs` show them.
 //!
-//! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only one that passes a
-//! bound comes here, where it is copied under a lock. Arguments are shortened, and what is secret is left out, as the
-//! peers do.
+//! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only one
+//! that passes a bound comes here, where it is copied under a lock. Arguments are shortened, and what is
+//! secret is left out, as the peers do.
 use super::redact;
 use super::registry::Row;
 use super::session::ClientRecord;

@@ -1,7 +1,8 @@
-//! What the log says when the server stops by a fault of its own: what it was doing, for whom, on which worker, and under
-//! which locks. It is written on the thread that failed, while the locks which that thread held are still held: so it only
-//! tries locks, and names the shards that are taken. Workers note whom they serve once for each connection's turn, and
-//! dispatch notes the command in the client's record anyway; a request pays nothing for this.
+//! What the log says when the server stops by a fault of its own: what it was doing, for whom, on which
+//! worker, and under which locks. It is written on the thread that failed, while the locks which that thread
+//! held are still held: so it only tries locks, and names the shards that are taken. Workers note whom they
+//! serve once for each connection's turn, and dispatch notes the command in the client's record anyway; a
+//! request pays nothing for this.
 use super::server::Server;
 use super::session::ClientRecord;
 use crate::state::system::pidfile::PidFile;
@@ -10,8 +11,8 @@ use std::backtrace::Backtrace;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Writes it, unless `crash-log-enabled` says no, and removes the pid file of a server in the background. `worker` is the
-/// one on whose thread this runs, if it is one. Whether it was written.
+/// Writes it, unless `crash-log-enabled` says no, and removes the pid file of a server in the background.
+/// `worker` is the one on whose thread this runs, if it is one. Whether it was written.
 pub(crate) fn report(server: &Server, worker: Option<usize>, cause: &str) -> bool {
     let config = server.try_config();
     if config.as_ref().is_some_and(|config| !config.crash_log) {

@@ -1,10 +1,10 @@
-//! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing here
-//! allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time of the batch is
-//! the time of its commands. How long each took is told by the processor's counter, read once between two of them
-//! ([`Executor::start_turn`], [`Executor::lap`]).
+//! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing
+//! here allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time
+//! of the batch is the time of its commands. How long each took is told by the processor's counter, read once
+//! between two of them ([`Executor::start_turn`], [`Executor::lap`]).
 //!
-//! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command that needs the
-//! whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
+//! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
+//! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
 use super::attack;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
@@ -81,7 +81,8 @@ pub(crate) struct Executor<'s> {
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
-    /// Requests of this turn are looked at before they run: memory has a ceiling, or an argument may be too long.
+    /// Requests of this turn are looked at before they run: memory has a ceiling, or an argument may be too
+    /// long.
     is_guarded: bool,
     element_bytes_max: usize,
     /// So many ticks later it has had its turn.
@@ -217,7 +218,8 @@ impl<'s> Executor<'s> {
         };
     }
 
-    /// What CLIENT PAUSE holds back now. Whoever sees first that it is over lets expiry go on; no pause can begin meanwhile.
+    /// What CLIENT PAUSE holds back now. Whoever sees first that it is over lets expiry go on; no pause can
+    /// begin meanwhile.
     #[cold]
     fn look_at_pause(&self) -> Held {
         let held = self.server.pause.held(self.now.steady);
@@ -263,7 +265,8 @@ impl<'s> Executor<'s> {
         waits
     }
 
-    /// A connection's requests begin now, of so many bytes together: what this worker did before is not their doing.
+    /// A connection's requests begin now, of so many bytes together: what this worker did before is not their
+    /// doing.
     #[inline]
     pub(crate) fn start_turn(&mut self, session: &Session, request_bytes: usize) {
         self.leaves_trace = session.leaves_trace;
@@ -288,8 +291,8 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need not be, if
-    /// nobody watches all.
+    /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need
+    /// not be, if nobody watches all.
     #[inline]
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
@@ -412,7 +415,8 @@ impl<'s> Executor<'s> {
         self.counters.commands[row as usize].ticks.add(ticks);
     }
 
-    /// After the last piece: by how long all of them took, and the ticks of the command by itself are the first.
+    /// After the last piece: by how long all of them took, and the ticks of the command by itself are the
+    /// first.
     #[cold]
     pub(crate) fn look_back(
         &self,

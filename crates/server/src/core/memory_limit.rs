@@ -12,22 +12,24 @@
 //!        |   what is left: it counts
 //! ```
 //!
-//! Where keys may go, holes between the data that no allocation fits into count too, beyond what there always is of them
-//! ([`store::counted_holes`]): so keys go for the memory that the process takes. No command is refused for them, for that would not
-//! make them fewer. The arena is asked for them with the cron.
+//! Where keys may go, holes between the data that no allocation fits into count too, beyond what there always
+//! is of them ([`store::counted_holes`]): so keys go for the memory that the process takes. No command is
+//! refused for them, for that would not make them fewer. The arena is asked for them with the cron.
 //!
-//! Counting is a sum over the threads' counters, and so cheap that it needs no thread of its own, and yet too dear for every
-//! command. So each worker notes how much it may allocate before it must count again: its part of half of what is left.
-//! Until then a command pays for one load, and without `maxmemory` for one test.
+//! Counting is a sum over the threads' counters, and so cheap that it needs no thread of its own, and yet too
+//! dear for every command. So each worker notes how much it may allocate before it must count again: its part
+//! of half of what is left. Until then a command pays for one load, and without `maxmemory` for one test.
 //!
-//! Most evictions happen before that. A little under the limit begins a zone in which every command that writes a key first spares
-//! some of the keys beside it ([`Keyspace::evict_beside`](store::Keyspace::evict_beside)), the more readily the nearer the limit is. So a full
-//! cache stands somewhere in the zone, where as much goes as comes, and what follows is for what the zone cannot hold up: values that grow
-//! in one place, commands of many keys, policies that look for deadlines.
+//! Most evictions happen before that. A little under the limit begins a zone in which every command that
+//! writes a key first spares some of the keys beside it
+//! ([`Keyspace::evict_beside`](store::Keyspace::evict_beside)), the more readily the nearer the limit is. So
+//! a full cache stands somewhere in the zone, where as much goes as comes, and what follows is for what the
+//! zone cannot hold up: values that grow in one place, commands of many keys, policies that look for
+//! deadlines.
 //!
-//! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed is none of
-//! its business, so that together they evict once what one alone would have. The target lies a little under the limit, so that not every
-//! command evicts.
+//! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed
+//! is none of its business, so that together they evict once what one alone would have. The target lies a
+//! little under the limit, so that not every command evicts.
 use crate::core::server::Server;
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
@@ -84,7 +86,8 @@ pub(crate) struct Ceiling<'s> {
     patience_ns: u64,
     /// When to count again, as this thread's counter will say it.
     look_at: i64,
-    /// Where the zone begins in which keys go beside those that are written; the limit where the policy has no such thing.
+    /// Where the zone begins in which keys go beside those that are written; the limit where the policy has
+    /// no such thing.
     zone_start: u64,
 }
 
@@ -93,7 +96,8 @@ const STRIDE_BYTES_MAX: u64 = 1 << 20;
 /// The part of the limit that each worker evicts in advance, between these bounds.
 const ADVANCE_PART: u64 = 4096;
 const ADVANCE_BYTES: std::ops::RangeInclusive<u64> = 256..=(16 << 10);
-/// The zone's part of the limit, between these bounds. It is wider than what buffers add between two looks at them.
+/// The zone's part of the limit, between these bounds. It is wider than what buffers add between two looks at
+/// them.
 const ZONE_PART: u64 = 512;
 const ZONE_BYTES: std::ops::RangeInclusive<u64> = 1024..=(1 << 20);
 /// What an entry takes beside the text of its key and value, about.
@@ -143,9 +147,9 @@ impl<'s> Ceiling<'s> {
         counted::thread_bytes().saturating_add_unsigned(coming_bytes) >= self.look_at
     }
 
-    /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of which `beside` is
-    /// the database and the hash. False if that is not enough: then [`Ceiling::make_room`] follows. The caller is
-    /// inside its worker's gate and holds no shard.
+    /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of
+    /// which `beside` is the database and the hash. False if that is not enough: then [`Ceiling::make_room`]
+    /// follows. The caller is inside its worker's gate and holds no shard.
     pub(crate) fn make_room_beside(
         &mut self,
         now: Millis,
@@ -176,7 +180,8 @@ impl<'s> Ceiling<'s> {
         true
     }
 
-    /// Makes room for `coming_bytes` if there is none. The caller is inside its worker's gate and holds no shard.
+    /// Makes room for `coming_bytes` if there is none. The caller is inside its worker's gate and holds no
+    /// shard.
     #[cold]
     pub(crate) fn make_room(&mut self, now: Millis, coming_bytes: u64) -> Room {
         if coming_bytes > self.limit_bytes {
@@ -199,7 +204,8 @@ impl<'s> Ceiling<'s> {
         if !is_over && counts + garbage > self.limit_bytes {
             return Room::Garbage;
         }
-        // What only would be too much is not refused: as the peer does, the command before it is what is counted.
+        // What only would be too much is not refused: as the peer does, the command before it is what is
+        // counted.
         if room == Room::None && !is_over { Room::Enough } else { room }
     }
 

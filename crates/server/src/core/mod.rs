@@ -1,11 +1,12 @@
 //! What runs a request: who sent it, which command it is, whether it may run, and under which locks.
 //!
-//! A `session` is a connection's state, `server` what all workers have together. `dispatch` finds the row of a command in the
-//! `registry`, asks `refusal`, `too_long` and `memory_limit` whether it may run, and hands it a `call`. `blocking` is for commands whose
-//! reply comes later, `attack` for peers that are no clients of ours, `redact` for arguments that nobody else
-//! may read. `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of clients,
-//! `client_line` is the line of CLIENT LIST, `client_memory` what they take, `output_bound` how much one may be owed.
-//! `crash_report` says what all of this was doing when the server failed.
+//! A `session` is a connection's state, `server` what all workers have together. `dispatch` finds the row of
+//! a command in the `registry`, asks `refusal`, `too_long` and `memory_limit` whether it may run, and hands
+//! it a `call`. `blocking` is for commands whose reply comes later, `attack` for peers that are no clients of
+//! ours, `redact` for arguments that nobody else may read. `command_log` keeps the calls that were slow or
+//! large, `monitors` says who watches all of them. Of clients, `client_line` is the line of CLIENT LIST,
+//! `client_memory` what they take, `output_bound` how much one may be owed. `crash_report` says what all of
+//! this was doing when the server failed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;

@@ -5,9 +5,9 @@
 //! a batch ends --- the feed, as a letter ---> each worker that serves a watcher --- its watchers' sockets
 //! ```
 //!
-//! Who watches is asked once for a connection's requests, not for each: while somebody does, all calls are looked at a
-//! second time, as those that were slow are, and otherwise nothing is paid. Lines of one worker are in the order in which
-//! its commands ran; those of several workers come batch by batch.
+//! Who watches is asked once for a connection's requests, not for each: while somebody does, all calls are
+//! looked at a second time, as those that were slow are, and otherwise nothing is paid. Lines of one worker
+//! are in the order in which its commands ran; those of several workers come batch by batch.
 use super::redact;
 use super::registry::Row;
 use super::server::{Letter, Server};

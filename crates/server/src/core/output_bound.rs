@@ -1,8 +1,9 @@
 //! How much a client may be owed: a bound on its replies while they are made.
 //!
-//! The bound is the least of the hard limit of `client-output-buffer-limit`, `maxmemory-clients`, and, because both are
-//! unlimited unless somebody sets them, half of the memory that the machine has free: a reply that takes all of it would end the
-//! process, not the client. What already waits unsent counts. `worker/output.rs` ends those who pass it.
+//! The bound is the least of the hard limit of `client-output-buffer-limit`, `maxmemory-clients`, and,
+//! because both are unlimited unless somebody sets them, half of the memory that the machine has free: a
+//! reply that takes all of it would end the process, not the client. What already waits unsent counts.
+//! `worker/output.rs` ends those who pass it.
 use super::server::Server;
 use super::session::ClientRecord;
 use crate::state::config::Config;
@@ -45,8 +46,9 @@ impl OutputBound {
         self != OutputBound::default()
     }
 
-    /// How many bytes of replies may be made for a client now. `unsent_bytes` is asked for only where a setting makes a bound:
-    /// otherwise more than a little waits only for those who are judged after each poll.
+    /// How many bytes of replies may be made for a client now. `unsent_bytes` is asked for only where a
+    /// setting makes a bound: otherwise more than a little waits only for those who are judged after each
+    /// poll.
     #[inline]
     pub(crate) fn room_bytes(
         self,

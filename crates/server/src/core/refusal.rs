@@ -1,7 +1,7 @@
 //! Why a request is not run at all, and the exact words of the peer for it.
 //!
-//! These texts quote what the client sent, which need not be UTF-8: they are built as bytes. As in the peer a quoted
-//! argument ends at its first NUL, and line breaks become spaces.
+//! These texts quote what the client sent, which need not be UTF-8: they are built as bytes. As in the peer a
+//! quoted argument ends at its first NUL, and line breaks become spaces.
 use crate::core::registry::Row;
 use resp::{Args, Reply};
 

@@ -1,11 +1,12 @@
-//! All commands by name: one row each, whoever runs it, built once from the tables. Found on the path of every request:
-//! a name is packed into two integers, a multiplication chosen at start-up makes their hash perfect, one comparison confirms.
+//! All commands by name: one row each, whoever runs it, built once from the tables. Found on the path of
+//! every request: a name is packed into two integers, a multiplication chosen at start-up makes their hash
+//! perfect, one comparison confirms.
 //!
-//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key; a MEMORY PURGE would not):
-//! rows of the same name are joined, their subcommands together.
+//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key; a MEMORY
+//! PURGE would not): rows of the same name are joined, their subcommands together.
 //!
-//! `rename-command` changes what a command is called, or takes its name away, and nothing else about it: statistics,
-//! COMMAND and error texts go on with its own name, as in Redis.
+//! `rename-command` changes what a command is called, or takes its name away, and nothing else about it:
+//! statistics, COMMAND and error texts go on with its own name, as in Redis.
 use crate::core::call::{ServerCommand, ServerRun};
 use crate::state::config::Rename;
 use base::word::is_same_word;
@@ -284,8 +285,9 @@ fn slot(word: Word, multiplier: u64) -> usize {
     (word.mixed().wrapping_mul(multiplier) >> (64 - SLOTS.ilog2())) as usize
 }
 
-/// A name with its letters folded to one case: the first eight bytes and the last eight, or of a shorter one the first and the last
-/// four. Other bytes are folded too, so names that are not the same in any case may share it.
+/// A name with its letters folded to one case: the first eight bytes and the last eight, or of a shorter one
+/// the first and the last four. Other bytes are folded too, so names that are not the same in any case may
+/// share it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word {
     head: u64,

@@ -195,8 +195,9 @@ impl Server {
         self.in_force.version.load(Ordering::Acquire)
     }
 
-    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not. One at a time,
-    /// and not while [`Server::with_config_kept`] works. Not to be called inside a gate: it waits for a disk.
+    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not.
+    /// One at a time, and not while [`Server::with_config_kept`] works. Not to be called inside a gate: it
+    /// waits for a disk.
     pub(crate) fn replace_config<E>(
         &self,
         change: impl FnOnce(&Config) -> Result<Config, E>,
@@ -222,9 +223,9 @@ impl Server {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CLIENT KILL of another connection: it runs no further command, is listed and counted no more, and is closed at
-    /// its worker's next turn. (A client that kills itself sets its session's `after` instead, to get its
-    /// reply.)
+    /// CLIENT KILL of another connection: it runs no further command, is listed and counted no more, and is
+    /// closed at its worker's next turn. (A client that kills itself sets its session's `after` instead, to
+    /// get its reply.)
     pub(crate) fn kill(&self, record: &ClientRecord) {
         record.is_killed.store(true, Ordering::Release);
         self.monitors.remove(record);

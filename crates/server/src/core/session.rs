@@ -1,4 +1,5 @@
-//! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its record.
+//! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its
+//! record.
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
 use base::Millis;
@@ -8,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const CACHE_LINE: usize = 64;
 
-/// What any worker may see of a connection: registered in `Server::clients` while it lives. What its worker writes for every
-/// batch stands first, on one cache line.
+/// What any worker may see of a connection: registered in `Server::clients` while it lives. What its worker
+/// writes for every batch stands first, on one cache line.
 #[repr(C, align(64))]
 pub(crate) struct ClientRecord {
     pub(crate) id: u64,
@@ -32,7 +33,8 @@ pub(crate) struct ClientRecord {
     pub(crate) fd: i32,
     pub(crate) worker: usize,
     pub(crate) created_ms: i64,
-    /// Of `query_buffer_bytes`: what has arrived and has not run, and what is known of a request that is not whole.
+    /// Of `query_buffer_bytes`: what has arrived and has not run, and what is known of a request that is not
+    /// whole.
     pub(crate) query_len_bytes: AtomicU64,
     pub(crate) query_parsed_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
@@ -147,15 +149,16 @@ pub(crate) struct Session {
     pub(crate) after: After,
     /// The command that this client waits for, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
-    /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to `next`.
+    /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to
+    /// `next`.
     pub(crate) reply_mode: ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
 }
 
 impl Session {
-    /// Whether the client has to say who it is before it may do anything. Those who are connected when the password is
-    /// taken away are served, and asked again when there is a new one.
+    /// Whether the client has to say who it is before it may do anything. Those who are connected when the
+    /// password is taken away are served, and asked again when there is a new one.
     pub(crate) fn must_log_in(&self, config: &Config) -> bool {
         !self.is_authenticated && config.needs_password()
     }

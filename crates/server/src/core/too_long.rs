@@ -1,6 +1,7 @@
-//! Arguments that nothing but a string may hold: what a leaf keeps has a limit (`pack/src/limits.rs`), and `proto-max-bulk-len` may be
-//! set beyond it. All arguments of a command that writes are looked at, so no command can forget one; of those that
-//! store their arguments as strings, or only hash them, the keys. Asked only where a connection's turn has so many bytes.
+//! Arguments that nothing but a string may hold: what a leaf keeps has a limit (`pack/src/limits.rs`), and
+//! `proto-max-bulk-len` may be set beyond it. All arguments of a command that writes are looked at, so no
+//! command can forget one; of those that store their arguments as strings, or only hash them, the keys. Asked
+//! only where a connection's turn has so many bytes.
 use crate::core::registry::Row;
 use command::{Flags, Group};
 use resp::Args;
@@ -33,7 +34,8 @@ mod tests {
 
     const BYTES_MAX: usize = 10;
 
-    /// For each command that writes, the places at which an argument may be longer, of two more than it takes at least.
+    /// For each command that writes, the places at which an argument may be longer, of two more than it takes
+    /// at least.
     fn unlimited(registry: &Registry) -> Vec<String> {
         let mut found = Vec::new();
         for row in registry.all().filter(|row| row.subcommands.is_empty() && row.flags.has(Flags::WRITE)) {

@@ -1,6 +1,7 @@
-//! The background thread: large values that left the keyspace come here (`state/background.rs`), so that no worker pays for
-//! their size. It also gives the pages of free blocks back to the system, which takes about a millisecond for 4 MB, puts
-//! full extents into huge pages, and moves data together (`defrag.rs`) when nothing waits to be freed.
+//! The background thread: large values that left the keyspace come here (`state/background.rs`), so that no
+//! worker pays for their size. It also gives the pages of free blocks back to the system, which takes about a
+//! millisecond for 4 MB, puts full extents into huge pages, and moves data together (`defrag.rs`) when
+//! nothing waits to be freed.
 use crate::core::server::Server;
 use crate::service::defrag::{self, Defrag, Next, Surroundings};
 use crate::state::background::{Job, Jobs};
@@ -12,8 +13,8 @@ const PURGED_BLOCKS: usize = 64;
 /// Huge pages made at a time: ten times a second at most, so 80 MB.
 const UNITED_PAGES: usize = 4;
 
-/// Starts the thread. It ends once it has freed what it was given before it was told to; it does not keep the server, which
-/// owns it.
+/// Starts the thread. It ends once it has freed what it was given before it was told to; it does not keep the
+/// server, which owns it.
 pub(crate) fn start(jobs: Jobs, server: &Arc<Server>) -> std::io::Result<JoinHandle<()>> {
     let server = Arc::downgrade(server);
     std::thread::Builder::new().name("sardine-free".into()).spawn(move || work(&jobs, &server))
@@ -49,7 +50,8 @@ fn turn(defrag: &mut Defrag, server: &Server) -> Next {
     defrag.turn(&Surroundings { keyspace, log, stats, settings: server.config().defrag })
 }
 
-/// What is there to do, freeing first but where it is time to move; None when nobody can send anything any more.
+/// What is there to do, freeing first but where it is time to move; None when nobody can send anything any
+/// more.
 fn await_job(jobs: &Jobs, next: Next) -> Option<Job> {
     match next {
         Next::Asked => jobs.next(),

@@ -1,10 +1,12 @@
-//! The panic hook: when the server stops by a fault of its own, it has the crash report written (`core/crash_report.rs`).
+//! The panic hook: when the server stops by a fault of its own, it has the crash report written
+//! (`core/crash_report.rs`).
 //!
-//! Memory for the report comes from a stripe of the arena whose lock is free. Of several threads that panic at once one
-//! reports and the others stand still; whatever holds that one up, an alarm ends the process. It then ends by abort, so that
-//! the system keeps a core if it is told to.
+//! Memory for the report comes from a stripe of the arena whose lock is free. Of several threads that panic
+//! at once one reports and the others stand still; whatever holds that one up, an alarm ends the process. It
+//! then ends by abort, so that the system keeps a core if it is told to.
 //!
-//! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one first.
+//! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one
+//! first.
 use crate::core::crash_report::report;
 use crate::core::server::Server;
 use std::cell::RefCell;
@@ -37,17 +39,19 @@ pub(crate) fn note_server(server: &Arc<Server>) {
     }
 }
 
-/// A report takes no longer. Who writes it may have to wait for others: for a reader of standard output, for a disk.
+/// A report takes no longer. Who writes it may have to wait for others: for a reader of standard output, for
+/// a disk.
 const REPORT_SECONDS: u32 = 30;
 
-/// From here on a panic anywhere in the process is reported in the log and ends it. For the program; tests in one process
-/// want their panics.
+/// From here on a panic anywhere in the process is reported in the log and ends it. For the program; tests in
+/// one process want their panics.
 pub fn report_crashes() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         static IS_REPORTING: AtomicBool = AtomicBool::new(false);
         while IS_REPORTING.swap(true, Relaxed) {
-            // Another thread reports, and then ends the process. Should this one panic while it reports, that ends it before it comes here.
+            // Another thread reports, and then ends the process. Should this one panic while it reports, that
+            // ends it before it comes here.
             std::thread::park();
         }
         nix::unistd::alarm::set(REPORT_SECONDS);

@@ -5,14 +5,15 @@
 //!             plan          extents     the data    what did not empty
 //! ```
 //!
-//! One round chooses the extents that hold least, closes them, goes once through all the data and moves what lies in them, and
-//! opens what did not empty. The extents that did are unmapped by the purge (`background.rs`). What is lost is the
-//! arena's resident bytes less those in use.
+//! One round chooses the extents that hold least, closes them, goes once through all the data and moves what
+//! lies in them, and opens what did not empty. The extents that did are unmapped by the purge
+//! (`background.rs`). What is lost is the arena's resident bytes less those in use.
 //!
-//! The thread that frees does it, in turns with pauses between, by the share of a processor that the settings allow. A
-//! turn is made of steps that each hold one lock, of a shard or of the arena, for some [`STEP_WANTED`]; the size of a step is
-//! learned from how long the last ones took. No lock is taken twice in one turn, so a worker that happens to need it
-//! waits for one step at most. All times are the thread's own processor time: how busy the machine is says nothing about a step.
+//! The thread that frees does it, in turns with pauses between, by the share of a processor that the settings
+//! allow. A turn is made of steps that each hold one lock, of a shard or of the arena, for some
+//! [`STEP_WANTED`]; the size of a step is learned from how long the last ones took. No lock is taken twice in
+//! one turn, so a worker that happens to need it waits for one step at most. All times are the thread's own
+//! processor time: how busy the machine is says nothing about a step.
 use crate::state::config::Defrag as Settings;
 use crate::state::defrag::{DefragStats, wanted_percent};
 use crate::state::log::Log;
@@ -30,7 +31,8 @@ const EFFORT_MIN: u64 = 16;
 const EFFORT_MAX: u64 = 1024;
 /// Blocks of an extent that are gone over at a time when it is closed or opened.
 const WALKED_BLOCKS: usize = 128;
-/// After a round that was of little use the next may not begin for so long, and each time it is of none for twice as long.
+/// After a round that was of little use the next may not begin for so long, and each time it is of none for
+/// twice as long.
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(600);
 /// A round is worth its walk if it frees this part of what is used: one in so many.
@@ -55,7 +57,8 @@ pub(crate) struct Defrag {
     effort: u64,
     /// Of this round.
     longest_step: Duration,
-    /// Share of a processor: within a round it only grows, so that a round which frees much ends as fast as it began.
+    /// Share of a processor: within a round it only grows, so that a round which frees much ends as fast as
+    /// it began.
     percent: u32,
     began: Instant,
     rests_until: Option<Instant>,

@@ -1,4 +1,5 @@
-//! Restless mode, for tests: what a server does rarely and by itself, a thread of its own does all the time, at random.
+//! Restless mode, for tests: what a server does rarely and by itself, a thread of its own does all the time,
+//! at random.
 //!
 //! | what | how |
 //! |---|---|
@@ -9,12 +10,13 @@
 //! | eviction, expiry, uses | in the shadow, by every policy, while its clock jumps |
 //! | letters | workers listen anew, wake for nothing, hear of clients that have gone; connections go to any worker |
 //!
-//! What clients see stays the same, so that every test of the server can run like this. `DEBUG RESTLESS seed` begins it and
-//! `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the server, whoever starts that. All choices follow
-//! from the seed, which the log shows; when they are made is up to the threads.
+//! What clients see stays the same, so that every test of the server can run like this. `DEBUG RESTLESS seed`
+//! begins it and `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the
+//! server, whoever starts that. All choices follow from the seed, which the log shows; when they are made is
+//! up to the threads.
 //!
-//! `state/restless.rs` knows whether it is on and what it has done. Its memory counts as the server's own, which `maxmemory` is
-//! compared with: a few megabytes.
+//! `state/restless.rs` knows whether it is on and what it has done. Its memory counts as the server's own,
+//! which `maxmemory` is compared with: a few megabytes.
 use crate::core::server::{Letter, Server};
 use crate::core::session::Unblock;
 use crate::state::restless::Started;

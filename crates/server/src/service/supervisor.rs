@@ -1,8 +1,8 @@
-//! The service manager that waits for the server: systemd is sent words over the socket that `NOTIFY_SOCKET` names,
-//! upstart sees the process stop itself once.
+//! The service manager that waits for the server: systemd is sent words over the socket that `NOTIFY_SOCKET`
+//! names, upstart sees the process stop itself once.
 //!
-//! The words are those of sd_notify(3): `READY=1` when the server serves, `STOPPING=1` when it ends. A name that begins
-//! with `@` is one of Linux's abstract sockets.
+//! The words are those of sd_notify(3): `READY=1` when the server serves, `STOPPING=1` when it ends. A name
+//! that begins with `@` is one of Linux's abstract sockets.
 use crate::state::config::Supervised;
 use crate::state::log::Log;
 use std::ffi::{OsStr, OsString};

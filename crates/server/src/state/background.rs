@@ -1,6 +1,6 @@
-//! What the background thread is asked to do (`service/background.rs` is the thread): to free values that left the keyspace,
-//! so that no worker pays for their size, and to put memory in order. Anybody may ask at any time: to ask is to send a
-//! message, and what is under way is not asked for twice.
+//! What the background thread is asked to do (`service/background.rs` is the thread): to free values that
+//! left the keyspace, so that no worker pays for their size, and to put memory in order. Anybody may ask at
+//! any time: to ask is to send a message, and what is under way is not asked for twice.
 use crate::state::config::Defrag as Settings;
 use crate::state::defrag::is_defrag_due;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! The one place that reads the time. Everything else is given it: once a batch of requests, so that no command pays for
-//! it, and tests move it.
+//! The one place that reads the time. Everything else is given it: once a batch of requests, so that no
+//! command pays for it, and tests move it.
 //!
-//! There are two times. That of the wall is what deadlines of keys are told in; somebody may set it, and it then jumps. What only
-//! measures how long something takes (a client that waits, or is idle, a pause, how long the server is up) goes by a steady time, which begins with that of the wall
-//! and then only passes.
+//! There are two times. That of the wall is what deadlines of keys are told in; somebody may set it, and it
+//! then jumps. What only measures how long something takes (a client that waits, or is idle, a pause, how
+//! long the server is up) goes by a steady time, which begins with that of the wall and then only passes.
 //!
-//! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers that sleep
-//! under a simulated clock are woken whenever it moves.
+//! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers
+//! that sleep under a simulated clock are woken whenever it moves.
 use base::Millis;
 use net::Wait;
 use std::sync::atomic::{AtomicI64, Ordering};

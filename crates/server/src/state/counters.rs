@@ -1,7 +1,8 @@
-//! What a worker counts on the path of every request: plain cells that only it writes, summed by whoever asks.
+//! What a worker counts on the path of every request: plain cells that only it writes, summed by whoever
+//! asks.
 //!
-//! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no locked
-//! instruction.
+//! The cells are atomics only so that others may read them: their one writer adds with a load and a store, no
+//! locked instruction.
 use crate::state::histogram::{Histogram, Latencies};
 use net::{Meter, Scale};
 use std::collections::BTreeMap;
@@ -41,7 +42,8 @@ pub(crate) struct CommandCounts {
 }
 
 impl CommandCounts {
-    /// A call that took so long, in the histogram too where there is a scale for it; only the owner calls this.
+    /// A call that took so long, in the histogram too where there is a scale for it; only the owner calls
+    /// this.
     #[inline]
     pub(crate) fn count(&self, ticks: u64, tracked: Option<Scale>) {
         self.calls.add(1);

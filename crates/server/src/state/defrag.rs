@@ -1,4 +1,5 @@
-//! Active defragmentation as others see it: how much it is wanted, and what it has done (`service/defrag.rs` does it).
+//! Active defragmentation as others see it: how much it is wanted, and what it has done (`service/defrag.rs`
+//! does it).
 use crate::state::config::Defrag as Settings;
 use pack::arena;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,8 +42,8 @@ pub(crate) fn is_defrag_due(settings: &Settings) -> bool {
     settings.is_on && wanted_percent(settings).is_some()
 }
 
-/// The share of a processor that what is lost between the data is worth, in percent, if it is worth any. What is lost is
-/// the arena's resident bytes less those in use.
+/// The share of a processor that what is lost between the data is worth, in percent, if it is worth any. What
+/// is lost is the arena's resident bytes less those in use.
 pub(crate) fn wanted_percent(settings: &Settings) -> Option<u32> {
     let usage = arena::usage();
     let lost = usage.resident_bytes.saturating_sub(usage.used_bytes);

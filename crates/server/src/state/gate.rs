@@ -1,8 +1,9 @@
 //! The locks behind whole-keyspace work: one for each worker, on its own cache line.
 //!
-//! A worker holds the read side of its own gate while it executes a batch; nobody else touches that line, so it costs two
-//! uncontended atomic operations a batch. Whoever needs everything to stand still takes the write side of all gates, in
-//! ascending order, having let go of its own read side first: so two of them cannot wait for each other.
+//! A worker holds the read side of its own gate while it executes a batch; nobody else touches that line, so
+//! it costs two uncontended atomic operations a batch. Whoever needs everything to stand still takes the
+//! write side of all gates, in ascending order, having let go of its own read side first: so two of them
+//! cannot wait for each other.
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// 128 bytes: two lines, because processors fetch lines in pairs.

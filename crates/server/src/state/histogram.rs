@@ -1,16 +1,18 @@
-//! How long calls took, as counts by duration: one histogram a worker and command, written only by its worker.
+//! How long calls took, as counts by duration: one histogram a worker and command, written only by its
+//! worker.
 //!
-//! Cells are narrow where calls are short and wide where they are long: eight of equal width up to 1.032 us, and from
-//! there on eight in each power of two, so that a percentile is at most an eighth too high.
+//! Cells are narrow where calls are short and wide where they are long: eight of equal width up to 1.032 us,
+//! and from there on eight in each power of two, so that a percentile is at most an eighth too high.
 //!
 //! ```text
 //! cell      0      1   ..     7      8       9   ..    15      16   ..
 //! up to   129    258   ..  1032   1161    1290   ..  2064    2322   .. ns, itself excluded
 //! ```
 //!
-//! The unit is 129 ns and not 125, because the ends of the powers of two must be those that LATENCY HISTOGRAM of Redis
-//! has: 1032 ns times a power of two, less one (1, 2, 4, 8, 16, 33, 66 us ...). The last cell takes whatever is longer
-//! than the others hold, over two minutes. A histogram has 1,792 bytes and is made when a command first runs.
+//! The unit is 129 ns and not 125, because the ends of the powers of two must be those that LATENCY HISTOGRAM
+//! of Redis has: 1032 ns times a power of two, less one (1, 2, 4, 8, 16, 33, 66 us ...). The last cell takes
+//! whatever is longer than the others hold, over two minutes. A histogram has 1,792 bytes and is made when a
+//! command first runs.
 use crate::state::counters::Count;
 use std::array::from_fn;
 

@@ -1,5 +1,5 @@
-//! What the latency monitor keeps: for each kind of event the last samples, one a second at most, and the worst of all.
-//! Nothing is kept of what took less than `latency-monitor-threshold`.
+//! What the latency monitor keeps: for each kind of event the last samples, one a second at most, and the
+//! worst of all. Nothing is kept of what took less than `latency-monitor-threshold`.
 use crate::state::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,10 @@
 //! Where the server listens: TCP on every address of `bind`, and the Unix socket.
 //!
-//! All workers accept from all listeners. CONFIG SET `port` and `bind` open what is new and keep what stays; if one of the
-//! new ones cannot be had, nothing changes. Workers then take the new list over at their next turn, and what nobody
-//! listens on any more is closed when the last of them has. Until then it is *leaving*: who asks for its address meanwhile
-//! gets it back, and who asks for an address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
+//! All workers accept from all listeners. CONFIG SET `port` and `bind` open what is new and keep what stays;
+//! if one of the new ones cannot be had, nothing changes. Workers then take the new list over at their next
+//! turn, and what nobody listens on any more is closed when the last of them has. Until then it is *leaving*:
+//! who asks for its address meanwhile gets it back, and who asks for an address that overlaps with it
+//! (`127.0.0.1` where it was `*`) listens beside it.
 use crate::state::config::{Bind, Binds, Config};
 use crate::state::log::Log;
 use crate::state::start_error::StartError;
@@ -44,8 +45,8 @@ impl Listening {
         *self.lists() = Lists::default();
     }
 
-    /// Listens where `next` says from now on, `binds` being what its addresses mean; None, and nothing has changed, where
-    /// that cannot be. The caller tells the workers.
+    /// Listens where `next` says from now on, `binds` being what its addresses mean; None, and nothing has
+    /// changed, where that cannot be. The caller tells the workers.
     pub(crate) fn change(&self, next: &Config, binds: &Binds, log: &Log) -> Option<()> {
         let binds = binds.at(next).inspect_err(|why| log.warning(why)).ok()?;
         let mut lists = self.lists();
@@ -97,7 +98,8 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
     }
 }
 
-/// One for each address, out of `former` where it is there already; None, said in the log, where one cannot be had.
+/// One for each address, out of `former` where it is there already; None, said in the log, where one cannot
+/// be had.
 fn open_all(
     binds: &[Bind],
     former: &[Arc<Listener>],

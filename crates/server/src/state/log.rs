@@ -1,5 +1,6 @@
-//! The log, in Redis's format: `PID:ROLE DAY MON YEAR HH:MM:SS.mmm LEVEL MESSAGE`, where the role is `C` until the
-//! server runs and `M` from then on, and the level is `.` debug, `-` verbose, `*` notice or `#` warning.
+//! The log, in Redis's format: `PID:ROLE DAY MON YEAR HH:MM:SS.mmm LEVEL MESSAGE`, where the role is `C`
+//! until the server runs and `M` from then on, and the level is `.` debug, `-` verbose, `*` notice or `#`
+//! warning.
 //!
 //! ```text
 //! 8610:M 21 Nov 2026 14:33:43.416 * Ready to accept connections tcp
@@ -7,9 +8,9 @@
 //!
 //! With `syslog-enabled` every line goes to the system's log too.
 //!
-//! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is opened anew for
-//! each line, as Redis does, so that log rotation needs no signal. The descriptor of the last line is kept: where the file cannot
-//! be opened, above all for want of descriptors, the line goes there.
+//! One lock, taken by whoever has something to say; nothing on the path of a request logs. `logfile` is
+//! opened anew for each line, as Redis does, so that log rotation needs no signal. The descriptor of the last
+//! line is kept: where the file cannot be opened, above all for want of descriptors, the line goes there.
 use super::syslog::{self, Syslog};
 use crate::state::clock::Clock;
 use crate::state::config::{Config, ConfigError, LogLevel};
@@ -172,8 +173,8 @@ impl Log {
         }
     }
 
-    /// Text as it is, whatever the level; whether it was written. For a server that crashes: it waits for nobody, and
-    /// a log that this thread was just writing to is passed by.
+    /// Text as it is, whatever the level; whether it was written. For a server that crashes: it waits for
+    /// nobody, and a log that this thread was just writing to is passed by.
     pub(crate) fn emergency(&self, text: &str) -> bool {
         let mut output = self.output.try_lock();
         match output.as_deref_mut() {

@@ -1,11 +1,11 @@
 //! What the server keeps beside its data, apart from the commands that show and change it.
 //!
-//! Settings and what is read from them: `config`. Time: `clock`, and `promise`, which says who wakes for the next key
-//! that expires. Figures: `counters` of each worker, the `histogram` of how long commands took, `latency` for what
-//! took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets).
-//! Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
-//! And the `log` with its way to `syslog`, the `replication` id, the `start_error`, the `restless` mode of tests, and what the operating `system` says
-//! of the process and allows it.
+//! Settings and what is read from them: `config`. Time: `clock`, and `promise`, which says who wakes for the
+//! next key that expires. Figures: `counters` of each worker, the `histogram` of how long commands took,
+//! `latency` for what took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE),
+//! `listening` (the sockets). Memory: the `pressure` that it is under, `defrag`, and what the `background`
+//! thread is asked for. And the `log` with its way to `syslog`, the `replication` id, the `start_error`, the
+//! `restless` mode of tests, and what the operating `system` says of the process and allows it.
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod config;

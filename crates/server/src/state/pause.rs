@@ -7,10 +7,11 @@
 //! +----------------------+-------+
 //! ```
 //!
-//! A worker that meets a request which has to wait parks its connection (`worker/park.rs`): what it has sent is kept, and
-//! nothing blocks. PAUSE runs while no other worker executes, so when its client reads OK nothing that it holds back is
-//! still running. While anything is held back keys past their deadline stay where they are, though nobody sees them:
-//! whoever pauses, to fail over or to compare, wants data that stands still.
+//! A worker that meets a request which has to wait parks its connection (`worker/park.rs`): what it has sent
+//! is kept, and nothing blocks. PAUSE runs while no other worker executes, so when its client reads OK
+//! nothing that it holds back is still running. While anything is held back keys past their deadline stay
+//! where they are, though nobody sees them: whoever pauses, to fail over or to compare, wants data that
+//! stands still.
 use base::Millis;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -50,8 +51,8 @@ impl Pause {
         self.0.load(Relaxed)
     }
 
-    /// Holds back until `until`; returns until when in fact. A pause that is on is not cut short, nor made milder. Called
-    /// while no other worker executes.
+    /// Holds back until `until`; returns until when in fact. A pause that is on is not cut short, nor made
+    /// milder. Called while no other worker executes.
     pub(crate) fn start(&self, held: Held, until: Millis, now: Millis) -> Millis {
         let before = self.held(now);
         let until = match self.end() {

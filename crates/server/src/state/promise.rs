@@ -1,9 +1,9 @@
 //! Who wakes for the next key that expires.
 //!
-//! Any worker may set a deadline on any key, and then sleep, or stay busy, or find that another worker sleeps until a later
-//! time. So one worker at a time holds a promise to be awake at a given time. Before a worker sleeps it looks when the
-//! next key is due: if that is earlier than what is promised, or the promise is its own, it promises that. A
-//! worker that lost its promise to a more eager one wakes once in vain.
+//! Any worker may set a deadline on any key, and then sleep, or stay busy, or find that another worker sleeps
+//! until a later time. So one worker at a time holds a promise to be awake at a given time. Before a worker
+//! sleeps it looks when the next key is due: if that is earlier than what is promised, or the promise is its
+//! own, it promises that. A worker that lost its promise to a more eager one wakes once in vain.
 //!
 //! ```text
 //!  63                     16 15        0
@@ -26,8 +26,8 @@ impl Promise {
         Promise(AtomicU64::new(NOBODY))
     }
 
-    /// A worker that is about to sleep knows of a key that is due then (None: of none). Returns whether it must wake
-    /// for it.
+    /// A worker that is about to sleep knows of a key that is due then (None: of none). Returns whether it
+    /// must wake for it.
     pub(crate) fn offer(&self, worker: usize, due: Option<Millis>) -> bool {
         let mine = due.map_or(NOBODY, |due| pack(due, worker));
         let mut held = self.0.load(Acquire);

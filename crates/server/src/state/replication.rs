@@ -1,4 +1,5 @@
-//! The name of this server's history of writes, which replicas will ask for: 40 hex digits, new with every start.
+//! The name of this server's history of writes, which replicas will ask for: 40 hex digits, new with every
+//! start.
 use base::random::Random;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Whether the server is restless, for tests, and what it has done so far (`service/restless.rs` says what that is and does
-//! it). While it is off it costs one load for each connection that is accepted.
+//! Whether the server is restless, for tests, and what it has done so far (`service/restless.rs` says what
+//! that is and does it). While it is off it costs one load for each connection that is accepted.
 use base::random::Random;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,8 @@ impl Deeds {
 }
 
 impl Restless {
-    /// Says how to start the thread, which is done by whoever knows the server. It ends soon after the flag is set.
+    /// Says how to start the thread, which is done by whoever knows the server. It ends soon after the flag
+    /// is set.
     pub(crate) fn set_starter(
         &self,
         start: impl Fn(u64, Arc<AtomicBool>) -> Started + Send + Sync + 'static,

@@ -4,8 +4,8 @@
 //! <133>Nov 21 14:33:43 redis[8610]: Ready to accept connections tcp
 //! ```
 //!
-//! The number is facility * 8 + severity. The daemon reads from a Unix socket; when it is not there, or was restarted,
-//! lines are lost until it is back, as with syslog(3).
+//! The number is facility * 8 + severity. The daemon reads from a Unix socket; when it is not there, or was
+//! restarted, lines are lost until it is back, as with syslog(3).
 use super::config::{Facility, LogLevel};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
-//! What has arrived on several connections, parsed, before any of it is executed. On the path of every request: every
-//! vector here keeps its room from batch to batch.
+//! What has arrived on several connections, parsed, before any of it is executed. On the path of every
+//! request: every vector here keeps its room from batch to batch.
 //!
-//! Bytes go into one scratch buffer, connection behind connection, so that an idle connection needs no buffer of its own.
-//! What has not run when the batch ends returns to its connection (`kept`), and runs from there; a request that waits for
-//! a large argument is received there in place.
+//! Bytes go into one scratch buffer, connection behind connection, so that an idle connection needs no buffer
+//! of its own. What has not run when the batch ends returns to its connection (`kept`), and runs from there;
+//! a request that waits for a large argument is received there in place.
 //!
-//! A turn parses some requests, runs them, and goes on with the next ones of its connection while its time lasts: what was
-//! parsed and could not run is parsed again, so it must be little.
+//! A turn parses some requests, runs them, and goes on with the next ones of its connection while its time
+//! lasts: what was parsed and could not run is parsed again, so it must be little.
 use super::kept::Kept;
 use super::table::Connection;
 use crate::core::registry::Row;
@@ -20,7 +20,8 @@ use store::Keyspace;
 
 /// Asked of the engine at a time.
 const RECEIVE_BYTES: usize = 64 << 10;
-/// Requests of one connection that are parsed at a time: many enough that the next ones' keys are in time asked for.
+/// Requests of one connection that are parsed at a time: many enough that the next ones' keys are in time
+/// asked for.
 const REQUESTS_MAX: usize = 128;
 /// A batch this large is executed before more is received: about a core's second-level cache.
 const BATCH_BYTES: usize = 128 << 10;
@@ -128,7 +129,8 @@ impl<'s> Batch<'s> {
         self.turns.clear();
     }
 
-    /// Gives the room of large batches back, between two of them. Called now and then: a busy worker takes it up again.
+    /// Gives the room of large batches back, between two of them. Called now and then: a busy worker takes it
+    /// up again.
     pub(super) fn give_room_back(&mut self) {
         debug_assert!(self.turns.is_empty(), "between two batches");
         *self = Batch::default();
@@ -189,9 +191,9 @@ impl<'s> Batch<'s> {
         self.turns.push(Turn::new(connection.id, Source::Kept));
     }
 
-    /// Parses some requests of a turn and looks their rows up. Only one before authentication, since it may change
-    /// what the client may send after it. One that is decoded where it lies is the first: no other has to wait behind
-    /// requests that may not get to run.
+    /// Parses some requests of a turn and looks their rows up. Only one before authentication, since it may
+    /// change what the client may send after it. One that is decoded where it lies is the first: no other has
+    /// to wait behind requests that may not get to run.
     pub(super) fn parse(
         &mut self,
         turn: &mut Turn,

@@ -1,6 +1,6 @@
-//! What a client sends while its requests have to wait: it is received and kept, up to what any client may keep unread by us
-//! (`client-query-buffer-limit`), and run later. So a client that sends all of its requests before it reads is not stuck, and one
-//! that leaves is noticed, however much it has sent before.
+//! What a client sends while its requests have to wait: it is received and kept, up to what any client may
+//! keep unread by us (`client-query-buffer-limit`), and run later. So a client that sends all of its requests
+//! before it reads is not stuck, and one that leaves is noticed, however much it has sent before.
 use super::{Worker, count_received, note_kept};
 use net::{CloseWhen, ConnId, Received};
 

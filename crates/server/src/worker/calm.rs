@@ -1,5 +1,6 @@
-//! Whether the processors have time to spare, which the first worker asks ten times a second: for work that is welcome but not
-//! urgent. Where they have none it would take a worker's processor for some milliseconds, and clients would see it.
+//! Whether the processors have time to spare, which the first worker asks ten times a second: for work that
+//! is welcome but not urgent. Where they have none it would take a worker's processor for some milliseconds,
+//! and clients would see it.
 use crate::state::system::processor_us;
 
 /// The server has been busy when it took more than this part of its workers' processors.

@@ -1,8 +1,9 @@
 //! `maxmemory-clients`: when clients together take more than it, those that take most are closed.
 //!
-//! Each worker keeps the sum over its clients (`Counters::client_bytes`), so looking costs a load a worker, and only where
-//! the limit is set. Only when that is too much are the records gone through: those of clients that are about to be
-//! closed are not among them any more, so nobody is closed for what another still holds for a moment.
+//! Each worker keeps the sum over its clients (`Counters::client_bytes`), so looking costs a load a worker,
+//! and only where the limit is set. Only when that is too much are the records gone through: those of clients
+//! that are about to be closed are not among them any more, so nobody is closed for what another still holds
+//! for a moment.
 use crate::core::client_line::line_of;
 use crate::core::client_memory::{IDLE_BYTES, bytes_of};
 use crate::core::server::Server;

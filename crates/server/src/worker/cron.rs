@@ -1,10 +1,13 @@
-//! What happens without a request: expiry, idle clients, clients that do not read, and the rates that INFO shows.
+//! What happens without a request: expiry, idle clients, clients that do not read, and the rates that INFO
+//! shows.
 //!
-//! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates; the others tick
-//! while they have clients to watch, and once after they have been busy, to give back what their batches took.
+//! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates; the others
+//! tick while they have clients to watch, and once after they have been busy, to give back what their batches
+//! took.
 //!
-//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a time has
-//! promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has promised.
+//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a
+//! time has promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has
+//! promised.
 use super::Worker;
 use super::calm::Calm;
 use super::peaks::Peaks;
@@ -113,7 +116,8 @@ impl Worker<'_> {
         self.server.background.free(&mut self.garbage);
     }
 
-    /// Also those that are closing and do not read their last replies. Who reads is not idle, nor who watches or waits.
+    /// Also those that are closing and do not read their last replies. Who reads is not idle, nor who watches
+    /// or waits.
     fn close_idle(&mut self, now: Millis, elapsed_ms: i64) {
         let timeout_ms = i64::from(self.executor.config().timeout_s) * 1000;
         if timeout_ms == 0 {

@@ -6,12 +6,12 @@
 //!    \--- over an output limit ---> Closing <----/     Paused, and nothing left for a while: allowance doubled, Open
 //! ```
 //!
-//! A paused client is neither read from nor served, so one that pipelines without end takes no more memory than its
-//! allowance. But there are clients that send all of a pipeline before they read the first reply; to wait for them would be to wait
-//! for ever. So the allowance of a client that has read nothing between two looks doubles: those get on, as
-//! with the peer, and `client-output-buffer-limit` is what stops them. One whose reply is written in pieces (`pieces.rs`) gets no more
-//! than it reads; the limits hold for what is kept to be sent behind that reply, too, and for a
-//! value that is kept in memory for it alone.
+//! A paused client is neither read from nor served, so one that pipelines without end takes no more memory
+//! than its allowance. But there are clients that send all of a pipeline before they read the first reply; to
+//! wait for them would be to wait for ever. So the allowance of a client that has read nothing between two
+//! looks doubles: those get on, as with the peer, and `client-output-buffer-limit` is what stops them. One
+//! whose reply is written in pieces (`pieces.rs`) gets no more than it reads; the limits hold for what is
+//! kept to be sent behind that reply, too, and for a value that is kept in memory for it alone.
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
@@ -201,7 +201,8 @@ pub(super) fn count_sent(record: &ClientRecord, counters: &Counters, bytes: usiz
     record.bytes_out.store(record.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
 }
 
-/// Sends what a batch has replied so far. Where a setting bounds it, nothing leaves before all of the batch is known to fit.
+/// Sends what a batch has replied so far. Where a setting bounds it, nothing leaves before all of the batch
+/// is known to fit.
 pub(super) fn send_early(
     engine: &mut dyn Engine,
     bound: OutputBound,

@@ -1,18 +1,20 @@
-//! What has arrived on a connection and has not run yet: the beginning of a request, or whole ones that wait for their turn.
+//! What has arrived on a connection and has not run yet: the beginning of a request, or whole ones that wait
+//! for their turn.
 //!
 //! ```text
 //! bytes  |  done: has run  |  rest: whole requests, then the beginning of one  |  room  |
 //! ```
 //!
-//! Requests that run move the mark between done and rest, and no byte. Room is made in proportion to what has arrived, whatever a
-//! header announces: anybody can announce 512 MB. So the cost of a byte does not depend on how it arrives or how much
-//! waits behind it, and the memory of a connection does not depend on what it has only promised.
+//! Requests that run move the mark between done and rest, and no byte. Room is made in proportion to what has
+//! arrived, whatever a header announces: anybody can announce 512 MB. So the cost of a byte does not depend
+//! on how it arrives or how much waits behind it, and the memory of a connection does not depend on what it
+//! has only promised.
 //!
-//! While whole requests wait nothing is received but of clients that wait themselves (`behind`). So bytes are moved together only in
-//! front of an unfinished request, once, or where as much has run or room is doubled.
+//! While whole requests wait nothing is received but of clients that wait themselves (`behind`). So bytes are
+//! moved together only in front of an unfinished request, once, or where as much has run or room is doubled.
 
-/// So little is moved to where many connections receive: a connection that waits for the rest of a small request needs no room
-/// of its own.
+/// So little is moved to where many connections receive: a connection that waits for the rest of a small
+/// request needs no room of its own.
 const SMALL_BYTES: usize = 1 << 10;
 /// Room is made for so much at least.
 const ROOM_BYTES_MIN: usize = 16 << 10;
@@ -90,8 +92,8 @@ impl Kept {
         self.bytes = bytes;
     }
 
-    /// The rest is the beginning of a request, of which so much is known to be missing. Room is given back where that
-    /// moves no more than has run.
+    /// The rest is the beginning of a request, of which so much is known to be missing. Room is given back
+    /// where that moves no more than has run.
     pub(super) fn await_more(&mut self, wanted_bytes: usize) {
         self.wanted_bytes = wanted_bytes;
         if self.done > 0 && self.len() <= self.done {
@@ -113,8 +115,8 @@ impl Kept {
         self.clear();
     }
 
-    /// Where to receive, and how much at most: there is room for it. What has run is given up where that moves no more than
-    /// has run, or where the rest has to move anyway.
+    /// Where to receive, and how much at most: there is room for it. What has run is given up where that
+    /// moves no more than has run, or where the rest has to move anyway.
     pub(super) fn make_room(&mut self) -> (&mut Vec<u8>, usize) {
         if self.len() <= self.done {
             self.close_up();

@@ -6,11 +6,12 @@
 //!                                           \------ its turn is over, or memory has to be freed first
 //! ```
 //!
-//! A client may send requests and close its socket without reading the answers. The peer runs all that one read brings, up to
-//! 16 KB, before it can notice. Here a connection that has sent much takes turns with others, so it may be gone
-//! before all of that has run; then the rest of it goes on taking turns, but for what only reads: nobody is there to hear.
-//! What has arrived beyond that is dropped, as with the peer, and so is what a client had sent that the server closed or that
-//! waits for something else than memory. Until then its place is taken: it counts as a client.
+//! A client may send requests and close its socket without reading the answers. The peer runs all that one
+//! read brings, up to 16 KB, before it can notice. Here a connection that has sent much takes turns with
+//! others, so it may be gone before all of that has run; then the rest of it goes on taking turns, but for
+//! what only reads: nobody is there to hear. What has arrived beyond that is dropped, as with the peer, and
+//! so is what a client had sent that the server closed or that waits for something else than memory. Until
+//! then its place is taken: it counts as a client.
 use super::batch::{Rest, Turn};
 use super::table::{Connection, Flow};
 use super::{Parsed, Worker, limits};

@@ -5,9 +5,9 @@
 //!      -> [gate] execute request by request -> one send for each connection -> letters, timers -> poll
 //! ```
 //!
-//! Requests of all connections that one poll reported form one batch, so that the memory their keys lie in is asked for
-//! before the first of them runs: even clients that wait for each reply profit, if there are many. On the path of every
-//! request, with `batch` and `dispatch`.
+//! Requests of all connections that one poll reported form one batch, so that the memory their keys lie in is
+//! asked for before the first of them runs: even clients that wait for each reply profit, if there are many.
+//! On the path of every request, with `batch` and `dispatch`.
 mod accept;
 mod batch;
 mod behind;
@@ -45,9 +45,9 @@ use std::time::Duration;
 use store::Garbage;
 use table::{Connection, Flow, Table};
 
-/// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry in it:
-/// enough to hide the memory's latency twice, few enough that what arrives is still in the first-level cache when its
-/// request runs.
+/// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry
+/// in it: enough to hide the memory's latency twice, few enough that what arrives is still in the first-level
+/// cache when its request runs.
 const LEAF_AHEAD: usize = 16;
 const ENTRY_AHEAD: usize = 8;
 /// More room than this is given back as soon as a batch has run; less, ten times a second.
@@ -241,8 +241,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Goes on with connections that have something kept, or that have not been written all of a reply. Of those some, lest others wait
-    /// for all of them.
+    /// Goes on with connections that have something kept, or that have not been written all of a reply. Of
+    /// those some, lest others wait for all of them.
     fn take_up_all(&mut self) {
         let (mut pieces, mut first) = (0, Vec::new());
         for id in std::mem::take(&mut self.again) {
@@ -310,8 +310,8 @@ impl<'s> Worker<'s> {
         self.batch.parse(turn, connection, self.server, &limits);
     }
 
-    /// Asks for the memory that the keys of the first requests from `first` on lie in; `execute` goes on, so far ahead. One
-    /// request alone would wait for it just the same.
+    /// Asks for the memory that the keys of the first requests from `first` on lie in; `execute` goes on, so
+    /// far ahead. One request alone would wait for it just the same.
     fn prefetch(&self, first: usize) {
         let count = self.batch.requests.len() - first;
         if count > 1 {
@@ -367,8 +367,8 @@ impl<'s> Worker<'s> {
             && self.table.at(turn.id).is_some_and(|c| c.session.after == After::Next && !c.flow.keeps_all())
     }
 
-    /// Executes what is parsed, or until the connection is to be closed, its client to be waited for, or a request has to
-    /// wait, or others are to have their turn.
+    /// Executes what is parsed, or until the connection is to be closed, its client to be waited for, or a
+    /// request has to wait, or others are to have their turn.
     fn execute(&mut self, turn: &mut Turn) {
         let executed = self.execute_some(turn);
         self.batch.advance(turn, executed);
@@ -490,7 +490,8 @@ impl<'s> Worker<'s> {
         self.run_cron();
     }
 
-    /// The server stops: whoever is owed a reply gets it if it reads soon, and the next server can have the port at once.
+    /// The server stops: whoever is owed a reply gets it if it reads soon, and the next server can have the
+    /// port at once.
     fn wind_up(mut self, mut events: Vec<Event>) {
         self.engine.stop_listening();
         let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();

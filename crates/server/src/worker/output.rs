@@ -1,8 +1,8 @@
 //! The end of those who are owed more than their bound (`core/output_bound.rs`).
 //!
-//! `resp::Reply` holds its buffer's room to the bound and leaves out what does not fit; then the client is closed at
-//! once, with nothing more sent to it, and what its command changed stays changed. Redis does the same when a buffer
-//! passes the hard limit.
+//! `resp::Reply` holds its buffer's room to the bound and leaves out what does not fit; then the client is
+//! closed at once, with nothing more sent to it, and what its command changed stays changed. Redis does the
+//! same when a buffer passes the hard limit.
 use super::Worker;
 use crate::core::client_line::line_of;
 use crate::core::output_bound::Excess;
@@ -23,8 +23,8 @@ impl Worker<'_> {
         self.close_for_its_output(id, owed_bytes);
     }
 
-    /// Replies to a client that has not said the password may wait as far as Redis has room for them in the client itself.
-    /// Such a client's requests run one by one, and this is asked after each.
+    /// Replies to a client that has not said the password may wait as far as Redis has room for them in the
+    /// client itself. Such a client's requests run one by one, and this is asked after each.
     #[cold]
     pub(super) fn limit_stranger(&mut self, id: ConnId) {
         let owed_bytes = self.reply.out.len() + self.engine.unsent_bytes(id);

@@ -1,14 +1,14 @@
-//! Clients whose next request has to wait: because CLIENT PAUSE holds it back, or until the command before it is answered
-//! (`blocking.rs`).
+//! Clients whose next request has to wait: because CLIENT PAUSE holds it back, or until the command before it
+//! is answered (`blocking.rs`).
 //!
 //! ```text
 //! Open --- a request that has to wait ---> Parked --- the pause or the command is over ---> Busy
 //!                                            \--- the peer leaves, or is killed -----> Closing
 //! ```
 //!
-//! What the client has sent and still sends is kept (`behind.rs`), from the request that waits on; when it is served again all of
-//! that is parsed anew, and may be parked anew. A client that leaves meanwhile is forgotten with what it asked for, as in
-//! the peer.
+//! What the client has sent and still sends is kept (`behind.rs`), from the request that waits on; when it is
+//! served again all of that is parsed anew, and may be parked anew. A client that leaves meanwhile is
+//! forgotten with what it asked for, as in the peer.
 use super::Worker;
 use super::table::{Connection, Flow};
 use base::Millis;
@@ -22,7 +22,8 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    /// Those that have left meanwhile stay on the list until it would have to grow: a pause may last for long, and clients come and go.
+    /// Those that have left meanwhile stay on the list until it would have to grow: a pause may last for
+    /// long, and clients come and go.
     fn add(&mut self, id: ConnId, word: u64, mut is_parked: impl FnMut(ConnId) -> bool) {
         if self.ids.len() == self.ids.capacity() {
             self.ids.retain(|(id, _)| is_parked(*id));

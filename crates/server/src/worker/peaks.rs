@@ -1,6 +1,6 @@
 //! The largest buffers of clients in the last seconds, for INFO's client_recent_max_input_buffer and
-//! client_recent_max_output_buffer. Workers note their own peaks as buffers change; the first worker takes them ten times
-//! a second and forgets them after eight seconds.
+//! client_recent_max_output_buffer. Workers note their own peaks as buffers change; the first worker takes
+//! them ten times a second and forgets them after eight seconds.
 use crate::core::server::Server;
 use base::Millis;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,5 @@
-//! Replies that are written piece by piece: what a command has left to be written (`resp::Remainder`) is written as the client reads.
+//! Replies that are written piece by piece: what a command has left to be written (`resp::Remainder`) is
+//! written as the client reads.
 //!
 //! ```text
 //! Open --- a command leaves a remainder ---> Writing --- more unsent than its allowance ---> Paused
@@ -6,11 +7,12 @@
 //!   \---- all is written, what follows runs -/  \------------------ all has left ---------------/
 //! ```
 //!
-//! A connection that is being written to has turns like one with many requests: of about a millisecond, or of one piece. Nothing
-//! else of its requests runs and nothing is received. So a reply of any length takes one piece of memory beyond the
-//! allowance, and nobody waits for it longer than for anything else. The allowance does not grow, whatever the client does.
-//! But a client may want to send all of its requests before it reads the first reply: so of one that reads nothing more is received
-//! while it is paused, and kept, up to what any client may keep unread by us.
+//! A connection that is being written to has turns like one with many requests: of about a millisecond, or of
+//! one piece. Nothing else of its requests runs and nothing is received. So a reply of any length takes one
+//! piece of memory beyond the allowance, and nobody waits for it longer than for anything else. The allowance
+//! does not grow, whatever the client does. But a client may want to send all of its requests before it reads
+//! the first reply: so of one that reads nothing more is received while it is paused, and kept, up to what
+//! any client may keep unread by us.
 use super::flow::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
@@ -69,8 +71,8 @@ impl Unfinished {
         self.lines.extend_from_slice(lines);
     }
 
-    /// Looks at what of the value nobody else has any more, because its key was deleted or written meanwhile. Some hundred cache misses, so
-    /// this is not for every piece.
+    /// Looks at what of the value nobody else has any more, because its key was deleted or written meanwhile.
+    /// Some hundred cache misses, so this is not for every piece.
     pub(super) fn weigh(&mut self) {
         self.held_bytes = self.remainder.burden_bytes() as usize;
     }

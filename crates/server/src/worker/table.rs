@@ -6,8 +6,8 @@ use crate::core::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
 
-/// What the worker keeps of a connection between two batches. One that is idle holds no buffer. Aligned, so that it lies on as few
-/// cache lines as it can.
+/// What the worker keeps of a connection between two batches. One that is idle holds no buffer. Aligned, so
+/// that it lies on as few cache lines as it can.
 #[repr(align(64))]
 pub(super) struct Connection {
     pub(super) id: ConnId,
@@ -47,7 +47,8 @@ impl Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Open,
-    /// Whole requests wait in what is kept of it: they run at its next turn, and nothing more is read before that.
+    /// Whole requests wait in what is kept of it: they run at its next turn, and nothing more is read before
+    /// that.
     Busy,
     /// A reply is being written to it piece by piece; see `pieces`.
     Writing,

@@ -1,4 +1,5 @@
-//! `maxmemory-clients`: who is closed when clients take too much together; and what INFO says of their buffers.
+//! `maxmemory-clients`: who is closed when clients take too much together; and what INFO says of their
+//! buffers.
 use crate::client::{Client, bulk, config, request, start, start_at_noon};
 use server::{Config, MemoryShare, Running};
 use std::time::Duration;

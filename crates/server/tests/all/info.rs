@@ -4,7 +4,8 @@ use server::Config;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What redis_exporter makes metrics of (the maps of its exporter/exporter.go), but for the fields of other servers.
+/// What redis_exporter makes metrics of (the maps of its exporter/exporter.go), but for the fields of other
+/// servers.
 const EXPORTED: &str = "uptime_in_seconds process_id io_threads_active hz configured_hz connected_clients blocked_clients \
     maxclients tracking_clients clients_in_timeout_table pubsub_clients watching_clients total_watched_keys \
     total_blocking_keys total_blocking_keys_on_nokey cluster_connections client_longest_output_list \
@@ -40,7 +41,8 @@ const EXPORTED: &str = "uptime_in_seconds process_id io_threads_active hz config
     instantaneous_eventloop_cycles_per_sec instantaneous_eventloop_duration_usec acl_access_denied_auth \
     acl_access_denied_cmd acl_access_denied_key acl_access_denied_channel";
 
-/// These Redis 8.0.2 does not show either: they are of older versions, of a replica, or of an append-only file that is on.
+/// These Redis 8.0.2 does not show either: they are of older versions, of a replica, or of an append-only
+/// file that is on.
 const ABSENT_FROM_REDIS: &str = "client_longest_output_list client_biggest_input_buf maxmemory_reservation \
     maxmemory_desired_reservation maxfragmentationmemory_reservation maxfragmentationmemory_desired_reservation \
     aof_current_size aof_base_size aof_pending_rewrite aof_buffer_length aof_rewrite_buffer_length \

@@ -1,4 +1,5 @@
-//! What comes in from a connection: how much of it runs at a time, and what becomes of it when the client leaves.
+//! What comes in from a connection: how much of it runs at a time, and what becomes of it when the client
+//! leaves.
 use crate::client::{Client, bulk, config, engines, request, start, start_at_noon};
 use server::{Config, OutputLimit, OutputLimits, Running};
 use std::io::Write;
@@ -113,7 +114,8 @@ fn the_last_requests_of_one_who_has_left_make_nobody_wait_for_all_of_them() {
     }
 }
 
-/// A client that is paused, because it does not read a large value, in the middle of a request with a large argument.
+/// A client that is paused, because it does not read a large value, in the middle of a request with a large
+/// argument.
 fn paused_amid_a_large_request(server: &Running, other: &mut Client) -> TcpStream {
     other.check("SETRANGE large 40000000 x", ":40000001\r\n");
     let mut stream = reckless(server);

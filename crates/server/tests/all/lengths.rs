@@ -1,5 +1,5 @@
-//! Keys and elements that are longer than leaves hold are refused, whatever command brings them, and nothing is half done. The limit
-//! is low here: what is tested takes no gigabytes.
+//! Keys and elements that are longer than leaves hold are refused, whatever command brings them, and nothing
+//! is half done. The limit is low here: what is tested takes no gigabytes.
 use crate::client::{Client, config, start};
 use server::{Config, Running};
 use store::Lengths;

@@ -64,7 +64,8 @@ fn a_client_that_sends_all_before_it_reads_gets_all_its_replies() {
         let server = start(Config { io_engine, ..config() });
         let mut client = Client::connect(&server);
         assert!(ask_for_megabytes(&mut client, 40));
-        // More than socket buffers hold, so that the last of it is taken only when the client is served unread.
+        // More than socket buffers hold, so that the last of it is taken only when the client is served
+        // unread.
         let filler = "y".repeat(100_000);
         (0..200).for_each(|_| client.send(&request(&["ECHO", &filler])));
         client.expect(":1048576\r\n");

@@ -1,5 +1,5 @@
-//! `keyspace_hits` and `keyspace_misses` count the lookups that Redis counts: those of commands that read a value, and of
-//! commands that write what they say of the old one; not those of other writes.
+//! `keyspace_hits` and `keyspace_misses` count the lookups that Redis counts: those of commands that read a
+//! value, and of commands that write what they say of the old one; not those of other writes.
 use crate::client::{Client, config, request, start};
 
 /// Requests, and the hits and misses that Redis 8.0.2 counted for each.

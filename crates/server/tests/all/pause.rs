@@ -238,8 +238,8 @@ fn one_that_monitors_is_not_held_back() {
     a.expect("+PONG\r\n");
 }
 
-/// Of clients on one worker: each waits for the pause that has stopped it, and not for one that began since and does not
-/// concern it.
+/// Of clients on one worker: each waits for the pause that has stopped it, and not for one that began since
+/// and does not concern it.
 #[test]
 fn one_that_a_pause_has_stopped_goes_on_when_that_pause_ends_whatever_pause_begins_then() {
     for _ in 0..10 {

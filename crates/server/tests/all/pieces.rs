@@ -1,4 +1,5 @@
-//! Long replies, written piece by piece: others are served meanwhile, memory holds one piece, and every reply is whole.
+//! Long replies, written piece by piece: others are served meanwhile, memory holds one piece, and every reply
+//! is whole.
 use crate::client::{Client, Stream, bulk, config, engines, request, start, start_at_noon};
 use server::{Config, MemoryShare, OutputLimit, OutputLimits, Running};
 use std::os::unix::net::UnixStream;

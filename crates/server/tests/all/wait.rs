@@ -1,4 +1,5 @@
-//! WAIT and WAITAOF where nobody ever has what was written: who is answered when, and what becomes of those who leave.
+//! WAIT and WAITAOF where nobody ever has what was written: who is answered when, and what becomes of those
+//! who leave.
 use crate::client::{Client, config, engines, start, start_at_noon};
 use server::Config;
 use std::time::Duration;

@@ -115,8 +115,8 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
     }
 }
 
-/// What there is of a client's requests. The client that asks has the pipeline that is being served as well, which lies
-/// in its worker's buffer, and the arguments of this very request.
+/// What there is of a client's requests. The client that asks has the pipeline that is being served as well,
+/// which lies in its worker's buffer, and the arguments of this very request.
 fn query(record: &ClientRecord, call: &ServerCall<'_>) -> Query {
     let kept = Query::kept(record);
     if record.id != call.session.record.id {

@@ -1,7 +1,7 @@
 //! CLIENT and its subcommands: who is connected, under which name, and how to be rid of them.
 //!
-//! Every connection's record is in `Server::clients`; LIST reads the records of all workers, KILL marks one and tells its
-//! worker.
+//! Every connection's record is in `Server::clients`; LIST reads the records of all workers, KILL marks one
+//! and tells its worker.
 mod help;
 mod kill;
 mod list;

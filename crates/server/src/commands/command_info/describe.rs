@@ -1,5 +1,5 @@
-//! One entry of COMMAND and COMMAND INFO: name, arity, flags, first key, last key, step, ACL categories, tips, key
-//! specifications, subcommands.
+//! One entry of COMMAND and COMMAND INFO: name, arity, flags, first key, last key, step, ACL categories,
+//! tips, key specifications, subcommands.
 use crate::core::registry::Row;
 use command::{Access, Acl, Begin, Find, Flags, KeySpec};
 use resp::Reply;
@@ -35,8 +35,8 @@ pub(super) fn words<'a>(reply: &mut Reply, words: impl Iterator<Item = &'a str> 
     words.for_each(|word| reply.simple(word));
 }
 
-/// First key, last key and step, from the time before key specifications: of the ranges at fixed places, those that
-/// follow one another.
+/// First key, last key and step, from the time before key specifications: of the ranges at fixed places,
+/// those that follow one another.
 fn simple_range(keys: &[KeySpec]) -> (i64, i64, i64) {
     if let [KeySpec { begin: Begin::Index(first), find: Find::Range { last, step, .. }, .. }] = keys {
         return (*first as i64, absolute(*first, *last), *step as i64);

@@ -1,5 +1,5 @@
-//! COMMAND and its subcommands: what the table of commands says, in the shapes that clients, redis-cli's hints and cluster
-//! libraries read.
+//! COMMAND and its subcommands: what the table of commands says, in the shapes that clients, redis-cli's
+//! hints and cluster libraries read.
 mod describe;
 mod document;
 mod keys;

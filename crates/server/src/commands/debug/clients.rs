@@ -1,5 +1,6 @@
-//! DEBUG CLIENT-EVICTION: how many clients take how much, by powers of two, as Redis shows the pools from which it picks
-//! those that `maxmemory-clients` closes. There are no pools here: clients are counted when they are asked for.
+//! DEBUG CLIENT-EVICTION: how many clients take how much, by powers of two, as Redis shows the pools from
+//! which it picks those that `maxmemory-clients` closes. There are no pools here: clients are counted when
+//! they are asked for.
 use crate::core::call::ServerCall;
 use crate::core::client_memory::bytes_of;
 use command::{Done, Error};

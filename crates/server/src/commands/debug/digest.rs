@@ -1,5 +1,5 @@
-//! DEBUG DIGEST and DIGEST-VALUE: 160 bits that are the same wherever the same data is, in whatever order and however
-//! it is kept. The sums are Redis's, so they can be compared with a real server's:
+//! DEBUG DIGEST and DIGEST-VALUE: 160 bits that are the same wherever the same data is, in whatever order and
+//! however it is kept. The sums are Redis's, so they can be compared with a real server's:
 //!
 //! ```text
 //! xor(d, text) = d ^ SHA1(text)        for what has no order

@@ -1,7 +1,7 @@
 //! DEBUG: what only tests and people who look inside need. Who may use it says `enable-debug-command`.
 //!
-//! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server and its DIGEST sums up
-//! data that stands still.
+//! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server and its
+//! DIGEST sums up data that stands still.
 mod clients;
 mod crash;
 mod digest;
@@ -137,8 +137,8 @@ fn pause_cron(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Redis puts longer elements into nodes of their own, which no command shows; here any leaf takes them, so there is
-/// nothing to set.
+/// Redis puts longer elements into nodes of their own, which no command shows; here any leaf takes them, so
+/// there is nothing to set.
 fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
     const BYTES_MAX: u64 = 4 << 30;
     match base::size::parse_bytes(call.args.at(2)).filter(|bytes| *bytes <= BYTES_MAX) {

@@ -4,8 +4,8 @@ use base::text::{append_i64, parse_i64};
 use command::{Done, Error};
 use store::{Expiry, Form, has_room_for_string};
 
-/// `<count> [<prefix>] [<size>]`: keys `prefix:0` and so on hold `value:0` and so on, cut or filled up with zero bytes to
-/// the size. Keys that are there stay as they are.
+/// `<count> [<prefix>] [<size>]`: keys `prefix:0` and so on hold `value:0` and so on, cut or filled up with
+/// zero bytes to the size. Keys that are there stay as they are.
 pub(super) fn populate(call: &mut ServerCall<'_>) -> Done {
     let count = positive(call.args.at(2))?;
     let prefix = call.args.get(3).unwrap_or(b"key");

@@ -1,12 +1,13 @@
-//! DEBUG's looks at how things are kept: OBJECT in Redis's words, the others in Sardine's own. MEMORY LAYOUT tells more.
+//! DEBUG's looks at how things are kept: OBJECT in Redis's words, the others in Sardine's own. MEMORY LAYOUT
+//! tells more.
 use crate::core::call::ServerCall;
 use base::text::parse_i64;
 use command::{Done, Error};
 use std::fmt::Write;
 use store::KeyInfo;
 
-/// Redis's words for our layout: values move, so there is no address and nothing refers to them twice; a list's leaves
-/// are its nodes.
+/// Redis's words for our layout: values move, so there is no address and nothing refers to them twice; a
+/// list's leaves are its nodes.
 pub(super) fn object(call: &mut ServerCall<'_>) -> Done {
     let info = info(call)?;
     let mut text = format!(

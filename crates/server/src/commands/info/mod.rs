@@ -1,7 +1,8 @@
 //! INFO: the server's state in Redis's field names, section by section, gathered when asked and nowhere kept.
 //!
-//! Monitoring reads these fields by name, so those of mechanisms that Sardine does not have (replicas, snapshots, scripts)
-//! are here with the value of a server that does not use them. `sardine_version` and `worker_threads` are ours.
+//! Monitoring reads these fields by name, so those of mechanisms that Sardine does not have (replicas,
+//! snapshots, scripts) are here with the value of a server that does not use them. `sardine_version` and
+//! `worker_threads` are ours.
 mod report;
 mod sections;
 

@@ -1,4 +1,5 @@
-//! LATENCY GRAPH: the samples of an event as columns of characters, the newest on the right, as Redis draws them.
+//! LATENCY GRAPH: the samples of an event as columns of characters, the newest on the right, as Redis draws
+//! them.
 //!
 //! ```text
 //!   #       a column has four rows of three steps: `_`, `o`, `#`, and `|` where it goes on upwards

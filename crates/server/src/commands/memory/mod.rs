@@ -1,4 +1,5 @@
-//! MEMORY's commands about the whole process: STATS, DOCTOR, PURGE, MALLOC-STATS. Those about one key are in `command`.
+//! MEMORY's commands about the whole process: STATS, DOCTOR, PURGE, MALLOC-STATS. Those about one key are in
+//! `command`.
 mod doctor;
 mod figures;
 

@@ -1,4 +1,5 @@
-//! `bind`: from words to addresses. Names are looked up, which may take long: nobody waits for it but who has asked.
+//! `bind`: from words to addresses. Names are looked up, which may take long: nobody waits for it but who has
+//! asked.
 use super::Config;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 

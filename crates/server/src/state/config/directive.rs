@@ -1,5 +1,5 @@
-//! Lines of a configuration file that are no settings: they have no value that CONFIG GET could show. (`include` is in
-//! `source`, because it reads on.)
+//! Lines of a configuration file that are no settings: they have no value that CONFIG GET could show.
+//! (`include` is in `source`, because it reads on.)
 use super::Config;
 use super::setting::{Outcome, Words};
 

@@ -1,5 +1,6 @@
-//! `client-output-buffer-limit`: how much may wait for a client that does not read, by client class. A client over the
-//! hard limit is closed at once, one over the soft limit after so many seconds. And `maxmemory-clients`, how much all of them may take together.
+//! `client-output-buffer-limit`: how much may wait for a client that does not read, by client class. A client
+//! over the hard limit is closed at once, one over the soft limit after so many seconds. And
+//! `maxmemory-clients`, how much all of them may take together.
 use super::rewrite::with_unit;
 use super::setting::{Words, memory, until_nul};
 

@@ -1,9 +1,9 @@
-//! The configuration: one table of settings ([`table::TOPICS`]) from which CONFIG GET and SET, the file, the command
-//! line and the documents come.
+//! The configuration: one table of settings ([`table::TOPICS`]) from which CONFIG GET and SET, the file, the
+//! command line and the documents come.
 //!
-//! A [`Config`] is a plain value. CONFIG SET works on a copy and puts it in force as a whole or not at all; whoever
-//! wants a consistent look takes the `Arc` and keeps it. What the data obeys is the part `store`, kept in step by the
-//! setters of the table.
+//! A [`Config`] is a plain value. CONFIG SET works on a copy and puts it in force as a whole or not at all;
+//! whoever wants a consistent look takes the `Arc` and keeps it. What the data obeys is the part `store`,
+//! kept in step by the setters of the table.
 mod accepted;
 mod bind;
 mod defrag;
@@ -42,8 +42,8 @@ use std::sync::OnceLock;
 /// The configuration in force.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be missing.
-    /// See [`Binds`].
+    /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be
+    /// missing. See [`Binds`].
     pub bind: Vec<String>,
     /// 0: no TCP at all.
     pub port: u16,

@@ -3,8 +3,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Sorted; None where they, or the folders on the way to them, are more than `count_max`. A path without wildcards is
-/// answered whether there is such a file or not, one with them may match nothing.
+/// Sorted; None where they, or the folders on the way to them, are more than `count_max`. A path without
+/// wildcards is answered whether there is such a file or not, one with them may match nothing.
 pub(super) fn matching(pattern: &[u8], count_max: usize) -> Option<Vec<PathBuf>> {
     let path = Path::new(OsStr::from_bytes(pattern));
     if !has_wildcard(pattern) {

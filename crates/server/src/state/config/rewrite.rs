@@ -1,12 +1,13 @@
 //! CONFIG REWRITE: the configuration file with the settings in force in it.
 //!
-//! Lines of settings are written anew where they stand, by the name of today; what is repeated takes its lines one after
-//! the other, and a line too many goes. Everything else stays: comments, `include`, `rename-command`. What differs from
-//! its default and has no line is appended below a mark, which is written once. As in Redis, two empty lines become one.
+//! Lines of settings are written anew where they stand, by the name of today; what is repeated takes its
+//! lines one after the other, and a line too many goes. Everything else stays: comments, `include`,
+//! `rename-command`. What differs from its default and has no line is appended below a mark, which is written
+//! once. As in Redis, two empty lines become one.
 //!
-//! The new file is written beside the old one, brought to the disk, and takes its place in one step, so that whatever
-//! happens there is one of the two. Its name cannot be foreseen, and must be that of no file or link yet: who may write
-//! into the folder does not choose what is written over.
+//! The new file is written beside the old one, brought to the disk, and takes its place in one step, so that
+//! whatever happens there is one of the two. Its name cannot be foreseen, and must be that of no file or link
+//! yet: who may write into the folder does not choose what is written over.
 use super::setting::{Kind, Setting, find, listed};
 use super::{Config, Shape, split};
 use std::collections::BTreeMap;
@@ -152,8 +153,8 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     done.and_then(|()| File::open(&folder)?.sync_all())
 }
 
-/// A file that was not there, by one of some names that nobody can foresee. One that is to be like another is at first
-/// its owner's alone.
+/// A file that was not there, by one of some names that nobody can foresee. One that is to be like another is
+/// at first its owner's alone.
 fn create(name: impl Fn(u64) -> PathBuf, is_private: bool) -> io::Result<(PathBuf, File)> {
     const ATTEMPTS: u32 = 100;
     // Seeded by the system; reading its randomness from a file would take a descriptor that may be missing.

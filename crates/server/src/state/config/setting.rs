@@ -1,5 +1,5 @@
-//! What a setting is: its name, what values it takes, when it may change, and how it is read from and written to a
-//! [`Config`]. The error texts are Redis's.
+//! What a setting is: its name, what values it takes, when it may change, and how it is read from and written
+//! to a [`Config`]. The error texts are Redis's.
 use super::Config;
 use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
 use super::limits::MemoryShare;

@@ -1,7 +1,7 @@
-//! Where a configuration comes from: a file, standard input, the command line, in this order, later lines over earlier
-//! ones. The syntax is that of redis.conf: a line is a name and its values, `#` begins a comment, quotes hold spaces,
-//! `include` reads another file in place. Options of the command line become lines behind the file's, so an error names
-//! the line as Redis would.
+//! Where a configuration comes from: a file, standard input, the command line, in this order, later lines
+//! over earlier ones. The syntax is that of redis.conf: a line is a name and its values, `#` begins a
+//! comment, quotes hold spaces, `include` reads another file in place. Options of the command line become
+//! lines behind the file's, so an error names the line as Redis would.
 use super::directive::{self, RenameCheck};
 use super::{Config, ConfigError, paths, setting, split};
 use std::ffi::OsStr;
@@ -50,8 +50,8 @@ impl Source {
         source
     }
 
-    /// The default configuration with all of this over it. `stdin` is read if the command line says so; `check` is asked
-    /// after every `rename-command`.
+    /// The default configuration with all of this over it. `stdin` is read if the command line says so;
+    /// `check` is asked after every `rename-command`.
     pub(crate) fn load_checked(
         &self,
         stdin: &mut dyn io::Read,
@@ -92,7 +92,8 @@ fn options_as_lines(args: &[Vec<u8>]) -> Vec<u8> {
     let mut name: Option<&[u8]> = None;
     let mut values = 0;
     for arg in args {
-        // `--name` directly behind a name is its value, as in Redis, unless the name is one that may stand alone.
+        // `--name` directly behind a name is its value, as in Redis, unless the name is one that may stand
+        // alone.
         let starts_option = arg.starts_with(b"--") && (name.is_none_or(may_stand_alone) || values > 0);
         if starts_option {
             finish(&mut lines, name, values);

@@ -1,5 +1,6 @@
-//! One line into words, by the quoting rules of Redis's configuration files and inline commands: "..." knows \n \r \t
-//! \b \a \xHH and \ before anything else; '...' knows only \'; a closing quote must be followed by a space or the end.
+//! One line into words, by the quoting rules of Redis's configuration files and inline commands: "..." knows
+//! \n \r \t \b \a \xHH and \ before anything else; '...' knows only \'; a closing quote must be followed by a
+//! space or the end.
 
 /// The words of `line`; None where quotes do not close.
 pub(super) fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {

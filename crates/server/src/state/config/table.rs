@@ -1,5 +1,5 @@
-//! The settings by topic, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET and SET, the
-//! file, the command line, sardine.conf and docs/settings.md follow.
+//! The settings by topic, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET
+//! and SET, the file, the command line, sardine.conf and docs/settings.md follow.
 //!
 //! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
 use super::setting::Change::{Anytime, AtStart, Protected};
@@ -15,7 +15,8 @@ const INT_MAX: i64 = i32::MAX as i64;
 /// The bounds of Redis's memory settings are signed.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
-/// A row without an alias: its name, when it may change, its values, what it does, when somebody would change it.
+/// A row without an alias: its name, when it may change, its values, what it does, when somebody would change
+/// it.
 const fn row(
     name: &'static str,
     change: Change,

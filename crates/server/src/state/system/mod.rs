@@ -1,5 +1,6 @@
-//! What the system knows about this process: resident memory, processor time, its own name; how many files it may have
-//! open (`open_files`), how readily it is ended when memory runs out (`oom_score`), the file with its number (`pidfile`).
+//! What the system knows about this process: resident memory, processor time, its own name; how many files it
+//! may have open (`open_files`), how readily it is ended when memory runs out (`oom_score`), the file with
+//! its number (`pidfile`).
 mod oom_score;
 pub(crate) mod open_files;
 pub(crate) mod pidfile;

@@ -1,5 +1,5 @@
-//! `oom-score-adj`: how readily the kernel ends this process when memory runs out. More is more readily; the process may
-//! always raise its own score, and lower it only with privileges.
+//! `oom-score-adj`: how readily the kernel ends this process when memory runs out. More is more readily; the
+//! process may always raise its own score, and lower it only with privileges.
 use crate::state::config::{Config, OomScore};
 use std::io;
 use std::sync::OnceLock;

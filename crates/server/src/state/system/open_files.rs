@@ -1,5 +1,5 @@
-//! How many files the process may have open: every client is one. The limit is raised to what `maxclients` needs, and
-//! `maxclients` lowered to what the limit allows.
+//! How many files the process may have open: every client is one. The limit is raised to what `maxclients`
+//! needs, and `maxclients` lowered to what the limit allows.
 use crate::state::config::Config;
 use crate::state::log::Log;
 use crate::state::start_error::StartError;
@@ -7,8 +7,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Kept free in any case, as Redis keeps it.
 const RESERVED_MIN: u64 = 32;
-/// Standard input, output and error, the log, the system's log, and what is open for a moment: files that INFO reads, the
-/// configuration's, a name server's socket.
+/// Standard input, output and error, the log, the system's log, and what is open for a moment: files that
+/// INFO reads, the configuration's, a name server's socket.
 const FEW: u64 = 12;
 /// What one worker's engine takes, and a client that it has accepted to turn it away.
 const PER_WORKER: u64 = net::DESCRIPTORS_MAX as u64 + 1;
@@ -19,7 +19,8 @@ fn reserved(config: &Config) -> u64 {
     RESERVED_MIN.max(FEW + listeners + config.worker_threads as u64 * PER_WORKER)
 }
 
-/// Makes room for `maxclients`, or makes `maxclients` fit; why a server cannot start, where not one client would.
+/// Makes room for `maxclients`, or makes `maxclients` fit; why a server cannot start, where not one client
+/// would.
 pub fn make_room(config: &mut Config, log: &Log) -> Result<(), StartError> {
     let Err(reached) = raise(config) else { return Ok(()) };
     let needed = u64::from(config.maxclients) + reserved(config);

@@ -1,5 +1,6 @@
-//! `pidfile`: a file with the process's number, there before anybody is served and until the server ends. It comes with its content
-//! in one step, so whoever waits for it never reads it half written; where the folder takes no new files, it is written in place.
+//! `pidfile`: a file with the process's number, there before anybody is served and until the server ends. It
+//! comes with its content in one step, so whoever waits for it never reads it half written; where the folder
+//! takes no new files, it is written in place.
 use crate::state::config::{Config, reason, replace};
 use crate::state::log::Log;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ const USUAL: &str = "/var/run/redis.pid";
 pub struct PidFile(Option<PathBuf>);
 
 impl PidFile {
-    /// Writes it if `path` names one, or the server `is_background`. A server that cannot write it runs all the same.
+    /// Writes it if `path` names one, or the server `is_background`. A server that cannot write it runs all
+    /// the same.
     pub fn write(path: Option<&Path>, is_background: bool, log: &Log) -> PidFile {
         let Some(path) = path.or(is_background.then_some(Path::new(USUAL))) else { return PidFile(None) };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());

@@ -1,9 +1,11 @@
-//! Settings of Redis whose mechanism Sardine does not have, or does not need: their values are checked, remembered and
-//! shown by CONFIG GET, so that existing configuration files load and tools find what they ask for.
+//! Settings of Redis whose mechanism Sardine does not have, or does not need: their values are checked,
+//! remembered and shown by CONFIG GET, so that existing configuration files load and tools find what they ask
+//! for.
 //!
-//! That is only right where nobody is misled. A row whose value promises something (durability, access control, another
-//! server's copy) carries a [`Promise`]: the one value that is true here, and whether any other is refused or warned of.
-//! A setting becomes real by taking its row out of here and writing one in `table.rs`.
+//! That is only right where nobody is misled. A row whose value promises something (durability, access
+//! control, another server's copy) carries a [`Promise`]: the one value that is true here, and whether any
+//! other is refused or warned of. A setting becomes real by taking its row out of here and writing one in
+//! `table.rs`.
 mod rows;
 mod shape;
 
@@ -101,7 +103,8 @@ impl Accepted {
         self.0.get(name).cloned().unwrap_or_else(|| default.into())
     }
 
-    /// Takes what `words` say if they have the shape; `present` is what they add to, where the setting is repeated.
+    /// Takes what `words` say if they have the shape; `present` is what they add to, where the setting is
+    /// repeated.
     pub(super) fn set(&mut self, setting: &Setting, present: &[u8], words: Words<'_>) -> Outcome {
         let Kind::Accepted { shape, promise, .. } = &setting.kind else { return Ok(()) };
         let value = shape.read(present, words)?;

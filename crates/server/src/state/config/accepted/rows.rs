@@ -1,5 +1,5 @@
-//! The accepted settings, by what they would need. Names, values and defaults are those of Redis 8.0.2; settings that
-//! `CONFIG GET *` does not list there are in [`UNLISTED`].
+//! The accepted settings, by what they would need. Names, values and defaults are those of Redis 8.0.2;
+//! settings that `CONFIG GET *` does not list there are in [`UNLISTED`].
 use super::shape::{Shape, events, file_name, primary, save_points, shutdown_words, title_template};
 use super::{Group, row};
 use crate::state::config::setting::Change::{Anytime, AtStart, Protected};

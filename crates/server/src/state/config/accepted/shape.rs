@@ -1,4 +1,5 @@
-//! What the values of accepted settings look like: each is checked with Redis's words and kept as CONFIG GET shows it.
+//! What the values of accepted settings look like: each is checked with Redis's words and kept as CONFIG GET
+//! shows it.
 use crate::state::config::setting::{Words, boolean, bounded_memory, integer, word};
 
 /// The form of a value.
