@@ -8,7 +8,6 @@ pub mod item;
 pub mod murmur;
 pub mod permutation;
 pub mod random;
-pub mod sha1;
 pub mod size;
 pub mod text;
 pub mod time;

@@ -15,8 +15,8 @@
 use crate::core::call::ServerCall;
 use base::Millis;
 use base::double::F64Text;
-use base::sha1::sha1;
 use command::Done;
+use sha1::{Digest as _, Sha1};
 use std::ops::ControlFlow;
 use store::{Deadline, Direction, End, Id, Key, Keyspace, Kind, Settings, View};
 
@@ -25,12 +25,12 @@ struct Digest([u8; 20]);
 
 impl Digest {
     fn xor(&mut self, text: &[u8]) {
-        self.0.iter_mut().zip(sha1(text)).for_each(|(byte, other)| *byte ^= other);
+        self.0.iter_mut().zip(Sha1::digest(text)).for_each(|(byte, other)| *byte ^= other);
     }
 
     fn mix(&mut self, text: &[u8]) {
         self.xor(text);
-        self.0 = sha1(&self.0);
+        self.0 = Sha1::digest(self.0).into();
     }
 
     fn hex(&self) -> String {
