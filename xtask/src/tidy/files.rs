@@ -40,6 +40,16 @@ pub(crate) fn name(source: &Source) -> Vec<Complaint> {
     empty.map(complaint).into_iter().collect()
 }
 
+/// Files that stand beside the folder of their own modules: everything that belongs to a module is in one place.
+pub(crate) fn beside_folder(sources: &[Source]) -> Vec<Complaint> {
+    let has_folder = |source: &&Source| {
+        let folder = format!("{}/", source.path.trim_end_matches(".rs"));
+        sources.iter().any(|other| other.path.starts_with(&folder))
+    };
+    let message = "a file beside the folder of its modules: it goes into it, as mod.rs";
+    sources.iter().filter(has_folder).map(|source| Complaint::whole(&source.path, message)).collect()
+}
+
 /// Marks of unfinished work, spelled so that this file does not contain them.
 const LEFTOVERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const LEFTOVER_MACROS: [&str; 3] = [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("db", "g!")];
@@ -115,6 +125,16 @@ mod tests {
         check(name, "crates/base/src/utils.rs", "", &[0]);
         check(name, "crates/base/src/list_helpers.rs", "", &[0]);
         check(name, "crates/common/src/lib.rs", "", &[0]);
+    }
+
+    #[test]
+    fn a_module_and_its_children_are_one_folder() {
+        let beside = |paths: &[&str]| {
+            let sources: Vec<Source> = paths.iter().map(|path| Source::new(path, "")).collect();
+            beside_folder(&sources).into_iter().map(|complaint| complaint.path).collect::<Vec<_>>()
+        };
+        assert_eq!(beside(&["base/src/a/mod.rs", "base/src/a/b.rs", "base/src/ab.rs"]), [""; 0]);
+        assert_eq!(beside(&["base/src/a.rs", "base/src/a/b.rs"]), ["base/src/a.rs"]);
     }
 
     #[test]

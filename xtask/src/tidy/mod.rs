@@ -72,6 +72,7 @@ pub(crate) fn run() -> Outcome {
     mark_test_files(&mut sources);
     complaints.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(move |rule| rule(source))));
     complaints.extend(docs::stale().into_iter().map(|(path, message)| Complaint::whole(path, message)));
+    complaints.extend(files::beside_folder(&sources));
     complaints.extend(figures::check(&sources));
     complaints.extend(folders::check(&sources));
     complaints.extend(circles::check(&sources));
