@@ -1,6 +1,6 @@
 //! What a part of the bench leaves behind: charts of bars, in groups along the axis, one bar a server or variant, and of
 //! each bar the parts it opens into. The page draws exactly this; the JSON files hold exactly this.
-use super::json::Json;
+use serde_json::{Value, json};
 
 /// Which way is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,36 +59,35 @@ pub(crate) struct Bar {
 }
 
 impl Chart {
-    pub(crate) fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Value {
         let (by, name) = match &self.base {
             Base::Series(name) => ("series", name),
             Base::Group(name) => ("group", name),
         };
-        Json::Map(vec![
-            ("section", self.section.as_str().into()),
-            ("title", self.title.as_str().into()),
-            ("unit", self.unit.into()),
-            ("better", if self.better == Better::More { "more" } else { "less" }.into()),
-            ("axis", self.axis.into()),
-            ("base", Json::Map(vec![("by", by.into()), ("name", name.as_str().into())])),
-            ("drawing", if self.drawing == Drawing::Bars { "bars" } else { "curves" }.into()),
-            ("bars", Json::List(self.bars.iter().map(Bar::json).collect())),
-        ])
+        json!({
+            "section": self.section,
+            "title": self.title,
+            "unit": self.unit,
+            "better": if self.better == Better::More { "more" } else { "less" },
+            "axis": self.axis,
+            "base": { "by": by, "name": name },
+            "drawing": if self.drawing == Drawing::Bars { "bars" } else { "curves" },
+            "bars": self.bars.iter().map(Bar::json).collect::<Vec<_>>(),
+        })
     }
 }
 
 impl Bar {
-    fn json(&self) -> Json {
-        let part = |(name, value): &(String, f64)| {
-            Json::Map(vec![("name", name.as_str().into()), ("value", (*value).into())])
-        };
-        Json::Map(vec![
-            ("group", self.group.as_str().into()),
-            ("series", self.series.as_str().into()),
-            ("value", self.value.into()),
-            ("parts", Json::List(self.parts.iter().map(part).collect())),
-            ("parts_unit", self.parts_unit.into()),
-        ])
+    /// A figure that is no number (nothing was measured) is null.
+    fn json(&self) -> Value {
+        let part = |(name, value): &(String, f64)| json!({ "name": name, "value": value });
+        json!({
+            "group": self.group,
+            "series": self.series,
+            "value": self.value,
+            "parts": self.parts.iter().map(part).collect::<Vec<_>>(),
+            "parts_unit": self.parts_unit,
+        })
     }
 }
 
@@ -126,9 +125,15 @@ mod tests {
 
     #[test]
     fn a_chart_keeps_its_bars_and_their_parts() {
-        let text = example().json().to_string();
-        assert!(text.contains("\"base\": {\"by\": \"series\", \"name\": \"redis\"}"), "{text}");
-        assert!(text.contains("\"series\": \"sardine\", \"value\": 2"), "{text}");
-        assert!(text.contains("{\"name\": \"system\", \"value\": 1.5}"), "{text}");
+        let mut chart = example();
+        chart.bars[1].value = f64::NAN;
+        let value = chart.json();
+        assert_eq!(value["base"], json!({ "by": "series", "name": "redis" }));
+        assert_eq!(
+            (&value["bars"][0]["series"], &value["bars"][0]["value"]),
+            (&json!("sardine"), &json!(2.0))
+        );
+        assert_eq!(value["bars"][0]["parts"][1], json!({ "name": "system", "value": 1.5 }));
+        assert_eq!(value["bars"][1]["value"], Value::Null, "JSON has no other word for it");
     }
 }

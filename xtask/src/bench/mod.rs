@@ -46,7 +46,6 @@ mod expiry;
 mod full_cache;
 mod hiccups;
 mod instructions;
-mod json;
 mod load;
 mod matrix;
 mod memory;

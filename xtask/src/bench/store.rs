@@ -1,9 +1,9 @@
 //! Where parts of the bench go: a JSON file each, and one page over all that are there, so that a part that was measured
 //! again replaces its own figures only.
 use super::chart::Chart;
-use super::json::Json;
 use super::page;
 use super::server::Server;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,25 +20,26 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn json(&self) -> Json {
+    fn json(&self) -> Value {
         let command: Vec<String> = std::env::args().skip(1).collect();
-        Json::Map(vec![
-            ("part", self.name.into()),
-            ("title", self.title.into()),
-            ("method", self.method.as_str().into()),
-            ("quick", Json::Bool(self.is_quick)),
-            ("command", format!("cargo xtask {}", command.join(" ")).into()),
-            ("made", said(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"])).into()),
-            ("machine", machine().into()),
-            ("charts", Json::List(self.charts.iter().map(Chart::json).collect())),
-        ])
+        json!({
+            "part": self.name,
+            "title": self.title,
+            "method": self.method,
+            "quick": self.is_quick,
+            "command": format!("cargo xtask {}", command.join(" ")),
+            "made": said(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"])),
+            "machine": machine(),
+            "charts": self.charts.iter().map(Chart::json).collect::<Vec<_>>(),
+        })
     }
 
     /// Writes it, and the page anew.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), String> {
         fs::create_dir_all(folder).map_err(|e| format!("bench: {}: {e}", folder.display()))?;
         let path = folder.join(format!("{}.json", self.name));
-        fs::write(&path, self.json().to_string()).map_err(|e| format!("bench: {}: {e}", path.display()))?;
+        fs::write(&path, format!("{:#}", self.json()))
+            .map_err(|e| format!("bench: {}: {e}", path.display()))?;
         println!("wrote {}", path.display());
         write_page(folder)
     }
