@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
         let costs = measured.collect::<Result<Vec<Cost>, String>>()?;
         let cells: Vec<String> = costs.iter().map(|cost| format!("{:.2}", cost.each())).collect();
         let (elements, payload) = (costs[0].elements, costs[0].payload as f64 / costs[0].elements as f64);
-        println!("{:24} {elements:9} {payload:9.2}  {}", case.name, columns(&cells));
+        progress.print(&format!("{:24} {elements:9} {payload:9.2}  {}", case.name, columns(&cells)));
         bars.extend(labels.iter().zip(&costs).map(|(label, cost)| cost.bar(case.name, label)));
     }
     let chart = |title: &str, family: &str| Chart {

@@ -1,41 +1,49 @@
-//! Says how far a long measurement is: a line when a step begins, with its number and about how much time is left.
-use std::time::Duration;
+//! How far a long measurement is. On a terminal a bar says so; elsewhere, in a log above all, every step has a line when
+//! it begins. The bar is drawn when a step begins and not in between: what is measured has the processors to itself.
+use indicatif::{HumanDuration, ProgressBar, ProgressFinish, ProgressStyle};
+
+/// Steps done, a bar, the step that runs, and how long the others will take.
+const TEMPLATE: &str = "[{pos}/{len}] {bar:30} {msg}, about {eta} left";
 
 pub(crate) struct Progress {
-    steps: usize,
-    done: usize,
-    started_ms: u128,
+    bar: ProgressBar,
+    is_begun: bool,
 }
 
 impl Progress {
     pub(crate) fn new(steps: usize) -> Progress {
-        Progress { steps, done: 0, started_ms: now_ms() }
+        Progress::over(ProgressBar::new(steps as u64))
     }
 
-    /// A step begins.
+    fn over(bar: ProgressBar) -> Progress {
+        let style = ProgressStyle::with_template(TEMPLATE).expect("it is a constant that the tests draw");
+        Progress { bar: bar.with_style(style).with_finish(ProgressFinish::AndClear), is_begun: false }
+    }
+
+    /// A step begins; the one before it is done.
     pub(crate) fn step(&mut self, what: &str) {
-        let spent = Duration::from_millis((now_ms() - self.started_ms) as u64);
-        eprintln!("[{}/{}] {what}{}", self.done + 1, self.steps, left(spent, self.done, self.steps));
-        self.done += 1;
+        self.bar.inc(u64::from(self.is_begun));
+        self.is_begun = true;
+        self.bar.set_message(what.to_string());
+        if self.bar.is_hidden() {
+            eprintln!("{}", self.line(what));
+        }
     }
-}
 
-/// ", about 3 min left", once enough is known to say so.
-fn left(spent: Duration, done: usize, steps: usize) -> String {
-    if done == 0 || spent.as_secs() < 5 {
-        return String::new();
+    /// Prints a line of results, above the bar if there is one.
+    pub(crate) fn print(&self, line: &str) {
+        self.bar.suspend(|| println!("{line}"));
     }
-    let seconds = spent.as_secs() * (steps.saturating_sub(done)) as u64 / done as u64;
-    match seconds {
-        0..90 => format!(", about {seconds} s left"),
-        _ => format!(", about {} min left", seconds.div_ceil(60)),
-    }
-}
 
-#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn now_ms() -> u128 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| now.as_millis())
+    fn line(&self, what: &str) -> String {
+        let (done, steps) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        let left = self.bar.eta();
+        let left = match left.is_zero() {
+            true => String::new(),
+            false => format!(", about {} left", HumanDuration(left)),
+        };
+        format!("[{}/{steps}] {what}{left}", done + 1)
+    }
 }
 
 #[cfg(test)]
@@ -43,9 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_from_what_was_done() {
-        assert_eq!(left(Duration::from_secs(60), 1, 3), ", about 2 min left");
-        assert_eq!(left(Duration::from_secs(10), 5, 10), ", about 10 s left");
-        assert_eq!(left(Duration::from_secs(1), 5, 10), "");
+    fn a_step_is_counted_when_the_next_begins() {
+        let mut progress = Progress::over(ProgressBar::hidden());
+        progress.bar.set_length(3);
+        progress.step("a");
+        assert_eq!((progress.bar.position(), progress.line("a").as_str()), (0, "[1/3] a"));
+        progress.step("b");
+        assert_eq!(progress.bar.position(), 1);
+        assert!(progress.line("b").starts_with("[2/3] b"));
     }
 }
