@@ -2,10 +2,18 @@
 //! and then several under schedulers that choose at every lock who goes on (shuttle, in a build of its own). A failure names its seed;
 //! `ARENA_SEED` begins with it.
 use crate::shell::{Outcome, cargo, execute, target};
+use clap::{Arg, ArgMatches, value_parser};
 use std::process::Command;
 
-pub(crate) fn run(seconds: &str) -> Outcome {
-    let seconds: u32 = seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?;
+pub(crate) fn command() -> clap::Command {
+    let seconds = Arg::new("SECONDS").required(true).value_parser(value_parser!(u32));
+    clap::Command::new("arena")
+        .about("Tests the arena for so long, and for as long again under schedulers of its threads")
+        .arg(seconds)
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let seconds = *matches.get_one("SECONDS").expect("it is required");
     execute(&mut tests(seconds))?;
     let mut scheduled = tests(seconds);
     scheduled.env("RUSTFLAGS", "--cfg shuttle").env("CARGO_TARGET_DIR", target("shuttle"));

@@ -1,17 +1,25 @@
 //! `cargo xtask differ`: the differential runner by hand. It lives in testkit (`crates/testkit/src/differ`); this builds the
 //! server and the runner, and starts one with the other.
 //!
-//! Options are the runner's: `--requests N`, `--streams N`, `--seed S`, `--peer COMMAND`, `--groups string,list,keys,...`, `--shards N`,
-//! `--workers N`, `--restless SEED` (Sardine does all the time what it does rarely by itself: `DEBUG RESTLESS`). The build has checks of the
-//! heap; `--checked` optimises it as well, `--release` builds what users get. Without `--peer` it is the Redis that `cargo xtask peers`
-//! has unpacked, else the installed one.
+//! Sardine is built with checks of the heap; `--checked` optimises it as well, `--release` builds what users get. All other
+//! options are the runner's, which `--help` lists. Without `--peer` Sardine is compared with the Redis that `cargo xtask peers`
+//! has unpacked, else with the installed one.
 use crate::peers::PEERS;
-use crate::shell::{Outcome, cargo, execute, target_folder};
+use crate::shell::{Outcome, cargo, execute, passed_on, target_folder};
+use clap::{ArgMatches, Command};
 
-pub(crate) fn run(args: &[&str]) -> Outcome {
+pub(crate) fn command() -> Command {
+    let about = "Sends random requests to a real redis-server and to Sardine, and compares the replies";
+    let options =
+        "--release or --checked (how Sardine is built), and options of the runner, which --help lists";
+    Command::new("differ").about(about).disable_help_flag(true).arg(passed_on().help(options))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let is_profile = |arg: &&str| matches!(*arg, "--release" | "--checked");
-    let options: Vec<&str> = args.iter().copied().filter(|arg| !is_profile(arg)).collect();
-    let (profile, folder): (&[&str], &str) = match args.iter().copied().find(is_profile) {
+    let args = || matches.get_many::<String>("OPTIONS").unwrap_or_default().map(String::as_str);
+    let options: Vec<&str> = args().filter(|arg| !is_profile(arg)).collect();
+    let (profile, folder): (&[&str], &str) = match args().find(is_profile) {
         Some("--release") => (&["--release"], "release"),
         Some(_) => (&["--profile", "checked"], "checked"),
         None => (&[], "debug"),

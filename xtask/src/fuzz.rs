@@ -6,6 +6,7 @@
 //! `cargo xtask fuzz keep` writes the kept corpus anew: of all inputs the fewest and shortest that reach the same code, or
 //! as many of them as there is room for.
 use crate::shell::{Outcome, execute, host, nightly_cargo, root, target};
+use clap::{Arg, ArgMatches, value_parser};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +23,25 @@ const TIMEOUT: &str = "-timeout=20";
 /// What is kept of a target, in bytes.
 const KEPT_BYTES_MAX: usize = 12 << 10;
 
-pub(crate) fn run(name: &str, seconds: &str) -> Outcome {
-    let seconds: u32 = seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?;
+pub(crate) fn command() -> clap::Command {
+    let target = Arg::new("TARGET").required(true).help("A target of fuzz/corpus, or all");
+    let seconds = Arg::new("SECONDS").required(true).value_parser(value_parser!(u32));
+    clap::Command::new("fuzz")
+        .about("Runs fuzzers led by coverage, on nightly")
+        .args([target, seconds])
+        .subcommand_negates_reqs(true)
+        .subcommand(clap::Command::new("keep").about("Writes the kept corpus anew"))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let named = matches.get_one::<String>("TARGET").zip(matches.get_one("SECONDS"));
+    match named {
+        Some((target, seconds)) => fuzz_targets(target, *seconds),
+        None => keep(),
+    }
+}
+
+fn fuzz_targets(name: &str, seconds: u32) -> Outcome {
     let all = targets()?;
     let chosen: Vec<&String> = all.iter().filter(|target| name == "all" || *target == name).collect();
     if chosen.is_empty() {
@@ -38,7 +56,7 @@ pub(crate) fn run(name: &str, seconds: &str) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-pub(crate) fn keep() -> Outcome {
+fn keep() -> Outcome {
     let program = build()?;
     targets()?.iter().try_for_each(|name| keep_one(&program, name))
 }

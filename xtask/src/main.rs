@@ -1,19 +1,5 @@
-//! The project's scripts, all of them: `cargo xtask COMMAND`.
-//!
-//! | command | does |
-//! |---|---|
-//! | `test` | everything a change has to pass: what the tests need, formatting, clippy, tidy, then every test |
-//! | `setup` | installs what the tests need; `test` begins with it |
-//! | `tidy` | the rules of the house that a machine can check |
-//! | `docs` | writes the generated documents anew |
-//! | `bench NAME [...]` | the measurements behind every figure that is quoted |
-//! | `differ [...]` | random requests to a real redis-server and to Sardine, replies compared |
-//! | `soak MINUTES [...]` | hostile and friendly clients together on a restless server with checks |
-//! | `peers` | unpacks the servers to compare with into target/peers |
-//! | `fuzz TARGET\|all SECONDS` | runs fuzzers led by coverage, on nightly; `fuzz keep` writes the kept corpus anew |
-//! | `arena SECONDS` | the arena's state machine for so long, and under schedulers of its threads for as long again |
-//! | `asan` | the unsafe crates' tests under AddressSanitizer, on nightly |
-//! | `valgrind` | the packed structures' tests under valgrind, with fewer cases |
+//! The project's scripts, all of them: `cargo xtask COMMAND`. `cargo xtask help` lists them; each is explained in the file of
+//! its name.
 #![allow(clippy::disallowed_macros, reason = "a script prints")]
 mod arena;
 mod bench;
@@ -28,29 +14,53 @@ mod soak;
 mod test;
 mod tidy;
 
+use clap::Command;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | setup | tidy | docs | bench NAME [...] | differ [...] \
-    | soak MINUTES [--seed N] | peers | fuzz TARGET|all SECONDS | fuzz keep | arena SECONDS | asan | valgrind";
+fn command_line() -> Command {
+    let command = |name: &'static str, about: &'static str| Command::new(name).about(about);
+    let test = "Runs all that a change has to pass: installs what the tests need, then formatting, clippy, tidy and \
+                every test";
+    Command::new("xtask")
+        .bin_name("cargo xtask")
+        .about("The project's scripts")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            command("test", test),
+            command("setup", "Installs what the tests need; `test` begins with it"),
+            command("tidy", "Checks the rules that a machine can check, and prints figures of style"),
+            command("docs", "Writes the generated documents anew"),
+            bench::command(),
+            differ::command(),
+            soak::command(),
+            command("peers", "Unpacks the servers to compare with into target/peers"),
+            fuzz::command(),
+            arena::command(),
+            command(
+                "asan",
+                "Runs the tests of pack, net and restless servers under AddressSanitizer, on nightly",
+            ),
+            command("valgrind", "Runs the tests of the packed structures under valgrind, with fewer cases"),
+        ])
+}
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let result = match args[..] {
-        ["test"] => test::run(),
-        ["setup"] => setup::run(),
-        ["tidy"] => tidy::run(),
-        ["docs"] => docs::run(),
-        ["bench", ref rest @ ..] => bench::run(rest),
-        ["differ", ref rest @ ..] => differ::run(rest),
-        ["soak", minutes, ref rest @ ..] => soak::run(minutes, rest),
-        ["peers"] => peers::run(),
-        ["fuzz", "keep"] => fuzz::keep(),
-        ["fuzz", target, seconds] => fuzz::run(target, seconds),
-        ["arena", seconds] => arena::run(seconds),
-        ["asan"] => sanitize::asan(),
-        ["valgrind"] => sanitize::valgrind(),
-        _ => Err(USAGE.to_string()),
+    let matches = command_line().get_matches();
+    let result = match matches.subcommand() {
+        Some(("test", _)) => test::run(),
+        Some(("setup", _)) => setup::run(),
+        Some(("tidy", _)) => tidy::run(),
+        Some(("docs", _)) => docs::run(),
+        Some(("bench", matches)) => bench::run(matches),
+        Some(("differ", matches)) => differ::run(matches),
+        Some(("soak", matches)) => soak::run(matches),
+        Some(("peers", _)) => peers::run(),
+        Some(("fuzz", matches)) => fuzz::run(matches),
+        Some(("arena", matches)) => arena::run(matches),
+        Some(("asan", _)) => sanitize::asan(),
+        Some(("valgrind", _)) => sanitize::valgrind(),
+        _ => Err("a command has no function".to_string()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,6 +69,74 @@ fn main() -> ExitCode {
                 eprintln!("xtask: {message}");
             }
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a command line, if anything.
+    fn error(line: &str) -> Option<clap::error::ErrorKind> {
+        let words = std::iter::once("xtask").chain(line.split_whitespace());
+        command_line().try_get_matches_from(words).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn the_definition_has_no_contradictions() {
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn command_lines_of_the_documents_are_understood() {
+        let lines = [
+            "test",
+            "bench",
+            "bench --keys 4096 --quick",
+            "bench anysize hash --keys 16777216",
+            "bench ops sinter sunion --sardine a/b --peer redis=r",
+            "bench --sardine-args --requirepass bytes set_words",
+            "bench eviction allkeys-lru --threads 2",
+            "bench shrink 60 --gb 0.5",
+            "bench matrix pgo --full",
+            "bench hiccups --seconds 3",
+            "differ --checked --restless 7",
+            "differ --groups list --help",
+            "soak 0.5 --seed 1",
+            "fuzz all 60",
+            "fuzz keep",
+            "arena 30",
+        ];
+        lines.iter().for_each(|line| assert_eq!(error(line), None, "{line}"));
+    }
+
+    #[test]
+    fn other_command_lines_are_refused() {
+        let lines = [
+            "",
+            "tests",
+            "tidy x",
+            "soak",
+            "soak long",
+            "fuzz all",
+            "fuzz all soon",
+            "arena",
+            "bench nothing",
+        ];
+        lines.iter().for_each(|line| assert!(error(line).is_some(), "{line}"));
+        let lines =
+            ["bench speed --rounds 0", "bench speed --seconds -1", "bench speed --fast", "bench depth x"];
+        lines.iter().for_each(|line| assert!(error(line).is_some(), "{line}"));
+    }
+
+    #[test]
+    fn every_command_and_benchmark_has_help() {
+        use clap::error::ErrorKind::DisplayHelp;
+        for line in
+            ["--help", "help", "bench -h", "bench help", "bench turns --help", "soak --help", "fuzz --help"]
+        {
+            assert_eq!(error(line), Some(DisplayHelp), "{line}");
         }
     }
 }

@@ -1,4 +1,5 @@
 //! Running other programs, and where things are.
+use clap::Arg;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -41,6 +42,11 @@ pub(crate) fn nightly_cargo() -> Result<Command, String> {
         command.env_remove(name);
     });
     Ok(command)
+}
+
+/// The words behind a script's own arguments, options or not, for the program that it starts.
+pub(crate) fn passed_on() -> Arg {
+    Arg::new("OPTIONS").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)
 }
 
 /// The triple of this machine, which sanitizers need to be told.

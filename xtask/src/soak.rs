@@ -1,11 +1,20 @@
 //! `cargo xtask soak MINUTES [--seed N] [--workers N]`: hostile and friendly clients together on a restless server, for so long
 //! (`crates/testkit/src/soak`). Builds the server optimised and with checks of the heap (the profile `checked`), and prints one page.
-use crate::shell::{Outcome, cargo, execute, target_folder};
+use crate::shell::{Outcome, cargo, execute, passed_on, target_folder};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 const PROFILE: [&str; 2] = ["--profile", "checked"];
 
-pub(crate) fn run(minutes: &str, options: &[&str]) -> Outcome {
-    let minutes: f64 = minutes.parse().map_err(|_| format!("{minutes:?} is not a number of minutes"))?;
+pub(crate) fn command() -> Command {
+    let minutes = Arg::new("MINUTES").required(true).value_parser(value_parser!(f64));
+    Command::new("soak")
+        .about("Hostile and friendly clients together on a restless server with checks, for so long")
+        .args([minutes, passed_on().help("Options of the runner: --seed N, --workers N")])
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let minutes: f64 = *matches.get_one("MINUTES").expect("it is required");
+    let options = matches.get_many::<String>("OPTIONS").unwrap_or_default();
     execute(cargo().args(["build", "--quiet", "--package", "tools"]).args(PROFILE))?;
     let mut runner = cargo();
     runner.args(["run", "--quiet", "--package", "testkit", "--example", "soak", "--"]);

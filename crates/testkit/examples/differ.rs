@@ -1,17 +1,17 @@
 //! The differential runner by hand: `cargo xtask differ` builds Sardine and calls this with `--sardine PROGRAM`.
 //!
 //! Streams are played until `--requests` were sent; the seed of a stream is `--seed` and its number. Each command that
-//! differs is told once, shrunk, as a transcript; the exit status says whether there was any. `--streams 1 --seed N` plays stream N again.
+//! differs is told once, shrunk, as a transcript; the exit status says whether there was any. `--streams 1 --seed N`
+//! plays stream N again.
+use clap::{Arg, Command, value_parser};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
-use std::{env, io};
 use testkit::differ::{Differ, Difference};
 use testkit::redis_server::RedisServer;
 use testkit::resp_client::RespClient;
 
-const USAGE: &str = "--sardine PROGRAM [--peer COMMAND] [--requests N] [--streams N] [--seed S] \
-    [--groups string,list,keys,bitmap,...] [--shards BITS] [--workers N] [--restless SEED]";
 /// Progress is shown every so many requests.
 const SHOWN_EVERY: usize = 20_000;
 
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 
 /// Whether nothing differs.
 fn run() -> Result<bool, Box<dyn Error>> {
-    let options = parse(env::args().skip(1))?;
+    let options = options();
     let mut run = Run::begin(&options)?;
     let last = options.seed.saturating_add(options.streams);
     for seed in options.seed..last {
@@ -54,34 +54,40 @@ fn run() -> Result<bool, Box<dyn Error>> {
     Ok(run.subjects.is_empty())
 }
 
-fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
-    let mut options = Options {
-        sardine: String::new(),
-        peer: "redis-server".to_owned(),
-        requests: 200_000,
-        streams: u64::MAX,
-        seed: 1,
-        groups: Vec::new(),
-        shards: "256".to_owned(),
-        workers: "2".to_owned(),
-        restless: None,
-    };
-    while let Some(name) = args.next() {
-        let value = args.next().ok_or(USAGE)?;
-        match name.as_str() {
-            "--sardine" => options.sardine = value,
-            "--peer" => options.peer = value,
-            "--requests" => options.requests = value.parse()?,
-            "--streams" => options.streams = value.parse()?,
-            "--seed" => options.seed = value.parse()?,
-            "--groups" => options.groups = value.split(',').map(str::to_owned).collect(),
-            "--shards" => options.shards = value,
-            "--workers" => options.workers = value,
-            "--restless" => options.restless = Some(value),
-            _ => return Err(USAGE.into()),
-        }
+fn options() -> Options {
+    let option = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let number =
+        |name: &'static str, value: &'static str| option(name, value).value_parser(value_parser!(u64));
+    let matches = Command::new("differ")
+        .about("Plays random requests to a real redis-server and to Sardine until something differs")
+        .args([
+            option("sardine", "PROGRAM").required(true).help("Sardine"),
+            option("peer", "COMMAND").default_value("redis-server").help("What it is compared with"),
+            number("requests", "N").default_value("200000").help("How many are played at least"),
+            number("streams", "N").help("How many streams of requests are played at most"),
+            number("seed", "S").default_value("1").help("Of the first stream; the next has the next seed"),
+            option("groups", "GROUP,...")
+                .value_delimiter(',')
+                .help("Only commands of these: string,list,keys,..."),
+            option("shards", "N").default_value("256").help("Of Sardine's keyspace"),
+            option("workers", "N").default_value("2").help("Threads of Sardine that serve clients"),
+            option("restless", "SEED")
+                .help("Sardine does all the time, at random, what it does rarely by itself (DEBUG RESTLESS)"),
+        ])
+        .get_matches();
+    let text = |name: &str| matches.get_one::<String>(name).expect("it is required or has a default").clone();
+    let number = |name: &str| matches.get_one::<u64>(name).copied();
+    Options {
+        sardine: text("sardine"),
+        peer: text("peer"),
+        requests: number("requests").expect("it has a default") as usize,
+        streams: number("streams").unwrap_or(u64::MAX),
+        seed: number("seed").expect("it has a default"),
+        groups: matches.get_many("groups").unwrap_or_default().cloned().collect(),
+        shards: text("shards"),
+        workers: text("workers"),
+        restless: matches.get_one("restless").cloned(),
     }
-    if options.sardine.is_empty() { Err(USAGE.into()) } else { Ok(options) }
 }
 
 struct Run<'o> {

@@ -1,17 +1,12 @@
 //! The soak by hand: `cargo xtask soak MINUTES` builds Sardine with checks and calls this with `--sardine PROGRAM`.
-use std::env;
-use std::error::Error;
+use clap::{Arg, Command, value_parser};
 use std::process::ExitCode;
 use testkit::soak::{self, Options};
 
-const USAGE: &str = "--sardine PROGRAM [--seconds N] [--seed N] [--workers N]";
-
 fn main() -> ExitCode {
-    let told = parse(env::args().skip(1)).and_then(|options| {
-        eprintln!("seed {}", options.seed);
-        Ok(soak::run(&options)?)
-    });
-    match told {
+    let options = options();
+    eprintln!("seed {}", options.seed);
+    match soak::run(&options) {
         Ok(summary) => {
             eprint!("{summary}");
             if summary.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -23,18 +18,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
-    let mut options =
-        Options { sardine: Vec::new(), seconds: 60, seed: u64::from(std::process::id()), workers: 4 };
-    while let Some(name) = args.next() {
-        let value = args.next().ok_or(USAGE)?;
-        match name.as_str() {
-            "--sardine" => options.sardine = vec![value],
-            "--seconds" => options.seconds = value.parse()?,
-            "--seed" => options.seed = value.parse()?,
-            "--workers" => options.workers = value.parse()?,
-            _ => return Err(USAGE.into()),
-        }
+fn options() -> Options {
+    let option = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let sardine = option("sardine", "PROGRAM").required(true).help("The server under test");
+    let seconds = option("seconds", "N").default_value("60").value_parser(value_parser!(u64));
+    let seed =
+        option("seed", "N").value_parser(value_parser!(u64)).help("Of all clients, instead of a new one");
+    let workers = option("workers", "N").default_value("4").value_parser(value_parser!(usize));
+    let matches = Command::new("soak").args([sardine, seconds, seed, workers]).get_matches();
+    let number = |name: &str| *matches.get_one::<u64>(name).expect("it has a default");
+    Options {
+        sardine: matches.get_many("sardine").expect("it is required").cloned().collect(),
+        seconds: number("seconds"),
+        seed: matches.get_one("seed").copied().unwrap_or_else(|| u64::from(std::process::id())),
+        workers: *matches.get_one("workers").expect("it has a default"),
     }
-    if options.sardine.is_empty() { Err(USAGE.into()) } else { Ok(options) }
 }

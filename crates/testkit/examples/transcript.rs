@@ -4,30 +4,43 @@
 //! cargo run -p testkit --example transcript -- record  127.0.0.1:6379 tests/transcripts/string/set.txt ...
 //! cargo run -p testkit --example transcript -- compare 127.0.0.1:6379 tests/transcripts/string/set.txt ...
 //! ```
+use clap::{Arg, Command, value_parser};
 use resp::Protocol;
 use std::error::Error;
+use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs};
 use testkit::socket_peer::SocketPeer;
 use testkit::transcript::Transcript;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let args: Vec<String> = env::args().skip(1).collect();
-    let [mode, address, paths @ ..] = &args[..] else { return Err("record|compare ADDRESS FILE...".into()) };
-    let address: SocketAddr = address.parse()?;
+    let matches = command_line().get_matches();
+    let (mode, matches) = matches.subcommand().expect("it is required");
+    let address: SocketAddr = *matches.get_one("ADDRESS").expect("it is required");
+    let paths = matches.get_many::<PathBuf>("FILE").expect("it is required");
     let mut differences = 0;
-    for path in paths.iter().map(Path::new) {
+    for path in paths {
         let transcript = Transcript::parse(&fs::read_to_string(path)?)
             .map_err(|e| format!("{}: line {}: {}", path.display(), e.line_number, e.reason))?;
-        match mode.as_str() {
+        match mode {
             "record" => record(path, transcript, address)?,
-            "compare" => differences += compare(path, &transcript, address)?,
-            _ => return Err(format!("no mode {mode}").into()),
+            _ => differences += compare(path, &transcript, address)?,
         }
     }
     Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn command_line() -> Command {
+    let mode = |name: &'static str, about: &'static str| {
+        let address = Arg::new("ADDRESS").required(true).value_parser(value_parser!(SocketAddr));
+        let files = Arg::new("FILE").required(true).num_args(1..).value_parser(value_parser!(PathBuf));
+        Command::new(name).about(about).args([address, files])
+    };
+    Command::new("transcript").subcommand_required(true).arg_required_else_help(true).subcommands([
+        mode("record", "Writes what the server answers into the files"),
+        mode("compare", "Says where the server answers differently from the files"),
+    ])
 }
 
 fn record(path: &Path, mut transcript: Transcript, address: SocketAddr) -> Result<(), Box<dyn Error>> {

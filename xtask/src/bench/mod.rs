@@ -1,36 +1,9 @@
 //! `cargo xtask bench`: the commands behind every figure that the project quotes. Each starts the servers itself, on
-//! loopback, ends them, and compares with real peers in the same run.
+//! loopback, ends them, and compares with real peers in the same run. `cargo xtask bench --help` lists them from the table
+//! below.
 //!
-//! | name | what it shows |
-//! |---|---|
-//! | (none) | all parts of the page: `anysize`, `load`, `bytes`, `curves`, `matrix` |
-//! | `anysize [collection ...]` | bytes an element and CPU an operation from 16 elements to a million; `anysize.svg` |
-//! | `load [test ...]` | throughput, server CPU and latency of redis-benchmark's tests at depths 1 to 1000 |
-//! | `bytes [case ...]` | RSS per element of each data set, one fresh process a case |
-//! | `curves [name ...]` | memory of a list by `list-max-listpack-size` |
-//! | `matrix [build ...]` | ways to build Sardine, compared; `--full` for every combination |
-//! | `page` | the page anew, from what is stored |
-//! | `speed [test ...]` | throughput and server CPU per request by redis-benchmark, interleaved, as text |
-//! | `turns [test ...]` | server CPU per request, the servers taking turns of some 50 ms: to a hundredth |
-//! | `ops [operation ...]` | server CPU of some 140 single operations beside a peer's, worst first |
-//! | `depth` | LINDEX, LPOP and RPOP against the length of the list |
-//! | `expiry` | how late keys vanish when a million of them expire |
-//! | `shrink [percent ...]` | RSS beside `used_memory` after 60% and 90% of `--gb N` of mixed keys were deleted |
-//! | `eviction [policy or trace ...]` | hit ratios at the same number of keys, against the peer's and exact LRU |
-//! | `full-cache [case ...]` | server CPU of a SET that makes a full cache evict, with RSS and used memory beside the limit |
-//! | `stalls` | the histogram of command times while many keys are loaded, flushed and loaded again |
-//! | `replies [command ...]` | how long another client waits while one reads replies of `--keys` elements |
-//! | `instructions [test ...]` | user instructions a request, by callgrind |
-//! | `hiccups` | how long the machine takes a processor away from a loop that only reads the clock |
-//!
-//! Parts of the page are stored as JSON in `target/bench`, or the folder that `--out` names, with `index.html` over all that are there.
-//! `--quick` shortens them: to see that they work, not for figures.
-//!
-//! `--seconds S` and `--rounds N` say how long a run of `load` takes and how many there are; `--rounds` counts for `anysize` too,
-//! `--seconds` for `hiccups`.
-//!
-//! `--peer NAME=COMMAND` adds a server ("{port}" in the command is replaced) in place of the installed ones, `--keys N`
-//! scales a case, `--sardine PATH` takes a binary that is there already instead of a release build.
+//! Some are parts of a page: their figures are stored as JSON in `target/bench`, or the folder that `--out` names, with
+//! `index.html` over all that are there. Without a name all parts are measured. The others print what they find.
 
 mod anysize;
 mod builds;
@@ -62,44 +35,11 @@ mod store;
 mod turns;
 mod variants;
 
-use crate::shell::target;
+use crate::shell::{Outcome, target};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::Spec;
 use std::path::PathBuf;
 use store::Part;
-
-const USAGE: &str = "\
-usage: cargo xtask bench [NAME] [WHAT ...] [OPTION ...]
-
-parts of the page (all of them without a NAME), stored in target/bench:
-  anysize [collection ...]  bytes an element and CPU an operation against the number of elements; anysize.svg
-  load [test ...]           throughput, CPU and latency by redis-benchmark, at depths 1 to 1000
-  bytes [case ...]          RSS an element of each data set
-  curves [name ...]         memory of a list by list-max-listpack-size
-  matrix [build ...]        ways to build Sardine; --full for every combination
-  page                      the page anew, from what is stored
-printed:
-  speed [test ...]          throughput and CPU a request, servers taking turns
-  turns [test ...]          CPU a request to a hundredth, turns of some 50 ms
-  ops [operation ...]       CPU of single operations beside a peer's, worst first; names may be beginnings
-  depth                     LINDEX, LPOP and RPOP against the length of the list
-  expiry                    how late keys vanish when a million of them expire
-  shrink [percent ...]      RSS after most of --gb N of keys were deleted
-  eviction [policy ...]     hit ratios at the same number of keys
-  full-cache [case ...]     CPU a SET in a cache at its limit
-  stalls                    command times while many keys are loaded and flushed
-  replies [command ...]     how long others wait while one client reads large replies
-  hiccups                   how long the machine takes a processor from an idle loop
-  instructions [test ...]   user instructions a request, by callgrind
-options:
-  --peer NAME=COMMAND       compare with this server ({port} is replaced) instead of the installed ones; repeatable
-  --sardine PATH            a program that is there already, instead of a release build
-  --sardine-args 'ARGS'     more arguments for it
-  --threads N               worker threads of Sardine and I/O threads of the peers (1)
-  --keys N                  keys or elements, where a benchmark can be scaled; for anysize the largest collection
-  --rounds N                how many times load, anysize, turns and ops measure
-  --seconds S               how long one run of load takes, or hiccups watches
-  --out FOLDER              where figures and page are written
-  --quick                   only to see that it works";
 
 /// What the command line says.
 pub(crate) struct Options {
@@ -127,115 +67,256 @@ pub(crate) struct Options {
     pub(crate) is_full: bool,
 }
 
-/// What the page shows, in its order.
-const PARTS: [(&str, Measurement); 5] = [
-    ("anysize", anysize::run),
-    ("load", load::run),
-    ("bytes", bytes::run),
-    ("curves", curves::run),
-    ("matrix", matrix::run),
+struct Benchmark {
+    name: &'static str,
+    /// What the words behind the name are; empty where there are none.
+    takes: &'static str,
+    about: &'static str,
+    servers: Servers,
+    run: Run,
+}
+
+/// Which servers a benchmark needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Servers {
+    /// None, or it makes its own.
+    None,
+    /// Sardine and the installed Redis.
+    Installed,
+    /// Those, and the peers that `cargo xtask peers` has unpacked.
+    All,
+}
+
+#[derive(Clone, Copy)]
+enum Run {
+    Part(fn(&Options) -> Result<Part, String>),
+    Printed(fn(&Options) -> Outcome),
+}
+
+/// A benchmark whose figures are a part of the page.
+const fn part(
+    name: &'static str,
+    takes: &'static str,
+    about: &'static str,
+    run: fn(&Options) -> Result<Part, String>,
+) -> Benchmark {
+    Benchmark { name, takes, about, servers: Servers::All, run: Run::Part(run) }
+}
+
+/// A benchmark that prints its figures.
+const fn printed(
+    name: &'static str,
+    takes: &'static str,
+    about: &'static str,
+    run: fn(&Options) -> Outcome,
+) -> Benchmark {
+    Benchmark { name, takes, about, servers: Servers::Installed, run: Run::Printed(run) }
+}
+
+/// The parts of the page in its order, then the others.
+const BENCHMARKS: [Benchmark; 18] = [
+    part(
+        "anysize",
+        "COLLECTION",
+        "Bytes an element and CPU an operation from 16 elements to a million; anysize.svg",
+        anysize::run,
+    ),
+    part(
+        "load",
+        "TEST",
+        "Throughput, server CPU and latency of redis-benchmark's tests at depths 1 to 1000",
+        load::run,
+    ),
+    part("bytes", "CASE", "RSS an element of each data set, one fresh process a case", bytes::run),
+    part("curves", "NAME", "Memory of a list by list-max-listpack-size", curves::run),
+    Benchmark {
+        servers: Servers::None,
+        ..part("matrix", "BUILD", "Ways to build Sardine; --full for every combination", matrix::run)
+    },
+    Benchmark {
+        servers: Servers::None,
+        ..printed("page", "", "The page anew, from what is stored", |options| store::write_page(&options.out))
+    },
+    printed(
+        "speed",
+        "TEST",
+        "Throughput and server CPU a request by redis-benchmark, the servers taking turns",
+        speed::run,
+    ),
+    printed("turns", "TEST", "Server CPU a request to a hundredth: turns of some 50 ms", turns::run),
+    printed(
+        "ops",
+        "OPERATION",
+        "Server CPU of some 140 single operations beside a peer's, worst first; names may be beginnings",
+        ops::run,
+    ),
+    printed("depth", "", "LINDEX, LPOP and RPOP against the length of the list", depth::run),
+    printed("expiry", "", "How late keys vanish when a million of them expire", expiry::run),
+    printed(
+        "shrink",
+        "PERCENT",
+        "RSS beside used_memory after most of --gb N of keys were deleted",
+        shrink::run,
+    ),
+    printed(
+        "eviction",
+        "POLICY",
+        "Hit ratios at the same number of keys, against the peer's and exact LRU; a trace may be named too",
+        eviction::run,
+    ),
+    printed("full-cache", "CASE", "Server CPU of a SET that makes a full cache evict", full_cache::run),
+    printed(
+        "stalls",
+        "",
+        "Times of commands while many keys are loaded, flushed and loaded again",
+        stalls::run,
+    ),
+    printed(
+        "replies",
+        "COMMAND",
+        "How long another client waits while one reads replies of --keys elements",
+        replies::run,
+    ),
+    Benchmark {
+        servers: Servers::None,
+        ..printed(
+            "hiccups",
+            "",
+            "How long the machine takes a processor away from a loop that only reads the clock",
+            hiccups::run,
+        )
+    },
+    printed("instructions", "TEST", "User instructions a request, by callgrind", instructions::run),
 ];
 
-type Measurement = fn(&Options) -> Result<Part, String>;
+pub(crate) fn command() -> Command {
+    Command::new("bench")
+        .about("The measurements behind every figure that is quoted")
+        .after_help("Without a NAME all parts of the page are measured (anysize, load, bytes, curves, matrix) and stored.")
+        .subcommand_value_name("NAME")
+        .subcommand_help_heading("Benchmarks")
+        .subcommands(BENCHMARKS.iter().map(Benchmark::command))
+        .args(arguments().map(|argument| argument.global(true)))
+}
 
-/// Runs the benchmark that `args` names; the first word is its name.
-pub(crate) fn run(args: &[&str]) -> Result<(), String> {
-    if args.iter().any(|arg| matches!(*arg, "--help" | "-h" | "help")) {
-        println!("{USAGE}");
-        return Ok(());
-    }
-    let (name, rest) = match args.split_first() {
-        Some((name, rest)) if !name.starts_with("--") => (*name, rest),
-        _ => ("", args),
-    };
-    let options = parse(name, rest)?;
-    let is_wanted = |part: &&(&str, Measurement)| name.is_empty() || part.0 == name;
-    for (_, measure) in PARTS.iter().filter(is_wanted) {
-        measure(&options)?.save(&options.out)?;
-    }
-    match name {
-        "" | "anysize" | "load" | "bytes" | "curves" | "matrix" => Ok(()),
-        "page" => store::write_page(&options.out),
-        "speed" => speed::run(&options),
-        "turns" => turns::run(&options),
-        "ops" => ops::run(&options),
-        "depth" => depth::run(&options),
-        "expiry" => expiry::run(&options),
-        "shrink" => shrink::run(&options),
-        "eviction" => eviction::run(&options),
-        "full-cache" => full_cache::run(&options),
-        "stalls" => stalls::run(&options),
-        "replies" => replies::run(&options),
-        "hiccups" => hiccups::run(&options),
-        "instructions" => instructions::run(&options),
-        other => Err(format!("bench: no benchmark is called '{other}'")),
+impl Benchmark {
+    fn command(&self) -> Command {
+        let command = Command::new(self.name).about(self.about);
+        match self.takes {
+            "" => command,
+            takes => {
+                command.arg(Arg::new("names").value_name(takes).num_args(0..).help("Only these; else all"))
+            }
+        }
     }
 }
 
-fn parse(name: &str, args: &[&str]) -> Result<Options, String> {
-    let mut options = Options {
-        servers: Vec::new(),
-        names: Vec::new(),
-        keys: None,
-        gb: 5.0,
-        threads: 1,
-        sardine_args: String::new(),
-        seconds: None,
-        rounds: None,
-        out: target("bench"),
-        is_quick: false,
-        is_full: false,
+fn arguments() -> [Arg; 11] {
+    let option = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    [
+        option("peer", "NAME=COMMAND").action(ArgAction::Append).value_parser(Spec::named).help(
+            "Compare with this server instead of the installed ones; {port} is replaced; may be repeated",
+        ),
+        option("sardine", "PATH")
+            .value_parser(value_parser!(PathBuf))
+            .help("A program that is there already, instead of a release build"),
+        option("sardine-args", "ARGS")
+            .allow_hyphen_values(true)
+            .default_value("")
+            .hide_default_value(true)
+            .help("More arguments for it, in one word"),
+        option("threads", "N")
+            .value_parser(value_parser!(usize))
+            .default_value("1")
+            .help("Worker threads of Sardine and I/O threads of the peers"),
+        option("keys", "N")
+            .value_parser(value_parser!(u64))
+            .help("Keys or elements, where a benchmark can be scaled; for anysize the largest collection"),
+        option("gb", "N")
+            .value_parser(value_parser!(f64))
+            .default_value("5")
+            .help("Gigabytes of data, where a benchmark is scaled by those"),
+        option("rounds", "N")
+            .value_parser(value_parser!(u64).range(1..))
+            .help("How many times load, anysize, turns and ops measure"),
+        option("seconds", "S")
+            .value_parser(seconds)
+            .help("How long one run of load takes, or hiccups watches"),
+        option("out", "FOLDER")
+            .value_parser(value_parser!(PathBuf))
+            .help("Where figures and page are written, instead of target/bench"),
+        flag("quick").help("Only to see that it works, not for figures"),
+        flag("full").help("Every combination of the build matrix"),
+    ]
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
+    seconds.ok_or_else(|| "it is no number of seconds".to_string())
+}
+
+/// Runs the benchmark that the command line names, or all parts of the page.
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let Some((name, matches)) = matches.subcommand() else {
+        let options = options(matches, Servers::All)?;
+        return BENCHMARKS.iter().filter(|benchmark| benchmark.is_part()).try_for_each(|b| b.run(&options));
     };
-    let (mut peers, mut program) = (Vec::new(), None);
-    let mut args = args.iter().copied();
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or(format!("bench: {arg} wants a value"));
-        match arg {
-            "--peer" => peers.push(Spec::named(value()?)?),
-            "--sardine" => program = Some(PathBuf::from(value()?)),
-            "--keys" => options.keys = Some(number(value()?)?),
-            "--gb" => options.gb = value()?.parse().map_err(|_| "bench: --gb wants a number")?,
-            "--threads" => options.threads = number(value()?)? as usize,
-            "--sardine-args" => options.sardine_args = value()?.to_string(),
-            "--seconds" => options.seconds = Some(seconds(value()?)?),
-            "--rounds" => options.rounds = Some(number(value()?)?.max(1) as usize),
-            "--out" => options.out = PathBuf::from(value()?),
-            "--quick" => options.is_quick = true,
-            "--full" => options.is_full = true,
-            flag if flag.starts_with("--") => return Err(format!("bench: no option is called {flag}")),
-            name => options.names.push(name.to_string()),
+    let benchmark = BENCHMARKS.iter().find(|benchmark| benchmark.name == name);
+    let benchmark = benchmark.expect("the commands are made from the table");
+    benchmark.run(&options(matches, benchmark.servers)?)
+}
+
+impl Benchmark {
+    fn is_part(&self) -> bool {
+        matches!(self.run, Run::Part(_))
+    }
+
+    fn run(&self, options: &Options) -> Outcome {
+        match self.run {
+            Run::Part(measure) => measure(options)?.save(&options.out),
+            Run::Printed(run) => run(options),
         }
     }
-    // The matrix makes its own servers, and the others need none.
-    if !matches!(name, "matrix" | "page" | "hiccups") {
-        options.servers = servers(name, &options, program, peers)?;
+}
+
+fn options(matches: &ArgMatches, servers: Servers) -> Result<Options, String> {
+    let number = |name| matches.get_one::<u64>(name).copied();
+    let names = matches.try_get_many::<String>("names").ok().flatten();
+    let mut options = Options {
+        servers: Vec::new(),
+        names: names.unwrap_or_default().cloned().collect(),
+        keys: number("keys"),
+        gb: *matches.get_one("gb").expect("it has a default"),
+        threads: *matches.get_one("threads").expect("it has a default"),
+        sardine_args: matches.get_one::<String>("sardine-args").cloned().unwrap_or_default(),
+        seconds: matches.get_one("seconds").copied(),
+        rounds: number("rounds").map(|rounds| rounds as usize),
+        out: matches.get_one("out").cloned().unwrap_or_else(|| target("bench")),
+        is_quick: matches.get_flag("quick"),
+        is_full: matches.get_flag("full"),
+    };
+    if servers != Servers::None {
+        let peers = matches.get_many::<Spec>("peer").unwrap_or_default().cloned().collect();
+        options.servers = servers_of(&options, matches.get_one::<PathBuf>("sardine"), peers, servers)?;
     }
     Ok(options)
 }
 
-/// Sardine, then the peers: those that were named, or the installed one, and for the page those that were unpacked too.
-fn servers(
-    name: &str,
+/// Sardine, then the peers: those that were named, or those that are there.
+fn servers_of(
     options: &Options,
-    program: Option<PathBuf>,
+    program: Option<&PathBuf>,
     mut peers: Vec<Spec>,
+    wanted: Servers,
 ) -> Result<Vec<Spec>, String> {
-    let program = program.map_or_else(server::built, Ok)?;
+    let program = program.cloned().map_or_else(server::built, Ok)?;
     if peers.is_empty() {
         peers.extend(Spec::installed_peer(options.threads));
-        if name.is_empty() || PARTS.iter().any(|(part, _)| *part == name) {
+        if wanted == Servers::All {
             peers.extend(Spec::unpacked_peers(options.threads));
         }
     }
     let sardine = Spec::sardine(&program, options.threads, &options.sardine_args)?;
     Ok(std::iter::once(sardine).chain(peers).collect())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
-    seconds.ok_or_else(|| format!("bench: '{text}' is no number of seconds"))
-}
-
-fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("bench: '{text}' is not a number"))
 }

@@ -19,7 +19,7 @@ pub(crate) struct Spec {
 impl Spec {
     /// `NAME=COMMAND`
     pub(crate) fn named(text: &str) -> Result<Spec, String> {
-        let (name, command) = text.split_once('=').ok_or("bench: --peer wants NAME=COMMAND")?;
+        let (name, command) = text.split_once('=').ok_or("it wants NAME=COMMAND")?;
         Ok(Spec { name: name.into(), command: command.split_whitespace().map(String::from).collect() })
     }
 
