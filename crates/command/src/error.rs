@@ -7,6 +7,9 @@ use store::{AddError, WrongType};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Cow<'static, [u8]>);
 
+/// How much is quoted of a word that may be of any length, as in the peer.
+const QUOTED_BYTES_MAX: usize = 128;
+
 const fn fixed(text: &'static str) -> Error {
     Error(Cow::Borrowed(text.as_bytes()))
 }
@@ -181,7 +184,7 @@ impl Error {
     pub fn negative_box() -> Error {
         fixed("ERR height or width cannot be negative")
     }
-    pub fn geo_count() -> Error {
+    pub fn count_below_one() -> Error {
         fixed("ERR COUNT must be > 0")
     }
     pub fn any_without_count() -> Error {
@@ -255,10 +258,137 @@ impl Error {
     pub fn row_too_long() -> Error {
         fixed("ERR Elements are too large to be stored")
     }
-    /// A subcommand whose further arguments make no sense; `container` in upper case.
+    /// A subcommand whose further arguments make no sense, of which the beginning is quoted; `container` in upper case.
     pub fn unknown_subcommand(subcommand: &[u8], container: &str) -> Error {
         let before = b"ERR unknown subcommand or wrong number of arguments for '";
-        Error::quoting(&[before, subcommand, b"'. Try ", container.as_bytes(), b" HELP."])
+        let quoted = &subcommand[..subcommand.len().min(QUOTED_BYTES_MAX)];
+        Error::quoting(&[before, quoted, b"'. Try ", container.as_bytes(), b" HELP."])
+    }
+
+    pub fn interval_start_excludes_all() -> Error {
+        fixed("ERR invalid start ID for the interval")
+    }
+    pub fn interval_end_excludes_all() -> Error {
+        fixed("ERR invalid end ID for the interval")
+    }
+    pub fn xreadgroup_without_group() -> Error {
+        fixed("ERR Missing GROUP option for XREADGROUP")
+    }
+    pub fn timeout_not_an_integer() -> Error {
+        fixed("ERR timeout is not an integer or out of range")
+    }
+    pub fn timeout_negative() -> Error {
+        fixed("ERR timeout is negative")
+    }
+    /// Sardine has no commands that wait for a key yet.
+    pub fn block_not_supported() -> Error {
+        fixed("ERR BLOCK is not supported yet, and there is nothing to read")
+    }
+    pub fn new_entries_without_group() -> Error {
+        fixed(
+            "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
+        )
+    }
+    pub fn maxlen_negative() -> Error {
+        fixed("ERR The MAXLEN argument must be >= 0.")
+    }
+    pub fn limit_negative() -> Error {
+        fixed("ERR The LIMIT argument must be >= 0.")
+    }
+    pub fn maxlen_with_minid() -> Error {
+        fixed("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
+    }
+    pub fn limit_without_strategy() -> Error {
+        fixed("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
+    }
+    pub fn limit_of_exact_trimming() -> Error {
+        fixed("ERR syntax error, LIMIT cannot be used without the special ~ option")
+    }
+    pub fn xtrim_without_strategy() -> Error {
+        fixed("ERR syntax error, XTRIM must be called with a trimming strategy")
+    }
+    pub fn xadd_id_zero() -> Error {
+        fixed("ERR The ID specified in XADD must be greater than 0-0")
+    }
+    pub fn stream_ids_exhausted() -> Error {
+        fixed("ERR The stream has exhausted the last possible ID, unable to add more items")
+    }
+    pub fn xadd_id_not_behind() -> Error {
+        fixed("ERR The ID specified in XADD is equal or smaller than the target stream top item")
+    }
+    pub fn xgroup_without_key() -> Error {
+        fixed(
+            "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM \
+         option to create an empty stream automatically.",
+        )
+    }
+    pub fn entries_read_negative() -> Error {
+        fixed("ERR value for ENTRIESREAD must be positive or -1")
+    }
+    pub fn group_exists() -> Error {
+        fixed("BUSYGROUP Consumer Group name already exists")
+    }
+    pub fn numids_not_positive() -> Error {
+        fixed("ERR Number of IDs must be a positive integer")
+    }
+    pub fn numids_mismatch() -> Error {
+        fixed("ERR The `numids` parameter must match the number of arguments")
+    }
+    pub fn entries_added_negative() -> Error {
+        fixed("ERR entries_added must be positive")
+    }
+    pub fn xsetid_below_given_deleted_id() -> Error {
+        fixed("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id")
+    }
+    pub fn xsetid_below_deleted_id() -> Error {
+        fixed("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
+    }
+    pub fn xsetid_below_last_entry() -> Error {
+        fixed("ERR The ID specified in XSETID is smaller than the target stream top item")
+    }
+    pub fn entries_added_below_len() -> Error {
+        fixed("ERR The entries_added specified in XSETID is smaller than the target stream length")
+    }
+    /// `option` is the word before the value that is no number.
+    pub fn xclaim_option(option: &str) -> Error {
+        built(format!("ERR Invalid {option} option argument for XCLAIM"))
+    }
+    /// `command` in upper case.
+    pub fn min_idle_time(command: &str) -> Error {
+        built(format!("ERR Invalid min-idle-time argument for {command}"))
+    }
+    pub fn unrecognized_xclaim(option: &[u8]) -> Error {
+        Error::quoting(&[b"ERR Unrecognized XCLAIM option '", option, b"'"])
+    }
+    /// There is no such key, or no such group of it. `context` is what follows the names.
+    pub fn no_group(key: &[u8], group: &[u8], context: &str) -> Error {
+        let before = b"NOGROUP No such key '";
+        Error::quoting(&[before, key, b"' or consumer group '", group, b"'", context.as_bytes()])
+    }
+    /// The key is there, the group is not.
+    pub fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
+        Error::quoting(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
+    }
+    pub fn unbalanced_xread() -> Error {
+        fixed(
+            "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified.",
+        )
+    }
+    pub fn unbalanced_xreadgroup() -> Error {
+        fixed(
+            "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.",
+        )
+    }
+    /// `option` in upper case.
+    pub fn only_xreadgroup(option: &str) -> Error {
+        built(format!("ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."))
+    }
+    /// `$` or `+`, which XREAD takes.
+    pub fn meaningless_in_group(id: &[u8]) -> Error {
+        let middle =
+            b" ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by \
+             specifying a proper ID, or use the > ID to get new messages. The ";
+        Error::quoting(&[b"ERR The ", id, middle, id, b" ID would just return an empty result set."])
     }
 
     // Hashes.
@@ -386,5 +516,22 @@ impl From<AddError> for Error {
             AddError::NotAnInteger => Error::not_an_integer(),
             AddError::Overflow => Error::add_overflow(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_subcommand_is_quoted_up_to_its_first_nul_and_128_bytes() {
+        let text = |subcommand: &[u8]| {
+            let error = Error::unknown_subcommand(subcommand, "DEBUG");
+            let middle =
+                error.text().strip_prefix(b"ERR unknown subcommand or wrong number of arguments for '");
+            middle.and_then(|text| text.strip_suffix(b"'. Try DEBUG HELP.")).map(<[u8]>::to_vec)
+        };
+        assert_eq!(text(&[b'x'; 200]), Some(vec![b'x'; 128]));
+        assert_eq!(text(b"a\xff\0b"), Some(b"a\xff".to_vec()));
     }
 }

@@ -4,6 +4,7 @@
 mod circles;
 mod command_names;
 mod documents;
+mod error_texts;
 mod figures;
 mod files;
 mod folders;
@@ -40,7 +41,8 @@ impl Complaint {
 
 type Rule = fn(&Source) -> Vec<Complaint>;
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
+    error_texts::elsewhere,
     files::opener,
     files::length,
     files::name,

@@ -285,6 +285,6 @@ impl<'a> Reader<'a, '_> {
 fn positive_count(text: &[u8]) -> Result<u64, Error> {
     match u64::try_from(int(text)?) {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err(Error::geo_count()),
+        _ => Err(Error::count_below_one()),
     }
 }

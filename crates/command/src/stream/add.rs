@@ -133,9 +133,7 @@ fn request(args: &Args<'_>) -> Result<Request, Error> {
     let fields_at = index + 1;
     let fields = args.len().saturating_sub(fields_at);
     match id {
-        Some(NewId::Given(Id::MIN)) if fields >= 2 && fields % 2 == 0 => {
-            Err(Error::custom("ERR The ID specified in XADD must be greater than 0-0"))
-        }
+        Some(NewId::Given(Id::MIN)) if fields >= 2 && fields % 2 == 0 => Err(Error::xadd_id_zero()),
         Some(id) if fields >= 2 && fields % 2 == 0 => Ok(Request { options, creates, id, fields_at }),
         _ => Err(Error::wrong_arity("xadd")),
     }
@@ -181,9 +179,7 @@ fn xadd(call: &mut Call<'_, '_>) -> Done {
 fn next_id(stream: &Stream, id: NewId, now: Millis) -> Result<Id, Error> {
     let last = stream.last_id();
     let Some(following) = last.next() else {
-        return Err(Error::custom(
-            "ERR The stream has exhausted the last possible ID, unable to add more items",
-        ));
+        return Err(Error::stream_ids_exhausted());
     };
     let now_ms = now.0.max(0) as u64;
     let id = match id {
@@ -196,5 +192,5 @@ fn next_id(stream: &Stream, id: NewId, now: Millis) -> Result<Id, Error> {
     if id > last {
         return Ok(id);
     }
-    Err(Error::custom("ERR The ID specified in XADD is equal or smaller than the target stream top item"))
+    Err(Error::xadd_id_not_behind())
 }

@@ -1,5 +1,5 @@
 //! Taking over what another consumer holds: XCLAIM by id, XAUTOCLAIM by how long it has lain there.
-use super::{id, no_group, note_lookup, reply_entry};
+use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
 use base::Millis;
@@ -78,12 +78,12 @@ struct Claim {
 }
 
 fn option_int(text: &[u8], option: &str) -> Result<i64, Error> {
-    let invalid = || Error::custom(format!("ERR Invalid {option} option argument for XCLAIM"));
+    let invalid = || Error::xclaim_option(option);
     parse_i64(text).ok_or_else(invalid)
 }
 
 fn idle_min(text: &[u8], command: &str) -> Result<i64, Error> {
-    let invalid = || Error::custom(format!("ERR Invalid min-idle-time argument for {command}"));
+    let invalid = || Error::min_idle_time(command);
     Ok(parse_i64(text).ok_or_else(invalid)?.max(0))
 }
 
@@ -111,14 +111,10 @@ fn claim(call: &Call<'_, '_>, now_ms: i64) -> Result<Claim, Error> {
                 claim.read_pair(word, value, now_ms)?;
                 index += 1;
             }
-            None => return Err(unrecognized(word)),
+            None => return Err(Error::unrecognized_xclaim(word)),
         }
     }
     Ok(claim)
-}
-
-fn unrecognized(word: &[u8]) -> Error {
-    Error::quoting(&[b"ERR Unrecognized XCLAIM option '", word, b"'"])
 }
 
 impl Claim {
@@ -132,7 +128,7 @@ impl Claim {
         } else if is_word(word, "LASTID") {
             self.last_id = id::strict(value, 0)?;
         } else {
-            return Err(unrecognized(word));
+            return Err(Error::unrecognized_xclaim(word));
         }
         Ok(())
     }
@@ -148,10 +144,12 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     note_lookup(call, &key);
     let has_group = call.view.stream(&key)?.is_some_and(|stream| stream.group(name).is_some());
     if !has_group {
-        return Err(no_group(key.bytes(), name, ""));
+        return Err(Error::no_group(key.bytes(), name, ""));
     }
     let claim = claim(call, now.0)?;
-    let Some(mut stream) = call.view.stream_mut(&key)? else { return Err(no_group(key.bytes(), name, "")) };
+    let Some(mut stream) = call.view.stream_mut(&key)? else {
+        return Err(Error::no_group(key.bytes(), name, ""));
+    };
     let (consumer, mut changes) = claimer(&mut stream, name, call.args.at(3), now)?;
     let has_moved = move_on(&mut stream, name, claim.last_id);
     let place = call.reply.deferred();
@@ -244,7 +242,7 @@ fn auto(call: &Call<'_, '_>) -> Result<Auto, Error> {
     while index < args.len() {
         if is_word(args.at(index), "COUNT") && index + 1 < args.len() {
             let count = int(args.at(index + 1)).ok().filter(|count| (1..=COUNT_MAX).contains(count));
-            auto.count = count.ok_or_else(|| Error::custom("ERR COUNT must be > 0"))? as u64;
+            auto.count = count.ok_or_else(Error::count_below_one)? as u64;
             index += 2;
         } else if is_word(args.at(index), "JUSTID") {
             auto.ids_only = true;
@@ -294,9 +292,11 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
     note_lookup(call, &key);
     let auto = auto(call)?;
     let (name, now) = (call.args.at(2), call.view.now());
-    let Some(mut stream) = call.view.stream_mut(&key)? else { return Err(no_group(key.bytes(), name, "")) };
+    let Some(mut stream) = call.view.stream_mut(&key)? else {
+        return Err(Error::no_group(key.bytes(), name, ""));
+    };
     if stream.group(name).is_none() {
-        return Err(no_group(key.bytes(), name, ""));
+        return Err(Error::no_group(key.bytes(), name, ""));
     }
     let (consumer, mut changes) = claimer(&mut stream, name, call.args.at(3), now)?;
     let findings = findings(&stream, name, &auto, now);

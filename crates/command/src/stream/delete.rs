@@ -115,9 +115,9 @@ pub(super) fn block(args: &Args<'_>, mut index: usize) -> Result<(References, Ve
 fn listed_ids(args: &Args<'_>, index: usize) -> Result<Vec<Id>, Error> {
     let count =
         int(args.at(index)).ok().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
-    let count = count.ok_or_else(|| Error::custom("ERR Number of IDs must be a positive integer"))?;
+    let count = count.ok_or_else(Error::numids_not_positive)?;
     if count > args.len() - 1 - index {
-        return Err(Error::custom("ERR The `numids` parameter must match the number of arguments"));
+        return Err(Error::numids_mismatch());
     }
     args.iter_from(index + 1).take(count).map(|text| id::strict(text, 0)).collect()
 }
@@ -166,14 +166,11 @@ fn past(call: &Call<'_, '_>, id: Id) -> Result<Past, Error> {
         let word = call.args.at(index);
         if is_word(word, "ENTRIESADDED") {
             let added = u64::try_from(int(value)?);
-            past.entries_added =
-                Some(added.map_err(|_| Error::custom("ERR entries_added must be positive"))?);
+            past.entries_added = Some(added.map_err(|_| Error::entries_added_negative())?);
         } else if is_word(word, "MAXDELETEDID") {
             let max = id::strict(value, 0)?;
             if id < max {
-                return Err(Error::custom(
-                    "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id",
-                ));
+                return Err(Error::xsetid_below_given_deleted_id());
             }
             past.max_deleted_id = Some(max);
         } else {
@@ -190,19 +187,13 @@ fn xsetid(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let mut stream = call.view.stream_mut(&key)?.ok_or_else(Error::no_such_key)?;
     if id < stream.max_deleted_id() {
-        return Err(Error::custom(
-            "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id",
-        ));
+        return Err(Error::xsetid_below_deleted_id());
     }
     if stream.last_entry_id().is_some_and(|last| id < last) {
-        return Err(Error::custom(
-            "ERR The ID specified in XSETID is smaller than the target stream top item",
-        ));
+        return Err(Error::xsetid_below_last_entry());
     }
     if past.entries_added.is_some_and(|added| stream.len() > added) {
-        return Err(Error::custom(
-            "ERR The entries_added specified in XSETID is smaller than the target stream length",
-        ));
+        return Err(Error::entries_added_below_len());
     }
     stream.set_last_id(id);
     if let Some(added) = past.entries_added {

@@ -1,5 +1,5 @@
 //! XGROUP: groups and their consumers come and go.
-use super::{id, no_group_of_key};
+use super::id;
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
@@ -152,14 +152,6 @@ const XGROUP_SETID: Command = Command {
     run: DataRun::Keys(setid),
 };
 
-/// Without the key nothing but CREATE with MKSTREAM works.
-fn key_missing() -> Error {
-    Error::custom(
-        "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM \
-         option to create an empty stream automatically.",
-    )
-}
-
 /// What may follow the id.
 #[derive(Default)]
 struct Options {
@@ -183,10 +175,7 @@ fn options(call: &Call<'_, '_>, subcommand: Subcommand) -> Result<Options, Error
         } else if is_word(word, "ENTRIESREAD") && index + 1 < call.args.len() {
             options.entries_read = match int(call.args.at(index + 1))? {
                 -1 => None,
-                n => Some(
-                    u64::try_from(n)
-                        .map_err(|_| Error::custom("ERR value for ENTRIESREAD must be positive or -1"))?,
-                ),
+                n => Some(u64::try_from(n).map_err(|_| Error::entries_read_negative())?),
             };
             index += 2;
         } else {
@@ -206,7 +195,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     let (key, name) = (call.key(0), call.args.at(3));
     let stream = call.view.stream(&key)?;
     if stream.is_none() && !options.creates_key {
-        return Err(key_missing());
+        return Err(Error::xgroup_without_key());
     }
     let last = stream.map_or(Id::MIN, store::Stream::last_id);
     if call.args.len() > 8 {
@@ -214,7 +203,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     }
     let id = progress(call.args.at(4), last)?;
     if !call.view.stream_or_new(&key)?.create_group(name, id, options.entries_read) {
-        return Err(Error::custom("BUSYGROUP Consumer Group name already exists"));
+        return Err(Error::group_exists());
     }
     call.view.dirty(1);
     call.reply.ok();
@@ -224,9 +213,9 @@ fn create(call: &mut Call<'_, '_>) -> Done {
 /// The stream of a group that exists.
 fn existing<'v>(call: &'v mut Call<'_, '_>) -> Result<StreamMut<'v>, Error> {
     let (key, name) = (call.key(0), call.args.at(3));
-    let stream = call.view.stream_mut(&key)?.ok_or_else(key_missing)?;
+    let stream = call.view.stream_mut(&key)?.ok_or_else(Error::xgroup_without_key)?;
     if stream.group(name).is_none() {
-        return Err(no_group_of_key(key.bytes(), name));
+        return Err(Error::no_group_of_key(key.bytes(), name));
     }
     Ok(stream)
 }
@@ -251,7 +240,7 @@ fn setid(call: &mut Call<'_, '_>) -> Done {
 
 fn destroy(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut stream = call.view.stream_mut(&key)?.ok_or_else(key_missing)?;
+    let mut stream = call.view.stream_mut(&key)?.ok_or_else(Error::xgroup_without_key)?;
     let was_there = stream.destroy_group(call.args.at(3));
     drop(stream);
     call.view.dirty(u64::from(was_there));

@@ -54,7 +54,7 @@ pub(super) fn start(text: &[u8]) -> Result<Id, Error> {
     if !is_excluded {
         return Ok(id);
     }
-    id.next().ok_or_else(|| Error::custom("ERR invalid start ID for the interval"))
+    id.next().ok_or_else(Error::interval_start_excludes_all)
 }
 
 /// The last id of an interval.
@@ -63,7 +63,7 @@ pub(super) fn end(text: &[u8]) -> Result<Id, Error> {
     if !is_excluded {
         return Ok(id);
     }
-    id.prev().ok_or_else(|| Error::custom("ERR invalid end ID for the interval"))
+    id.prev().ok_or_else(Error::interval_end_excludes_all)
 }
 
 /// A bound, and whether it is excluded.

@@ -2,7 +2,7 @@
 //!
 //! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end where those nodes do, so both are
 //! worked out from the ids that the leaves began with.
-use super::{id, no_group_of_key, reply_entry};
+use super::{id, reply_entry};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
@@ -135,7 +135,7 @@ fn help(call: &mut WholeCall<'_>) -> Done {
 fn consumers(call: &mut Call<'_, '_>) -> Done {
     let (key, name, now) = (call.key(0), call.args.at(3), call.view.now());
     let stream = call.view.stream(&key)?.ok_or_else(Error::no_such_key)?;
-    let group = stream.group(name).ok_or_else(|| no_group_of_key(key.bytes(), name))?;
+    let group = stream.group(name).ok_or_else(|| Error::no_group_of_key(key.bytes(), name))?;
     call.reply.array(group.consumers().len());
     for consumer in group.consumers() {
         call.reply.map(4);

@@ -13,7 +13,7 @@ mod range;
 mod read;
 mod trim;
 
-use crate::{Call, Command, Error, checked};
+use crate::{Call, Command, checked};
 use resp::Reply;
 use store::{Key, Row};
 
@@ -52,21 +52,4 @@ fn reply_entry(reply: &mut Reply, row: &Row<'_>) {
 fn note_lookup(call: &mut Call<'_, '_>, key: &Key<'_>) {
     let is_found = call.view.exists(key);
     call.view.note_lookup(key, is_found);
-}
-
-/// There is no such key, or no such group of it.
-fn no_group(key: &[u8], group: &[u8], context: &str) -> Error {
-    Error::quoting(&[
-        b"NOGROUP No such key '",
-        key,
-        b"' or consumer group '",
-        group,
-        b"'",
-        context.as_bytes(),
-    ])
-}
-
-/// The key is there, the group is not.
-fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
-    Error::quoting(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
 }

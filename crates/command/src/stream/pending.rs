@@ -1,5 +1,5 @@
 //! What a group's consumers hold: XACK and XACKDEL take it from them, XPENDING tells of it.
-use super::{delete, id, no_group, note_lookup};
+use super::{delete, id, note_lookup};
 use crate::argument::{int, is_word};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group as FamilyGroup, KeySpec,
@@ -170,7 +170,7 @@ fn xpending(call: &mut Call<'_, '_>) -> Done {
     let query = query(call)?;
     let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
     let group = call.view.stream(&key)?.and_then(|stream| stream.group(name));
-    let group = group.ok_or_else(|| no_group(key.bytes(), name, ""))?;
+    let group = group.ok_or_else(|| Error::no_group(key.bytes(), name, ""))?;
     match query {
         None => reply_summary(call.reply, group),
         Some(query) => reply_pending(call.reply, group, &query, now.0),

@@ -2,7 +2,7 @@
 //!
 //! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there is, and where there is nothing an error.
 use super::range::reply_range;
-use super::{id, no_group, note_lookup, reply_entry};
+use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::{
     Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
@@ -134,36 +134,30 @@ fn request<'a>(args: &Args<'a>, reader: Reader) -> Result<Request<'a>, Error> {
         return Err(Error::syntax());
     }
     if reader == Reader::InGroup && request.name.is_none() {
-        return Err(Error::custom("ERR Missing GROUP option for XREADGROUP"));
+        return Err(Error::xreadgroup_without_group());
     }
     Ok(request)
 }
 
 fn check_timeout(text: &[u8]) -> Done {
     match parse_i64(text) {
-        None => Err(Error::custom("ERR timeout is not an integer or out of range")),
-        Some(..0) => Err(Error::custom("ERR timeout is negative")),
+        None => Err(Error::timeout_not_an_integer()),
+        Some(..0) => Err(Error::timeout_negative()),
         Some(_) => Ok(()),
     }
 }
 
 fn unbalanced(reader: Reader) -> Error {
-    Error::custom(match reader {
-        Reader::Alone => {
-            "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
-        }
-        Reader::InGroup => {
-            "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
-        }
-    })
+    match reader {
+        Reader::Alone => Error::unbalanced_xread(),
+        Reader::InGroup => Error::unbalanced_xreadgroup(),
+    }
 }
 
 fn only_in_groups(reader: Reader, option: &str) -> Done {
     match reader {
         Reader::InGroup => Ok(()),
-        Reader::Alone => Err(Error::custom(format!(
-            "ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
-        ))),
+        Reader::Alone => Err(Error::only_xreadgroup(option)),
     }
 }
 
@@ -206,7 +200,7 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
         return Ok(());
     }
     if request.blocks {
-        return Err(Error::custom("ERR BLOCK is not supported yet, and there is nothing to read"));
+        return Err(Error::block_not_supported());
     }
     call.reply.null_array();
     Ok(())
@@ -221,31 +215,22 @@ fn place(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<
     if let Some(name) = request.name
         && stream.is_none_or(|stream| stream.group(name.group).is_none())
     {
-        return Err(no_group(key.bytes(), name.group, " in XREADGROUP with GROUP option"));
+        return Err(Error::no_group(key.bytes(), name.group, " in XREADGROUP with GROUP option"));
     }
     match (text, request.name.is_some()) {
-        (b"$" | b"+", true) => Err(meaningless(text)),
+        (b"$" | b"+", true) => Err(Error::meaningless_in_group(text)),
         (b"$", false) => Ok(From::Behind(stream.map_or(Id::MIN, Stream::last_id))),
         (b"+", false) => {
             let last = stream.and_then(Stream::last_entry_id).and_then(Id::prev);
             Ok(From::Behind(last.unwrap_or(Id::MIN)))
         }
-        (b">", false) => Err(Error::custom(
-            "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
-        )),
+        (b">", false) => Err(Error::new_entries_without_group()),
         (b">", true) => Ok(From::New),
         (text, in_group) => match id::strict(text, 0)? {
             Id::MAX if in_group => Ok(From::New),
             id => Ok(From::Behind(id)),
         },
     }
-}
-
-fn meaningless(id: &[u8]) -> Error {
-    let middle =
-        b" ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by \
-         specifying a proper ID, or use the > ID to get new messages. The ";
-    Error::quoting(&[b"ERR The ", id, middle, id, b" ID would just return an empty result set."])
 }
 
 /// Each stream's part begins with its key; whether there is any is known before.

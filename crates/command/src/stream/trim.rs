@@ -70,8 +70,7 @@ impl Options {
         if is_word(word, "MAXLEN") && more > 0 {
             let at = self.read_threshold(args, index)?;
             let max = int(args.at(at))?;
-            let max =
-                u64::try_from(max).map_err(|_| Error::custom("ERR The MAXLEN argument must be >= 0."))?;
+            let max = u64::try_from(max).map_err(|_| Error::maxlen_negative())?;
             self.trim = Some(Trim::MaxLen(max));
             return Ok(Some(at + 1 - index));
         }
@@ -82,7 +81,7 @@ impl Options {
         }
         if is_word(word, "LIMIT") && more > 0 {
             let limit = u64::try_from(int(args.at(index + 1))?);
-            self.limit = Some(limit.map_err(|_| Error::custom("ERR The LIMIT argument must be >= 0."))?);
+            self.limit = Some(limit.map_err(|_| Error::limit_negative())?);
             return Ok(Some(2));
         }
         match references(word) {
@@ -95,9 +94,7 @@ impl Options {
     /// Where the threshold stands, behind `=` or `~`.
     fn read_threshold(&mut self, args: &Args<'_>, index: usize) -> Result<usize, Error> {
         if self.trim.is_some() {
-            return Err(Error::custom(
-                "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
-            ));
+            return Err(Error::maxlen_with_minid());
         }
         let has_more = args.len() - 1 - index >= 2;
         self.is_about = has_more && args.at(index + 1) == b"~";
@@ -108,9 +105,7 @@ impl Options {
     /// Whether the options go together.
     pub(super) fn check(&self) -> Done {
         if self.limit.is_some_and(|limit| limit > 0) && self.trim.is_none() {
-            return Err(Error::custom(
-                "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
-            ));
+            return Err(Error::limit_without_strategy());
         }
         Ok(())
     }
@@ -118,7 +113,7 @@ impl Options {
     /// Whether LIMIT stands where it may: this comes last.
     pub(super) fn check_limit(&self) -> Done {
         if self.limit.is_some() && !self.is_about {
-            return Err(Error::custom("ERR syntax error, LIMIT cannot be used without the special ~ option"));
+            return Err(Error::limit_of_exact_trimming());
         }
         Ok(())
     }
@@ -171,7 +166,7 @@ fn xtrim(call: &mut Call<'_, '_>) -> Done {
     }
     options.check()?;
     if !options.wants_trimming() {
-        return Err(Error::custom("ERR syntax error, XTRIM must be called with a trimming strategy"));
+        return Err(Error::xtrim_without_strategy());
     }
     options.check_limit()?;
     let (key, settings) = (call.key(0), call.view.settings());

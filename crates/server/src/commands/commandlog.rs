@@ -3,6 +3,7 @@
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::command_log::Type;
+use crate::core::error;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&COMMANDLOG]);
@@ -102,7 +103,7 @@ pub(crate) fn count(word: &[u8]) -> Result<usize, Error> {
     match base::text::parse_i64(word) {
         Some(-1) => Ok(usize::MAX),
         Some(n @ 0..) => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
-        _ => Err(Error::custom("ERR count should be greater than or equal to -1")),
+        _ => Err(error::count_below_minus_one()),
     }
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn reply_entries(call: &mut ServerCall<'_>, kind: Type, count: usize)
 
 fn parse_type(word: &[u8]) -> Result<Type, Error> {
     let found = TYPES.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
-    let wrong = || Error::custom("ERR type should be one of the following: slow, large-request, large-reply");
+    let wrong = error::unknown_log_type;
     found.map(|(_, kind)| *kind).ok_or_else(wrong)
 }
 

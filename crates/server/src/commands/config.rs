@@ -3,6 +3,7 @@
 //! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::server::{Letter, Server};
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
@@ -245,7 +246,7 @@ fn changeable(
 ) -> Result<(&'static str, &'static Setting), Error> {
     let unknown = || {
         let name = String::from_utf8_lossy(until_nul(name));
-        Error::custom(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
+        error::unknown_setting(&name)
     };
     let setting = find(name).ok_or_else(unknown)?;
     let spelled = setting.names().find(|n| n.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(setting.name);
@@ -266,7 +267,7 @@ fn too_many_clients(possible: u32) -> Error {
 }
 
 fn failed(name: &str, why: &str) -> Error {
-    Error::custom(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
+    error::setting_failed(name, why)
 }
 
 impl Allow {
@@ -294,13 +295,13 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
 fn rewrite(call: &mut ServerCall<'_>) -> Done {
     let done = call.server.with_config_kept(|config| {
         let file = config.file.as_deref();
-        let file = file.ok_or_else(|| Error::custom("ERR The server is running without a config file"))?;
+        let file = file.ok_or_else(error::no_config_file)?;
         Ok::<_, Error>(rewrite::rewrite(file, config))
     })?;
     if let Err(error) = done {
         let why = reason(&error);
         call.server.log.warning(&format!("CONFIG REWRITE failed: {why}"));
-        return Err(Error::custom(format!("ERR Rewriting config file: {why}")));
+        return Err(error::rewriting_failed(&why));
     }
     call.server.log.notice("CONFIG REWRITE executed with success.");
     call.reply.ok();

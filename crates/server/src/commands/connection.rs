@@ -2,6 +2,7 @@
 //! wants, whether anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
 use crate::commands::client;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::session::After;
 use crate::core::session::ReplyMode;
 use crate::state::config::Config;
@@ -142,17 +143,15 @@ fn echo(call: &mut ServerCall<'_>) -> Done {
 fn select(call: &mut ServerCall<'_>) -> Done {
     let index = base::text::parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
     if i32::try_from(index).is_err() {
-        return Err(Error::custom(INT_RANGE));
+        return Err(Error::not_between(i64::from(i32::MIN), i64::from(i32::MAX)));
     }
     match u16::try_from(index) {
         Ok(db) if db < call.server.keyspace.databases() => choose_db(call, db),
-        _ => return Err(Error::custom("ERR DB index is out of range")),
+        _ => return Err(Error::no_such_db()),
     }
     call.reply.ok();
     Ok(())
 }
-
-const INT_RANGE: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 
 fn choose_db(call: &mut ServerCall<'_>, db: u16) {
     call.session.db = db;
@@ -199,7 +198,7 @@ pub(crate) const DEFAULT_USER: &str = "default";
 fn auth(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     match call.args.len() {
-        2 if !config.needs_password() => return Err(Error::custom(NO_PASSWORD_SET)),
+        2 if !config.needs_password() => return Err(error::no_password_is_set()),
         2 => log_in(call, &config, DEFAULT_USER.as_bytes(), call.args.at(1))?,
         3 => log_in(call, &config, call.args.at(1), call.args.at(2))?,
         _ => return Err(Error::syntax()),
@@ -208,14 +207,11 @@ fn auth(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-const NO_PASSWORD_SET: &str = "ERR AUTH <password> called without any password configured for the default user. Are you \
-                               sure your configuration is correct?";
-
 fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u8]) -> Done {
     let is_right = !config.needs_password() || same_bytes(password, &config.requirepass);
     if user != DEFAULT_USER.as_bytes() || !is_right {
         call.server.stats.logins_denied.fetch_add(1, Relaxed);
-        return Err(Error::custom("WRONGPASS invalid username-password pair or user is disabled."));
+        return Err(error::wrong_password());
     }
     call.session.is_authenticated = true;
     call.session.record.details().user = DEFAULT_USER.into();
@@ -244,7 +240,7 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
         log_in(call, &config, user, password)?;
     }
     if call.session.must_log_in(&call.server.config()) {
-        return Err(Error::custom(LOG_IN_FIRST));
+        return Err(error::hello_without_login());
     }
     if let Some(name) = greeting.name {
         call.session.record.details().name = name.to_vec();
@@ -255,10 +251,6 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
     introduce(call);
     Ok(())
 }
-
-const LOG_IN_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
-                            AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol \
-                            version at the same time";
 
 fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
     let mut greeting = Greeting::default();
@@ -274,7 +266,7 @@ fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
             client::check_word(greeting.name.unwrap_or_default(), "Client names")?;
         } else {
             let option = String::from_utf8_lossy(option);
-            return Err(Error::custom(format!("ERR Syntax error in HELLO option '{option}'")));
+            return Err(error::hello_option(&option));
         }
     }
     Ok(greeting)
@@ -282,10 +274,10 @@ fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
 
 fn protocol(version: &[u8]) -> Result<Protocol, Error> {
     match base::text::parse_i64(version) {
-        None => Err(Error::custom("ERR Protocol version is not an integer or out of range")),
+        None => Err(error::protocol_not_an_integer()),
         Some(2) => Ok(Protocol::Resp2),
         Some(3) => Ok(Protocol::Resp3),
-        Some(_) => Err(Error::custom("NOPROTO unsupported protocol version")),
+        Some(_) => Err(error::unsupported_protocol()),
     }
 }
 

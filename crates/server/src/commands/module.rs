@@ -2,6 +2,7 @@
 //! in Redis, so that whoever may not ask learns nothing.
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&MODULE]);
@@ -97,12 +98,12 @@ fn load(call: &mut ServerCall<'_>) -> Done {
     check_allowed(call)?;
     let path = String::from_utf8_lossy(call.args.at(2));
     call.server.log.warning(&format!("Module {path} failed to load: Sardine has no modules"));
-    Err(Error::custom("ERR Error loading the extension. Please check the server logs."))
+    Err(error::module_not_loaded())
 }
 
 fn unload(call: &mut ServerCall<'_>) -> Done {
     check_allowed(call)?;
-    Err(Error::custom("ERR Error unloading module: no such module with that name"))
+    Err(error::no_such_module())
 }
 
 fn check_allowed(call: &ServerCall<'_>) -> Done {

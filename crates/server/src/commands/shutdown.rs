@@ -1,6 +1,7 @@
 //! SHUTDOWN: the workers are asked to answer what they have read and stop; the process then returns 0.
 //! Signals ask them for the same (`signals.rs`).
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::session::After;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
@@ -43,12 +44,12 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
     let wish = wish(&words).ok_or_else(Error::syntax)?;
     if wish.aborts {
         // Ending takes no time to speak of, so there is never one to stop.
-        return Err(Error::custom("ERR No shutdown in progress."));
+        return Err(error::no_shutdown_in_progress());
     }
     call.server.log.notice("User requested shutdown...");
     if wish.saves == Some(true) && !wish.is_forced {
         call.server.log.warning("Snapshots cannot be written yet, can't exit.");
-        return Err(Error::custom("ERR Errors trying to SHUTDOWN. Check logs."));
+        return Err(error::shutdown_failed());
     }
     call.session.after = After::Close;
     call.server.stop(0);

@@ -95,10 +95,7 @@ fn get(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn wrong_arguments(word: &[u8]) -> Error {
-    let word = String::from_utf8_lossy(word);
-    Error::custom(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try SLOWLOG HELP."
-    ))
+    Error::unknown_subcommand(word, "SLOWLOG")
 }
 
 fn len(call: &mut ServerCall<'_>) -> Done {

@@ -3,6 +3,7 @@
 //! over, as with a primary that has lost its replicas.
 use crate::core::blocking::deadline_if_any;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use base::text::parse_i64;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 
@@ -64,7 +65,7 @@ fn waitaof(call: &mut ServerCall<'_>) -> Done {
     let wanted = parse_i64(call.args.at(2)).filter(|n| *n >= 0).ok_or_else(Error::not_positive)?;
     let until = deadline_if_any(call.args.at(3), call.steady)?;
     if local == 1 {
-        return Err(Error::custom(NO_AOF));
+        return Err(error::no_append_only_file());
     }
     let answer = |reply: &mut resp::Reply| {
         reply.array(2);
@@ -78,5 +79,3 @@ fn waitaof(call: &mut ServerCall<'_>) -> Done {
     }
     Ok(())
 }
-
-const NO_AOF: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";

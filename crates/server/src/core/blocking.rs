@@ -12,6 +12,7 @@
 //! ends once: the client's own worker when the time is over, or CLIENT UNBLOCK on any worker, which then
 //! sends a letter.
 use crate::core::call::ServerCall;
+use crate::core::error;
 use crate::core::session::{After, Waiting};
 use base::Millis;
 use command::Error;
@@ -31,13 +32,12 @@ impl ServerCall<'_> {
 
 /// When a timeout in milliseconds is over.
 pub(crate) fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
-    let timeout_ms = base::text::parse_i64(timeout)
-        .ok_or_else(|| Error::custom("ERR timeout is not an integer or out of range"))?;
+    let timeout_ms = base::text::parse_i64(timeout).ok_or_else(Error::timeout_not_an_integer)?;
     if timeout_ms < 0 {
-        return Err(Error::custom("ERR timeout is negative"));
+        return Err(Error::timeout_negative());
     }
     let end_ms = now.0.checked_add(timeout_ms);
-    end_ms.map(Millis).ok_or_else(|| Error::custom("ERR timeout is out of range"))
+    end_ms.map(Millis).ok_or_else(error::timeout_out_of_range)
 }
 
 /// The same where a timeout of 0 has no end.

@@ -2,11 +2,11 @@
 //!
 //! A `session` is a connection's state, `server` what all workers have together. `dispatch` finds the row of
 //! a command in the `registry`, asks `refusal`, `too_long` and `memory_limit` whether it may run, and hands
-//! it a `call`. `blocking` is for commands whose reply comes later, `attack` for peers that are no clients of
-//! ours, `redact` for arguments that nobody else may read. `command_log` keeps the calls that were slow or
-//! large, `monitors` says who watches all of them. Of clients, `client_line` is the line of CLIENT LIST,
-//! `client_memory` what they take, `output_bound` how much one may be owed. `crash_report` says what all of
-//! this was doing when the server failed.
+//! it a `call`; `error` has the texts of what goes wrong. `blocking` is for commands whose reply comes later,
+//! `attack` for peers that are no clients of ours, `redact` for arguments that nobody else may read.
+//! `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of
+//! clients, `client_line` is the line of CLIENT LIST, `client_memory` what they take, `output_bound` how much
+//! one may be owed. `crash_report` says what all of this was doing when the server failed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;
@@ -15,6 +15,7 @@ pub(crate) mod client_memory;
 pub(crate) mod command_log;
 pub(crate) mod crash_report;
 pub(crate) mod dispatch;
+pub(crate) mod error;
 pub(crate) mod memory_limit;
 pub(crate) mod monitors;
 pub(crate) mod output_bound;

@@ -1,7 +1,5 @@
-//! Why a request is not run at all, and the exact words of the peer for it.
-//!
-//! These texts quote what the client sent, which need not be UTF-8: they are built as bytes. As in the peer a
-//! quoted argument ends at its first NUL, and line breaks become spaces.
+//! Why a request is not run at all. The texts are in `error`.
+use crate::core::error;
 use crate::core::registry::Row;
 use resp::{Args, Reply};
 
@@ -18,9 +16,6 @@ pub(crate) enum Refusal<'s> {
     TooLong(&'s Row),
 }
 
-/// How much of what the client sent is quoted.
-const QUOTED_BYTES_MAX: usize = 128;
-
 impl<'s> Refusal<'s> {
     /// The command that is refused, if there is one.
     pub(crate) fn row(&self) -> Option<&'s Row> {
@@ -36,46 +31,17 @@ impl<'s> Refusal<'s> {
     /// The error, its code included, without the leading `-`.
     pub(crate) fn text(&self, args: &Args<'_>) -> Vec<u8> {
         match self {
-            Refusal::UnknownCommand => unknown_command(args),
-            Refusal::UnknownSubcommand(container) => {
-                let mut text = b"ERR unknown subcommand '".to_vec();
-                text.extend_from_slice(quoted(args.get(1).unwrap_or_default(), QUOTED_BYTES_MAX));
-                text.extend_from_slice(b"'. Try ");
-                text.extend(container.called.to_ascii_uppercase());
-                text.extend_from_slice(b" HELP.");
-                text
-            }
+            Refusal::UnknownCommand => error::unknown_command(args),
+            Refusal::UnknownSubcommand(container) => error::unknown_subcommand(args, &container.called),
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),
-            Refusal::NotAuthenticated(_) => b"NOAUTH Authentication required.".to_vec(),
+            Refusal::NotAuthenticated(_) => error::NOT_AUTHENTICATED.to_vec(),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
-            Refusal::OutOfMemory(_) => b"OOM command not allowed when used memory > 'maxmemory'.".to_vec(),
+            Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),
         }
     }
 }
 
-fn unknown_command(args: &Args<'_>) -> Vec<u8> {
-    let mut text = b"ERR unknown command '".to_vec();
-    text.extend_from_slice(quoted(args.at(0), QUOTED_BYTES_MAX));
-    text.extend_from_slice(b"', with args beginning with: ");
-    let start = text.len();
-    for arg in args.iter_from(1) {
-        let room = QUOTED_BYTES_MAX.saturating_sub(text.len() - start);
-        if room == 0 {
-            break;
-        }
-        text.push(b'\'');
-        text.extend_from_slice(quoted(arg, room));
-        text.extend_from_slice(b"' ");
-    }
-    text
-}
-
-fn quoted(arg: &[u8], bytes_max: usize) -> &[u8] {
-    let end = arg.iter().take(bytes_max).position(|b| *b == 0);
-    &arg[..end.unwrap_or(arg.len().min(bytes_max))]
-}
-
-/// Appends an error reply whose text need not be UTF-8.
+/// Appends an error reply whose text need not be UTF-8. Line breaks become spaces, as in the peer.
 pub(crate) fn append_error(reply: &mut Reply, text: &[u8]) {
     let mut line = Vec::with_capacity(text.len() + 3);
     line.push(b'-');

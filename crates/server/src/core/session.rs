@@ -182,10 +182,6 @@ pub(crate) enum Unblock {
     Error,
 }
 
-impl Unblock {
-    pub(crate) const ERROR: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-}
-
 /// CLIENT REPLY: which replies the client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum ReplyMode {

@@ -3,6 +3,7 @@ use super::Worker;
 use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
+use crate::core::error;
 use crate::core::server::{Letter, Server};
 use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
 use crate::state::config::Config;
@@ -12,20 +13,6 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-
-const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
-
-/// The peer's own words: programs and people search for them.
-const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no \
-password is set for the default user. In this mode connections are only accepted from the loopback interface. If you \
-want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable \
-protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis \
-from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
-so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by \
-editing the Redis configuration file, and setting the protected mode option to 'no', and then restarting the server. \
-3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up \
-an authentication password for the default user. NOTE: You only need to do one of the above things in order for the \
-server to start accepting connections from the outside.\r\n";
 
 impl Worker<'_> {
     /// CONFIG SET has changed where the server listens.
@@ -51,10 +38,10 @@ impl Worker<'_> {
         let server = self.server;
         let config = self.executor.config();
         let text = if connections(server) >= config.maxclients as usize {
-            Some(TOO_MANY)
+            Some(error::TOO_MANY_CLIENTS)
         } else {
             server.stats.connections_received.fetch_add(1, Relaxed);
-            is_denied(config, &accepted.peer).then_some(DENIED)
+            is_denied(config, &accepted.peer).then_some(error::PROTECTED)
         };
         if let Some(text) = text {
             server.stats.connections_rejected.fetch_add(1, Relaxed);

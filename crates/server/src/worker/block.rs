@@ -1,5 +1,6 @@
 //! Clients whose command waits (`blocking.rs`): when their time is over, and when somebody ends it before.
 use super::Worker;
+use crate::core::error;
 use crate::core::session::{After, Unblock, Waiting};
 use base::Millis;
 use net::ConnId;
@@ -66,8 +67,8 @@ impl Worker<'_> {
             _ if waiting.is_mute => {}
             Unblock::Timeout => self.reply.append(&waiting.late_reply),
             Unblock::Error => {
-                self.executor.counters().count_error(Unblock::ERROR.as_bytes());
-                self.reply.error(Unblock::ERROR);
+                self.executor.counters().count_error(error::UNBLOCKED.as_bytes());
+                self.reply.error(error::UNBLOCKED);
             }
         }
         self.send(id);

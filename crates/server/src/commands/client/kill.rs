@@ -3,6 +3,7 @@ use super::list::{ClientType, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::commands::connection::DEFAULT_USER;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::session::{After, ClientRecord};
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::Arc;
@@ -90,7 +91,7 @@ fn kill(call: &mut ServerCall<'_>) -> Done {
     if call.args.len() == 3 {
         let filter = Filter { addr: Some(call.args.at(2)), spares: Spares::Nobody, ..Filter::default() };
         return match kill_all(call, &filter) {
-            0 => Err(Error::custom("ERR No such client")),
+            0 => Err(error::no_such_client()),
             _ => {
                 call.reply.ok();
                 Ok(())
@@ -109,7 +110,7 @@ fn kill_filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
     for pair in options.chunks(2) {
         let [option, value] = *pair else { return Err(Error::syntax()) };
         match option.to_ascii_lowercase().as_slice() {
-            b"id" => filter.id = Some(positive(value).ok_or_else(|| Error::custom(ID_RANGE))? as u64),
+            b"id" => filter.id = Some(positive(value).ok_or_else(error::client_id_not_positive)? as u64),
             b"type" => filter.kind = Some(client_type(value)?),
             b"addr" => filter.addr = Some(value),
             b"laddr" => filter.laddr = Some(value),
@@ -122,17 +123,15 @@ fn kill_filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
     Ok(filter)
 }
 
-const ID_RANGE: &str = "ERR client-id should be greater than 0";
-
 fn positive(value: &[u8]) -> Option<i64> {
     base::text::parse_i64(value).filter(|n| *n > 0)
 }
 
 fn maxage(value: &[u8]) -> Result<i64, Error> {
     if base::text::parse_i64(value).is_none() {
-        return Err(Error::custom("ERR maxage is not an integer or out of range"));
+        return Err(error::maxage_not_an_integer());
     }
-    positive(value).ok_or_else(|| Error::custom("ERR maxage should be greater than 0"))
+    positive(value).ok_or_else(error::maxage_not_positive)
 }
 
 fn known_user(name: &[u8]) -> Result<&[u8], Error> {
@@ -140,7 +139,7 @@ fn known_user(name: &[u8]) -> Result<&[u8], Error> {
         return Ok(name);
     }
     let name = String::from_utf8_lossy(name);
-    Err(Error::custom(format!("ERR No such user '{name}'")))
+    Err(error::no_such_user(&name))
 }
 
 fn spares(word: &[u8]) -> Result<Spares, Error> {

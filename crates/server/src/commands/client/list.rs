@@ -2,6 +2,7 @@
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::client_line::{Query, describe};
+use crate::core::error;
 use crate::core::session::ClientRecord;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
         b"master" | b"replica" | b"slave" | b"pubsub" => Ok(ClientType::Other),
         _ => {
             let word = String::from_utf8_lossy(word);
-            Err(Error::custom(format!("ERR Unknown client type '{word}'")))
+            Err(error::unknown_client_type(&word))
         }
     }
 }
@@ -105,7 +106,7 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
             ClientType::Other => Ok(Vec::new()),
         },
         (Some(b"id"), 4..) => {
-            let invalid = || Error::custom("ERR Invalid client ID");
+            let invalid = error::invalid_client_id;
             let ids = call.args.iter_from(3).map(|a| base::text::parse_i64(a).ok_or_else(invalid));
             let ids = ids.collect::<Result<Vec<i64>, Error>>()?;
             let clients = call.server.clients();

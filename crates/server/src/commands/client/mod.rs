@@ -11,6 +11,7 @@ mod tracking;
 mod unblock;
 
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use help::HELP;
 use kill::KILL;
@@ -170,7 +171,7 @@ fn set_info(call: &mut ServerCall<'_>) -> Done {
         check_word(value, &written)?;
         details.lib_ver = value.to_vec();
     } else {
-        return Err(Error::quoting(&[b"ERR Unrecognized option '", option, b"'"]));
+        return Err(error::unrecognized_option(option));
     }
     call.reply.ok();
     Ok(())
@@ -178,10 +179,7 @@ fn set_info(call: &mut ServerCall<'_>) -> Done {
 
 /// What a subcommand answers that takes no more than so many arguments.
 fn wrong_subcommand(args: &resp::Args<'_>) -> Error {
-    let word = String::from_utf8_lossy(args.at(1));
-    Error::custom(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try CLIENT HELP."
-    ))
+    Error::unknown_subcommand(args.at(1), "CLIENT")
 }
 
 /// Names stand in CLIENT LIST between spaces, so they hold none.
@@ -189,7 +187,7 @@ pub(crate) fn check_word(value: &[u8], what: &str) -> Done {
     if value.iter().all(u8::is_ascii_graphic) {
         return Ok(());
     }
-    Err(Error::custom(format!("ERR {what} cannot contain spaces, newlines or special characters.")))
+    Err(error::not_a_word(what))
 }
 
 fn no_evict(call: &mut ServerCall<'_>) -> Done {

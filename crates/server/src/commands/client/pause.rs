@@ -2,9 +2,10 @@
 use super::{ABOUT, SUB};
 use crate::core::blocking::deadline;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::server::Post;
 use crate::state::pause::Held;
-use command::{Arg, Arity, Doc, Done, Error};
+use command::{Arg, Arity, Doc, Done};
 
 pub(super) const PAUSE: ServerCommand = ServerCommand {
     name: "PAUSE",
@@ -47,7 +48,7 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
     let held = match call.args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"all") => Held::Everything,
         Some(b"write") => Held::Writes,
-        Some(_) => return Err(Error::custom("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        Some(_) => return Err(error::pause_mode()),
     };
     let until = deadline(call.args.at(2), call.steady)?;
     call.server.pause.start(held, until, call.steady);

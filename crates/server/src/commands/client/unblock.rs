@@ -1,6 +1,7 @@
 //! CLIENT UNBLOCK: end another client's waiting, as if its time were over or with an error.
 use super::{ABOUT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::server::Letter;
 use crate::core::session::Unblock;
 use command::{Arg, Arity, Doc, Done, Error};
@@ -33,7 +34,7 @@ fn unblock(call: &mut ServerCall<'_>) -> Done {
     let how = match call.args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"timeout") => Unblock::Timeout,
         Some(b"error") => Unblock::Error,
-        Some(_) => return Err(Error::custom("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        Some(_) => return Err(error::unblock_reason()),
     };
     let client = base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
     let record = u64::try_from(client).ok().and_then(|id| call.server.clients().get(&id).cloned());

@@ -1,6 +1,7 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is only shown, not run.
 use super::describe;
 use crate::core::call::ServerCall;
+use crate::core::error;
 use crate::core::registry::{Registry, Row};
 use command::{Access, Done, Error, Flags, KeySpec};
 use resp::Args;
@@ -29,21 +30,21 @@ fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     let args = call.args.tail(2).expect("the arity of both commands asks for a name");
     let row = row(&call.server.registry, &args)?;
     if !row.keys.iter().any(KeySpec::is_of_keys) {
-        return Err(Error::custom("ERR The command has no key arguments"));
+        return Err(error::no_key_arguments());
     }
     if !row.arity.accepts(args.len()) {
-        return Err(Error::custom("ERR Invalid number of arguments specified for command"));
+        return Err(error::wrong_number_of_arguments());
     }
     let uses = command::key_uses(row.keys, &args);
     if (uses.found.is_empty() || uses.lacks_some) && !row.flags.has(Flags::NO_MANDATORY_KEYS) {
-        return Err(Error::custom("ERR Invalid arguments specified for command"));
+        return Err(error::invalid_arguments());
     }
     Ok(uses.found.iter().map(|key| (args.at(key.position as usize), key.access)).collect())
 }
 
 /// The row that would run: a container's subcommand where one is named.
 fn row<'r>(registry: &'r Registry, args: &Args<'_>) -> Result<&'r Row, Error> {
-    let invalid = || Error::custom("ERR Invalid command specified");
+    let invalid = error::invalid_command;
     let row = registry.find(args.at(0)).ok_or_else(invalid)?;
     match args.get(1) {
         Some(name) if !row.subcommands.is_empty() => row.subcommand(name).ok_or_else(invalid),

@@ -3,7 +3,8 @@
 //! they are asked for.
 use crate::core::call::ServerCall;
 use crate::core::client_memory::bytes_of;
-use command::{Done, Error};
+use crate::core::error;
+use command::Done;
 use std::fmt::Write;
 
 /// The first bucket ends below 2^15 bytes, the last has no end.
@@ -19,7 +20,7 @@ struct Bucket {
 pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     if config.maxmemory_clients.bytes(config.maxmemory_bytes) == 0 {
-        return Err(Error::custom("ERR maxmemory-clients is disabled."));
+        return Err(error::client_memory_is_unlimited());
     }
     let all: Vec<u64> = call.server.clients().values().map(|record| bytes_of(record)).collect();
     call.reply.verbatim("txt", describe(&all).as_bytes());

@@ -12,6 +12,7 @@ mod structure;
 
 use crate::commands::help;
 use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use command::{Arity, Doc, Done, Error, Group};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
@@ -80,12 +81,7 @@ fn debug(call: &mut ServerCall<'_>) -> Done {
         |s: &&Sub| s.name.as_bytes().eq_ignore_ascii_case(word) && s.args.contains(&call.args.len());
     match SUBS.iter().find(is_meant) {
         Some(sub) => (sub.run)(call),
-        None => {
-            let word = String::from_utf8_lossy(word);
-            Err(Error::custom(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try DEBUG HELP."
-            )))
-        }
+        None => Err(Error::unknown_subcommand(word, "DEBUG")),
     }
 }
 
@@ -144,8 +140,7 @@ fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
     match base::size::parse_bytes(call.args.at(2)).filter(|bytes| *bytes <= BYTES_MAX) {
         Some(_) => call.reply.ok(),
         None => {
-            let text = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
-            return Err(Error::custom(text));
+            return Err(error::not_a_memory_value());
         }
     }
     Ok(())

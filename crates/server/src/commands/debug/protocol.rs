@@ -1,6 +1,7 @@
 //! DEBUG PROTOCOL: one reply of each type that the protocol has, for the tests of clients.
 use crate::core::call::ServerCall;
-use command::{Done, Error};
+use crate::core::error;
+use command::Done;
 use resp::{Protocol, Reply};
 
 #[allow(clippy::approx_constant, reason = "it is the number that the peer sends")]
@@ -29,20 +30,17 @@ pub(super) fn protocol(call: &mut ServerCall<'_>) -> Done {
             }
         }
         b"push" if is_resp2 => {
-            return Err(Error::custom("ERR RESP2 is not supported by this command"));
+            return Err(error::resp2_has_no_push());
         }
         b"attrib" => attribute(reply),
         b"push" => push(reply),
         b"verbatim" => reply.verbatim("txt", b"This is a verbatim\nstring"),
         b"true" => reply.boolean(true),
         b"false" => reply.boolean(false),
-        _ => return Err(Error::custom(PROTOCOL_TYPES)),
+        _ => return Err(error::unknown_protocol_type()),
     }
     Ok(())
 }
-
-const PROTOCOL_TYPES: &str = "ERR Wrong protocol type name. Please use one of the following: \
-                              string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
 
 fn attribute(reply: &mut Reply) {
     if reply.attribute(1) {

@@ -1,6 +1,7 @@
 //! DEBUG RESTLESS: begin or end what the server does at random for its tests, or show what has been done.
 use crate::core::call::ServerCall;
-use command::{Done, Error};
+use crate::core::error;
+use command::Done;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// DEBUG RESTLESS [seed|OFF]
@@ -16,10 +17,10 @@ pub(super) fn restless(call: &mut ServerCall<'_>) -> Done {
     };
     match base::text::parse_u64(word) {
         _ if word.eq_ignore_ascii_case(b"off") => call.server.restless.end(),
-        None => return Err(Error::custom("ERR RESTLESS takes a seed or OFF")),
+        None => return Err(error::restless_argument()),
         Some(seed) => {
             let begun = call.server.restless.begin(seed);
-            begun.map_err(|error| Error::custom(format!("ERR no thread: {error}")))?;
+            begun.map_err(|error| error::no_thread(&error))?;
         }
     }
     call.reply.ok();

@@ -1,6 +1,7 @@
 //! DEBUG's looks at how things are kept: OBJECT in Redis's words, the others in Sardine's own. MEMORY LAYOUT
 //! tells more.
 use crate::core::call::ServerCall;
+use crate::core::error;
 use base::text::parse_i64;
 use command::{Done, Error};
 use std::fmt::Write;
@@ -41,18 +42,18 @@ fn info(call: &ServerCall<'_>) -> Result<KeyInfo, Error> {
 
 pub(super) fn listpack(call: &mut ServerCall<'_>) -> Done {
     let info = info(call)?;
-    log_layout(call, &info, "listpack", "ERR Not a listpack encoded object.")
+    log_layout(call, &info, "listpack", error::not_a_listpack)
 }
 
 pub(super) fn quicklist(call: &mut ServerCall<'_>) -> Done {
     let info = info(call)?;
-    log_layout(call, &info, "quicklist", "ERR Not a quicklist encoded object.")
+    log_layout(call, &info, "quicklist", error::not_a_quicklist)
 }
 
 /// Redis prints the structure that the encoding's name promises; here is what there really is.
-fn log_layout(call: &mut ServerCall<'_>, info: &KeyInfo, encoding: &str, wrong: &'static str) -> Done {
+fn log_layout(call: &mut ServerCall<'_>, info: &KeyInfo, encoding: &str, wrong: fn() -> Error) -> Done {
     if info.encoding != encoding {
-        return Err(Error::custom(wrong));
+        return Err(wrong());
     }
     let place = if info.is_inline { "inside its keyspace entry" } else { "in leaves of its own" };
     call.server.log.notice(&format!(
@@ -68,7 +69,7 @@ pub(super) fn table_stats(call: &mut ServerCall<'_>) -> Done {
     let number = parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
     let keyspace = &call.server.keyspace;
     let db = u16::try_from(number).ok().filter(|db| *db < keyspace.databases());
-    let db = db.ok_or_else(|| Error::custom("ERR Out of range database"))?;
+    let db = db.ok_or_else(error::database_out_of_range)?;
     let (stats, (volatile, _)) = (keyspace.tree_stats(db), keyspace.volatile(db, call.now));
     let (leaves, inner) = (stats.tagged, stats.inner);
     let text = format!(
@@ -96,5 +97,5 @@ pub(super) fn table_stats(call: &mut ServerCall<'_>) -> Done {
 /// No value is kept in a hash table.
 pub(super) fn table_stats_of_key(call: &mut ServerCall<'_>) -> Done {
     info(call)?;
-    Err(Error::custom("ERR The value stored at the specified key is not represented using an hash table"))
+    Err(error::not_a_hash_table())
 }

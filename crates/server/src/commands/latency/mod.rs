@@ -5,10 +5,11 @@ mod graph;
 
 use crate::commands::help;
 use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
 use crate::core::registry::{Registry, Row};
 use crate::state::histogram::Latencies;
 use crate::state::latency::Series;
-use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
+use command::{Arg, Arity, Doc, Done, Flags, Group};
 
 use resp::Reply;
 
@@ -161,7 +162,7 @@ fn graph(call: &mut ServerCall<'_>) -> Done {
     let event = String::from_utf8_lossy(call.args.at(2)).into_owned();
     let events = call.server.latency.events();
     let series = events.get(event.as_str());
-    let missing = || Error::custom(format!("ERR No samples available for event '{event}'"));
+    let missing = || error::no_samples(&event);
     let text = graph::draw(&event, series.ok_or_else(missing)?, call.now.0 / 1000);
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())

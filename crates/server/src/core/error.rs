@@ -1,0 +1,267 @@
+//! Every error text of the server's own commands, and of requests that are refused before they run: named functions,
+//! with the exact words of the peer. Those of data commands, and those that both send, are in `command::Error`.
+//!
+//! Texts that quote what a client sent are built as bytes, which need not be UTF-8.
+use command::Error;
+use resp::Args;
+
+// Requests that do not run.
+
+/// How much of what the client sent is quoted.
+const QUOTED_BYTES_MAX: usize = 128;
+
+pub(crate) const NOT_AUTHENTICATED: &[u8] = b"NOAUTH Authentication required.";
+pub(crate) const OUT_OF_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
+
+pub(crate) fn unknown_command(args: &Args<'_>) -> Vec<u8> {
+    let mut text = b"ERR unknown command '".to_vec();
+    text.extend_from_slice(quoted(args.at(0), QUOTED_BYTES_MAX));
+    text.extend_from_slice(b"', with args beginning with: ");
+    let start = text.len();
+    for arg in args.iter_from(1) {
+        let room = QUOTED_BYTES_MAX.saturating_sub(text.len() - start);
+        if room == 0 {
+            break;
+        }
+        text.push(b'\'');
+        text.extend_from_slice(quoted(arg, room));
+        text.extend_from_slice(b"' ");
+    }
+    text
+}
+
+/// `called`: what clients call the container.
+pub(crate) fn unknown_subcommand(args: &Args<'_>, called: &[u8]) -> Vec<u8> {
+    let mut text = b"ERR unknown subcommand '".to_vec();
+    text.extend_from_slice(quoted(args.get(1).unwrap_or_default(), QUOTED_BYTES_MAX));
+    text.extend_from_slice(b"'. Try ");
+    text.extend(called.to_ascii_uppercase());
+    text.extend_from_slice(b" HELP.");
+    text
+}
+
+/// As in the peer a quoted argument ends at its first NUL.
+fn quoted(arg: &[u8], bytes_max: usize) -> &[u8] {
+    let end = arg.iter().take(bytes_max).position(|b| *b == 0);
+    &arg[..end.unwrap_or(arg.len().min(bytes_max))]
+}
+
+// Connections that are not let in: whole replies, written before there is a client.
+
+pub(crate) const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
+
+/// The peer's own words: programs and people search for them.
+pub(crate) const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no \
+password is set for the default user. In this mode connections are only accepted from the loopback interface. If you \
+want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable \
+protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis \
+from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
+so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by \
+editing the Redis configuration file, and setting the protected mode option to 'no', and then restarting the server. \
+3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up \
+an authentication password for the default user. NOTE: You only need to do one of the above things in order for the \
+server to start accepting connections from the outside.\r\n";
+
+/// CLIENT UNBLOCK ... ERROR, to the client that waited.
+pub(crate) const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+// Clients.
+
+pub(crate) fn no_such_client() -> Error {
+    Error::custom("ERR No such client")
+}
+
+pub(crate) fn client_id_not_positive() -> Error {
+    Error::custom("ERR client-id should be greater than 0")
+}
+
+pub(crate) fn maxage_not_an_integer() -> Error {
+    Error::custom("ERR maxage is not an integer or out of range")
+}
+
+pub(crate) fn maxage_not_positive() -> Error {
+    Error::custom("ERR maxage should be greater than 0")
+}
+
+pub(crate) fn no_such_user(name: &str) -> Error {
+    Error::custom(format!("ERR No such user '{name}'"))
+}
+
+pub(crate) fn unknown_client_type(word: &str) -> Error {
+    Error::custom(format!("ERR Unknown client type '{word}'"))
+}
+
+pub(crate) fn invalid_client_id() -> Error {
+    Error::custom("ERR Invalid client ID")
+}
+
+/// Of CLIENT SETINFO.
+pub(crate) fn unrecognized_option(option: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unrecognized option '", option, b"'"])
+}
+
+/// `what` names the texts that hold no blanks: "Client names".
+pub(crate) fn not_a_word(what: &str) -> Error {
+    Error::custom(format!("ERR {what} cannot contain spaces, newlines or special characters."))
+}
+
+pub(crate) fn unblock_reason() -> Error {
+    Error::custom("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+}
+
+pub(crate) fn pause_mode() -> Error {
+    Error::custom("ERR CLIENT PAUSE mode must be WRITE or ALL")
+}
+
+// Logging in.
+
+pub(crate) fn no_password_is_set() -> Error {
+    Error::custom(
+        "ERR AUTH <password> called without any password configured for the default user. Are you \
+         sure your configuration is correct?",
+    )
+}
+
+pub(crate) fn wrong_password() -> Error {
+    Error::custom("WRONGPASS invalid username-password pair or user is disabled.")
+}
+
+pub(crate) fn hello_without_login() -> Error {
+    Error::custom(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
+         AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol \
+         version at the same time",
+    )
+}
+
+pub(crate) fn hello_option(option: &str) -> Error {
+    Error::custom(format!("ERR Syntax error in HELLO option '{option}'"))
+}
+
+pub(crate) fn protocol_not_an_integer() -> Error {
+    Error::custom("ERR Protocol version is not an integer or out of range")
+}
+
+pub(crate) fn unsupported_protocol() -> Error {
+    Error::custom("NOPROTO unsupported protocol version")
+}
+
+// Waiting.
+
+pub(crate) fn timeout_out_of_range() -> Error {
+    Error::custom("ERR timeout is out of range")
+}
+
+pub(crate) fn no_append_only_file() -> Error {
+    Error::custom("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+}
+
+// Settings, logs and latency.
+
+pub(crate) fn unknown_setting(name: &str) -> Error {
+    Error::custom(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
+}
+
+/// `why` in the words of the setting.
+pub(crate) fn setting_failed(name: &str, why: &str) -> Error {
+    Error::custom(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
+}
+
+pub(crate) fn no_config_file() -> Error {
+    Error::custom("ERR The server is running without a config file")
+}
+
+pub(crate) fn rewriting_failed(why: &str) -> Error {
+    Error::custom(format!("ERR Rewriting config file: {why}"))
+}
+
+pub(crate) fn count_below_minus_one() -> Error {
+    Error::custom("ERR count should be greater than or equal to -1")
+}
+
+pub(crate) fn unknown_log_type() -> Error {
+    Error::custom("ERR type should be one of the following: slow, large-request, large-reply")
+}
+
+pub(crate) fn no_samples(event: &str) -> Error {
+    Error::custom(format!("ERR No samples available for event '{event}'"))
+}
+
+// Commands and modules.
+
+pub(crate) fn no_key_arguments() -> Error {
+    Error::custom("ERR The command has no key arguments")
+}
+
+pub(crate) fn wrong_number_of_arguments() -> Error {
+    Error::custom("ERR Invalid number of arguments specified for command")
+}
+
+pub(crate) fn invalid_arguments() -> Error {
+    Error::custom("ERR Invalid arguments specified for command")
+}
+
+pub(crate) fn invalid_command() -> Error {
+    Error::custom("ERR Invalid command specified")
+}
+
+pub(crate) fn module_not_loaded() -> Error {
+    Error::custom("ERR Error loading the extension. Please check the server logs.")
+}
+
+pub(crate) fn no_such_module() -> Error {
+    Error::custom("ERR Error unloading module: no such module with that name")
+}
+
+// SHUTDOWN and DEBUG.
+
+pub(crate) fn no_shutdown_in_progress() -> Error {
+    Error::custom("ERR No shutdown in progress.")
+}
+
+pub(crate) fn shutdown_failed() -> Error {
+    Error::custom("ERR Errors trying to SHUTDOWN. Check logs.")
+}
+
+pub(crate) fn client_memory_is_unlimited() -> Error {
+    Error::custom("ERR maxmemory-clients is disabled.")
+}
+
+pub(crate) fn not_a_listpack() -> Error {
+    Error::custom("ERR Not a listpack encoded object.")
+}
+
+pub(crate) fn not_a_quicklist() -> Error {
+    Error::custom("ERR Not a quicklist encoded object.")
+}
+
+pub(crate) fn database_out_of_range() -> Error {
+    Error::custom("ERR Out of range database")
+}
+
+pub(crate) fn not_a_hash_table() -> Error {
+    Error::custom("ERR The value stored at the specified key is not represented using an hash table")
+}
+
+pub(crate) fn restless_argument() -> Error {
+    Error::custom("ERR RESTLESS takes a seed or OFF")
+}
+
+pub(crate) fn no_thread(error: &std::io::Error) -> Error {
+    Error::custom(format!("ERR no thread: {error}"))
+}
+
+pub(crate) fn resp2_has_no_push() -> Error {
+    Error::custom("ERR RESP2 is not supported by this command")
+}
+
+pub(crate) fn unknown_protocol_type() -> Error {
+    Error::custom(
+        "ERR Wrong protocol type name. Please use one of the following: \
+         string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
+    )
+}
+
+pub(crate) fn not_a_memory_value() -> Error {
+    Error::custom("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
+}
