@@ -10,7 +10,47 @@ use super::redis_benchmark::Load;
 use super::server::{Server, Spec};
 use crate::shell::target;
 
+/// Of redis-benchmark.
 const TESTS: [&str; 4] = ["set", "get", "lpush", "rpop"];
+
+/// Edits of one collection, which redis-benchmark has only of large ones.
+struct Edit {
+    name: &'static str,
+    /// What is there beforehand, and how many times it is sent. `#` is the number of the round.
+    fill: (&'static str, u64),
+    /// They take turns, one of each a round.
+    requests: &'static [&'static str],
+}
+
+const fn small(name: &'static str, fill: &'static str, requests: &'static [&'static str]) -> Edit {
+    Edit { name, fill: (fill, 1), requests }
+}
+
+/// So many rounds of the fill make a collection that lies outside its entry.
+const fn large(name: &'static str, fill: &'static str, requests: &'static [&'static str]) -> Edit {
+    Edit { name, fill: (fill, 10_000), requests }
+}
+
+const EDITS: [Edit; 17] = [
+    small("push+pop-small", "RPUSH k a b c d", &["LPUSH k value:#", "RPOP k"]),
+    small("hset-small", "HSET k a 1 b 2 c 3", &["HSET k b value:#"]),
+    large("hset-large", "HSET k field:# value", &["HSET k field:# other:#"]),
+    small("hincrby-small", "HSET k a 1 b 2 c 3", &["HINCRBY k b 1"]),
+    large("hincrby-large", "HSET k field:# 1", &["HINCRBY k field:# 1"]),
+    small("hset+hdel-small", "HSET k a 1 b 2 c 3", &["HSET k d value", "HDEL k d"]),
+    large("hset+hdel-large", "HSET k field:# 1", &["HSET k d value", "HDEL k d"]),
+    small("sadd-there", "SADD k a b c d", &["SADD k c"]),
+    small("sadd+srem-small", "SADD k a b c d", &["SADD k member", "SREM k member"]),
+    large("sadd+srem-large", "SADD k member:#", &["SADD k member", "SREM k member"]),
+    small("sadd+spop-small", "SADD k a b c d", &["SADD k member:#", "SPOP k"]),
+    small("zadd-small", "ZADD k 1 a 2 b 3 c", &["ZADD k # b"]),
+    large("zadd-large", "ZADD k 1 member:#", &["ZADD k # member:#"]),
+    small("zincrby-small", "ZADD k 1 a 2 b 3 c", &["ZINCRBY k 1 b"]),
+    small("zadd+zrem-small", "ZADD k 1 a 2 b 3 c", &["ZADD k 2 member", "ZREM k member"]),
+    large("zadd+zrem-large", "ZADD k 1 member:#", &["ZADD k 2 member", "ZREM k member"]),
+    large("xadd", "XADD k * field value", &["XADD k * field value:#"]),
+];
+
 const DEPTH: u32 = 16;
 const KEYSPACE: &str = "100000";
 /// Of the two runs.
@@ -19,7 +59,8 @@ const REQUESTS: [u64; 2] = [20_000, 50_000];
 const FILL_REQUESTS: u64 = 60_000;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let all: Vec<String> = TESTS.map(String::from).to_vec();
+    let all = TESTS.into_iter().chain(EDITS.iter().map(|edit| edit.name));
+    let all: Vec<String> = all.map(String::from).collect();
     for test in if options.names.is_empty() { &all } else { &options.names } {
         let mut cells = Vec::new();
         for spec in &options.servers {
@@ -27,9 +68,25 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             let each = many.saturating_sub(few) / (REQUESTS[1] - REQUESTS[0]);
             cells.push(format!("{} {each}", spec.name));
         }
-        println!("{test:11} P={DEPTH} user instructions a request: {}", cells.join(" | "));
+        println!("{test:15} P={DEPTH} user instructions a request: {}", cells.join(" | "));
     }
     Ok(())
+}
+
+impl Edit {
+    fn run(&self, server: &Server, requests: u64) -> Result<(), String> {
+        let mut client = server.client()?;
+        let mut send = |request: &str, round: u64| {
+            let text = request.replace('#', &format!("{:06}", round % self.fill.1.max(1_000)));
+            let words: Vec<&[u8]> = text.split(' ').map(str::as_bytes).collect();
+            client.pipe(&words, DEPTH as usize)
+        };
+        (0..self.fill.1).try_for_each(|round| send(self.fill.0, round))?;
+        for round in 0..requests / self.requests.len() as u64 {
+            self.requests.iter().try_for_each(|request| send(request, round))?;
+        }
+        client.flush()
+    }
 }
 
 /// All that the server executes, from its start to its end.
@@ -48,14 +105,19 @@ fn count(spec: &Spec, test: &str, requests: u64) -> Result<u64, String> {
     let load = |test: &str, requests| {
         Load { test, depth: DEPTH, requests, keyspace: KEYSPACE, threads: 1 }.run(&server).map(drop)
     };
-    match test {
-        "get" => load("set", FILL_REQUESTS)?,
-        "lpop" | "rpop" => load("lpush", FILL_REQUESTS)?,
-        "spop" => load("sadd", FILL_REQUESTS)?,
-        "zpopmin" => load("zadd", FILL_REQUESTS)?,
-        _ => {}
+    match EDITS.iter().find(|edit| edit.name == test) {
+        Some(edit) => edit.run(&server, requests)?,
+        None => {
+            match test {
+                "get" => load("set", FILL_REQUESTS)?,
+                "lpop" | "rpop" => load("lpush", FILL_REQUESTS)?,
+                "spop" => load("sadd", FILL_REQUESTS)?,
+                "zpopmin" => load("zadd", FILL_REQUESTS)?,
+                _ => {}
+            }
+            load(test, requests)?;
+        }
     }
-    load(test, requests)?;
     // The connection is closed instead of an answer; the count is written when the server has ended by itself.
     let _ = server.client().and_then(|mut client| client.call(&[b"SHUTDOWN", b"NOSAVE"]));
     server.wait()?;
