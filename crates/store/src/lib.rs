@@ -6,7 +6,7 @@
 //! | `keyspace/` | shards and their locks, what a command sees of them, work on all keys |
 //! | `entry.rs`, `value.rs`, `kind.rs` | the bytes of a keyspace entry; what lies outside; the types |
 //! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | one value API a type, inside its entry and outside |
-//! | `site.rs` | the place of a collection's entry while it is edited |
+//! | `edit.rs`, `site.rs` | the life cycle of a collection that is edited; the place of its entry meanwhile |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `snapshot.rs`, `halt.rs` | a value as it was at one moment, to be read later; where a walk over one stands |
 //! | `place.rs` | where a walk over a collection of integers and text stands: HSCAN's and SSCAN's cursors |
@@ -17,6 +17,9 @@
 //! | `restless/` | data that comes and goes unseen, for tests |
 #[cfg(test)]
 mod copy_tests;
+mod edit;
+#[cfg(test)]
+mod edit_tests;
 mod entry;
 mod eviction;
 mod expiry;

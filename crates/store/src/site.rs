@@ -16,7 +16,6 @@
 use crate::entry::{Meta, Shape, Stamp};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::timer::Timer;
-use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::Buffers;
 use crate::keyspace::view::EditContext;
 use crate::value::Value;
@@ -40,14 +39,16 @@ impl<'v> Site<'v> {
         self.shape
     }
 
-    /// The value inside the entry, and the buffers to edit it in; empty where it lies outside, or is not there.
+    /// The value inside the entry; empty where it lies outside, or is not there.
     #[inline]
-    pub(crate) fn image(&mut self) -> (&[u8], &mut Buffers) {
-        let image = match &self.place {
-            Some(Entry::Occupied(entry)) if self.shape.is_some() => Meta(entry.meta()).value(entry.inline()),
-            _ => &[],
-        };
-        (image, self.context.buffers)
+    pub(crate) fn image(&self) -> &[u8] {
+        image_of(&self.place, self.shape)
+    }
+
+    /// The same, and the buffers to edit it in.
+    #[inline]
+    pub(crate) fn image_and_buffers(&mut self) -> (&[u8], &mut Buffers) {
+        (image_of(&self.place, self.shape), self.context.buffers)
     }
 
     /// The value outside, which is there by the shape's word.
@@ -59,23 +60,24 @@ impl<'v> Site<'v> {
         }
     }
 
-    /// The value outside, to be edited where it lies.
+    /// The same, and the buffers.
     #[inline]
-    pub(crate) fn outside_mut(&mut self) -> Option<&mut Value> {
-        match &mut self.place {
-            Some(Entry::Occupied(entry)) => entry.outside_mut(),
+    pub(crate) fn outside_and_buffers(&mut self) -> (Option<&Value>, &mut Buffers) {
+        let outside = match &self.place {
+            Some(Entry::Occupied(entry)) => entry.outside(),
             _ => None,
-        }
+        };
+        (outside, self.context.buffers)
     }
 
-    /// The same, and where what the edit frees goes.
+    /// The value outside, to be edited where it lies, and what else the edit needs.
     #[inline]
-    pub(crate) fn outside_and_garbage(&mut self) -> (Option<&mut Value>, &mut Vec<Garbage>) {
+    pub(crate) fn outside_and_context(&mut self) -> (Option<&mut Value>, &mut EditContext<'v>) {
         let outside = match &mut self.place {
             Some(Entry::Occupied(entry)) => entry.outside_mut(),
             _ => None,
         };
-        (outside, self.context.garbage)
+        (outside, &mut self.context)
     }
 
     /// Something in the value falls due then, as a note; to be told before the value is written.
@@ -113,6 +115,14 @@ impl<'v> Site<'v> {
         if let Some(Entry::Occupied(entry)) = self.place.take() {
             self.context.remove(entry);
         }
+    }
+}
+
+#[inline]
+fn image_of<'s>(place: &'s Option<Entry<'_, Value>>, shape: Option<Shape>) -> &'s [u8] {
+    match place {
+        Some(Entry::Occupied(entry)) if shape.is_some() => Meta(entry.meta()).value(entry.inline()),
+        _ => &[],
     }
 }
 

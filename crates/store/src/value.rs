@@ -32,6 +32,42 @@ pub(crate) enum Value {
 }
 const _: () = assert!(size_of::<Value>() as u64 == VALUE_BYTES);
 
+/// A type whose values are in one variant of [`Value`].
+pub(crate) trait Variant: Sized {
+    fn of(value: &Value) -> Option<&Self>;
+    fn of_mut(value: &mut Value) -> Option<&mut Self>;
+    fn into_value(self: Box<Self>) -> Value;
+}
+
+macro_rules! variants {
+    ($($variant:ident($type:ty) from $boxed:ident as $stored:expr;)*) => {$(
+        impl Variant for $type {
+            #[inline]
+            fn of(value: &Value) -> Option<&$type> {
+                if let Value::$variant(found) = value { Some(found) } else { None }
+            }
+
+            #[inline]
+            fn of_mut(value: &mut Value) -> Option<&mut $type> {
+                if let Value::$variant(found) = value { Some(found) } else { None }
+            }
+
+            fn into_value(self: Box<$type>) -> Value {
+                let $boxed = self;
+                Value::$variant($stored)
+            }
+        }
+    )*};
+}
+
+variants! {
+    List(ListTree) from tree as *tree;
+    Set(SetTree) from tree as *tree;
+    Hash(HashTree) from tree as *tree;
+    ZSet(ZSetTree) from tree as *tree;
+    Stream(Stream) from stream as stream;
+}
+
 impl Value {
     /// None for a string.
     pub(crate) fn collection(&self) -> Option<&dyn Outside> {
@@ -41,7 +77,7 @@ impl Value {
             Value::Hash(tree) => Some(tree),
             Value::Set(members) => Some(members),
             Value::ZSet(set) => Some(set),
-            Value::Stream(stream) => Some(stream),
+            Value::Stream(stream) => Some(&**stream),
         }
     }
 
@@ -52,7 +88,7 @@ impl Value {
             Value::Hash(tree) => Some(tree),
             Value::Set(members) => Some(members),
             Value::ZSet(set) => Some(set),
-            Value::Stream(stream) => Some(stream),
+            Value::Stream(stream) => Some(&mut **stream),
         }
     }
 }

@@ -14,6 +14,7 @@
 //!
 //! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped, so an edit is one descent of
 //! the keyspace; a tree is edited where it is. An image is edited in a buffer of the shard's.
+use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
@@ -36,10 +37,6 @@ use std::ops::ControlFlow;
 /// A hash leaves its entry when its image outgrows either.
 const IMAGE_BYTES_MAX: usize = 256;
 const IMAGE_LEN_MAX: u64 = 64;
-/// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that one which swings around
-/// the limit stays outside.
-const RETURN_BYTES_MAX: u64 = 96;
-const RETURN_LEN_MAX: u64 = 8;
 /// So many fields that are due are removed when a hash is opened to be written; the rest is the sweeper's.
 const EXPIRED_AT_ONCE: u64 = 128;
 /// One field in so many that are drawn must be alive for draws to go on.
@@ -212,49 +209,37 @@ impl<'v> Hash<'v> {
     }
 }
 
-/// Where the hash is while it is edited.
-enum Body {
-    /// In the shard's buffer.
-    Draft,
-    /// Outside, where it was before.
-    Stored,
-    /// Outside, but not yet in the keyspace.
-    Grown(Box<HashTree>),
+/// How a hash is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'v> {
+    at: At<'v>,
+    limits: HashLimits,
+}
+
+/// What is known of a hash beside its fields while it is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct State {
+    /// Of a draft; a tree keeps its own.
+    name: HashName,
+    /// Whether some field had a deadline when the hash was opened.
+    was_timed: bool,
 }
 
 /// A hash, to edit. Dropping it puts it back; an empty hash takes its key with it.
 pub struct HashMut<'v> {
-    site: Site<'v>,
-    at: At<'v>,
-    limits: HashLimits,
-    body: Body,
-    /// The name, but for a stored tree, which keeps its own.
-    name: HashName,
-    /// Whether some field had a deadline when the hash was opened.
-    was_timed: bool,
-    changed: bool,
-    removed: bool,
+    edit: Edit<'v, HashTree>,
 }
 
 impl<'v> HashMut<'v> {
     #[inline]
-    fn open(mut site: Site<'v>, at: At<'v>, limits: HashLimits) -> Result<HashMut<'v>, WrongType> {
+    fn open(mut site: Site<'v>, rules: Rules<'v>) -> Result<HashMut<'v>, WrongType> {
         let shape = site.shape();
-        let (mut name, mut body) = (HashName::Listpack, Body::Draft);
-        match shape {
-            Some(Shape::HashTree) => body = Body::Stored,
-            None | Some(Shape::Hash | Shape::TimedHash) => {
-                let (image, buffers) = site.image();
-                name = shape.map_or(name, |shape| HashName::of_image(shape, image));
-                buffers.pairs.clear();
-                buffers.pairs.extend_from_slice(image);
-            }
-            _ => return Err(WrongType),
+        let mut start = Start::<HashTree>::of(shape)?.with_draft(&mut site);
+        if let Some(shape) = shape.filter(|shape| *shape != Shape::HashTree) {
+            start.state.name = HashName::of_image(shape, &site.context.buffers.text);
         }
-        let is_timed = shape.is_some_and(|shape| shape != Shape::Hash);
-        let mut hash =
-            HashMut { site, at, limits, body, name, was_timed: false, changed: false, removed: false };
-        if is_timed {
+        let mut hash = HashMut { edit: Edit::new(site, rules, start) };
+        if shape.is_some_and(|shape| shape != Shape::Hash) {
             hash.expire();
         }
         Ok(hash)
@@ -262,90 +247,49 @@ impl<'v> HashMut<'v> {
 
     /// Before the first look: what is due goes.
     fn expire(&mut self) {
-        self.was_timed = self.is_timed();
-        if !self.was_timed {
+        let is_timed = is_timed(&self.edit);
+        self.edit.state.was_timed = is_timed;
+        if !is_timed {
             return;
         }
-        let now = self.at.now;
-        let removed = match &mut self.body {
-            Body::Draft => expire_image(&mut self.site.context.buffers.pairs, now),
-            _ => {
-                let (tree, freed) = self.stored_mut();
-                match tree.due() {
-                    Some(due) if due <= note_of(now) => tree.expire(now, EXPIRED_AT_ONCE, freed),
-                    _ => 0,
-                }
-            }
+        let now = self.edit.rules.at.now;
+        let removed = match self.edit.tree_and_garbage() {
+            None => expire_image(self.draft_mut(), now),
+            Some((tree, freed)) => match tree.due() {
+                Some(due) if due <= note_of(now) => tree.expire(now, EXPIRED_AT_ONCE, freed),
+                _ => 0,
+            },
         };
         if removed > 0 {
-            self.site.context.stats.expired_fields += removed;
-            (self.changed, self.removed) = (true, true);
-        }
-    }
-
-    fn is_timed(&self) -> bool {
-        match self.tree() {
-            Some(tree) => tree.is_timed(),
-            None => {
-                // No field of a hash by the first name ever had a deadline.
-                self.name != HashName::Listpack && pairs::has_mark(self.draft())
-            }
+            self.edit.site.context.stats.expired_fields += removed;
+            (self.edit.is_changed, self.edit.has_lost) = (true, true);
         }
     }
 
     #[inline]
     fn draft(&self) -> &[u8] {
-        &self.site.context.buffers.pairs
+        &self.edit.buffers().text
     }
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.site.context.buffers.pairs
-    }
-
-    /// The tree, if that is what the hash is by now.
-    #[inline]
-    fn tree(&self) -> Option<&HashTree> {
-        match &self.body {
-            Body::Draft => None,
-            Body::Grown(tree) => Some(tree),
-            Body::Stored => match self.site.outside() {
-                Some(Value::Hash(tree)) => Some(tree),
-                _ => unreachable!("the shape said that a hash lies outside"),
-            },
-        }
-    }
-
-    /// A tree, stored or grown, and where what it frees goes.
-    #[inline]
-    fn stored_mut(&mut self) -> (&mut HashTree, &mut Vec<crate::Garbage>) {
-        match &mut self.body {
-            Body::Grown(tree) => (tree, self.site.context.garbage),
-            _ => match self.site.outside_and_garbage() {
-                (Some(Value::Hash(tree)), garbage) => (tree, garbage),
-                _ => unreachable!("the shape said that a hash lies outside"),
-            },
-        }
+        &mut self.edit.buffers_mut().text
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
-        self.tree().map_or_else(|| pairs::len(self.draft()), HashTree::len)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tree().map_or_else(|| pairs::spots(self.draft()).next().is_none(), |tree| tree.len() == 0)
+        self.edit.tree().map_or_else(|| pairs::len(self.draft()), HashTree::len)
     }
 
     fn kept(&self, field: &[u8]) -> Option<Kept<'_>> {
-        let found = match self.tree() {
+        let found = match self.edit.tree() {
             None => {
                 let draft = self.draft();
                 kept(&pairs::read(draft, pairs::find(draft, Item::classify(field))?))
             }
-            Some(tree) => tree.find(self.at.seed, field)?,
+            Some(tree) => tree.find(self.edit.rules.at.seed, field)?,
         };
-        (!found.deadline.is_past(self.at.now)).then_some(found)
+        (!found.deadline.is_past(self.edit.rules.at.now)).then_some(found)
     }
 
     pub fn get(&self, field: &[u8]) -> Option<Item<'_>> {
@@ -359,7 +303,7 @@ impl<'v> HashMut<'v> {
     /// Tells how many fields the command is about to write, so that the name changes as in Redis, which looks at all of them at once and
     /// before writing any.
     pub fn announce(&mut self, fields: u64) {
-        if fields > self.limits.entries {
+        if fields > self.edit.rules.limits.entries {
             self.rename(HashName::Hashtable);
         }
     }
@@ -372,21 +316,19 @@ impl<'v> HashMut<'v> {
     /// The same for a field and a value, by their lengths.
     #[inline]
     pub fn expect_text(&mut self, field: &[u8], value: &[u8]) {
-        let limit = self.limits.value;
+        let limit = self.edit.rules.limits.value;
         if field.len() as u64 > limit || value.len() as u64 > limit {
             self.rename(HashName::Hashtable);
         }
     }
 
     fn rename(&mut self, name: HashName) {
-        match self.body {
-            Body::Draft => {
-                self.changed |= name > self.name;
-                self.name = self.name.max(name);
-            }
-            _ => {
-                let tree = self.stored_mut().0;
-                tree.name = tree.name.max(name);
+        match self.edit.tree_mut() {
+            Some(tree) => tree.name = tree.name.max(name),
+            None => {
+                let old = self.edit.state.name;
+                self.edit.is_changed |= name > old;
+                self.edit.state.name = old.max(name);
             }
         }
     }
@@ -398,15 +340,16 @@ impl<'v> HashMut<'v> {
         if matches!(lifetime, Lifetime::Until(_)) {
             self.rename(HashName::ListpackEx);
         }
-        self.changed = true;
+        self.edit.is_changed = true;
         let value = Item::classify(value);
-        if matches!(self.body, Body::Draft)
+        if self.edit.is_inside()
             && let Some(is_new) = self.set_in_draft(field, value, lifetime)
         {
             return is_new;
         }
-        let (at, entries) = (self.at, self.limits.entries);
-        let (tree, freed) = self.stored_mut();
+        let (at, entries) = (self.edit.rules.at, self.edit.rules.limits.entries);
+        let (tree, freed) =
+            self.edit.tree_and_garbage().expect("a draft that cannot take the field has become a tree");
         let is_new = tree.put(at, field, value, lifetime, freed);
         if tree.len() > entries {
             tree.name = HashName::Hashtable;
@@ -418,10 +361,11 @@ impl<'v> HashMut<'v> {
     fn set_in_draft(&mut self, field: &[u8], value: Item<'_>, lifetime: Lifetime) -> Option<bool> {
         let name = Item::classify(field);
         if !pairs::fits(name) || !pairs::fits(value) {
-            self.leave();
+            self.edit.grow();
             return None;
         }
-        let draft = &mut self.site.context.buffers.pairs;
+        let entries = self.edit.rules.limits.entries;
+        let draft = self.draft_mut();
         let spot = pairs::find(draft, name);
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
@@ -431,46 +375,27 @@ impl<'v> HashMut<'v> {
         }
         let is_over = draft.len() > IMAGE_BYTES_MAX;
         // A field that was there before changes the name too, where the limit has been lowered below what is there.
-        if spot.is_none() || self.limits.entries < IMAGE_LEN_MAX {
+        if spot.is_none() || entries < IMAGE_LEN_MAX {
             let len = pairs::len(draft);
-            if len > self.limits.entries {
-                self.name = HashName::Hashtable;
+            if len > entries {
+                self.edit.state.name = HashName::Hashtable;
             }
             if len > IMAGE_LEN_MAX {
-                self.leave();
+                self.edit.grow();
             }
         }
         if is_over {
-            self.leave();
+            self.edit.grow();
         }
         Some(spot.is_none())
     }
 
-    /// The draft becomes a tree.
-    fn leave(&mut self) {
-        if !matches!(self.body, Body::Draft) {
-            return;
-        }
-        let mut tree = HashTree::new(self.name);
-        let (mut field, at) = (Vec::new(), self.at);
-        for pair in pairs::iter(&self.site.context.buffers.pairs) {
-            field.clear();
-            pair.field.append_to(&mut field);
-            let kept = kept(&pair);
-            let lifetime = match kept.deadline {
-                Deadline::Never => Lifetime::Endless,
-                Deadline::At(at) => Lifetime::Until(at),
-            };
-            tree.put(at, &field, kept.value, lifetime, self.site.context.garbage);
-        }
-        self.body = Body::Grown(Box::new(tree));
-    }
-
     /// Whether the field was there.
     pub fn remove(&mut self, field: &[u8]) -> bool {
-        let at = self.at;
-        let is_removed = match self.body {
-            Body::Draft => {
+        let at = self.edit.rules.at;
+        let is_removed = match self.edit.tree_and_garbage() {
+            Some((tree, freed)) => tree.remove(at, field, freed),
+            None => {
                 let draft = self.draft_mut();
                 let spot = pairs::find(draft, Item::classify(field));
                 if let Some(spot) = spot {
@@ -478,13 +403,9 @@ impl<'v> HashMut<'v> {
                 }
                 spot.is_some()
             }
-            _ => {
-                let (tree, freed) = self.stored_mut();
-                tree.remove(at, field, freed)
-            }
         };
         if is_removed {
-            (self.changed, self.removed) = (true, true);
+            (self.edit.is_changed, self.edit.has_lost) = (true, true);
         }
         is_removed
     }
@@ -494,105 +415,122 @@ impl<'v> HashMut<'v> {
         if deadline != Deadline::Never {
             self.rename(HashName::ListpackEx);
         }
-        self.changed = true;
-        let at = self.at;
-        match self.body {
-            Body::Draft => {
+        self.edit.is_changed = true;
+        let at = self.edit.rules.at;
+        match self.edit.tree_mut() {
+            Some(tree) => tree.set_deadline(at, field, deadline),
+            None => {
                 let draft = self.draft_mut();
                 if let Some(spot) = pairs::find(draft, Item::classify(field)) {
                     pairs::set_mark(draft, spot, Mark::new(deadline).bytes());
                 }
                 if draft.len() > IMAGE_BYTES_MAX {
-                    self.leave();
+                    self.edit.grow();
                 }
             }
-            _ => self.stored_mut().0.set_deadline(at, field, deadline),
+        }
+    }
+}
+
+impl Collection for HashTree {
+    type Rules<'v> = Rules<'v>;
+    type State = State;
+    const OUTSIDE: Shape = Shape::HashTree;
+
+    #[inline]
+    fn state(shape: Option<Shape>) -> Option<State> {
+        match shape {
+            None | Some(Shape::Hash | Shape::TimedHash) => {
+                Some(State { name: HashName::Listpack, was_timed: false })
+            }
+            Some(_) => None,
         }
     }
 
-    /// A stored tree has become so small that it fits its entry.
-    fn return_to_draft(&mut self) {
-        let Some(tree) = self.tree() else { return };
-        if tree.len() > RETURN_LEN_MAX || tree.bytes() > RETURN_BYTES_MAX {
-            return;
+    fn shape(state: State, buffers: &Buffers) -> Shape {
+        let is_timed = match state.name {
+            HashName::Listpack => false,
+            HashName::ListpackEx => true,
+            HashName::Hashtable => pairs::has_mark(&buffers.text),
+        };
+        if is_timed { Shape::TimedHash } else { Shape::Hash }
+    }
+
+    fn close_draft(state: State, buffers: &mut Buffers) -> &[u8] {
+        if state.name == HashName::Hashtable {
+            pairs::flag(&mut buffers.text);
         }
-        // A clone of a few fields' tree, one increment: the draft and the tree cannot be borrowed at once.
-        let tree = tree.clone();
-        let draft = self.draft_mut();
+        &buffers.text
+    }
+
+    #[inline]
+    fn is_draft_empty(buffers: &Buffers) -> bool {
+        pairs::spots(&buffers.text).next().is_none()
+    }
+
+    fn grow(state: State, rules: Rules<'_>, buffers: &Buffers) -> HashTree {
+        let mut tree = HashTree::new(state.name);
+        let mut field = Vec::new();
+        for pair in pairs::iter(&buffers.text) {
+            field.clear();
+            pair.field.append_to(&mut field);
+            let kept = kept(&pair);
+            let lifetime = match kept.deadline {
+                Deadline::Never => Lifetime::Endless,
+                Deadline::At(at) => Lifetime::Until(at),
+            };
+            // What is new frees nothing.
+            tree.put(rules.at, &field, kept.value, lifetime, &mut Vec::new());
+        }
+        tree
+    }
+
+    fn shrink(&self, state: &mut State, _: Rules<'_>, buffers: &mut Buffers) -> bool {
+        let draft = &mut buffers.text;
         draft.clear();
-        tree.for_each(&mut |field, kept| {
+        self.for_each(&mut |field, kept| {
             pairs::push(draft, field, kept.value, Mark::new(kept.deadline).bytes());
         });
-        self.name = tree.name;
-        self.body = Body::Draft;
-    }
-
-    fn write_back(&mut self) {
-        match std::mem::replace(&mut self.body, Body::Stored) {
-            Body::Stored => {}
-            Body::Grown(tree) => self.site.put_outside(Shape::HashTree, Value::Hash(*tree)),
-            Body::Draft => {
-                let name = self.name;
-                let is_timed = match name {
-                    HashName::Listpack => false,
-                    HashName::ListpackEx => true,
-                    HashName::Hashtable => pairs::has_mark(self.draft()),
-                };
-                let shape = if is_timed { Shape::TimedHash } else { Shape::Hash };
-                self.site.put_image(shape, |buffers: &mut Buffers| {
-                    if name == HashName::Hashtable {
-                        pairs::flag(&mut buffers.pairs);
-                    }
-                    &buffers.pairs[..]
-                });
-            }
-        }
+        state.name = self.name;
+        true
     }
 
     /// Tells the keyspace of what deadlines the fields have by now.
-    fn settle_deadlines(&mut self) {
-        let is_timed = self.is_timed();
-        self.site.context.timer.volatile.count_hash(self.was_timed, is_timed);
-        if is_timed {
-            let due = match self.tree() {
-                Some(tree) => tree.due().unwrap_or(NO_DEADLINE),
-                None => image_due(self.draft()),
-            };
-            self.site.arm(due);
-        }
-    }
-}
-
-/// The one place where an edited hash becomes an entry again. A command that fails half-way writes back what it has done so far, as if it
-/// had stopped there; one that changed nothing writes nothing.
-impl Drop for HashMut<'_> {
     #[inline]
-    fn drop(&mut self) {
-        if !self.changed {
-            // A new hash that nothing was written to leaves what it was opened over, if that was there, to be removed.
-            if self.site.shape().is_none() {
-                self.site.remove();
+    fn settle(edit: &mut Edit<'_, HashTree>) -> bool {
+        let (State { name, was_timed }, has_lost) = (edit.state, edit.has_lost);
+        let (is_timed, due, is_small) = match edit.tree() {
+            Some(tree) => (tree.is_timed(), tree.due(), has_lost && tree.is_small()),
+            None if was_timed || name != HashName::Listpack => {
+                let due = image_due(&edit.buffers().text);
+                (due != NO_DEADLINE, Some(due), false)
             }
-            return;
+            None => return false,
+        };
+        edit.site.context.timer.volatile.count_hash(was_timed, is_timed);
+        if is_timed {
+            edit.site.arm(due.unwrap_or(NO_DEADLINE));
         }
-        if self.is_empty() {
-            // An image still counts as it lies in its entry; a tree, as it is.
-            if matches!(self.body, Body::Stored) {
-                self.site.context.timer.volatile.count_hash(self.was_timed, false);
-            }
-            return self.site.remove();
-        }
-        if self.removed && matches!(self.body, Body::Stored) {
-            self.return_to_draft();
-        }
-        if self.was_timed || self.name != HashName::Listpack || !matches!(self.body, Body::Draft) {
-            self.settle_deadlines();
-        }
-        self.write_back();
+        is_small
     }
 }
 
-impl View<'_> {
+/// Whether some field has a deadline.
+fn is_timed(edit: &Edit<'_, HashTree>) -> bool {
+    match edit.tree() {
+        Some(tree) => tree.is_timed(),
+        // No field of a hash by the first name ever had a deadline.
+        None => edit.state.name != HashName::Listpack && pairs::has_mark(&edit.buffers().text),
+    }
+}
+
+impl<'k> View<'k> {
+    #[inline]
+    fn hash_rules(&self) -> Rules<'k> {
+        let at = At { seed: &self.seeds().fields, now: self.now() };
+        Rules { at, limits: self.settings().hash }
+    }
+
     #[inline]
     pub fn hash(&mut self, key: &Key<'_>) -> Result<Option<Hash<'_>>, WrongType> {
         let (seed, now) = (&self.seeds().fields, self.now());
@@ -602,14 +540,14 @@ impl View<'_> {
 
     #[inline]
     pub fn hash_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<HashMut<'v>>, WrongType> {
-        let (at, limits) = (At { seed: &self.seeds().fields, now: self.now() }, self.settings().hash);
-        self.site(key).map(|site| HashMut::open(site, at, limits)).transpose()
+        let rules = self.hash_rules();
+        self.site(key).map(|site| HashMut::open(site, rules)).transpose()
     }
 
     /// Created empty where missing.
     #[inline]
     pub fn hash_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<HashMut<'v>, WrongType> {
-        let (at, limits) = (At { seed: &self.seeds().fields, now: self.now() }, self.settings().hash);
-        HashMut::open(self.site_or_new(key), at, limits)
+        let rules = self.hash_rules();
+        HashMut::open(self.site_or_new(key), rules)
     }
 }

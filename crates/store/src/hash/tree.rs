@@ -35,6 +35,10 @@ use pack::int_map::IntMap;
 use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop, Sweep, Sweeper};
 use std::ops::ControlFlow;
 
+/// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that one which swings around
+/// the limit stays outside.
+const RETURN_BYTES_MAX: u64 = 96;
+const RETURN_LEN_MAX: u64 = 8;
 /// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
 const LOOKS_PER_SWEEP: u64 = 64;
 /// Looking at so many entries counts like removing one.
@@ -93,6 +97,12 @@ impl HashTree {
     /// The text of all fields and values, and so many bytes for each as they have beside it.
     pub(crate) fn bytes(&self) -> u64 {
         self.text_bytes + 4 * self.len()
+    }
+
+    /// Whether it is small enough to return into its entry.
+    #[inline]
+    pub(crate) fn is_small(&self) -> bool {
+        self.len() <= RETURN_LEN_MAX && self.bytes() <= RETURN_BYTES_MAX
     }
 
     /// What is kept for a field, whatever its deadline.

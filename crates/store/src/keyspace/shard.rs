@@ -54,12 +54,10 @@ pub(crate) struct Db {
 pub(crate) struct Buffers {
     /// A deadline and a value on their way into an entry.
     pub(crate) payload: Vec<u8>,
-    /// The text of a string while it is edited.
+    /// The text of a string while it is edited, or the image of a small collection that is no list.
     pub(crate) text: Vec<u8>,
     /// A short list while it is edited.
     pub(crate) draft: Draft,
-    /// A small hash while it is edited.
-    pub(crate) pairs: Vec<u8>,
     /// Decides which uses are counted.
     pub(crate) random: Random,
 }
@@ -69,13 +67,7 @@ const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
 
 impl Buffers {
     fn new(seed: u64) -> Buffers {
-        Buffers {
-            payload: Vec::new(),
-            text: Vec::new(),
-            draft: Draft::default(),
-            pairs: Vec::new(),
-            random: Random::new(seed),
-        }
+        Buffers { payload: Vec::new(), text: Vec::new(), draft: Draft::default(), random: Random::new(seed) }
     }
 
     pub(crate) fn shrink(&mut self) {
@@ -86,7 +78,7 @@ impl Buffers {
 
     /// Scratch: what is in the way is given up, and made anew by the next edit.
     pub(crate) fn relocate(&mut self) {
-        for buffer in [&mut self.payload, &mut self.text, &mut self.pairs] {
+        for buffer in [&mut self.payload, &mut self.text] {
             if is_evacuating(buffer.as_ptr()) {
                 *buffer = Vec::new();
             }

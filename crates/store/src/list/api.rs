@@ -10,6 +10,7 @@
 //!
 //! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
+use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
@@ -94,96 +95,39 @@ impl<'v> List<'v> {
     }
 }
 
-/// Where the list is while it is edited.
-enum Body {
-    /// In the shard's draft buffer.
-    Draft,
-    /// Outside, where it was before.
-    Stored,
-    /// Outside, but not yet in the keyspace.
-    Grown(Box<ListTree>),
-}
-
 /// A list, to edit. Dropping it puts it back; an empty list takes its key with it.
 pub struct ListMut<'v> {
-    site: Site<'v>,
-    limits: &'v Limits,
-    body: Body,
-    /// The name, but for a stored tree, which keeps its own.
-    encoding: Encoding,
-    edits: Edits,
-}
-
-/// What happened to the list.
-#[derive(Default)]
-struct Edits {
-    changed: bool,
-    /// Something was removed or replaced: the name may change back.
-    removed: bool,
+    edit: Edit<'v, ListTree>,
     /// The command announced all that it adds: see [`ListMut::announce`].
-    announced: bool,
+    is_announced: bool,
 }
 
 impl<'v> ListMut<'v> {
     /// An image is unpacked into the draft, a tree stays where it is; where there is no value, the list is new.
     #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
-        let (encoding, body) = match site.shape() {
-            Some(Shape::ListTree) => (Encoding::Listpack, Body::Stored),
-            None | Some(Shape::Listpack) => (Encoding::Listpack, Body::Draft),
-            Some(Shape::Quicklist) => (Encoding::Quicklist, Body::Draft),
-            _ => return Err(WrongType),
-        };
-        if matches!(body, Body::Draft) {
-            let (image, buffers) = site.image();
-            buffers.draft.open(image);
-        }
-        Ok(ListMut { site, limits, body, encoding, edits: Edits::default() })
-    }
-
-    /// The tree, if that is what the list is by now.
-    #[inline(always)]
-    fn tree(&self) -> Option<&ListTree> {
-        match &self.body {
-            Body::Draft => None,
-            Body::Grown(tree) => Some(tree),
-            Body::Stored => match self.site.outside() {
-                Some(Value::List(tree)) => Some(tree),
-                _ => unreachable!("the shape said that a list lies outside"),
-            },
-        }
-    }
-
-    #[inline(always)]
-    fn tree_mut(&mut self) -> Option<&mut ListTree> {
-        match &mut self.body {
-            Body::Draft => None,
-            Body::Grown(tree) => Some(tree),
-            Body::Stored => match self.site.outside_mut() {
-                Some(Value::List(tree)) => Some(tree),
-                _ => unreachable!("the shape said that a list lies outside"),
-            },
-        }
+        let start = Start::of(site.shape())?.with_draft(&mut site);
+        Ok(ListMut { edit: Edit::new(site, limits, start), is_announced: false })
     }
 
     #[inline]
     fn draft(&self) -> &Draft {
-        &self.site.context.buffers.draft
+        &self.edit.buffers().draft
     }
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Draft {
-        &mut self.site.context.buffers.draft
+        &mut self.edit.buffers_mut().draft
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     #[inline]
     pub fn len(&self) -> u64 {
-        self.tree().map_or_else(|| self.draft().len(), |tree| tree.seq.len())
+        self.edit.tree().map_or_else(|| self.draft().len(), |tree| tree.seq.len())
     }
 
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        match self.tree() {
+        match self.edit.tree() {
             None => self.draft().get(index).map(look),
             Some(tree) => tree.seq.get(index, look),
         }
@@ -201,7 +145,7 @@ impl<'v> ListMut<'v> {
             return;
         }
         let span = (index, u64::MAX);
-        match self.tree() {
+        match self.edit.tree() {
             None => self.draft().visit_equal(span, towards, needle, visit),
             Some(tree) => tree.seq.visit_equal(span, towards, needle, visit),
         }
@@ -211,55 +155,32 @@ impl<'v> ListMut<'v> {
     /// before adding any. Without it each element counts when it comes.
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
-        self.edits.announced = true;
+        self.is_announced = true;
     }
 
     /// The name may change to "quicklist", by the sizes before the addition and the plain text of what comes. Summing up a draft costs
     /// a walk, so it is done only where a draft could be large enough to matter.
     fn prepare(&mut self, elements: u64, text_bytes: u64) {
-        let limits = self.limits;
-        if let Some(tree) = self.tree_mut() {
+        let limits = self.edit.rules;
+        if let Some(tree) = self.edit.tree_mut() {
             return tree.announce(elements, text_bytes, limits);
         }
         let (fill, len) = (limits.fill, self.draft().len() + elements);
         let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
-        if !is_far && listpack::exceeds(fill, self.draft_listpack_bytes() + text_bytes, len) {
-            self.encoding = Encoding::Quicklist;
-            self.edits.changed = true;
+        if !is_far && listpack::exceeds(fill, draft_listpack_bytes(self.draft()) + text_bytes, len) {
+            self.edit.state = Encoding::Quicklist;
+            self.edit.is_changed = true;
         }
-    }
-
-    /// The size of the draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
-    fn draft_listpack_bytes(&self) -> u64 {
-        let mut sum = listpack::EMPTY_BYTES;
-        if !self.draft().is_empty() {
-            self.draft().visit(0, End::Tail, &mut |_, item| {
-                sum += listpack::entry_bytes(item);
-                ControlFlow::Continue(())
-            });
-        }
-        sum
     }
 
     /// One element is about to be added.
     fn prepare_one(&mut self, value: &[u8]) {
-        if !self.edits.announced {
+        if !self.is_announced {
             self.prepare(1, value.len() as u64);
         }
-        self.edits.changed = true;
+        self.edit.is_changed = true;
         if value.len() > IMAGE_BYTES_MAX {
-            self.leave();
-        }
-    }
-
-    /// The draft becomes a tree.
-    fn leave(&mut self) {
-        if matches!(self.body, Body::Draft) {
-            self.body = Body::Grown(Box::new(ListTree {
-                seq: self.draft().to_seq(self.limits),
-                listpack_bytes: Some(self.draft_listpack_bytes()),
-                encoding: self.encoding,
-            }));
+            self.edit.grow();
         }
     }
 
@@ -267,15 +188,14 @@ impl<'v> ListMut<'v> {
     fn check_draft(&mut self) {
         let draft = self.draft();
         if draft.image_len() > IMAGE_BYTES_MAX || draft.len() > IMAGE_LEN_MAX {
-            self.leave();
+            self.edit.grow();
         }
     }
 
     #[inline]
     pub fn push(&mut self, end: End, value: &[u8]) {
-        let (limits, is_announced) = (self.limits, self.edits.announced);
-        self.edits.changed = true;
-        if let Some(tree) = self.tree_mut() {
+        let (limits, is_announced) = (self.edit.rules, self.is_announced);
+        if let Some(tree) = self.edit.tree_mut() {
             if !is_announced {
                 tree.announce(1, value.len() as u64, limits);
             }
@@ -287,8 +207,8 @@ impl<'v> ListMut<'v> {
     #[inline(never)]
     fn push_in_draft(&mut self, end: End, value: &[u8]) {
         self.prepare_one(value);
-        let limits = self.limits;
-        match self.tree_mut() {
+        let limits = self.edit.rules;
+        match self.edit.tree_mut() {
             Some(tree) => tree.push(end, value, limits),
             None => {
                 self.draft_mut().push(end, value);
@@ -298,10 +218,10 @@ impl<'v> ListMut<'v> {
     }
 
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.edits.changed = true;
-        self.edits.removed = true;
-        let limits = self.limits;
-        match self.tree_mut() {
+        self.edit.is_changed = true;
+        self.edit.has_lost = true;
+        let limits = self.edit.rules;
+        match self.edit.tree_mut() {
             Some(tree) => tree.pop(end, limits, take),
             None => self.draft_mut().pop(end, take),
         }
@@ -309,9 +229,9 @@ impl<'v> ListMut<'v> {
 
     pub fn set(&mut self, index: u64, value: &[u8]) {
         self.prepare_one(value);
-        self.edits.removed = true;
-        let limits = self.limits;
-        match self.tree_mut() {
+        self.edit.has_lost = true;
+        let limits = self.edit.rules;
+        match self.edit.tree_mut() {
             Some(tree) => tree.set(index, value, limits),
             None => {
                 self.draft_mut().set(index, value);
@@ -322,8 +242,8 @@ impl<'v> ListMut<'v> {
 
     pub fn insert(&mut self, index: u64, value: &[u8]) {
         self.prepare_one(value);
-        let limits = self.limits;
-        match self.tree_mut() {
+        let limits = self.edit.rules;
+        match self.edit.tree_mut() {
             Some(tree) => {
                 tree.grow(listpack::entry_bytes(Item::classify(value)));
                 tree.seq.insert(index, value, limits);
@@ -336,84 +256,98 @@ impl<'v> ListMut<'v> {
     }
 
     pub fn remove(&mut self, index: u64, count: u64) {
-        self.edits.changed = true;
-        self.edits.removed = true;
-        let limits = self.limits;
-        match self.tree_mut() {
+        self.edit.is_changed = true;
+        self.edit.has_lost = true;
+        let limits = self.edit.rules;
+        match self.edit.tree_mut() {
             Some(tree) => tree.remove(index, count, limits),
             None => self.draft_mut().remove(index, count),
         }
     }
+}
 
-    /// After removals: name and place may change back.
-    fn settle(&mut self) {
-        let (fill, limits) = (self.limits.fill, self.limits);
-        let Some(tree) = self.tree_mut() else {
-            // An image is below half of any limit in bytes, so only a limit in elements can forbid it.
-            if listpack::fits_half(fill, IMAGE_LISTPACK_BYTES_MAX, self.len()) {
-                self.encoding = Encoding::Listpack;
-            }
-            return;
-        };
-        tree.settle(limits);
-        if !tree.is_small() {
-            return;
+impl Collection for ListTree {
+    type Rules<'v> = &'v Limits;
+    type State = Encoding;
+    const OUTSIDE: Shape = Shape::ListTree;
+
+    #[inline]
+    fn state(shape: Option<Shape>) -> Option<Encoding> {
+        match shape {
+            None | Some(Shape::Listpack) => Some(Encoding::Listpack),
+            Some(Shape::Quicklist) => Some(Encoding::Quicklist),
+            Some(_) => None,
         }
-        self.return_to_draft();
     }
 
-    /// A stored tree has become so short that it fits its entry.
-    fn return_to_draft(&mut self) {
-        let Some(tree) = self.tree() else { return };
-        // A clone of at most 32 elements' tree, one increment: the draft and the tree cannot be borrowed at once.
-        let (encoding, seq) = (tree.encoding, tree.seq.clone());
-        let draft = self.draft_mut();
+    #[inline]
+    fn open_draft(image: &[u8], buffers: &mut Buffers) {
+        buffers.draft.open(image);
+    }
+
+    fn shape(encoding: Encoding, _: &Buffers) -> Shape {
+        match encoding {
+            Encoding::Listpack => Shape::Listpack,
+            Encoding::Quicklist => Shape::Quicklist,
+        }
+    }
+
+    fn close_draft(_: Encoding, buffers: &mut Buffers) -> &[u8] {
+        buffers.draft.close()
+    }
+
+    fn is_draft_empty(buffers: &Buffers) -> bool {
+        buffers.draft.is_empty()
+    }
+
+    fn grow(encoding: Encoding, limits: &Limits, buffers: &Buffers) -> ListTree {
+        let listpack_bytes = Some(draft_listpack_bytes(&buffers.draft));
+        ListTree { seq: buffers.draft.to_seq(limits), listpack_bytes, encoding }
+    }
+
+    fn shrink(&self, encoding: &mut Encoding, _: &Limits, buffers: &mut Buffers) -> bool {
+        *encoding = self.encoding;
+        let draft = &mut buffers.draft;
         draft.open(&[]);
         let mut text = Vec::with_capacity(RETURN_BYTES_MAX as usize);
-        seq.visit(0, End::Tail, &mut |_, item| {
+        self.seq.visit(0, End::Tail, &mut |_, item| {
             text.clear();
             item.append_to(&mut text);
             draft.push(End::Tail, &text);
             ControlFlow::Continue(())
         });
-        self.encoding = encoding;
-        self.body = Body::Draft;
+        true
     }
 
-    /// A stored tree was edited where it lies: nothing is left to write.
-    fn write_back(&mut self) {
-        match std::mem::replace(&mut self.body, Body::Stored) {
-            Body::Stored => {}
-            Body::Grown(tree) => self.site.put_outside(Shape::ListTree, Value::List(*tree)),
-            Body::Draft => {
-                let shape = match self.encoding {
-                    Encoding::Listpack => Shape::Listpack,
-                    Encoding::Quicklist => Shape::Quicklist,
-                };
-                self.site.put_image(shape, |buffers: &mut Buffers| buffers.draft.close());
-            }
+    /// After a removal the name may change back.
+    #[inline]
+    fn settle(edit: &mut Edit<'_, ListTree>) -> bool {
+        if !edit.has_lost {
+            return false;
         }
+        let limits = edit.rules;
+        if let Some(tree) = edit.tree_mut() {
+            tree.settle(limits);
+            return tree.is_small();
+        }
+        // An image is below half of any limit in bytes, so only a limit in elements can forbid it.
+        if listpack::fits_half(limits.fill, IMAGE_LISTPACK_BYTES_MAX, edit.buffers().draft.len()) {
+            edit.state = Encoding::Listpack;
+        }
+        false
     }
 }
 
-/// The one place where an edited list becomes an entry again. A command that fails half-way writes back what it has done so far, as if it
-/// had stopped there; one that changed nothing writes nothing.
-impl Drop for ListMut<'_> {
-    fn drop(&mut self) {
-        // Only a removal empties a list, and nothing is written back of one that stays where it is.
-        if matches!(self.body, Body::Stored) && !self.edits.removed {
-            return;
-        }
-        let is_empty = self.len() == 0;
-        if self.edits.removed && !is_empty {
-            self.settle();
-        }
-        if is_empty {
-            self.site.remove();
-        } else if self.edits.changed {
-            self.write_back();
-        }
+/// The size of a draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
+fn draft_listpack_bytes(draft: &Draft) -> u64 {
+    let mut sum = listpack::EMPTY_BYTES;
+    if !draft.is_empty() {
+        draft.visit(0, End::Tail, &mut |_, item| {
+            sum += listpack::entry_bytes(item);
+            ControlFlow::Continue(())
+        });
     }
+    sum
 }
 
 impl View<'_> {

@@ -1,104 +1,103 @@
 //! A set, to edit. It holds the place of its entry until it is dropped, which writes it back: so an edit is one descent of the
 //! keyspace. What lies outside is edited where it lies; an image is copied into a buffer by the first edit that changes it.
-use super::fresh::Fresh;
-use super::image::Draft;
-use super::image::Image;
+use super::fresh::{Body, NewSet};
+use super::image::{self, Draft, IMAGE_BYTES_MAX, Image};
 use super::name::Name;
-use super::tree::SetTree;
+use super::tree::{RETURN_LEN_MAX, SetTree};
+use crate::edit::{Collection, Edit, Start};
 use crate::entry::Shape;
+use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::site::Site;
-use crate::value::Value;
 use crate::{Key, View};
 use base::Item;
 use base::hash::Seed;
 use base::random::Random;
 use std::ops::ControlFlow;
 
-/// A set, to edit. Dropping it puts it back; an empty set takes its key with it.
-pub struct SetMut<'v> {
-    site: Site<'v>,
+/// How a set is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'v> {
     seed: &'v Seed,
     limits: &'v SetLimits,
-    body: Body,
-    /// How many members the command brings.
-    expected: u64,
-    is_changed: bool,
-    has_lost: bool,
 }
 
-/// Where the set is while it is edited.
-enum Body {
-    /// Nowhere: there was none, and it has no name before its first member comes.
-    New,
-    /// In its entry, as it was.
-    Image(Name),
-    /// Outside, where it was before.
-    Stored,
-    /// Not in the keyspace: to be written back.
-    Fresh(Fresh),
+/// A set, to edit. Dropping it puts it back; an empty set takes its key with it.
+pub struct SetMut<'v> {
+    edit: Edit<'v, SetTree>,
+    /// How many members the command brings.
+    expected: u64,
 }
 
 /// Where fewer than this part of what is popped stays, it is what stays that is chosen.
 const STAYING_SHARE: u64 = 5;
 
 impl<'v> SetMut<'v> {
-    #[inline]
-    fn open(site: Site<'v>, seed: &'v Seed, limits: &'v SetLimits) -> Result<SetMut<'v>, WrongType> {
-        let body = match site.shape() {
-            None => Body::New,
-            Some(Shape::SetOutside) => Body::Stored,
-            Some(shape) => Body::Image(Image::of(shape, &[]).ok_or(WrongType)?.name),
-        };
-        Ok(SetMut { site, seed, limits, body, expected: 1, is_changed: false, has_lost: false })
+    #[inline(always)]
+    fn open(site: Site<'v>, rules: Rules<'v>) -> Result<SetMut<'v>, WrongType> {
+        let start = Start::of(site.shape())?;
+        Ok(SetMut { edit: Edit::new(site, rules, start), expected: 1 })
+    }
+
+    /// Puts a set where there was none.
+    pub(super) fn of_new(site: Site<'v>, set: NewSet<'v>) {
+        let rules = Rules { seed: set.seed, limits: set.limits };
+        SetMut::open(site, rules).expect("where nothing is, nothing is of another type").put(set);
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no set in the keyspace is empty")]
-    pub fn len(&mut self) -> u64 {
-        match &self.body {
-            Body::New => 0,
-            Body::Image(name) => Image { name: *name, bytes: self.site.image().0 }.len(),
-            Body::Stored => self.stored().len(),
-            Body::Fresh(fresh) => fresh.len(),
-        }
+    pub fn len(&self) -> u64 {
+        self.edit.tree().map_or_else(|| self.image().len(), SetTree::len)
     }
 
+    /// A set that lies in its entry, or has been copied from there.
     #[inline]
-    fn stored(&self) -> &SetTree {
-        match self.site.outside() {
-            Some(Value::Set(members)) => members,
-            _ => unreachable!("the shape said that a set lies outside"),
-        }
+    fn image(&self) -> Image<'_> {
+        let bytes = match self.edit.is_untouched() {
+            true => self.edit.site.image(),
+            false => &self.edit.buffers().text,
+        };
+        Image { name: self.edit.state, bytes }
     }
 
-    #[inline]
-    fn stored_mut(&mut self) -> &mut SetTree {
-        match self.site.outside_mut() {
-            Some(Value::Set(members)) => members,
-            _ => unreachable!("the shape said that a set lies outside"),
+    /// The same, copied where it has not been, to be edited.
+    fn draft(&mut self) -> Draft<'_> {
+        self.edit.open_draft();
+        self.edit.is_changed = true;
+        Draft { name: &mut self.edit.state, bytes: &mut self.edit.site.context.buffers.text }
+    }
+
+    /// Another set takes the place of this one.
+    fn put(&mut self, set: NewSet<'_>) {
+        match set.body {
+            Body::Members(members) => {
+                self.edit.put_tree(members);
+                self.edit.has_lost = true;
+            }
+            Body::Image(name, bytes) => {
+                self.edit.buffers_mut().text = bytes;
+                self.edit.put_draft(name);
+            }
         }
     }
 
     /// Tells how many members the command brings: the set may change its name before any of them comes, as in Redis.
     pub fn announce(&mut self, count: u64) {
         self.expected = count;
-        let (seed, limits) = (self.seed, self.limits);
-        match &mut self.body {
-            Body::New => {}
-            Body::Stored => {
-                let name = self.stored().name;
-                if name.expecting(count, limits) != name {
-                    self.stored_mut().name = Name::Hashtable;
-                }
-            }
-            Body::Image(name) if name.expecting(count, limits) == *name => {}
-            Body::Image(_) | Body::Fresh(_) => {
-                self.is_changed = true;
-                let fresh = self.fresh_mut();
-                let name = fresh.name().expecting(count, limits);
-                fresh.rename(name, seed);
+        let limits = self.edit.rules.limits;
+        if let Some(tree) = self.edit.tree_mut() {
+            tree.name = tree.name.expecting(count, limits);
+            return;
+        }
+        let (old, name) = (self.edit.state, self.edit.state.expecting(count, limits));
+        let is_nowhere = self.edit.is_new() && self.edit.is_untouched();
+        if name != old && !is_nowhere {
+            let mut draft = self.draft();
+            draft.rename(name);
+            if draft.bytes.len() > IMAGE_BYTES_MAX {
+                self.edit.grow();
             }
         }
     }
@@ -107,18 +106,28 @@ impl<'v> SetMut<'v> {
     #[inline]
     pub fn insert(&mut self, member: &[u8]) -> bool {
         let member = Item::classify(member);
-        let (seed, limits) = (self.seed, self.limits);
-        match &self.body {
-            Body::Stored => return self.stored_mut().insert(member, seed, limits),
-            Body::Image(name) if (Image { name: *name, bytes: self.site.image().0 }).contains(member) => {
-                return false;
-            }
-            Body::New => self.body = Body::Fresh(Fresh::new(Name::of_new(member, self.expected, limits))),
-            _ => {}
+        let Rules { seed, limits } = self.edit.rules;
+        match self.edit.tree_mut() {
+            Some(tree) => tree.insert(member, seed, limits),
+            None => self.insert_in_draft(member),
         }
-        let is_new = self.fresh_mut().insert(member, seed, limits);
-        self.is_changed |= is_new;
-        is_new
+    }
+
+    fn insert_in_draft(&mut self, member: Item<'_>) -> bool {
+        if self.image().contains(member) {
+            return false;
+        }
+        let Rules { seed, limits } = self.edit.rules;
+        if self.edit.is_new() && self.edit.is_untouched() {
+            self.edit.state = Name::of_new(member, self.expected, limits);
+        }
+        if !self.draft().add(member, limits) {
+            self.edit.grow();
+            if let Some(tree) = self.edit.tree_mut() {
+                tree.insert(member, seed, limits);
+            }
+        }
+        true
     }
 
     /// Whether it was there.
@@ -127,34 +136,14 @@ impl<'v> SetMut<'v> {
     }
 
     fn remove_item(&mut self, member: Item<'_>) -> bool {
-        let seed = self.seed;
-        let was_there = match &self.body {
-            Body::New => false,
-            Body::Stored => self.stored_mut().remove(member, seed),
-            Body::Image(name) => {
-                let image = Image { name: *name, bytes: self.site.image().0 };
-                image.contains(member) && self.fresh_mut().remove(member, seed)
-            }
-            Body::Fresh(fresh) => fresh.contains(member, seed) && self.fresh_mut().remove(member, seed),
+        let seed = self.edit.rules.seed;
+        let was_there = match self.edit.tree_mut() {
+            Some(tree) => tree.remove(member, seed),
+            None => self.image().contains(member) && self.draft().remove(member),
         };
-        self.is_changed |= was_there;
-        self.has_lost |= was_there;
+        self.edit.is_changed |= was_there;
+        self.edit.has_lost |= was_there;
         was_there
-    }
-
-    /// The set as one that is not in the keyspace, an image copied for that.
-    fn fresh_mut(&mut self) -> &mut Fresh {
-        if let Body::Image(name) = self.body {
-            let (image, buffers) = self.site.image();
-            let mut bytes = std::mem::take(&mut buffers.text);
-            bytes.clear();
-            bytes.extend_from_slice(image);
-            self.body = Body::Fresh(Fresh::Draft(Draft { name, bytes }));
-        }
-        match &mut self.body {
-            Body::Fresh(fresh) => fresh,
-            _ => unreachable!("what is stored is edited where it lies, and a new set has a first member"),
-        }
     }
 
     /// Removes `count` members chosen uniformly and shows each; all, where there are no more.
@@ -164,37 +153,34 @@ impl<'v> SetMut<'v> {
         if staying == 0 {
             return self.pop_all(take);
         }
-        let mut random = self.site.context.buffers.random.clone();
+        let mut random = self.edit.buffers_mut().random.clone();
         if count > staying.saturating_mul(STAYING_SHARE) {
             self.pop_all_but(staying, &mut random, take);
         } else {
             (0..count).for_each(|_| self.pop_one(&mut random, take));
         }
-        self.site.context.buffers.random = random;
+        self.edit.buffers_mut().random = random;
     }
 
     /// A copy: its leaf lends it only until it is removed.
     fn pop_one(&mut self, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
-        let (mut text, mut int) = (std::mem::take(&mut self.site.context.buffers.payload), None);
+        let (mut text, mut int) = (std::mem::take(&mut self.edit.buffers_mut().payload), None);
         text.clear();
         let mut keep = |member: Item<'_>| match member {
             Item::Int(n) => int = Some(n),
             Item::Bytes(bytes) => text.extend_from_slice(bytes),
         };
-        match &self.body {
-            Body::Stored => self.stored().random(random, keep),
-            Body::Fresh(Fresh::Members(members)) => members.random(random, keep),
-            _ => {
-                if let Fresh::Draft(draft) = self.fresh_mut() {
-                    let image = draft.read();
-                    keep(image.nth(random.below(image.len())));
-                }
+        match self.edit.tree() {
+            Some(tree) => tree.random(random, keep),
+            None => {
+                let image = self.image();
+                keep(image.nth(random.below(image.len())));
             }
         }
         let member = int.map_or(Item::Bytes(&text), Item::Int);
         take(member);
         self.remove_item(member);
-        self.site.context.buffers.payload = text;
+        self.edit.buffers_mut().payload = text;
     }
 
     fn pop_all(&mut self, take: &mut dyn FnMut(Item<'_>)) {
@@ -202,86 +188,70 @@ impl<'v> SetMut<'v> {
             take(member);
             ControlFlow::Continue(())
         };
-        let seed = self.seed;
-        let _ = match &self.body {
-            Body::New => ControlFlow::Continue(()),
-            Body::Image(name) => Image { name: *name, bytes: self.site.image().0 }.visit(&mut visit),
-            Body::Stored => self.stored().visit(seed, &mut visit),
-            Body::Fresh(fresh) => fresh.visit(seed, &mut visit),
+        let _ = match self.edit.tree() {
+            Some(tree) => tree.visit(self.edit.rules.seed, &mut visit),
+            None => self.image().visit(&mut visit),
         };
-        self.body = Body::Fresh(Fresh::new(Name::Intset));
-        (self.is_changed, self.has_lost) = (true, true);
+        self.edit.clear();
     }
 
     /// What stays is drawn into a set of its own, which has no name from before.
     fn pop_all_but(&mut self, staying: u64, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
-        let (seed, limits) = (self.seed, self.limits);
-        let name = match &self.body {
-            Body::Image(name) => *name,
-            Body::Fresh(fresh) => fresh.name(),
-            _ => self.stored().name,
-        };
+        let Rules { seed, limits } = self.edit.rules;
+        let name = self.edit.tree().map_or(self.edit.state, |tree| tree.name);
         let first = if name == Name::Intset { Name::Intset } else { Name::Listpack };
-        let mut stays = Fresh::new(first);
+        let mut stays = NewSet::new(first, seed, limits);
         for _ in 0..staying {
             self.pop_one(random, &mut |member| {
-                stays.insert(member, seed, limits);
+                stays.insert(member);
             });
         }
         self.pop_all(take);
-        self.body = Body::Fresh(stays);
-    }
-
-    /// After removals: a set may have become small.
-    fn settle(&mut self) {
-        let seed = self.seed;
-        match &mut self.body {
-            Body::Fresh(fresh) => fresh.settle(seed),
-            Body::Stored => {
-                let mut bytes = std::mem::take(&mut self.site.context.buffers.text);
-                let (name, is_small) = (self.stored().name, self.stored().to_image(seed, &mut bytes));
-                if is_small {
-                    self.body = Body::Fresh(Fresh::Draft(Draft { name, bytes }));
-                } else {
-                    self.site.context.buffers.text = bytes;
-                }
-            }
-            Body::New | Body::Image(_) => {}
-        }
+        self.put(stays);
     }
 }
 
-/// The one place where an edited set becomes an entry again. A command that fails half-way writes back what it has done so far; one
-/// that changed nothing writes nothing.
-impl Drop for SetMut<'_> {
-    fn drop(&mut self) {
-        let is_new = matches!(self.body, Body::New);
-        if !is_new && !self.has_lost && !self.is_changed {
-            return;
-        }
-        if is_new || self.len() == 0 {
-            return self.site.remove();
-        }
-        if self.has_lost {
-            self.settle();
-        }
-        if let Body::Fresh(fresh) = std::mem::replace(&mut self.body, Body::Stored) {
-            fresh.put(&mut self.site);
-        }
+impl Collection for SetTree {
+    type Rules<'v> = Rules<'v>;
+    type State = Name;
+    const OUTSIDE: Shape = Shape::SetOutside;
+
+    /// A new set gets its name with its first member.
+    #[inline]
+    fn state(shape: Option<Shape>) -> Option<Name> {
+        shape.map_or(Some(Name::Intset), |shape| Image::of(shape, &[]).map(|image| image.name))
+    }
+
+    fn shape(name: Name, _: &Buffers) -> Shape {
+        image::shape(name)
+    }
+
+    fn grow(name: Name, rules: Rules<'_>, buffers: &Buffers) -> SetTree {
+        SetTree::of_image(Image { name, bytes: &buffers.text }, rules.seed)
+    }
+
+    fn shrink(&self, name: &mut Name, rules: Rules<'_>, buffers: &mut Buffers) -> bool {
+        *name = self.name;
+        self.to_image(rules.seed, &mut buffers.text)
+    }
+
+    #[inline]
+    fn settle(edit: &mut Edit<'_, SetTree>) -> bool {
+        edit.has_lost && edit.tree().is_some_and(|tree| tree.len() <= RETURN_LEN_MAX)
     }
 }
 
 impl<'k> View<'k> {
     #[inline]
     pub fn set_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<SetMut<'v>>, WrongType> {
-        let (seed, limits) = (&self.seeds().members, &self.settings().set);
-        self.site(key).map(|site| SetMut::open(site, seed, limits)).transpose()
+        let rules = Rules { seed: &self.seeds().members, limits: &self.settings().set };
+        self.site(key).map(|site| SetMut::open(site, rules)).transpose()
     }
 
     /// Created empty where missing.
-    #[inline]
+    #[inline(always)]
     pub fn set_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<SetMut<'v>, WrongType> {
-        let (seed, limits) = (&self.seeds().members, &self.settings().set);
-        SetMut::open(self.site_or_new(key), seed, limits)
+        let rules = Rules { seed: &self.seeds().members, limits: &self.settings().set };
+        SetMut::open(self.site_or_new(key), rules)
     }
 }

@@ -1,200 +1,146 @@
-//! A set that is not in the keyspace, or not yet: what a command that stores its result makes, and what an edited set is on its way back
-//! into its entry.
-use super::image::Draft;
-use super::image::IMAGE_BYTES_MAX;
+//! A set that is not in the keyspace, or not yet: what a command that stores its result makes.
+use super::edit::SetMut;
+use super::image::{Draft, IMAGE_BYTES_MAX, Image};
 use super::name::Name;
+use super::read::{Set, Source};
 use super::tree::SetTree;
-use crate::entry::Shape;
-use crate::keyspace::shard::Buffers;
-use crate::outside::Outside;
 use crate::settings::SetLimits;
-use crate::site::Site;
-use crate::value::Value;
 use crate::{Key, View};
 use base::Item;
 use base::hash::Seed;
 use std::ops::ControlFlow;
 
-/// Small or large.
-pub(super) enum Fresh {
-    Draft(Draft),
-    Members(Box<SetTree>),
-}
-
-impl Fresh {
-    pub(super) fn new(name: Name) -> Fresh {
-        Fresh::Draft(Draft { name, bytes: Vec::new() })
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Fresh::Draft(draft) => draft.read().len(),
-            Fresh::Members(members) => members.len(),
-        }
-    }
-
-    pub(super) fn name(&self) -> Name {
-        match self {
-            Fresh::Draft(draft) => draft.name,
-            Fresh::Members(members) => members.name,
-        }
-    }
-
-    pub(super) fn rename(&mut self, name: Name, seed: &Seed) {
-        match self {
-            Fresh::Draft(draft) => {
-                draft.rename(name);
-                self.grow_if_over(seed);
-            }
-            Fresh::Members(members) => members.name = name,
-        }
-    }
-
-    /// An image in its other form may be too long.
-    fn grow_if_over(&mut self, seed: &Seed) {
-        if let Fresh::Draft(draft) = self
-            && draft.bytes.len() > IMAGE_BYTES_MAX
-        {
-            *self = Fresh::Members(Box::new(SetTree::of_image(draft.read(), seed)));
-        }
-    }
-
-    fn has_texts(&self) -> bool {
-        match self {
-            Fresh::Draft(draft) => draft.read().has_texts(),
-            Fresh::Members(members) => !members.texts.is_empty(),
-        }
-    }
-
-    /// An "intset" where it holds nothing but integers, and not too many of them.
-    pub(super) fn call_ints_so(&mut self, seed: &Seed, limits: &SetLimits) {
-        if self.has_texts() || self.len() > limits.intset_entries {
-            return;
-        }
-        match self {
-            Fresh::Draft(draft) => {
-                draft.sort();
-                self.grow_if_over(seed);
-            }
-            Fresh::Members(members) => members.name = Name::Intset,
-        }
-    }
-
-    /// The name of a set that never held anything else.
-    pub(super) fn name_by_content(&mut self, seed: &Seed, limits: &SetLimits) {
-        let is_short = |member: Item<'_>| match member.len() as u64 <= limits.listpack_value_bytes {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
-        let fits = self.len() <= limits.listpack_entries && self.visit(seed, &mut { is_short }).is_continue();
-        let name = if fits && self.has_texts() { Name::Listpack } else { Name::Hashtable };
-        self.rename(name, seed);
-        self.call_ints_so(seed, limits);
-    }
-
-    pub(super) fn contains(&self, member: Item<'_>, seed: &Seed) -> bool {
-        match self {
-            Fresh::Draft(draft) => draft.read().contains(member),
-            Fresh::Members(members) => members.contains(member, seed),
-        }
-    }
-
-    /// Whether it was not there before.
-    pub(super) fn insert(&mut self, member: Item<'_>, seed: &Seed, limits: &SetLimits) -> bool {
-        match self {
-            Fresh::Members(members) => members.insert(member, seed, limits),
-            Fresh::Draft(draft) if draft.read().contains(member) => false,
-            Fresh::Draft(draft) => {
-                if !draft.add(member, limits) {
-                    let mut members = Box::new(SetTree::of_image(draft.read(), seed));
-                    members.insert(member, seed, limits);
-                    *self = Fresh::Members(members);
-                }
-                true
-            }
-        }
-    }
-
-    /// Whether it was there.
-    pub(super) fn remove(&mut self, member: Item<'_>, seed: &Seed) -> bool {
-        match self {
-            Fresh::Draft(draft) => draft.remove(member),
-            Fresh::Members(members) => members.remove(member, seed),
-        }
-    }
-
-    pub(super) fn visit(
-        &self,
-        seed: &Seed,
-        visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        match self {
-            Fresh::Draft(draft) => draft.read().visit(visit),
-            Fresh::Members(members) => members.visit(seed, visit),
-        }
-    }
-
-    /// Makes a large one small again that has become so.
-    pub(super) fn settle(&mut self, seed: &Seed) {
-        let mut bytes = Vec::new();
-        if let Fresh::Members(members) = self
-            && members.to_image(seed, &mut bytes)
-        {
-            *self = Fresh::Draft(Draft { name: members.name, bytes });
-        }
-    }
-
-    /// Writes it to its place.
-    pub(super) fn put(self, site: &mut Site<'_>) {
-        match self {
-            Fresh::Members(members) => site.put_outside(Shape::SetOutside, Value::Set(*members)),
-            Fresh::Draft(draft) => {
-                let shape = draft.shape();
-                site.context.buffers.text = draft.bytes;
-                site.put_image(shape, |buffers: &mut Buffers| &buffers.text);
-            }
-        }
-    }
-}
-
 /// The result of a command, to be told or stored.
 pub struct NewSet<'k> {
-    pub(super) fresh: Fresh,
+    pub(super) body: Body,
     pub(super) seed: &'k Seed,
     pub(super) limits: &'k SetLimits,
 }
 
+/// Small or large.
+pub(super) enum Body {
+    Image(Name, Vec<u8>),
+    Members(Box<SetTree>),
+}
+
 impl<'k> NewSet<'k> {
     pub(super) fn new(name: Name, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
-        NewSet { fresh: Fresh::new(name), seed, limits }
+        NewSet { body: Body::Image(name, Vec::new()), seed, limits }
+    }
+
+    /// The set as it is by now.
+    fn read(&self) -> Set<'_> {
+        let source = match &self.body {
+            Body::Image(name, bytes) => Source::Image(Image { name: *name, bytes }),
+            Body::Members(members) => Source::Members(members),
+        };
+        Set { source, seed: self.seed }
     }
 
     pub fn len(&self) -> u64 {
-        self.fresh.len()
+        self.read().len()
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    pub(super) fn insert(&mut self, member: Item<'_>) -> bool {
-        self.fresh.insert(member, self.seed, self.limits)
-    }
-
-    pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
-        self.fresh.remove(member, self.seed)
-    }
-
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
-        let _ = self.visit(&mut |member| {
-            visit(member);
-            ControlFlow::Continue(())
-        });
+        self.read().for_each(visit);
     }
 
     /// Every member until told to stop.
     pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        self.fresh.visit(self.seed, visit)
+        self.read().visit(visit)
+    }
+
+    /// Whether it was not there before.
+    pub(super) fn insert(&mut self, member: Item<'_>) -> bool {
+        if matches!(self.body, Body::Image(..)) {
+            if self.read().has(member) {
+                return false;
+            }
+            if self.add(member) {
+                return true;
+            }
+            self.grow();
+        }
+        let Body::Members(members) = &mut self.body else { unreachable!("it has just grown") };
+        members.insert(member, self.seed, self.limits)
+    }
+
+    /// Whether a member that is not there had room in the image.
+    fn add(&mut self, member: Item<'_>) -> bool {
+        let limits = self.limits;
+        self.draft().is_some_and(|mut draft| draft.add(member, limits))
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
+        match &mut self.body {
+            Body::Image(name, bytes) => Draft { name, bytes }.remove(member),
+            Body::Members(members) => members.remove(member, self.seed),
+        }
+    }
+
+    fn draft(&mut self) -> Option<Draft<'_>> {
+        match &mut self.body {
+            Body::Image(name, bytes) => Some(Draft { name, bytes }),
+            Body::Members(_) => None,
+        }
+    }
+
+    fn grow(&mut self) {
+        if let Source::Image(image) = self.read().source {
+            self.body = Body::Members(Box::new(SetTree::of_image(image, self.seed)));
+        }
+    }
+
+    /// An image in its other form may be too long.
+    fn grow_if_over(&mut self) {
+        if self.draft().is_some_and(|draft| draft.bytes.len() > IMAGE_BYTES_MAX) {
+            self.grow();
+        }
+    }
+
+    fn rename(&mut self, name: Name) {
+        match &mut self.body {
+            Body::Members(members) => members.name = name,
+            Body::Image(old, bytes) => Draft { name: old, bytes }.rename(name),
+        }
+        self.grow_if_over();
+    }
+
+    fn has_texts(&self) -> bool {
+        match self.read().source {
+            Source::Image(image) => image.has_texts(),
+            Source::Members(members) => !members.texts.is_empty(),
+        }
+    }
+
+    /// An "intset" where it holds nothing but integers, and not too many of them.
+    pub(super) fn call_ints_so(&mut self) {
+        if self.has_texts() || self.len() > self.limits.intset_entries {
+            return;
+        }
+        match &mut self.body {
+            Body::Members(members) => members.name = Name::Intset,
+            Body::Image(name, bytes) => Draft { name, bytes }.sort(),
+        }
+        self.grow_if_over();
+    }
+
+    /// Forgets what the set has been called: the name of one that never held anything else.
+    pub(super) fn name_by_content(&mut self) {
+        let limits = self.limits;
+        let is_short = |member: Item<'_>| match member.len() as u64 <= limits.listpack_value_bytes {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let fits = self.len() <= limits.listpack_entries && self.visit(&mut { is_short }).is_continue();
+        let name = if fits && self.has_texts() { Name::Listpack } else { Name::Hashtable };
+        self.rename(name);
+        self.call_ints_so();
     }
 }
 
@@ -203,10 +149,7 @@ impl View<'_> {
     pub fn put_set(&mut self, key: &Key<'_>, set: NewSet<'_>) -> bool {
         let existed = self.remove(key);
         if !set.is_empty() {
-            let NewSet { mut fresh, seed, .. } = set;
-            fresh.settle(seed);
-            let mut site = self.site_or_new(key);
-            fresh.put(&mut site);
+            SetMut::of_new(self.site_or_new(key), set);
         }
         existed
     }

@@ -80,23 +80,24 @@ impl<'a> Image<'a> {
     }
 }
 
-/// A small set while it is edited.
-pub(super) struct Draft {
-    pub(super) name: Name,
-    pub(super) bytes: Vec<u8>,
+/// The shape of an entry that holds an image of this name.
+pub(super) fn shape(name: Name) -> Shape {
+    match name {
+        Name::Intset => Shape::SetOfInts,
+        Name::Listpack => Shape::SetInOrder,
+        Name::Hashtable => Shape::SetAsTable,
+    }
 }
 
-impl Draft {
-    pub(super) fn read(&self) -> Image<'_> {
-        Image { name: self.name, bytes: &self.bytes }
-    }
+/// A small set while it is edited, in a buffer of whoever edits it.
+pub(super) struct Draft<'d> {
+    pub(super) name: &'d mut Name,
+    pub(super) bytes: &'d mut Vec<u8>,
+}
 
-    pub(super) fn shape(&self) -> Shape {
-        match self.name {
-            Name::Intset => Shape::SetOfInts,
-            Name::Listpack => Shape::SetInOrder,
-            Name::Hashtable => Shape::SetAsTable,
-        }
+impl Draft<'_> {
+    fn read(&self) -> Image<'_> {
+        Image { name: *self.name, bytes: self.bytes }
     }
 
     /// Adds a member that is not there, and says whether it had room. The name changes as it must; where there was no room, what
@@ -113,30 +114,30 @@ impl Draft {
         self.rename(name);
         let has_room = self.bytes.len() + items::item_bytes(member) <= IMAGE_BYTES_MAX;
         if has_room {
-            items::append(&mut self.bytes, member);
+            items::append(self.bytes, member);
         }
         has_room
     }
 
     fn add_int(&mut self, n: i64) -> bool {
-        let Err(index) = ints::find(&self.bytes, n) else { return true };
-        let has_room = ints::len_bytes_with(&self.bytes, n) <= IMAGE_BYTES_MAX;
+        let Err(index) = ints::find(self.bytes, n) else { return true };
+        let has_room = ints::len_bytes_with(self.bytes, n) <= IMAGE_BYTES_MAX;
         if has_room {
-            ints::insert(&mut self.bytes, index, n);
+            ints::insert(self.bytes, index, n);
         }
         has_room
     }
 
     /// Whether it was there.
     pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
-        match (self.name, member) {
+        match (*self.name, member) {
             (Name::Intset, Item::Int(n)) => {
-                let found = ints::find(&self.bytes, n);
-                found.map(|index| ints::remove(&mut self.bytes, index)).is_ok()
+                let found = ints::find(self.bytes, n);
+                found.map(|index| ints::remove(self.bytes, index)).is_ok()
             }
             (Name::Intset, Item::Bytes(_)) => false,
             _ => {
-                let found = items::find(&self.bytes, member);
+                let found = items::find(self.bytes, member);
                 found.map(|range| drop(self.bytes.drain(range))).is_some()
             }
         }
@@ -144,26 +145,26 @@ impl Draft {
 
     /// Becomes an "intset": all members are integers.
     pub(super) fn sort(&mut self) {
-        let mut members = Draft { name: Name::Intset, bytes: Vec::new() };
+        let mut sorted = Vec::new();
         let _ = self.read().visit(&mut |member| {
             if let Item::Int(n) = member {
                 // Values of an image are never wider than its items were, but they share one width.
-                if let Err(index) = ints::find(&members.bytes, n) {
-                    ints::insert(&mut members.bytes, index, n);
+                if let Err(index) = ints::find(&sorted, n) {
+                    ints::insert(&mut sorted, index, n);
                 }
             }
             ControlFlow::Continue(())
         });
-        *self = members;
+        (*self.name, *self.bytes) = (Name::Intset, sorted);
     }
 
     /// Goes by another name from here on; never one that says less.
     pub(super) fn rename(&mut self, name: Name) {
-        if self.name == Name::Intset && name != Name::Intset {
-            let values: Vec<i64> = ints::iter(&self.bytes).collect();
+        if *self.name == Name::Intset && name != Name::Intset {
+            let values: Vec<i64> = ints::iter(self.bytes).collect();
             self.bytes.clear();
-            values.iter().for_each(|n| items::append(&mut self.bytes, Item::Int(*n)));
+            values.iter().for_each(|n| items::append(self.bytes, Item::Int(*n)));
         }
-        self.name = name;
+        *self.name = name;
     }
 }

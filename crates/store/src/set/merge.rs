@@ -6,7 +6,7 @@
 //! Sets are named by their keys, and a key that is missing is an empty set.
 //!
 //! The order of a small result, and the name of a stored one, are Redis's.
-use super::fresh::{Fresh, NewSet};
+use super::fresh::{Body, NewSet};
 use super::image::Image;
 use super::name::Name;
 use super::read::{Set, Source};
@@ -49,14 +49,14 @@ impl<'k> View<'k> {
                 let sets: Vec<Set<'_>> = sets.into_iter().flatten().collect();
                 match is_free_in_order(&sets, limits) {
                     true => (0..sets.len()).try_for_each(|at| rest(sets[at], &sets[..at], visit)),
-                    false => union(&sets, seed, limits).fresh.visit(seed, visit),
+                    false => union(&sets, seed, limits).visit(visit),
                 }
             }
             Merge::Difference => {
                 let (first, others) = split_first(&sets);
                 match first {
                     Some(first) if matches!(first.source, Source::Members(_)) => rest(first, &others, visit),
-                    _ => difference(first, &others, seed, limits).fresh.visit(seed, visit),
+                    _ => difference(first, &others, seed, limits).visit(visit),
                 }
             }
         };
@@ -230,7 +230,7 @@ fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits)
         result.insert(member);
         ControlFlow::Continue(())
     });
-    result.fresh.call_ints_so(seed, limits);
+    result.call_ints_so();
     result
 }
 
@@ -327,7 +327,7 @@ fn difference<'k>(
 impl<'k> NewSet<'k> {
     /// Shares all leaves until one of both is edited.
     fn copy_of(members: &SetTree, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
-        NewSet { fresh: Fresh::Members(Box::new(members.clone())), seed, limits }
+        NewSet { body: Body::Members(Box::new(members.clone())), seed, limits }
     }
 
     fn remove_all(&mut self, sets: &[Set<'_>]) {
@@ -336,10 +336,5 @@ impl<'k> NewSet<'k> {
                 self.remove(member);
             });
         }
-    }
-
-    /// Forgets what the set has been called.
-    fn name_by_content(&mut self) {
-        self.fresh.name_by_content(self.seed, self.limits);
     }
 }

@@ -30,7 +30,7 @@ const WEIGHED_LEN_MAX: u64 = 4096;
 
 /// A set returns into its entry when it is no larger than these: far enough below what an image may be that a set which swings
 /// around that stays outside.
-const RETURN_LEN_MAX: u64 = 16;
+pub(super) const RETURN_LEN_MAX: u64 = 16;
 const RETURN_BYTES_MAX: usize = IMAGE_BYTES_MAX / 2;
 
 impl SetTree {
@@ -182,11 +182,8 @@ impl SetTree {
         next.unwrap_or(0)
     }
 
-    /// Writes the image of a set that has become small, if it has.
+    /// Writes the image of a set of at most [`RETURN_LEN_MAX`] members, if that is small enough.
     pub(super) fn to_image(&self, seed: &Seed, image: &mut Vec<u8>) -> bool {
-        if self.len() > RETURN_LEN_MAX {
-            return false;
-        }
         image.clear();
         self.visit(seed, &mut |member| {
             match member {

@@ -1,5 +1,7 @@
 //! A stream as commands see it: to read, and to edit where it lies.
+use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
+use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
 use crate::site::Site;
 use crate::stream::tree::Stream;
@@ -8,30 +10,27 @@ use crate::{Key, View};
 use std::ops::{Deref, DerefMut};
 
 /// A stream, to edit. Dropping it puts it into the keyspace where it is new, unless [`StreamMut::give_up`] was called.
-pub struct StreamMut<'v> {
-    site: Site<'v>,
-    /// None where the stream is stored already, and edited where it lies.
-    new: Option<Box<Stream>>,
-}
+pub struct StreamMut<'v>(Edit<'v, Stream>);
 
 impl<'v> StreamMut<'v> {
     #[inline]
     fn open(site: Site<'v>) -> Result<StreamMut<'v>, WrongType> {
-        match site.shape() {
-            Some(Shape::Stream) => Ok(StreamMut { site, new: None }),
-            None => Ok(StreamMut { site, new: Some(Box::default()) }),
-            Some(_) => Err(WrongType),
+        let start = Start::of(site.shape())?;
+        let mut edit = Edit::new(site, (), start);
+        if edit.is_new() {
+            edit.grow();
         }
+        Ok(StreamMut(edit))
     }
 
     /// Whether the key did not exist.
     pub fn is_new(&self) -> bool {
-        self.new.is_some()
+        self.0.is_new()
     }
 
-    /// A new stream does not come to be.
+    /// A new stream does not come to be. One that was there stays as it has been edited.
     pub fn give_up(mut self) {
-        self.new = None;
+        self.0.give_up();
     }
 }
 
@@ -40,32 +39,46 @@ impl Deref for StreamMut<'_> {
 
     #[inline]
     fn deref(&self) -> &Stream {
-        match (&self.new, self.site.outside()) {
-            (Some(stream), _) | (None, Some(Value::Stream(stream))) => stream,
-            _ => unreachable!("the shape said that a stream lies outside"),
-        }
+        self.0.tree().expect("a stream always lies outside")
     }
 }
 
 impl DerefMut for StreamMut<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Stream {
-        if let Some(stream) = &mut self.new {
-            return stream;
-        }
-        match self.site.outside_mut() {
-            Some(Value::Stream(stream)) => stream,
-            _ => unreachable!("the shape said that a stream lies outside"),
-        }
+        self.0.tree_mut().expect("a stream always lies outside")
     }
 }
 
-impl Drop for StreamMut<'_> {
+/// A stream is never inside its entry: a new one grows before anything else, so there are no drafts. It may be empty.
+impl Collection for Stream {
+    type Rules<'v> = ();
+    type State = ();
+    const OUTSIDE: Shape = Shape::Stream;
+
     #[inline]
-    fn drop(&mut self) {
-        if let Some(stream) = self.new.take() {
-            self.site.put_outside(Shape::Stream, Value::Stream(stream));
-        }
+    fn state(shape: Option<Shape>) -> Option<()> {
+        shape.is_none().then_some(())
+    }
+
+    fn shape((): (), _: &Buffers) -> Shape {
+        unreachable!("a stream has no draft")
+    }
+
+    fn is_tree_empty(&self) -> bool {
+        false
+    }
+
+    fn grow((): (), (): (), _: &Buffers) -> Stream {
+        Stream::default()
+    }
+
+    fn shrink(&self, (): &mut (), (): (), _: &mut Buffers) -> bool {
+        false
+    }
+
+    fn settle(_: &mut Edit<'_, Stream>) -> bool {
+        false
     }
 }
 

@@ -212,7 +212,7 @@ impl Stream {
 const ENTRY_BYTES: u64 = 32;
 const PENDING_BYTES: u64 = 50;
 
-impl Outside for Box<Stream> {
+impl Outside for Stream {
     fn len(&self) -> u64 {
         Stream::len(self)
     }

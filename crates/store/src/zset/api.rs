@@ -15,7 +15,9 @@
 //! edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
 use super::name::{Encoding, ZSetLimits};
 use super::tree::ZSetTree;
+use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
+use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
 use crate::site::Site;
 use crate::value::Parts;
@@ -291,53 +293,33 @@ fn is_behind(entry: &Entry<'_>, edge: MemberEdge<'_>) -> bool {
     }
 }
 
-/// Where the set is while it is edited.
-enum Body {
-    /// In the shard's text buffer, as an image.
-    Draft,
-    /// Outside, where it was before.
-    Stored,
-    /// Outside, but not yet in the keyspace.
-    Grown(Box<ZSetTree>),
+/// How a sorted set is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'v> {
+    seed: &'v Seed,
+    limits: &'v ZSetLimits,
 }
 
 /// A sorted set, to edit. Dropping it puts it back; an empty one takes its key with it.
 pub struct ZSetMut<'v> {
-    site: Site<'v>,
-    seed: &'v Seed,
-    limits: &'v ZSetLimits,
-    body: Body,
-    /// The name, but for a stored tree, which keeps its own.
-    encoding: Encoding,
-    changed: bool,
-    removed: bool,
+    edit: Edit<'v, ZSetTree>,
 }
 
 impl<'v> ZSetMut<'v> {
     #[inline]
-    fn open(mut site: Site<'v>, seed: &'v Seed, limits: &'v ZSetLimits) -> Result<ZSetMut<'v>, WrongType> {
-        let (encoding, body) = match site.shape() {
-            Some(Shape::ZSetTree) => (Encoding::Skiplist, Body::Stored),
-            None | Some(Shape::ZSetListpack) => (Encoding::Listpack, Body::Draft),
-            Some(Shape::ZSetSkiplist) => (Encoding::Skiplist, Body::Draft),
-            _ => return Err(WrongType),
-        };
-        if matches!(body, Body::Draft) {
-            let (image, buffers) = site.image();
-            buffers.text.clear();
-            buffers.text.extend_from_slice(image);
-        }
-        Ok(ZSetMut { site, seed, limits, body, encoding, changed: false, removed: false })
+    fn open(mut site: Site<'v>, rules: Rules<'v>) -> Result<ZSetMut<'v>, WrongType> {
+        let start = Start::of(site.shape())?.with_draft(&mut site);
+        Ok(ZSetMut { edit: Edit::new(site, rules, start) })
     }
 
     /// The set as it is by now, to read.
     #[inline]
     pub fn read(&self) -> ZSet<'_> {
-        let (source, encoding) = match self.tree() {
+        let (source, encoding) = match self.edit.tree() {
             Some(tree) => (Source::Tree(&tree.set), tree.encoding),
-            None => (Source::Image(&self.site.context.buffers.text), self.encoding),
+            None => (Source::Image(&self.edit.buffers().text), self.edit.state),
         };
-        ZSet { source, seed: self.seed, encoding }
+        ZSet { source, seed: self.edit.rules.seed, encoding }
     }
 
     #[allow(clippy::len_without_is_empty, reason = "no sorted set in the keyspace is empty")]
@@ -346,58 +328,34 @@ impl<'v> ZSetMut<'v> {
     }
 
     #[inline]
-    fn tree(&self) -> Option<&ZSetTree> {
-        match &self.body {
-            Body::Draft => None,
-            Body::Grown(tree) => Some(tree),
-            Body::Stored => match self.site.outside() {
-                Some(Value::ZSet(tree)) => Some(tree),
-                _ => unreachable!("the shape said that a sorted set lies outside"),
-            },
-        }
-    }
-
-    #[inline]
-    fn tree_mut(&mut self) -> Option<&mut ZSetTree> {
-        match &mut self.body {
-            Body::Draft => None,
-            Body::Grown(tree) => Some(tree),
-            Body::Stored => match self.site.outside_mut() {
-                Some(Value::ZSet(tree)) => Some(tree),
-                _ => unreachable!("the shape said that a sorted set lies outside"),
-            },
-        }
-    }
-
-    #[inline]
     fn draft(&mut self) -> &mut Vec<u8> {
-        &mut self.site.context.buffers.text
+        &mut self.edit.buffers_mut().text
     }
 
     /// So many members are about to come, the longest so long: a new set gets its name by that, and an old one may change it, as
     /// in Redis, which looks at all of them at once.
     pub fn announce(&mut self, members: u64, longest: usize) {
-        let is_long = longest as u64 > self.limits.listpack_value_bytes;
-        if members > self.limits.listpack_entries || is_long && self.len() == 0 {
+        let is_long = longest as u64 > self.edit.rules.limits.listpack_value_bytes;
+        if members > self.edit.rules.limits.listpack_entries || is_long && self.len() == 0 {
             self.rename();
         }
     }
 
     fn rename(&mut self) {
-        match self.tree_mut() {
+        match self.edit.tree_mut() {
             Some(tree) => tree.encoding = Encoding::Skiplist,
-            None => self.encoding = Encoding::Skiplist,
+            None => self.edit.state = Encoding::Skiplist,
         }
         // Where the name is all that changes, the entry is written all the same.
-        self.changed = true;
+        self.edit.is_changed = true;
     }
 
     /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all as it is. The
     /// score is no NaN. Returns the old score.
     #[inline]
     pub fn update(&mut self, member: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) -> Option<f64> {
-        let (seed, limits) = (self.seed, self.limits);
-        if let Some(tree) = self.tree_mut() {
+        let Rules { seed, limits } = self.edit.rules;
+        if let Some(tree) = self.edit.tree_mut() {
             return tree.update(seed, limits, member, decide);
         }
         self.update_draft(member, decide)
@@ -411,46 +369,38 @@ impl<'v> ZSetMut<'v> {
         let found = image::find(self.draft(), member);
         let old = found.map(|(_, score)| score);
         let Some(score) = decide(old) else { return old };
-        self.changed = true;
+        self.edit.is_changed = true;
         match found {
             Some((rank, _)) => {
-                let score = self.encoding.kept(score);
+                let score = self.edit.state.kept(score);
                 image::set_score(self.draft(), rank, member, score);
             }
             None => self.insert_in_draft(member, score),
         }
         if self.draft().len() > IMAGE_BYTES_MAX {
-            self.leave();
+            self.edit.grow();
         }
         old
     }
 
     fn insert_in_draft(&mut self, member: &[u8], score: f64) {
-        let (limits, len) = (*self.limits, image::len(self.draft()));
-        self.encoding = self.encoding.with(member, len, &limits);
-        let score = self.encoding.kept(score);
+        let (limits, len) = (*self.edit.rules.limits, image::len(self.draft()));
+        self.edit.state = self.edit.state.with(member, len, &limits);
+        let score = self.edit.state.kept(score);
         if len < IMAGE_LEN_MAX && member.len() <= IMAGE_BYTES_MAX {
             return image::insert(self.draft(), member, score);
         }
-        self.leave();
-        let (seed, limits) = (self.seed, self.limits);
-        if let Some(tree) = self.tree_mut() {
+        self.edit.grow();
+        let Rules { seed, limits } = self.edit.rules;
+        if let Some(tree) = self.edit.tree_mut() {
             tree.update(seed, limits, member, |_| Some(score));
-        }
-    }
-
-    /// The draft becomes a tree.
-    fn leave(&mut self) {
-        if matches!(self.body, Body::Draft) {
-            let (set, encoding) = (Sorted::of_image(self.draft()), self.encoding);
-            self.body = Body::Grown(Box::new(ZSetTree { set, encoding }));
         }
     }
 
     /// Removes a member; the score that it had.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
-        let seed = self.seed;
-        let score = match self.tree_mut() {
+        let seed = self.edit.rules.seed;
+        let score = match self.edit.tree_mut() {
             Some(tree) => tree.set.remove(seed, member)?,
             None => {
                 let (rank, score) = image::find(self.draft(), member)?;
@@ -458,7 +408,7 @@ impl<'v> ZSetMut<'v> {
                 score
             }
         };
-        (self.changed, self.removed) = (true, true);
+        (self.edit.is_changed, self.edit.has_lost) = (true, true);
         Some(score)
     }
 
@@ -467,63 +417,59 @@ impl<'v> ZSetMut<'v> {
         if span.count == 0 {
             return;
         }
-        let seed = self.seed;
-        (self.changed, self.removed) = (true, true);
-        match self.tree_mut() {
-            // What is left to the drop is freed like any large value; emptying it here would free it at once.
-            Some(tree) if span.count == tree.set.len() => {
-                self.site.remove();
-                self.body = Body::Draft;
-                self.draft().clear();
-            }
+        let seed = self.edit.rules.seed;
+        (self.edit.is_changed, self.edit.has_lost) = (true, true);
+        match self.edit.tree_mut() {
+            // Emptying it here would free it at once, whatever its size.
+            Some(tree) if span.count == tree.set.len() => self.edit.clear(),
             Some(tree) => tree.set.remove_range(seed, span.first, span.count),
             None => image::remove(self.draft(), span.first, span.count),
         }
     }
-
-    /// After a removal a small tree returns to its entry.
-    fn settle(&mut self) {
-        let image = match self.tree() {
-            Some(tree) => tree.set.as_image(),
-            None => return,
-        };
-        let Some(image) = image.filter(|image| image.len() <= RETURN_BYTES_MAX) else { return };
-        // At most 96 bytes: the tree and the draft cannot be borrowed at once.
-        let image = image.to_vec();
-        if let Some(tree) = self.tree() {
-            self.encoding = tree.encoding;
-        }
-        *self.draft() = image;
-        self.body = Body::Draft;
-    }
-
-    fn write_back(&mut self) {
-        match std::mem::replace(&mut self.body, Body::Draft) {
-            Body::Stored => {}
-            Body::Grown(tree) => self.site.put_outside(Shape::ZSetTree, Value::ZSet(*tree)),
-            Body::Draft => {
-                self.site.put_image(self.encoding.shape(), |buffers| &buffers.text);
-                self.site.context.buffers.shrink();
-            }
-        }
-    }
 }
 
-/// The one place where an edited set becomes an entry again.
-impl Drop for ZSetMut<'_> {
-    fn drop(&mut self) {
-        if matches!(self.body, Body::Stored) && !self.removed {
-            return;
+impl Collection for ZSetTree {
+    type Rules<'v> = Rules<'v>;
+    type State = Encoding;
+    const OUTSIDE: Shape = Shape::ZSetTree;
+
+    #[inline]
+    fn state(shape: Option<Shape>) -> Option<Encoding> {
+        match shape {
+            None | Some(Shape::ZSetListpack) => Some(Encoding::Listpack),
+            Some(Shape::ZSetSkiplist) => Some(Encoding::Skiplist),
+            Some(_) => None,
         }
-        if self.len() == 0 {
-            return self.site.remove();
+    }
+
+    fn shape(encoding: Encoding, _: &Buffers) -> Shape {
+        encoding.shape()
+    }
+
+    fn is_draft_empty(buffers: &Buffers) -> bool {
+        image::len(&buffers.text) == 0
+    }
+
+    fn grow(encoding: Encoding, _: Rules<'_>, buffers: &Buffers) -> ZSetTree {
+        ZSetTree { set: Sorted::of_image(&buffers.text), encoding }
+    }
+
+    fn shrink(&self, encoding: &mut Encoding, _: Rules<'_>, buffers: &mut Buffers) -> bool {
+        let image = self.set.as_image();
+        if let Some(image) = image {
+            *encoding = self.encoding;
+            Self::open_draft(image, buffers);
         }
-        if self.removed {
-            self.settle();
-        }
-        if self.changed {
-            self.write_back();
-        }
+        image.is_some()
+    }
+
+    #[inline]
+    fn settle(edit: &mut Edit<'_, ZSetTree>) -> bool {
+        let is_small = |tree: &ZSetTree| match tree.set.as_image() {
+            Some(image) => image.len() <= RETURN_BYTES_MAX,
+            None => tree.set.is_empty(),
+        };
+        edit.has_lost && edit.tree().is_some_and(is_small)
     }
 }
 
@@ -536,15 +482,15 @@ impl View<'_> {
 
     #[inline]
     pub fn zset_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ZSetMut<'v>>, WrongType> {
-        let (seed, limits) = (&self.seeds().scores, &self.settings().zset);
+        let rules = Rules { seed: &self.seeds().scores, limits: &self.settings().zset };
         let Some(site) = self.site(key) else { return Ok(None) };
-        ZSetMut::open(site, seed, limits).map(Some)
+        ZSetMut::open(site, rules).map(Some)
     }
 
     /// Created empty where missing.
     #[inline]
     pub fn zset_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ZSetMut<'v>, WrongType> {
-        let (seed, limits) = (&self.seeds().scores, &self.settings().zset);
-        ZSetMut::open(self.site_or_new(key), seed, limits)
+        let rules = Rules { seed: &self.seeds().scores, limits: &self.settings().zset };
+        ZSetMut::open(self.site_or_new(key), rules)
     }
 }

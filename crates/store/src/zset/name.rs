@@ -15,7 +15,7 @@ impl Default for ZSetLimits {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Listpack,
     Skiplist,
 }

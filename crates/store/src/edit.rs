@@ -1,0 +1,320 @@
+//! The life cycle of a collection that is edited, one for lists, hashes, sets, sorted sets and streams: where it is meanwhile, and the
+//! only place where it is written back.
+//!
+//! ```text
+//!                       open_draft            grow
+//!   Image, in its entry ----------->  Draft  ----->  Grown        Stored, outside
+//!                                       ^              |              |
+//!                                       +--------------+--------------+   shrink, after a removal
+//!   when the edit ends:
+//!   nothing to do             put_image          put_outside       nothing to do
+//!                       a collection that has become empty takes its key with it
+//! ```
+//!
+//! What is particular to a type stands in its [`Collection`]. What lies outside is edited where it lies. A draft is made in the buffers
+//! of the shard, and the entry keeps its old image until the edit ends. So a command that returns early leaves what it has done so far,
+//! and one that panics leaves the entry as it was.
+//!
+//! On the path of every request that edits a collection: nothing here allocates, but when a collection leaves its entry.
+use crate::entry::Shape;
+use crate::keyspace::garbage::Garbage;
+use crate::keyspace::shard::Buffers;
+use crate::kind::WrongType;
+use crate::outside::Outside;
+use crate::site::Site;
+use crate::value::Variant;
+
+/// What a type says of its collections, so that [`Edit`] can keep them. The implementing type is the collection outside its entry.
+pub(crate) trait Collection: Outside + Variant {
+    /// What an edit goes by: limits, the seed of hashes, the time.
+    type Rules<'v>: Copy;
+    /// What is known of a draft beside its bytes: the name that OBJECT ENCODING gives it.
+    type State: Copy;
+    /// The shape of an entry whose collection lies outside.
+    const OUTSIDE: Shape;
+
+    /// What an image's shape tells of it, or what is known of a new collection; None where the shape is another type's.
+    fn state(shape: Option<Shape>) -> Option<Self::State>;
+    /// The shape of an entry that holds the draft.
+    fn shape(state: Self::State, buffers: &Buffers) -> Shape;
+
+    /// Copies an image to where it is edited. The empty image is that of a collection without elements.
+    #[inline]
+    fn open_draft(image: &[u8], buffers: &mut Buffers) {
+        buffers.text.clear();
+        buffers.text.extend_from_slice(image);
+    }
+
+    /// The image of the draft.
+    fn close_draft(state: Self::State, buffers: &mut Buffers) -> &[u8] {
+        let _ = state;
+        &buffers.text
+    }
+
+    fn is_draft_empty(buffers: &Buffers) -> bool {
+        buffers.text.is_empty()
+    }
+
+    fn is_tree_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The draft as a collection outside its entry: O(its length), which is short.
+    fn grow(state: Self::State, rules: Self::Rules<'_>, buffers: &Buffers) -> Self;
+    /// Makes the draft of a collection that may be small enough; whether it is. Otherwise the draft's buffer may hold anything.
+    fn shrink(&self, state: &mut Self::State, rules: Self::Rules<'_>, buffers: &mut Buffers) -> bool;
+
+    /// The edit ends, and nothing is written yet: what else has to follow from it. Also where a stored collection is empty by now, and
+    /// will go. Whether a tree may have become small enough to lie in the entry, as an empty one has: O(1).
+    fn settle(edit: &mut Edit<'_, Self>) -> bool;
+}
+
+/// Where a collection is while it is edited.
+enum Body<T> {
+    /// In its entry, as it was; a new one is nowhere yet.
+    Image,
+    /// In a buffer of the shard.
+    Draft,
+    /// Outside, where it was before.
+    Stored,
+    /// Outside, but not yet in the keyspace.
+    Grown(Box<T>),
+}
+
+/// A collection that is edited. It holds the place of the entry, so that an edit is one descent of the keyspace, and writes the collection
+/// back when it is dropped.
+pub(crate) struct Edit<'v, T: Collection> {
+    pub(crate) site: Site<'v>,
+    body: Body<T>,
+    pub(crate) rules: T::Rules<'v>,
+    /// Of a draft; a tree keeps its own.
+    pub(crate) state: T::State,
+    /// Something has to be written back, or settled. Need not be said of an edit of a tree.
+    pub(crate) is_changed: bool,
+    /// Elements were removed: the collection may be empty, or small. Goes with `is_changed`.
+    pub(crate) has_lost: bool,
+}
+
+/// How an edit begins. It is apart from [`Edit`], which is built only when nothing can fail any more: that saves a copy of it.
+pub(crate) struct Start<T: Collection> {
+    body: Body<T>,
+    pub(crate) state: T::State,
+}
+
+impl<T: Collection> Start<T> {
+    /// What the shape of an entry tells; none where there is no such key.
+    #[inline(always)]
+    pub(crate) fn of(shape: Option<Shape>) -> Result<Start<T>, WrongType> {
+        let (body, state) = match shape == Some(T::OUTSIDE) {
+            true => (Body::Stored, T::state(None)),
+            false => (Body::Image, T::state(shape)),
+        };
+        Ok(Start { body, state: state.ok_or(WrongType)? })
+    }
+
+    /// The same with an image copied to where it can be edited, as most types want it from the beginning.
+    #[inline(always)]
+    pub(crate) fn with_draft(mut self, site: &mut Site<'_>) -> Start<T> {
+        open_draft(&mut self.body, site);
+        self
+    }
+}
+
+#[inline(always)]
+fn open_draft<T: Collection>(body: &mut Body<T>, site: &mut Site<'_>) {
+    if let Body::Image = body {
+        let (image, buffers) = site.image_and_buffers();
+        T::open_draft(image, buffers);
+        *body = Body::Draft;
+    }
+}
+
+impl<'v, T: Collection> Edit<'v, T> {
+    #[inline(always)]
+    pub(crate) fn new(site: Site<'v>, rules: T::Rules<'v>, start: Start<T>) -> Edit<'v, T> {
+        let Start { body, state } = start;
+        Edit { site, body, rules, state, is_changed: false, has_lost: false }
+    }
+
+    /// Whether there was no such key.
+    #[inline]
+    pub(crate) fn is_new(&self) -> bool {
+        self.site.shape().is_none()
+    }
+
+    /// Whether the collection lies in its entry and has not been opened.
+    #[inline]
+    pub(crate) fn is_untouched(&self) -> bool {
+        matches!(self.body, Body::Image)
+    }
+
+    /// Whether the collection is an image or a draft by now.
+    #[inline]
+    pub(crate) fn is_inside(&self) -> bool {
+        matches!(self.body, Body::Image | Body::Draft)
+    }
+
+    /// Whether the collection lies outside, where it was before.
+    #[inline]
+    fn is_stored(&self) -> bool {
+        matches!(self.body, Body::Stored)
+    }
+
+    /// An image that is to be edited is copied to where it can be.
+    #[inline(always)]
+    pub(crate) fn open_draft(&mut self) {
+        open_draft(&mut self.body, &mut self.site);
+    }
+
+    /// The collection outside its entry, if that is where it is by now.
+    #[inline(always)]
+    pub(crate) fn tree(&self) -> Option<&T> {
+        match &self.body {
+            Body::Image | Body::Draft => None,
+            Body::Grown(tree) => Some(tree),
+            Body::Stored => match self.site.outside().and_then(T::of) {
+                None => unreachable!("the shape said that a collection of this type lies outside"),
+                tree => tree,
+            },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn tree_mut(&mut self) -> Option<&mut T> {
+        self.tree_and_garbage().map(|(tree, _)| tree)
+    }
+
+    /// The same, and where what the edit frees goes.
+    #[inline(always)]
+    pub(crate) fn tree_and_garbage(&mut self) -> Option<(&mut T, &mut Vec<Garbage>)> {
+        match &mut self.body {
+            Body::Image | Body::Draft => None,
+            Body::Grown(tree) => Some((tree, self.site.context.garbage)),
+            Body::Stored => {
+                let (outside, context) = self.site.outside_and_context();
+                match outside.and_then(T::of_mut) {
+                    None => unreachable!("the shape said that a collection of this type lies outside"),
+                    Some(tree) => Some((tree, context.garbage)),
+                }
+            }
+        }
+    }
+
+    /// The buffers in which the draft is.
+    #[inline]
+    pub(crate) fn buffers(&self) -> &Buffers {
+        self.site.context.buffers
+    }
+
+    #[inline]
+    pub(crate) fn buffers_mut(&mut self) -> &mut Buffers {
+        self.site.context.buffers
+    }
+
+    /// The draft leaves for the outside; what is there stays.
+    pub(crate) fn grow(&mut self) {
+        self.open_draft();
+        if let Body::Draft = self.body {
+            let tree = T::grow(self.state, self.rules, self.buffers());
+            self.put_tree(Box::new(tree));
+        }
+    }
+
+    /// What is in the buffer takes the collection's place.
+    pub(crate) fn put_draft(&mut self, state: T::State) {
+        (self.body, self.state) = (Body::Draft, state);
+        (self.is_changed, self.has_lost) = (true, true);
+    }
+
+    /// A tree takes the collection's place, and lies in the entry in the end if it is small.
+    pub(crate) fn put_tree(&mut self, tree: Box<T>) {
+        self.body = Body::Grown(tree);
+        self.is_changed = true;
+    }
+
+    /// All elements go. What lies outside is left to the end of the edit, which frees it as it frees any large value.
+    pub(crate) fn clear(&mut self) {
+        T::open_draft(&[], self.site.context.buffers);
+        self.put_draft(self.state);
+    }
+
+    /// A new collection does not come to be.
+    pub(crate) fn give_up(&mut self) {
+        (self.body, self.is_changed) = (Body::Image, false);
+    }
+
+    fn is_empty(&self) -> bool {
+        debug_assert!(!self.is_untouched(), "an edit that changed something opened the image first");
+        self.tree().map_or_else(|| T::is_draft_empty(self.buffers()), T::is_tree_empty)
+    }
+
+    /// A tree that has become small enough becomes a draft.
+    #[cold]
+    fn shrink(&mut self) {
+        let (state, rules) = (&mut self.state, self.rules);
+        let (tree, buffers) = match &self.body {
+            Body::Image | Body::Draft => return,
+            Body::Grown(tree) => (Some(&**tree), &mut *self.site.context.buffers),
+            Body::Stored => {
+                let (outside, buffers) = self.site.outside_and_buffers();
+                (outside.and_then(T::of), buffers)
+            }
+        };
+        if tree.is_some_and(|tree| tree.shrink(state, rules, buffers)) {
+            self.body = Body::Draft;
+        }
+    }
+
+    fn finish(&mut self) {
+        // The draft of a new collection to which nothing came, or of an image that counts as it lies in its entry: nothing to settle.
+        if !self.is_stored() && self.is_empty() {
+            return self.site.remove();
+        }
+        // What is stored is empty only after a removal, and then small.
+        if T::settle(self) {
+            if self.is_empty() {
+                return self.site.remove();
+            }
+            self.shrink();
+        }
+        debug_assert!(!self.has_lost || !self.is_empty(), "what is empty is small, and went");
+        match std::mem::replace(&mut self.body, Body::Stored) {
+            Body::Image | Body::Stored => {}
+            Body::Grown(tree) => self.site.put_outside(T::OUTSIDE, T::into_value(tree)),
+            Body::Draft => {
+                let state = self.state;
+                let shape = T::shape(state, self.site.context.buffers);
+                self.site.put_image(shape, |buffers| T::close_draft(state, buffers));
+            }
+        }
+    }
+
+    /// The command panicked. What was edited where it lies is there already; what was not written back is forgotten.
+    #[cold]
+    fn abandon(&mut self) {
+        if self.is_stored() {
+            T::settle(self);
+        }
+        if self.is_new() || self.is_stored() && self.has_lost && self.is_empty() {
+            self.site.remove();
+        }
+    }
+}
+
+/// The one place where an edited collection becomes an entry again. A command that fails half-way writes back what it has done so far, as
+/// if it had stopped there; one that changed nothing writes nothing.
+impl<T: Collection> Drop for Edit<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_changed {
+            // Nothing unwinds in a server, where a panic ends the process.
+            match cfg!(panic = "unwind") && std::thread::panicking() {
+                true => self.abandon(),
+                false => self.finish(),
+            }
+        } else if self.is_new() {
+            // What is left of a value past its deadline would be read.
+            self.site.remove();
+        }
+    }
+}
