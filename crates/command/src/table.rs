@@ -60,6 +60,19 @@ impl<R> Command<R> {
     }
 }
 
+/// What a row leaves out: a family adds what its own rows have in common, and each row what is particular to it. It
+/// has no name and no summary, so that a row which forgets them does not build ([`checked`]).
+pub(crate) const ROW: Command = Command {
+    name: "",
+    arity: Arity::AtLeast(1),
+    flags: Flags::NONE,
+    acl: Acl::NONE,
+    keys: &[],
+    doc: Doc::NEW,
+    subcommands: &[],
+    run: DataRun::Container,
+};
+
 /// How a data command runs.
 #[derive(Clone, Copy)]
 pub enum DataRun {

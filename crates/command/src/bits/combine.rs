@@ -1,9 +1,10 @@
 //! BITOP: strings combined bit by bit into another.
 //!
 //! DIFF, DIFF1, ANDOR and ONE are Redis 8.2's; they are here because nothing that 8.0 accepts changes by them.
+use super::row::{ABOUT, ROW};
 use super::words::{self, Operation};
 use crate::argument::is_word;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
 use store::LookUp;
 
@@ -11,13 +12,11 @@ pub(super) const BITOP: Command = Command {
     name: "BITOP",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::BITMAP,
     keys: &[
         KeySpec::one(2, Access::OW.or(Access::UPDATE)),
         KeySpec::range(3, -1, 1, Access::RO.or(Access::ACCESS)),
     ],
     doc: Doc {
-        group: Group::Bitmap,
         since: "2.6.0",
         summary: "Combines strings bit by bit and stores the result.",
         complexity: "O(N) where N is the length of the strings together.",
@@ -39,10 +38,10 @@ pub(super) const BITOP: Command = Command {
             Arg::key("key", 1).many(),
         ],
         history: &[("8.2.0", "Takes `DIFF`, `DIFF1`, `ANDOR` and `ONE`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(bitop),
+    ..ROW
 };
 
 const OPERATIONS: [(&str, Operation); 8] = [

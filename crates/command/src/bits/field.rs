@@ -4,10 +4,11 @@
 //! string is made long enough for all that write, before the first of them; then each one answers a number, or null where OVERFLOW
 //! FAIL kept it from writing.
 use super::integer::{Format, Overflow};
+use super::row::{ABOUT, ROW};
 use super::single;
 use crate::argument::{int, is_word};
 use crate::string::check_growth;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
 use resp::{Args, Reply};
 use store::Growth;
@@ -42,38 +43,34 @@ pub(super) const BITFIELD: Command = Command {
     name: "BITFIELD",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::BITMAP,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
         .access_by(access)
         .note("This command allows both access and modification of the key")],
     doc: Doc {
-        group: Group::Bitmap,
         since: "3.2.0",
         summary: "Reads and writes integers of any width at any bits of a string.",
         complexity: "O(1) for each operation.",
         args: &[Arg::key("key", 0), Arg::one_of("operation", &[GET, WRITE]).optional().many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(bitfield),
+    ..ROW
 };
 
 pub(super) const BITFIELD_RO: Command = Command {
     name: "BITFIELD_RO",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::BITMAP,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Bitmap,
         since: "6.0.0",
         summary: "Reads integers of any width at any bits of a string.",
         complexity: "O(1) for each operation.",
         args: &[Arg::key("key", 0), GET.optional().many_with_token()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(bitfield_ro),
+    ..ROW
 };
 
 struct Operation {

@@ -17,6 +17,7 @@ mod integer;
 #[cfg(test)]
 mod properties;
 mod range;
+mod row;
 mod single;
 mod words;
 

@@ -1,7 +1,8 @@
 //! BITCOUNT and BITPOS, over a whole string or a part of it that is named in bytes or in bits, from either end.
+use super::row::{ABOUT, ROW};
 use super::words;
 use crate::argument::{from_end, int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
 use resp::Args;
 
@@ -12,10 +13,8 @@ pub(super) const BITCOUNT: Command = Command {
     name: "BITCOUNT",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::BITMAP,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Bitmap,
         since: "2.6.0",
         summary: "Counts the bits that are set in a string or a part of it.",
         complexity: "O(N) where N is the length of the part.",
@@ -24,20 +23,18 @@ pub(super) const BITCOUNT: Command = Command {
             Arg::block("range", &[Arg::int("start"), Arg::int("end"), UNIT]).optional(),
         ],
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(bitcount),
+    ..ROW
 };
 
 pub(super) const BITPOS: Command = Command {
     name: "BITPOS",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::BITMAP,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Bitmap,
         since: "2.8.7",
         summary: "Finds the first bit that is set, or that is clear, in a string or a part of it.",
         complexity: "O(N) where N is the length of the part.",
@@ -51,10 +48,10 @@ pub(super) const BITPOS: Command = Command {
             .optional(),
         ],
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(bitpos),
+    ..ROW
 };
 
 /// What positions count.

@@ -1,6 +1,7 @@
 //! SETBIT and GETBIT: one bit of a string, whatever its length, at the cost of one lookup.
+use super::row::{ABOUT, ROW};
 use crate::string::check_growth;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::{I64Text, parse_i64};
 use store::Growth;
 
@@ -8,36 +9,32 @@ pub(super) const SETBIT: Command = Command {
     name: "SETBIT",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::BITMAP,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Bitmap,
         since: "2.2.0",
         summary: "Sets or clears one bit of a string and answers what it was; creates the key where it is missing.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("offset"), Arg::int("value")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(setbit),
+    ..ROW
 };
 
 pub(super) const GETBIT: Command = Command {
     name: "GETBIT",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::BITMAP,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Bitmap,
         since: "2.2.0",
         summary: "Answers one bit of a string.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("offset")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(getbit),
+    ..ROW
 };
 
 /// The byte that a bit is in, and its mask there.

@@ -1,16 +1,15 @@
 //! GEOADD: ZADD with positions for scores.
 use super::longitude_latitude;
+use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 
 pub(super) const GEOADD: Command = Command {
     name: "GEOADD",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::GEO,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.0",
         summary: "Adds members with their positions, or moves them; creates the key where it is missing.",
         complexity: "O(log(N)) for each member, where N is the number of members.",
@@ -24,10 +23,10 @@ pub(super) const GEOADD: Command = Command {
                 .many(),
         ],
         history: &[("6.2.0", "Takes `CH`, `NX` and `XX`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(geoadd),
+    ..ROW
 };
 
 /// Which members are touched, and which are counted.

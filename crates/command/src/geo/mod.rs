@@ -17,6 +17,7 @@ mod distance;
 mod place;
 mod query;
 mod radius;
+mod row;
 mod search;
 mod shape;
 

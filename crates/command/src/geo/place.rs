@@ -1,62 +1,57 @@
 //! GEOPOS, GEODIST and GEOHASH: what is known of members.
 use super::cell::Point;
 use super::distance::{self, Unit};
+use super::row::{ABOUT, ROW};
 use super::search::{UNIT, reply_point};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 
 pub(super) const GEODIST: Command = Command {
     name: "GEODIST",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::GEO,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.0",
         summary: "Answers how far two members are apart.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("member1"), Arg::str("member2"), UNIT.optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(geodist),
+    ..ROW
 };
 
 pub(super) const GEOHASH: Command = Command {
     name: "GEOHASH",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::GEO,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.0",
         summary: "Answers the geohashes of members, as geohash.org has them.",
         complexity: "O(1) for each member.",
         args: &[Arg::key("key", 0), Arg::str("member").optional().many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(geohash),
+    ..ROW
 };
 
 pub(super) const GEOPOS: Command = Command {
     name: "GEOPOS",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::GEO,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.0",
         summary: "Answers the longitudes and latitudes of members.",
         complexity: "O(1) for each member.",
         args: &[Arg::key("key", 0), Arg::str("member").optional().many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(geopos),
+    ..ROW
 };
 
 /// The unit is read before the key.

@@ -1,10 +1,8 @@
 //! GEORADIUS and GEORADIUSBYMEMBER with their read-only forms: the searches of old, by a radius alone.
 use super::query::{Grammar, Storing};
+use super::row::{ABOUT, ROW};
 use super::search::{ORDER, UNIT, run};
-use crate::{
-    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, Group,
-    KeySpec,
-};
+use crate::{Access, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, KeySpec};
 
 const SOURCE: KeySpec = KeySpec::one(1, Access::RO.or(Access::ACCESS));
 const WITHCOORD: Arg = Arg::word("withcoord", "WITHCOORD").optional();
@@ -45,10 +43,8 @@ pub(super) const GEORADIUS: Command = Command {
     name: "GEORADIUS",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
-    acl: Acl::GEO,
     keys: &[SOURCE, destination("STORE", 6), destination("STOREDIST", 6)],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.0",
         summary: "Answers, or stores, the members within a radius around a point.",
         complexity: COMPLEXITY,
@@ -70,20 +66,18 @@ pub(super) const GEORADIUS: Command = Command {
             since: "6.2.0",
             replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(georadius),
+    ..ROW
 };
 
 pub(super) const GEORADIUS_RO: Command = Command {
     name: "GEORADIUS_RO",
     arity: Arity::AtLeast(6),
     flags: Flags::READONLY,
-    acl: Acl::GEO,
     keys: &[SOURCE],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.10",
         summary: "Answers the members within a radius around a point.",
         complexity: COMPLEXITY,
@@ -104,20 +98,18 @@ pub(super) const GEORADIUS_RO: Command = Command {
             since: "6.2.0",
             replaced_by: "`GEOSEARCH` with the `BYRADIUS` argument",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(georadius_ro),
+    ..ROW
 };
 
 pub(super) const GEORADIUSBYMEMBER: Command = Command {
     name: "GEORADIUSBYMEMBER",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
-    acl: Acl::GEO,
     keys: &[SOURCE, destination("STORE", 5), destination("STOREDIST", 5)],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.0",
         summary: "Answers, or stores, the members within a radius around a member.",
         complexity: COMPLEXITY,
@@ -138,20 +130,18 @@ pub(super) const GEORADIUSBYMEMBER: Command = Command {
             since: "6.2.0",
             replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(georadiusbymember),
+    ..ROW
 };
 
 pub(super) const GEORADIUSBYMEMBER_RO: Command = Command {
     name: "GEORADIUSBYMEMBER_RO",
     arity: Arity::AtLeast(5),
     flags: Flags::READONLY,
-    acl: Acl::GEO,
     keys: &[SOURCE],
     doc: Doc {
-        group: Group::Geo,
         since: "3.2.10",
         summary: "Answers the members within a radius around a member.",
         complexity: COMPLEXITY,
@@ -171,10 +161,10 @@ pub(super) const GEORADIUSBYMEMBER_RO: Command = Command {
             since: "6.2.0",
             replaced_by: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(georadiusbymember_ro),
+    ..ROW
 };
 
 fn georadius(call: &mut Call<'_, '_>) -> Done {

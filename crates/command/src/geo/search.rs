@@ -2,8 +2,9 @@
 use super::cell::{Cell, Point, to_i64};
 use super::distance;
 use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
+use super::row::{ABOUT, ROW};
 use super::shape::{Shape, Within};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -38,29 +39,25 @@ pub(super) const GEOSEARCH: Command = Command {
     name: "GEOSEARCH",
     arity: Arity::AtLeast(7),
     flags: Flags::READONLY,
-    acl: Acl::GEO,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Geo,
         since: "6.2.0",
         summary: "Answers the members within a circle or a box.",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape, M of all.",
         args: &[Arg::key("key", 0), FROM, BY, ORDER, COUNT, WITHCOORD, WITHDIST, WITHHASH],
         history: HISTORY,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(geosearch),
+    ..ROW
 };
 
 pub(super) const GEOSEARCHSTORE: Command = Command {
     name: "GEOSEARCHSTORE",
     arity: Arity::AtLeast(8),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::GEO,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::one(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Geo,
         since: "6.2.0",
         summary: "Stores the members within a circle or a box in a sorted set.",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape, M of all.",
@@ -74,10 +71,10 @@ pub(super) const GEOSEARCHSTORE: Command = Command {
             Arg::word("storedist", "STOREDIST").optional(),
         ],
         history: HISTORY,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(geosearchstore),
+    ..ROW
 };
 
 fn geosearch(call: &mut Call<'_, '_>) -> Done {

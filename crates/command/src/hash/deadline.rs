@@ -2,9 +2,10 @@
 //!
 //! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. One in the past is no error: it
 //! removes the field. The type of the key is told before anything else that is wrong, as Redis does.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
 use base::text::parse_i64;
 use resp::Args;
@@ -25,164 +26,146 @@ pub(super) const HEXPIRE: Command = Command {
     name: "HEXPIRE",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Gives fields of a hash so many seconds to live.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), Arg::int("seconds"), CONDITION, FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hexpire),
+    ..ROW
 };
 
 pub(super) const HPEXPIRE: Command = Command {
     name: "HPEXPIRE",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Gives fields of a hash so many milliseconds to live.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), Arg::int("milliseconds"), CONDITION, FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hpexpire),
+    ..ROW
 };
 
 pub(super) const HEXPIREAT: Command = Command {
     name: "HEXPIREAT",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Sets the deadline of fields of a hash as Unix time in seconds.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), Arg::unix_time("unix-time-seconds"), CONDITION, FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hexpireat),
+    ..ROW
 };
 
 pub(super) const HPEXPIREAT: Command = Command {
     name: "HPEXPIREAT",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Sets the deadline of fields of a hash as Unix time in milliseconds.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), Arg::unix_time("unix-time-milliseconds"), CONDITION, FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hpexpireat),
+    ..ROW
 };
 
 pub(super) const HTTL: Command = Command {
     name: "HTTL",
     arity: Arity::AtLeast(5),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Answers how many seconds fields of a hash have to live.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), FIELDS],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(httl),
+    ..ROW
 };
 
 pub(super) const HPTTL: Command = Command {
     name: "HPTTL",
     arity: Arity::AtLeast(5),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Answers how many milliseconds fields of a hash have to live.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), FIELDS],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hpttl),
+    ..ROW
 };
 
 pub(super) const HEXPIRETIME: Command = Command {
     name: "HEXPIRETIME",
     arity: Arity::AtLeast(5),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Answers the deadline of fields of a hash as Unix time in seconds.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hexpiretime),
+    ..ROW
 };
 
 pub(super) const HPEXPIRETIME: Command = Command {
     name: "HPEXPIRETIME",
     arity: Arity::AtLeast(5),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Answers the deadline of fields of a hash as Unix time in milliseconds.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hpexpiretime),
+    ..ROW
 };
 
 pub(super) const HPERSIST: Command = Command {
     name: "HPERSIST",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "7.4.0",
         summary: "Takes the deadlines of fields of a hash away.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hpersist),
+    ..ROW
 };
 
 /// `FIELDS count field ...`, as the commands on fields' deadlines end.

@@ -2,6 +2,7 @@
 mod deadline;
 mod random;
 mod read;
+mod row;
 mod scan;
 mod timed;
 mod write;

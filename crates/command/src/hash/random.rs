@@ -1,8 +1,7 @@
 //! Fields chosen at random, each with the same chance whatever the hash looks like inside.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int_between, is_word};
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
 use base::Item;
 use base::hash::Set;
 use base::random::Random;
@@ -13,10 +12,8 @@ pub(super) const HRANDFIELD: Command = Command {
     name: "HRANDFIELD",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "6.2.0",
         summary: "Answers one or more fields of a hash, chosen at random.",
         complexity: "O(N) where N is the number of fields answered.",
@@ -26,10 +23,10 @@ pub(super) const HRANDFIELD: Command = Command {
                 .optional(),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hrandfield),
+    ..ROW
 };
 
 /// A field; or so many different ones, all where there are fewer; or, of a negative count, so many that may repeat.

@@ -1,8 +1,9 @@
 //! What a hash holds: one field, several, all.
 //!
 //! One field is on the path of every request: nothing is allocated, and what is an integer in the hash becomes text in the reply.
+use super::row::{ABOUT, ROW};
 use crate::walk::{self, Share};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use base::Item;
 use resp::Reply;
 use std::ops::ControlFlow;
@@ -12,147 +13,131 @@ pub(super) const HGET: Command = Command {
     name: "HGET",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers the value of a field of a hash.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("field")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hget),
+    ..ROW
 };
 
 pub(super) const HMGET: Command = Command {
     name: "HMGET",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers the values of several fields of a hash.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), Arg::str("field").many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hmget),
+    ..ROW
 };
 
 pub(super) const HGETALL: Command = Command {
     name: "HGETALL",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY,
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers all fields of a hash and their values.",
         complexity: "O(N) where N is the number of fields.",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hgetall),
+    ..ROW
 };
 
 pub(super) const HKEYS: Command = Command {
     name: "HKEYS",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY,
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers all fields of a hash.",
         complexity: "O(N) where N is the number of fields.",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hkeys),
+    ..ROW
 };
 
 pub(super) const HVALS: Command = Command {
     name: "HVALS",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY,
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers all values of a hash.",
         complexity: "O(N) where N is the number of fields.",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hvals),
+    ..ROW
 };
 
 pub(super) const HLEN: Command = Command {
     name: "HLEN",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers how many fields a hash has.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hlen),
+    ..ROW
 };
 
 pub(super) const HSTRLEN: Command = Command {
     name: "HSTRLEN",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Hash,
         since: "3.2.0",
         summary: "Answers the length of the value of a field.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("field")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hstrlen),
+    ..ROW
 };
 
 pub(super) const HEXISTS: Command = Command {
     name: "HEXISTS",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Answers whether a hash has a field.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("field")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hexists),
+    ..ROW
 };
 
 /// A field's value, or null.

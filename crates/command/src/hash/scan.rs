@@ -1,15 +1,14 @@
 //! HSCAN: a cursor is a place in hash order, so nothing is kept for it, and what stays in the hash is seen whatever comes and goes.
+use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 
 pub(super) const HSCAN: Command = Command {
     name: "HSCAN",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.8.0",
         summary: "Goes through the fields of a hash, some at a time.",
         complexity: "O(1) for every call, O(N) for all of them together, where N is the number of fields.",
@@ -21,10 +20,10 @@ pub(super) const HSCAN: Command = Command {
             Arg::word("novalues", "NOVALUES").optional(),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hscan),
+    ..ROW
 };
 
 /// A small hash is answered as a whole, whatever the cursor. Where the key is missing the options are not read.

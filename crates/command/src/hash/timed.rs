@@ -1,8 +1,9 @@
 //! Fields read and written together with their deadlines: HGETEX, HSETEX, HGETDEL.
 use super::deadline::{FIELDS, Named, time_of};
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::Lifetime;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
 use base::text::parse_i64;
 use resp::Args;
@@ -12,11 +13,9 @@ pub(super) const HGETEX: Command = Command {
     name: "HGETEX",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
         .note("RW and UPDATE because it changes deadlines.")],
     doc: Doc {
-        group: Group::Hash,
         since: "8.0.0",
         summary: "Answers the values of fields of a hash and sets or takes away their deadlines.",
         complexity: "O(N) where N is the number of fields named.",
@@ -35,20 +34,18 @@ pub(super) const HGETEX: Command = Command {
             .optional(),
             FIELDS,
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hgetex),
+    ..ROW
 };
 
 pub(super) const HSETEX: Command = Command {
     name: "HSETEX",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "8.0.0",
         summary: "Writes fields of a hash with a deadline, if all or none of them are there where that is asked for.",
         complexity: "O(N) where N is the number of fields written.",
@@ -72,28 +69,26 @@ pub(super) const HSETEX: Command = Command {
             )
             .after("FIELDS"),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hsetex),
+    ..ROW
 };
 
 pub(super) const HGETDEL: Command = Command {
     name: "HGETDEL",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::Hash,
         since: "8.0.0",
         summary: "Answers the values of fields of a hash and removes them.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), FIELDS],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hgetdel),
+    ..ROW
 };
 
 /// The fields go when they have been answered; the key with the last.

@@ -2,11 +2,10 @@
 //!
 //! All fields of one command go into one open hash, which is written back once, when it is dropped. The type is checked before the
 //! first of them; after that nothing can fail, so no command stops half-way. On the path of every request: nothing is allocated here.
+use super::row::{ABOUT, ROW};
 use crate::argument::int;
 use crate::long_double::LongDouble;
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
 use base::text::I64Text;
 use store::Lifetime;
@@ -15,29 +14,25 @@ pub(super) const HSET: Command = Command {
     name: "HSET",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Writes fields of a hash; creates the key where it is missing.",
         complexity: "O(N) where N is the number of fields written.",
         args: &[Arg::key("key", 0), Arg::block("data", &[Arg::str("field"), Arg::str("value")]).many()],
         history: &[("4.0.0", "Takes several fields and values.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hset),
+    ..ROW
 };
 
 pub(super) const HMSET: Command = Command {
     name: "HMSET",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Writes several fields of a hash.",
         complexity: "O(N) where N is the number of fields written.",
@@ -46,83 +41,75 @@ pub(super) const HMSET: Command = Command {
             since: "4.0.0",
             replaced_by: "`HSET` with multiple field-value pairs",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hmset),
+    ..ROW
 };
 
 pub(super) const HSETNX: Command = Command {
     name: "HSETNX",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Writes a field of a hash unless it is there.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("field"), Arg::str("value")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hsetnx),
+    ..ROW
 };
 
 pub(super) const HDEL: Command = Command {
     name: "HDEL",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Removes fields of a hash; the key goes with the last of them.",
         complexity: "O(N) where N is the number of fields named.",
         args: &[Arg::key("key", 0), Arg::str("field").many()],
         history: &[("2.4.0", "Takes several fields.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hdel),
+    ..ROW
 };
 
 pub(super) const HINCRBY: Command = Command {
     name: "HINCRBY",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.0.0",
         summary: "Adds a number to an integer in a field of a hash; a missing field counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("field"), Arg::int("increment")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hincrby),
+    ..ROW
 };
 
 pub(super) const HINCRBYFLOAT: Command = Command {
     name: "HINCRBYFLOAT",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HASH,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Hash,
         since: "2.6.0",
         summary: "Adds a floating point number to a number in a field of a hash; a missing field counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("field"), Arg::double("increment")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(hincrbyfloat),
+    ..ROW
 };
 
 /// How many fields are new.

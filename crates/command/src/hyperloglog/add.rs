@@ -1,23 +1,22 @@
 //! PFADD. On the path of every request: one lookup of the key, and for each element a hash and one register.
+use super::row::{ABOUT, ROW};
 use super::{sketch, sketch::Corrupt};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 
 pub(super) const PFADD: Command = Command {
     name: "PFADD",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::HYPERLOGLOG,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::Hyperloglog,
         since: "2.8.9",
         summary: "Adds elements to a sketch that counts different ones; creates the key where it is missing.",
         complexity: "O(1) for each element.",
         args: &[Arg::key("key", 0), Arg::str("element").optional().many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pfadd),
+    ..ROW
 };
 
 /// A key that is created is a change by itself. Where runs turn out to be corrupt half-way, what was added stays, as in Redis.

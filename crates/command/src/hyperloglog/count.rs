@@ -3,8 +3,9 @@
 //! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT of several merges
 //! them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
+use super::row::{ABOUT, ROW};
 use super::sketch::{self, Encoding, Union};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
 use store::sixes::Greatest;
 use store::{Key, View};
@@ -13,40 +14,36 @@ pub(super) const PFCOUNT: Command = Command {
     name: "PFCOUNT",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::HYPERLOGLOG,
     keys: &[KeySpec::range(1, -1, 1, Access::RW.or(Access::ACCESS))
         .note("RW because the estimate is remembered in the string, unless it is there already.")],
     doc: Doc {
-        group: Group::Hyperloglog,
         since: "2.8.9",
         summary: "Answers about how many different elements were added to some sketches together.",
         complexity: "O(1) for one key, O(N) for N keys; in both cases the registers are gone through.",
         args: &[Arg::key("key", 0).many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pfcount),
+    ..ROW
 };
 
 pub(super) const PFMERGE: Command = Command {
     name: "PFMERGE",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::HYPERLOGLOG,
     keys: &[
         KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::INSERT)),
         KeySpec::range(2, -1, 1, Access::RO.or(Access::ACCESS)),
     ],
     doc: Doc {
-        group: Group::Hyperloglog,
         since: "2.8.9",
         summary: "Adds to a sketch all that was added to others; creates the key where it is missing.",
         complexity: "O(N) for N keys; the registers of each are gone through.",
         args: &[Arg::key("destkey", 0), Arg::key("sourcekey", 1).optional().many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pfmerge),
+    ..ROW
 };
 
 /// What Redis holds in one allocation with its head: reading such a sketch there gives it another name.

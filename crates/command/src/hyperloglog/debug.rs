@@ -1,12 +1,10 @@
 //! PFDEBUG, which looks inside a sketch, and PFSELFTEST.
 use super::dense;
 use super::estimate::REGISTERS;
+use super::row::{ABOUT, ROW};
 use super::sketch::{self, Encoding};
 use crate::argument::is_word;
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
-    WholeCall,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall};
 use base::random::Random;
 use base::text::I64Text;
 use std::fmt::Write;
@@ -15,37 +13,32 @@ pub(super) const PFDEBUG: Command = Command {
     name: "PFDEBUG",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::ADMIN),
-    acl: Acl::HYPERLOGLOG,
     keys: &[KeySpec::one(2, Access::RW.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Hyperloglog,
         since: "2.8.9",
         summary: "Looks inside a sketch: GETREG, DECODE, ENCODING, TODENSE.",
         complexity: "N/A",
         args: &[Arg::str("subcommand"), Arg::key("key", 0)],
         is_system: true,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pfdebug),
+    ..ROW
 };
 
 pub(super) const PFSELFTEST: Command = Command {
     name: "PFSELFTEST",
     arity: Arity::Exactly(1),
     flags: Flags::ADMIN,
-    acl: Acl::HYPERLOGLOG,
-    keys: &[],
     doc: Doc {
-        group: Group::Hyperloglog,
         since: "2.8.9",
         summary: "Checks registers and estimates against what they must be.",
         complexity: "N/A",
         is_system: true,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Shared, pfselftest),
+    ..ROW
 };
 
 /// SIMD takes no key: Redis 8 switches its vector instructions with it. Here nothing depends on them.

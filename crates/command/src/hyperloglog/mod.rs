@@ -19,6 +19,7 @@ mod dense;
 mod estimate;
 #[cfg(test)]
 mod properties;
+mod row;
 mod sketch;
 mod sparse;
 

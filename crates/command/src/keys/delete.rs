@@ -3,101 +3,92 @@
 //! Several keys are locked together, so a DEL of many is one step to every other client, and a count of existing keys is true
 //! for one instant. What a deleted key held is dropped at once where that is quick, and handed to the freeing thread
 //! where it is not (`store::shard`, `discard`), so DEL needs no lazy twin.
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use super::row::{ABOUT, ROW};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 
 pub(super) const DEL: Command = Command {
     name: "DEL",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE,
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::range(1, -1, 1, Access::RM.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Deletes keys.",
         complexity: "O(N) where N is the number of keys; what is large is freed in the background.",
         args: &[Arg::key("key", 0).many()],
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(del),
+    ..ROW
 };
 
 pub(super) const UNLINK: Command = Command {
     name: "UNLINK",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::range(1, -1, 1, Access::RM.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Generic,
         since: "4.0.0",
         summary: "Deletes keys; what is large is freed in the background.",
         complexity: "O(N) where N is the number of keys; what is large is freed in the background.",
         args: &[Arg::key("key", 0).many()],
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(unlink),
+    ..ROW
 };
 
 pub(super) const EXISTS: Command = Command {
     name: "EXISTS",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::range(1, -1, 1, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Counts those of the keys that exist.",
         complexity: "O(N) where N is the number of keys.",
         args: &[Arg::key("key", 0).many()],
         history: &[("3.0.3", "Takes several keys.")],
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(exists),
+    ..ROW
 };
 
 pub(super) const TOUCH: Command = Command {
     name: "TOUCH",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::range(1, -1, 1, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "3.2.1",
         summary: "Counts those of the keys that exist, as a use of them.",
         complexity: "O(N) where N is the number of keys.",
         args: &[Arg::key("key", 0).many()],
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(touch),
+    ..ROW
 };
 
 pub(super) const TYPE: Command = Command {
     name: "TYPE",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Answers the type of a key's value.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(kind),
+    ..ROW
 };
 
 /// As DEL, for the store hands whatever is large to the background in either case; what Redis would is counted.

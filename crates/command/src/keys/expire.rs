@@ -2,9 +2,10 @@
 //!
 //! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. Times that do not fit 64 bits of
 //! milliseconds are refused; times in the past are not: they delete the key, which is how some clients delete.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
 use store::Deadline;
 
@@ -12,10 +13,8 @@ pub(super) const EXPIRE: Command = Command {
     name: "EXPIRE",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Gives a key so many seconds to live.",
         complexity: "O(1)",
@@ -30,20 +29,18 @@ pub(super) const EXPIRE: Command = Command {
             .since("7.0.0"),
         ],
         history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(expire),
+    ..ROW
 };
 
 pub(super) const PEXPIRE: Command = Command {
     name: "PEXPIRE",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "2.6.0",
         summary: "Gives a key so many milliseconds to live.",
         complexity: "O(1)",
@@ -58,20 +55,18 @@ pub(super) const PEXPIRE: Command = Command {
             .since("7.0.0"),
         ],
         history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pexpire),
+    ..ROW
 };
 
 pub(super) const EXPIREAT: Command = Command {
     name: "EXPIREAT",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "1.2.0",
         summary: "Sets a key's deadline as Unix time in seconds.",
         complexity: "O(1)",
@@ -86,20 +81,18 @@ pub(super) const EXPIREAT: Command = Command {
             .since("7.0.0"),
         ],
         history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(expireat),
+    ..ROW
 };
 
 pub(super) const PEXPIREAT: Command = Command {
     name: "PEXPIREAT",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "2.6.0",
         summary: "Sets a key's deadline as Unix time in milliseconds.",
         complexity: "O(1)",
@@ -114,28 +107,26 @@ pub(super) const PEXPIREAT: Command = Command {
             .since("7.0.0"),
         ],
         history: &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pexpireat),
+    ..ROW
 };
 
 pub(super) const PERSIST: Command = Command {
     name: "PERSIST",
     arity: Arity::Exactly(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "2.2.0",
         summary: "Takes a key's deadline away.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(persist),
+    ..ROW
 };
 
 fn expire(call: &mut Call<'_, '_>) -> Done {

@@ -1,5 +1,6 @@
 //! FLUSHDB and FLUSHALL. Either mode takes the trees out at once and leaves their freeing to the background: SYNC would
 //! stop every worker for as long as the data is large, and nothing but the moment when memory is given back differs.
+use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
 
@@ -8,7 +9,6 @@ pub(super) const FLUSHDB: Command = Command {
     arity: Arity::AtLeast(1),
     flags: Flags::WRITE,
     acl: Acl::KEYSPACE.or(Acl::DANGEROUS),
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",
@@ -21,10 +21,10 @@ pub(super) const FLUSHDB: Command = Command {
         .optional()],
         history: &[("4.0.0", "Takes `ASYNC`."), ("6.2.0", "Takes `SYNC`.")],
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Exclusive, flushdb),
+    ..ROW
 };
 
 pub(super) const FLUSHALL: Command = Command {
@@ -32,7 +32,6 @@ pub(super) const FLUSHALL: Command = Command {
     arity: Arity::AtLeast(1),
     flags: Flags::WRITE,
     acl: Acl::KEYSPACE.or(Acl::DANGEROUS),
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",
@@ -45,10 +44,10 @@ pub(super) const FLUSHALL: Command = Command {
         .optional()],
         history: &[("4.0.0", "Takes `ASYNC`."), ("6.2.0", "Takes `SYNC`.")],
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Exclusive, flushall),
+    ..ROW
 };
 
 fn flushdb(call: &mut WholeCall<'_>) -> Done {

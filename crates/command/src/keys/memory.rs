@@ -4,6 +4,7 @@
 //! of the leaf's head and room, and everything behind its pointer. A long list's elements are not visited:
 //! one of ten million costs as many steps as it has leaves.
 use super::reply_help;
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
@@ -17,16 +18,16 @@ pub(super) const MEMORY: Command = Command {
     arity: Arity::AtLeast(2),
     flags: Flags::NONE,
     acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "4.0.0",
         summary: "Holds the commands that look at memory.",
         complexity: "See each subcommand.",
-        ..Doc::NEW
+        ..ABOUT
     },
     subcommands: &[&MEMORY_HELP, &MEMORY_LAYOUT, &MEMORY_USAGE],
     run: DataRun::Container,
+    ..ROW
 };
 
 pub(super) const MEMORY_HELP: Command = Command {
@@ -34,16 +35,15 @@ pub(super) const MEMORY_HELP: Command = Command {
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
     acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "4.0.0",
         summary: "Lists the subcommands.",
         complexity: "O(1)",
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Shared, help),
+    ..ROW
 };
 
 pub(super) const MEMORY_USAGE: Command = Command {
@@ -58,10 +58,10 @@ pub(super) const MEMORY_USAGE: Command = Command {
         summary: "Answers how many bytes a key takes.",
         complexity: "O(N) where N is the number of nodes that hold the value.",
         args: &[Arg::key("key", 0), Arg::int("count").after("SAMPLES").optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(usage),
+    ..ROW
 };
 
 const MEMORY_LAYOUT: Command = Command {
@@ -77,10 +77,10 @@ const MEMORY_LAYOUT: Command = Command {
         complexity: "O(N) where N is the number of nodes that hold the value.",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(layout),
+    ..ROW
 };
 
 fn help(call: &mut WholeCall<'_>) -> Done {

@@ -7,6 +7,7 @@ mod expire;
 mod flush;
 mod memory;
 mod object;
+mod row;
 mod scan;
 mod sort;
 mod swapdb;

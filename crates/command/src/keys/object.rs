@@ -1,9 +1,9 @@
 //! OBJECT: how a value is kept, in the words that monitoring knows. The encoding's name is the one Redis would give; what
 //! Sardine really keeps is told by MEMORY LAYOUT.
 use super::reply_help;
+use super::row::{ABOUT, ROW};
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
-    WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
 };
 use store::Usage;
 
@@ -12,109 +12,92 @@ pub(super) const OBJECT: Command = Command {
     arity: Arity::AtLeast(2),
     flags: Flags::NONE,
     acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
-        group: Group::Generic,
         since: "2.2.3",
         summary: "Holds the commands that look at how a value is kept.",
         complexity: "See each subcommand.",
-        ..Doc::NEW
+        ..ABOUT
     },
     subcommands: &[&OBJECT_HELP, &OBJECT_REFCOUNT, &OBJECT_ENCODING, &OBJECT_FREQ, &OBJECT_IDLETIME],
     run: DataRun::Container,
+    ..ROW
 };
 
 pub(super) const OBJECT_HELP: Command = Command {
     name: "HELP",
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
-    acl: Acl::KEYSPACE,
-    keys: &[],
-    doc: Doc {
-        group: Group::Generic,
-        since: "6.2.0",
-        summary: "Lists the subcommands.",
-        complexity: "O(1)",
-        ..Doc::NEW
-    },
-    subcommands: &[],
+    doc: Doc { since: "6.2.0", summary: "Lists the subcommands.", complexity: "O(1)", ..ABOUT },
     run: DataRun::Whole(Scope::Shared, help),
+    ..ROW
 };
 
 pub(super) const OBJECT_REFCOUNT: Command = Command {
     name: "REFCOUNT",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY,
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(2, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "2.2.3",
         summary: "Answers how many references a value has.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(refcount),
+    ..ROW
 };
 
 pub(super) const OBJECT_ENCODING: Command = Command {
     name: "ENCODING",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY,
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(2, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "2.2.3",
         summary: "Answers the name of a value's encoding.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(encoding),
+    ..ROW
 };
 
 pub(super) const OBJECT_FREQ: Command = Command {
     name: "FREQ",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY,
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(2, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "4.0.0",
         summary: "Answers how often a value is used, where that is tracked.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(freq),
+    ..ROW
 };
 
 pub(super) const OBJECT_IDLETIME: Command = Command {
     name: "IDLETIME",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY,
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(2, Access::RO)],
     doc: Doc {
-        group: Group::Generic,
         since: "2.2.3",
         summary: "Answers for how long a value has not been used, where that is tracked.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(idletime),
+    ..ROW
 };
 
 fn help(call: &mut WholeCall<'_>) -> Done {

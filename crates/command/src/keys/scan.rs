@@ -3,6 +3,7 @@
 //! SCAN keeps nothing in the server: its cursor is a position in hash order (`store::whole`), valid whatever happens between two calls.
 //! It locks one shard at a time, so other workers go on. KEYS runs alone, because its answer is one instant of the whole
 //! keyspace; RANDOMKEY and DBSIZE go from shard to shard, so a key that is written behind them is missed.
+use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::cursor;
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
@@ -12,10 +13,7 @@ pub(super) const SCAN: Command = Command {
     name: "SCAN",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::KEYSPACE,
-    keys: &[],
     doc: Doc {
-        group: Group::Generic,
         since: "2.8.0",
         summary: "Goes through the keys of the database, some at a time.",
         complexity: "O(1) for every call, O(N) for all of them together, where N is the number of keys.",
@@ -27,10 +25,10 @@ pub(super) const SCAN: Command = Command {
         ],
         history: &[("6.0.0", "Takes `TYPE`.")],
         tips: &["nondeterministic_output", "request_policy:special", "response_policy:special"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Shared, scan),
+    ..ROW
 };
 
 pub(super) const KEYS: Command = Command {
@@ -38,54 +36,47 @@ pub(super) const KEYS: Command = Command {
     arity: Arity::Exactly(2),
     flags: Flags::READONLY,
     acl: Acl::KEYSPACE.or(Acl::DANGEROUS),
-    keys: &[],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Answers all keys that match a pattern.",
         complexity: "O(N) where N is the number of keys in the database.",
         args: &[Arg::pattern("pattern")],
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Exclusive, keys),
+    ..ROW
 };
 
 pub(super) const DBSIZE: Command = Command {
     name: "DBSIZE",
     arity: Arity::Exactly(1),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",
         summary: "Answers how many keys the database holds.",
         complexity: "O(1)",
         tips: &["request_policy:all_shards", "response_policy:agg_sum"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Shared, dbsize),
+    ..ROW
 };
 
 pub(super) const RANDOMKEY: Command = Command {
     name: "RANDOMKEY",
     arity: Arity::Exactly(1),
     flags: Flags::READONLY,
-    acl: Acl::KEYSPACE,
-    keys: &[],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Answers a key chosen at random.",
         complexity: "O(1)",
         tips: &["request_policy:all_shards", "response_policy:special", "nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Shared, randomkey),
+    ..ROW
 };
 
 /// SCAN's options.

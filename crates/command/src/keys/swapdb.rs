@@ -1,4 +1,5 @@
 //! SWAPDB. Runs alone: in each shard the two databases change places, which no other client may see half done.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, nth_database};
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
 
@@ -7,17 +8,16 @@ pub(super) const SWAPDB: Command = Command {
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::FAST),
     acl: Acl::KEYSPACE.or(Acl::DANGEROUS),
-    keys: &[],
     doc: Doc {
         group: Group::Server,
         since: "4.0.0",
         summary: "Makes two databases change places.",
         complexity: "O(1) for each shard.",
         args: &[Arg::int("index1"), Arg::int("index2")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Whole(Scope::Exclusive, swapdb),
+    ..ROW
 };
 
 /// Both must be numbers before either is looked up. A database that changes places with itself counts as a change.

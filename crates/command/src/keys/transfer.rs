@@ -3,18 +3,17 @@
 //! source share is copied when either is written, and no further than the write reaches (`store::view`, `copy`).
 //!
 //! A key's shard is the same in every database, so MOVE and COPY ... DB need no lock that the keys alone do not name.
+use super::row::{ABOUT, ROW};
 use crate::argument::{database, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use store::Key;
 
 pub(super) const COPY: Command = Command {
     name: "COPY",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), KeySpec::one(2, Access::OW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "6.2.0",
         summary: "Copies the value of one key, with its deadline, to another.",
         complexity: "O(1); what copy and source share is copied piece by piece when it is written.",
@@ -24,71 +23,65 @@ pub(super) const COPY: Command = Command {
             Arg::int("destination-db").after("DB").optional(),
             Arg::word("replace", "REPLACE").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(copy),
+    ..ROW
 };
 
 pub(super) const MOVE: Command = Command {
     name: "MOVE",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Moves a key to another database, unless it is there already.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("db")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(move_key),
+    ..ROW
 };
 
 pub(super) const RENAME: Command = Command {
     name: "RENAME",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE,
-    acl: Acl::KEYSPACE,
     keys: &[
         KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
         KeySpec::one(2, Access::OW.or(Access::UPDATE)),
     ],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Gives a key another name, and overwrites what had it.",
         complexity: "O(1); what is overwritten and large is freed in the background.",
         args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(rename),
+    ..ROW
 };
 
 pub(super) const RENAMENX: Command = Command {
     name: "RENAMENX",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[
         KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
         KeySpec::one(2, Access::OW.or(Access::INSERT)),
     ],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Gives a key another name that no key has yet.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::key("newkey", 1)],
         history: &[("3.2.0", "A key's own name is no error.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(renamenx),
+    ..ROW
 };
 
 /// Whether a key that is in the way goes.

@@ -2,84 +2,77 @@
 //!
 //! A key whose deadline has come is missing for all of them, so a time to live is never negative; -1 and -2 are free to mean
 //! something else.
+use super::row::{ABOUT, ROW};
 use crate::lifetime::{From, Unit};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use store::Deadline;
 
 pub(super) const TTL: Command = Command {
     name: "TTL",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Answers how many seconds a key has to live.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
         history: &[("2.8.0", "Answers -2 where the key is missing.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(ttl),
+    ..ROW
 };
 
 pub(super) const PTTL: Command = Command {
     name: "PTTL",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Generic,
         since: "2.6.0",
         summary: "Answers how many milliseconds a key has to live.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
         history: &[("2.8.0", "Answers -2 where the key is missing.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pttl),
+    ..ROW
 };
 
 pub(super) const EXPIRETIME: Command = Command {
     name: "EXPIRETIME",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Generic,
         since: "7.0.0",
         summary: "Answers a key's deadline as Unix time in seconds.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(expiretime),
+    ..ROW
 };
 
 pub(super) const PEXPIRETIME: Command = Command {
     name: "PEXPIRETIME",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::KEYSPACE,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Generic,
         since: "7.0.0",
         summary: "Answers a key's deadline as Unix time in milliseconds.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(pexpiretime),
+    ..ROW
 };
 
 fn ttl(call: &mut Call<'_, '_>) -> Done {

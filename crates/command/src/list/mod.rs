@@ -2,6 +2,7 @@
 mod pop;
 mod push;
 mod range;
+mod row;
 mod search;
 mod transfer;
 

@@ -5,8 +5,9 @@
 //! An element is written into the reply while the leaf still lends it, then removed: it is copied once. A list that runs empty
 //! takes its key along when it is dropped (`store::ListMut`), so nothing here deletes keys.
 use super::end_named;
+use super::row::{ABOUT, ROW};
 use crate::argument::{self, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use store::{End, ListMut};
 
@@ -14,48 +15,42 @@ pub(super) const LPOP: Command = Command {
     name: "LPOP",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Removes elements at the head of a list and answers them.",
         complexity: "O(N) where N is the number of elements popped.",
         args: &[Arg::key("key", 0), Arg::int("count").optional().since("6.2.0")],
         history: &[("6.2.0", "Takes a count.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lpop),
+    ..ROW
 };
 
 pub(super) const RPOP: Command = Command {
     name: "RPOP",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Removes elements at the tail of a list and answers them.",
         complexity: "O(N) where N is the number of elements popped.",
         args: &[Arg::key("key", 0), Arg::int("count").optional().since("6.2.0")],
         history: &[("6.2.0", "Takes a count.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(rpop),
+    ..ROW
 };
 
 pub(super) const LMPOP: Command = Command {
     name: "LMPOP",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::MOVABLEKEYS),
-    acl: Acl::LIST,
     keys: &[KeySpec::count(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::List,
         since: "7.0.0",
         summary: "Pops elements from the first of several lists that has any.",
         complexity: "O(K+N) where K is the number of keys and N the number of elements popped.",
@@ -65,10 +60,10 @@ pub(super) const LMPOP: Command = Command {
             Arg::one_of("where", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
             Arg::int("count").after("COUNT").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lmpop),
+    ..ROW
 };
 
 fn lpop(call: &mut Call<'_, '_>) -> Done {

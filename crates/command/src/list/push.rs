@@ -3,7 +3,8 @@
 //! All elements of one command go into one open list, which is written back once, when it is dropped: a hundred elements
 //! cost one lookup of the key. They are pushed one by one, so `LPUSH k a b c` leaves `c` at the head. The type is
 //! checked before the first of them; after that nothing can fail, so no command stops half-way.
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use super::row::{ABOUT, ROW};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use resp::Args;
 use store::{End, ListMut};
 
@@ -11,76 +12,68 @@ pub(super) const LPUSH: Command = Command {
     name: "LPUSH",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Pushes elements at the head of a list; creates the key where it is missing.",
         complexity: "O(N) where N is the number of elements pushed.",
         args: &[Arg::key("key", 0), Arg::str("element").many()],
         history: &[("2.4.0", "Takes several elements.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lpush),
+    ..ROW
 };
 
 pub(super) const RPUSH: Command = Command {
     name: "RPUSH",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Pushes elements at the tail of a list; creates the key where it is missing.",
         complexity: "O(N) where N is the number of elements pushed.",
         args: &[Arg::key("key", 0), Arg::str("element").many()],
         history: &[("2.4.0", "Takes several elements.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(rpush),
+    ..ROW
 };
 
 pub(super) const LPUSHX: Command = Command {
     name: "LPUSHX",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::List,
         since: "2.2.0",
         summary: "Pushes elements at the head of a list that exists.",
         complexity: "O(N) where N is the number of elements pushed.",
         args: &[Arg::key("key", 0), Arg::str("element").many()],
         history: &[("4.0.0", "Takes several elements.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lpushx),
+    ..ROW
 };
 
 pub(super) const RPUSHX: Command = Command {
     name: "RPUSHX",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::List,
         since: "2.2.0",
         summary: "Pushes elements at the tail of a list that exists.",
         complexity: "O(N) where N is the number of elements pushed.",
         args: &[Arg::key("key", 0), Arg::str("element").many()],
         history: &[("4.0.0", "Takes several elements.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(rpushx),
+    ..ROW
 };
 
 fn lpush(call: &mut Call<'_, '_>) -> Done {

@@ -3,9 +3,10 @@
 //! Indexes count from the head, negative ones from the tail. Finding one walks the list's tree by the counts of its nodes and
 //! then one leaf; a range goes on from there leaf by leaf. Which of several errors in a request is told is part of what
 //! clients see, so each command reads its arguments in the order in which Redis does.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, position, span};
 use crate::walk::{self, Share};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use store::{End, List};
 
@@ -13,90 +14,80 @@ pub(super) const LLEN: Command = Command {
     name: "LLEN",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Answers the length of a list.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(llen),
+    ..ROW
 };
 
 pub(super) const LINDEX: Command = Command {
     name: "LINDEX",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY,
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Answers the element at an index.",
         complexity: "O(log N) where N is the length of the list.",
         args: &[Arg::key("key", 0), Arg::int("index")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lindex),
+    ..ROW
 };
 
 pub(super) const LRANGE: Command = Command {
     name: "LRANGE",
     arity: Arity::Exactly(4),
     flags: Flags::READONLY,
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Answers the elements between two indexes.",
         complexity: "O(log L + N) where L is the length of the list and N the number of elements answered.",
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lrange),
+    ..ROW
 };
 
 pub(super) const LSET: Command = Command {
     name: "LSET",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Replaces the element at an index.",
         complexity: "O(log N) where N is the length of the list.",
         args: &[Arg::key("key", 0), Arg::int("index"), Arg::str("element")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lset),
+    ..ROW
 };
 
 pub(super) const LTRIM: Command = Command {
     name: "LTRIM",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE,
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Keeps only the elements between two indexes.",
         complexity: "O(N) where N is the number of elements removed, whole leaves at a time.",
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(ltrim),
+    ..ROW
 };
 
 fn llen(call: &mut Call<'_, '_>) -> Done {

@@ -4,8 +4,9 @@
 //! There is no index by value, so all of them are O(N) and hold their shard meanwhile. LREM collects the indexes of what goes
 //! before it removes anything, and removes from the highest down: a removal then moves no index that is still to come, and
 //! neighbours leave their leaf in one edit.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
 use std::ops::ControlFlow;
 use store::{End, List, ListMut};
@@ -14,10 +15,8 @@ pub(super) const LPOS: Command = Command {
     name: "LPOS",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::List,
         since: "6.0.6",
         summary: "Answers the indexes of an element's occurrences.",
         complexity: "O(N) where N is the number of elements looked at: all of them without `MAXLEN` and enough matches.",
@@ -28,38 +27,34 @@ pub(super) const LPOS: Command = Command {
             Arg::int("num-matches").after("COUNT").optional(),
             Arg::int("len").after("MAXLEN").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lpos),
+    ..ROW
 };
 
 pub(super) const LREM: Command = Command {
     name: "LREM",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE,
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::List,
         since: "1.0.0",
         summary: "Removes occurrences of an element.",
         complexity: "O(N) where N is the length of the list.",
         args: &[Arg::key("key", 0), Arg::int("count"), Arg::str("element")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lrem),
+    ..ROW
 };
 
 pub(super) const LINSERT: Command = Command {
     name: "LINSERT",
     arity: Arity::Exactly(5),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::LIST,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::List,
         since: "2.2.0",
         summary: "Inserts an element before or after another.",
         complexity: "O(N) where N is the number of elements before the pivot.",
@@ -69,10 +64,10 @@ pub(super) const LINSERT: Command = Command {
             Arg::str("pivot"),
             Arg::str("element"),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(linsert),
+    ..ROW
 };
 
 /// LPOS's options.

@@ -3,22 +3,19 @@
 //! Both types are checked before anything is moved. Where both keys are one the list is edited in place: an only
 //! element that goes round must not take its key, and with it the deadline, away.
 use super::end_named;
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
-};
+use super::row::{ABOUT, ROW};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use store::{End, Kind};
 
 pub(super) const LMOVE: Command = Command {
     name: "LMOVE",
     arity: Arity::Exactly(5),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::LIST,
     keys: &[
         KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
         KeySpec::one(2, Access::RW.or(Access::INSERT)),
     ],
     doc: Doc {
-        group: Group::List,
         since: "6.2.0",
         summary: "Moves an element from an end of one list to an end of another and answers it.",
         complexity: "O(1)",
@@ -28,23 +25,21 @@ pub(super) const LMOVE: Command = Command {
             Arg::one_of("wherefrom", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
             Arg::one_of("whereto", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lmove),
+    ..ROW
 };
 
 pub(super) const RPOPLPUSH: Command = Command {
     name: "RPOPLPUSH",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::LIST,
     keys: &[
         KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
         KeySpec::one(2, Access::RW.or(Access::INSERT)),
     ],
     doc: Doc {
-        group: Group::List,
         since: "1.2.0",
         summary: "Moves the last element of one list to the head of another and answers it.",
         complexity: "O(1)",
@@ -53,10 +48,10 @@ pub(super) const RPOPLPUSH: Command = Command {
             since: "6.2.0",
             replaced_by: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(rpoplpush),
+    ..ROW
 };
 
 fn lmove(call: &mut Call<'_, '_>) -> Done {

@@ -1,6 +1,7 @@
 //! What a set has. SISMEMBER is on the path of every request: nothing is allocated here.
+use super::row::{ABOUT, ROW};
 use crate::walk::{self, Share};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Halt, Key, Set};
@@ -9,73 +10,65 @@ pub(super) const SISMEMBER: Command = Command {
     name: "SISMEMBER",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers whether a set has a member.",
         complexity: "O(log N)",
         args: &[Arg::key("key", 0), Arg::str("member")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sismember),
+    ..ROW
 };
 
 pub(super) const SMISMEMBER: Command = Command {
     name: "SMISMEMBER",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Set,
         since: "6.2.0",
         summary: "Answers of each of several members whether a set has it.",
         complexity: "O(log N) for each member.",
         args: &[Arg::key("key", 0), Arg::str("member").many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(smismember),
+    ..ROW
 };
 
 pub(super) const SCARD: Command = Command {
     name: "SCARD",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers how many members a set has.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(scard),
+    ..ROW
 };
 
 pub(super) const SMEMBERS: Command = Command {
     name: "SMEMBERS",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY,
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers all members of a set.",
         complexity: "O(N) where N is the number of members.",
         args: &[Arg::key("key", 0)],
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(smembers),
+    ..ROW
 };
 
 fn sismember(call: &mut Call<'_, '_>) -> Done {

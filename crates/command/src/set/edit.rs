@@ -2,66 +2,61 @@
 //!
 //! All members of one command go through one open set, which is written back once, when it is dropped. The type is checked before the
 //! first of them; after that nothing can fail.
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use super::row::{ABOUT, ROW};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use store::Kind;
 
 pub(super) const SADD: Command = Command {
     name: "SADD",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Adds members to a set; creates the key where it is missing.",
         complexity: "O(log N) for each member.",
         args: &[Arg::key("key", 0), Arg::str("member").many()],
         history: &[("2.4.0", "Takes several members.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sadd),
+    ..ROW
 };
 
 pub(super) const SREM: Command = Command {
     name: "SREM",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Removes members from a set; the key goes with the last of them.",
         complexity: "O(log N) for each member.",
         args: &[Arg::key("key", 0), Arg::str("member").many()],
         history: &[("2.4.0", "Takes several members.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(srem),
+    ..ROW
 };
 
 pub(super) const SMOVE: Command = Command {
     name: "SMOVE",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[
         KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE)),
         KeySpec::one(2, Access::RW.or(Access::INSERT)),
     ],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Moves a member from one set to another.",
         complexity: "O(log N)",
         args: &[Arg::key("source", 0), Arg::key("destination", 1), Arg::str("member")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(smove),
+    ..ROW
 };
 
 /// Edited where it was returned: moving it out of the result would cost as much as a lookup.

@@ -2,8 +2,9 @@
 //!
 //! A key that is missing is an empty set; one of another type is refused, also where the result is known to be empty
 //! before it is looked at. What is stored takes the place of whatever was there, which is not read; an empty result leaves no key.
+use super::row::{ABOUT, ROW};
 use crate::argument::{count as positive, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::parse_i64;
 use std::ops::ControlFlow;
 use store::Merge;
@@ -20,129 +21,115 @@ pub(super) const SINTER: Command = Command {
     name: "SINTER",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::SET,
     keys: &[READ],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers the members that several sets have in common.",
         complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
         args: READ_ARGS,
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sinter),
+    ..ROW
 };
 
 pub(super) const SINTERSTORE: Command = Command {
     name: "SINTERSTORE",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::SET,
     keys: STORED,
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Stores the members that several sets have in common.",
         complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
         args: STORE_ARGS,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sinterstore),
+    ..ROW
 };
 
 pub(super) const SINTERCARD: Command = Command {
     name: "SINTERCARD",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
-    acl: Acl::SET,
     keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Set,
         since: "7.0.0",
         summary: "Answers how many members several sets have in common.",
         complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sintercard),
+    ..ROW
 };
 
 pub(super) const SUNION: Command = Command {
     name: "SUNION",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::SET,
     keys: &[READ],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers the members that any of several sets has.",
         complexity: "O(N*log(N)) where N is the number of members in all sets.",
         args: READ_ARGS,
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sunion),
+    ..ROW
 };
 
 pub(super) const SUNIONSTORE: Command = Command {
     name: "SUNIONSTORE",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::SET,
     keys: STORED,
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Stores the members that any of several sets has.",
         complexity: "O(N*log(N)) where N is the number of members in all sets but the largest.",
         args: STORE_ARGS,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sunionstore),
+    ..ROW
 };
 
 pub(super) const SDIFF: Command = Command {
     name: "SDIFF",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::SET,
     keys: &[READ],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers the members that the first of several sets has and no other.",
         complexity: "O(N*log(N)) where N is the number of members in all sets.",
         args: READ_ARGS,
         tips: &["nondeterministic_output_order"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sdiff),
+    ..ROW
 };
 
 pub(super) const SDIFFSTORE: Command = Command {
     name: "SDIFFSTORE",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::SET,
     keys: STORED,
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Stores the members that the first of several sets has and no other.",
         complexity: "O(N*log(N)) where N is the number of members in all sets but the first.",
         args: STORE_ARGS,
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sdiffstore),
+    ..ROW
 };
 
 fn sinter(call: &mut Call<'_, '_>) -> Done {

@@ -3,6 +3,7 @@ mod ask;
 mod edit;
 mod merge;
 mod random;
+mod row;
 mod scan;
 
 use crate::{Command, checked};

@@ -3,11 +3,10 @@
 //! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key that is missing
 //! is a null where no count is given, and nothing where one is.
 use super::ask::{leave_members, reply_first};
+use super::row::{ABOUT, ROW};
 use crate::argument::{self, int};
 use crate::walk::Share;
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
 use base::random::Random;
 use resp::Reply;
 use store::Set;
@@ -16,40 +15,36 @@ pub(super) const SPOP: Command = Command {
     name: "SPOP",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Removes members of a set chosen at random and answers them.",
         complexity: "O(log N) for each member popped.",
         args: &[Arg::key("key", 0), Arg::int("count").optional().since("3.2.0")],
         history: &[("3.2.0", "Takes a count.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(spop),
+    ..ROW
 };
 
 pub(super) const SRANDMEMBER: Command = Command {
     name: "SRANDMEMBER",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Set,
         since: "1.0.0",
         summary: "Answers members of a set chosen at random.",
         complexity: "O(log N) for each member answered.",
         args: &[Arg::key("key", 0), Arg::int("count").optional().since("2.6.0")],
         history: &[("2.6.0", "Takes a count.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(srandmember),
+    ..ROW
 };
 
 fn spop(call: &mut Call<'_, '_>) -> Done {

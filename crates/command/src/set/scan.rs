@@ -2,17 +2,16 @@
 //!
 //! The server keeps nothing between two calls: a cursor is a place in hash order or a number (`store`'s `place.rs`), valid
 //! whatever happens to the set meanwhile. What Redis keeps in one block is answered at once, whatever the count, as there.
+use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 
 pub(super) const SSCAN: Command = Command {
     name: "SSCAN",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::SET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Set,
         since: "2.8.0",
         summary: "Goes through the members of a set, some at a time.",
         complexity: "O(1) for every call, O(N) for all of them together, where N is the number of members.",
@@ -23,10 +22,10 @@ pub(super) const SSCAN: Command = Command {
             Arg::int("count").after("COUNT").optional(),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(sscan),
+    ..ROW
 };
 
 /// A cursor that is none is refused first; where the key is missing the options are not read.

@@ -3,9 +3,10 @@
 //! Ids only rise. A client may give one, or the millisecond alone (`5-*`), or leave it to the server (`*`): the time that it is, or where the clock
 //! stands behind the last id the one that follows it.
 use super::id::{self, NewId};
+use super::row::{ABOUT, ROW};
 use super::trim::Options;
 use crate::argument::is_word;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::{Item, Millis};
 use resp::Args;
 use store::{Id, Lengths, Pairs, Stream};
@@ -14,11 +15,9 @@ pub(super) const XADD: Command = Command {
     name: "XADD",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))
         .note("UPDATE instead of INSERT because of the optional trimming feature")],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Adds an entry to a stream; creates the key where it is missing.",
         complexity: "O(1), and O(N) for N entries that trimming removes.",
@@ -57,10 +56,10 @@ pub(super) const XADD: Command = Command {
             ("7.0.0", "Takes ids of which only the milliseconds are given."),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xadd),
+    ..ROW
 };
 
 /// The field and value arguments, from `first` on.

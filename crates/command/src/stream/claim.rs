@@ -1,7 +1,8 @@
 //! Taking over what another consumer holds: XCLAIM by id, XAUTOCLAIM by how long it has lain there.
+use super::row::{ABOUT, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
 use base::text::parse_i64;
 use std::ops::ControlFlow;
@@ -11,10 +12,8 @@ pub(super) const XCLAIM: Command = Command {
     name: "XCLAIM",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Gives a consumer what others hold, by id.",
         complexity: "O(log P + log L) for each id where P is what is pending and L the length of the stream.",
@@ -32,20 +31,18 @@ pub(super) const XCLAIM: Command = Command {
             Arg::str("lastid").after("LASTID").optional(),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xclaim),
+    ..ROW
 };
 
 pub(super) const XAUTOCLAIM: Command = Command {
     name: "XAUTOCLAIM",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Stream,
         since: "6.2.0",
         summary: "Gives a consumer what others have held for long.",
         complexity: "O(log P + N) where P is what is pending and N the number of ids looked at.",
@@ -60,10 +57,10 @@ pub(super) const XAUTOCLAIM: Command = Command {
         ],
         history: &[("7.0.0", "Answers the ids that no entry has any more, too.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xautoclaim),
+    ..ROW
 };
 
 /// What XCLAIM writes into what it takes over.

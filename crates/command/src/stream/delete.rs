@@ -1,7 +1,8 @@
 //! Deleting entries by id: XDEL, XDELEX; and XSETID, which tells a stream what it was.
+use super::row::{ABOUT, ROW};
 use super::{id, trim};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Args;
 use store::{Fate, Id, References};
 
@@ -9,28 +10,24 @@ pub(super) const XDEL: Command = Command {
     name: "XDEL",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Deletes entries by id.",
         complexity: "O(log L) for each id where L is the length of the stream.",
         args: &[Arg::key("key", 0), Arg::str("id").many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xdel),
+    ..ROW
 };
 
 pub(super) const XDELEX: Command = Command {
     name: "XDELEX",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Stream,
         since: "8.2.0",
         summary: "Deletes entries by id, and says what becomes of what groups have pending.",
         complexity: "O(log L) for each id where L is the length of the stream.",
@@ -47,20 +44,18 @@ pub(super) const XDELEX: Command = Command {
             .optional(),
             Arg::block("ids", &[Arg::int("numids"), Arg::str("id").many()]).after("IDS"),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xdelex),
+    ..ROW
 };
 
 pub(super) const XSETID: Command = Command {
     name: "XSETID",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Sets the last id of a stream, and what it remembers of entries that went.",
         complexity: "O(1)",
@@ -71,10 +66,10 @@ pub(super) const XSETID: Command = Command {
             Arg::str("max-deleted-id").after("MAXDELETEDID").optional().since("7.0.0"),
         ],
         history: &[("7.0.0", "Takes the number of entries ever added, and the greatest id deleted.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xsetid),
+    ..ROW
 };
 
 /// All ids are read before the first entry goes; a missing key leaves them unread.

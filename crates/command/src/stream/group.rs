@@ -1,10 +1,10 @@
 //! XGROUP: groups and their consumers come and go.
 use super::id;
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
-    WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
 };
 use store::{Id, StreamMut};
 
@@ -13,13 +13,11 @@ pub(super) const XGROUP: Command = Command {
     arity: Arity::AtLeast(2),
     flags: Flags::NONE,
     acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Holds the commands that manage groups of consumers.",
         complexity: "See each subcommand.",
-        ..Doc::NEW
+        ..ABOUT
     },
     subcommands: &[
         &XGROUP_DELCONSUMER,
@@ -30,16 +28,15 @@ pub(super) const XGROUP: Command = Command {
         &XGROUP_DESTROY,
     ],
     run: DataRun::Container,
+    ..ROW
 };
 
 const XGROUP_CREATE: Command = Command {
     name: "CREATE",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Creates a group of consumers.",
         complexity: "O(log G) where G is the number of groups.",
@@ -51,91 +48,75 @@ const XGROUP_CREATE: Command = Command {
             Arg::int("entriesread").after("ENTRIESREAD").optional().shown_as("entries-read"),
         ],
         history: &[("7.0.0", "Takes `ENTRIESREAD`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(create),
+    ..ROW
 };
 
 const XGROUP_CREATECONSUMER: Command = Command {
     name: "CREATECONSUMER",
     arity: Arity::Exactly(5),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::Stream,
         since: "6.2.0",
         summary: "Creates a consumer in a group.",
         complexity: "O(log C) where C is the number of consumers.",
         args: &[Arg::key("key", 0), Arg::str("group"), Arg::str("consumer")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(createconsumer),
+    ..ROW
 };
 
 const XGROUP_DELCONSUMER: Command = Command {
     name: "DELCONSUMER",
     arity: Arity::Exactly(5),
     flags: Flags::WRITE,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Removes a consumer from a group, and what it holds.",
         complexity: "O(N log P) where N is what the consumer holds and P what is pending in the group.",
         args: &[Arg::key("key", 0), Arg::str("group"), Arg::str("consumer")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(delconsumer),
+    ..ROW
 };
 
 const XGROUP_DESTROY: Command = Command {
     name: "DESTROY",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Removes a group of consumers.",
         complexity: "O(N) where N is what is pending in the group.",
         args: &[Arg::key("key", 0), Arg::str("group")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(destroy),
+    ..ROW
 };
 
 const XGROUP_HELP: Command = Command {
     name: "HELP",
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
-    acl: Acl::STREAM,
-    keys: &[],
-    doc: Doc {
-        group: Group::Stream,
-        since: "5.0.0",
-        summary: "Lists the subcommands.",
-        complexity: "O(1)",
-        ..Doc::NEW
-    },
-    subcommands: &[],
+    doc: Doc { since: "5.0.0", summary: "Lists the subcommands.", complexity: "O(1)", ..ABOUT },
     run: DataRun::Whole(Scope::Shared, help),
+    ..ROW
 };
 
 const XGROUP_SETID: Command = Command {
     name: "SETID",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Sets the id behind which a group reads on.",
         complexity: "O(1)",
@@ -146,10 +127,10 @@ const XGROUP_SETID: Command = Command {
             Arg::int("entriesread").after("ENTRIESREAD").optional().shown_as("entries-read"),
         ],
         history: &[("7.0.0", "Takes `ENTRIESREAD`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(setid),
+    ..ROW
 };
 
 /// What may follow the id.

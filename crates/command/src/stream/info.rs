@@ -2,12 +2,12 @@
 //!
 //! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end where those nodes do, so both are
 //! worked out from the ids that the leaves began with.
+use super::row::{ABOUT, ROW};
 use super::{id, reply_entry};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group as FamilyGroup, KeySpec,
-    Scope, WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
 };
 use base::Millis;
 use resp::Reply;
@@ -19,82 +19,67 @@ pub(super) const XINFO: Command = Command {
     arity: Arity::AtLeast(2),
     flags: Flags::NONE,
     acl: Acl::NONE,
-    keys: &[],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "5.0.0",
         summary: "Holds the commands that tell of streams.",
         complexity: "See each subcommand.",
-        ..Doc::NEW
+        ..ABOUT
     },
     subcommands: &[&XINFO_STREAM, &XINFO_HELP, &XINFO_CONSUMERS, &XINFO_GROUPS],
     run: DataRun::Container,
+    ..ROW
 };
 
 const XINFO_CONSUMERS: Command = Command {
     name: "CONSUMERS",
     arity: Arity::Exactly(4),
     flags: Flags::READONLY,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "5.0.0",
         summary: "Answers the consumers of a group.",
         complexity: "O(C) where C is the number of consumers.",
         args: &[Arg::key("key", 0), Arg::str("group")],
         history: &[("7.2.0", "Tells of `inactive`; `idle` counts from the last try.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(consumers),
+    ..ROW
 };
 
 const XINFO_GROUPS: Command = Command {
     name: "GROUPS",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "5.0.0",
         summary: "Answers the groups of a stream.",
         complexity: "O(G) where G is the number of groups.",
         args: &[Arg::key("key", 0)],
         history: &[("7.0.0", "Tells of `entries-read` and `lag`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(groups),
+    ..ROW
 };
 
 const XINFO_HELP: Command = Command {
     name: "HELP",
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
-    acl: Acl::STREAM,
-    keys: &[],
-    doc: Doc {
-        group: FamilyGroup::Stream,
-        since: "5.0.0",
-        summary: "Lists the subcommands.",
-        complexity: "O(1)",
-        ..Doc::NEW
-    },
-    subcommands: &[],
+    doc: Doc { since: "5.0.0", summary: "Lists the subcommands.", complexity: "O(1)", ..ABOUT },
     run: DataRun::Whole(Scope::Shared, help),
+    ..ROW
 };
 
 const XINFO_STREAM: Command = Command {
     name: "STREAM",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "5.0.0",
         summary: "Answers what a stream is.",
         complexity: "O(L) where L is the number of leaves.",
@@ -111,10 +96,10 @@ const XINFO_STREAM: Command = Command {
             ("7.0.0", "Tells what was deleted and added, and how far groups are."),
             ("7.2.0", "Tells of `active-time`; `seen-time` is that of the last try."),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(stream),
+    ..ROW
 };
 
 fn help(call: &mut WholeCall<'_>) -> Done {

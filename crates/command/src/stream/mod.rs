@@ -11,6 +11,7 @@ mod info;
 mod pending;
 mod range;
 mod read;
+mod row;
 mod trim;
 
 use crate::{Call, Command, checked};

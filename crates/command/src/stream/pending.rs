@@ -1,9 +1,8 @@
 //! What a group's consumers hold: XACK and XACKDEL take it from them, XPENDING tells of it.
+use super::row::{ABOUT, ROW};
 use super::{delete, id, note_lookup};
 use crate::argument::{int, is_word};
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group as FamilyGroup, KeySpec,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Fate, Group, Id, Pending};
@@ -12,28 +11,24 @@ pub(super) const XACK: Command = Command {
     name: "XACK",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "5.0.0",
         summary: "Takes entries from what a group has pending.",
         complexity: "O(log P) for each id where P is what is pending.",
         args: &[Arg::key("key", 0), Arg::str("group"), Arg::str("id").many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xack),
+    ..ROW
 };
 
 pub(super) const XACKDEL: Command = Command {
     name: "XACKDEL",
     arity: Arity::AtLeast(6),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE).or(Access::DELETE))],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "8.2.0",
         summary: "Takes entries from what a group has pending, and deletes them.",
         complexity: "O(log P + log L) for each id where P is what is pending and L the length of the stream.",
@@ -51,20 +46,18 @@ pub(super) const XACKDEL: Command = Command {
             .optional(),
             Arg::block("ids", &[Arg::int("numids"), Arg::str("id").many()]).after("IDS"),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xackdel),
+    ..ROW
 };
 
 pub(super) const XPENDING: Command = Command {
     name: "XPENDING",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: FamilyGroup::Stream,
         since: "5.0.0",
         summary: "Answers what a group has pending.",
         complexity: "O(log P + N) where P is what is pending and N the number of ids answered.",
@@ -85,10 +78,10 @@ pub(super) const XPENDING: Command = Command {
         ],
         history: &[("6.2.0", "Takes `IDLE`, and bounds that are excluded.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xpending),
+    ..ROW
 };
 
 /// Where there is no such key or group, nothing is acknowledged, and the ids are not read.

@@ -1,8 +1,9 @@
 //! Reading entries by id: XRANGE, XREVRANGE, XLEN.
+use super::row::{ABOUT, ROW};
 use super::{id, reply_entry};
 use crate::argument::{int, is_word};
 use crate::walk::{self, Share};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Direction, Id, Stream};
@@ -11,28 +12,24 @@ pub(super) const XLEN: Command = Command {
     name: "XLEN",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Answers how many entries a stream has.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xlen),
+    ..ROW
 };
 
 pub(super) const XRANGE: Command = Command {
     name: "XRANGE",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Answers the entries between two ids.",
         complexity: "O(log L + N) where L is the length of the stream and N the number of entries answered.",
@@ -43,20 +40,18 @@ pub(super) const XRANGE: Command = Command {
             Arg::int("count").after("COUNT").optional(),
         ],
         history: &[("6.2.0", "Bounds may be excluded.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xrange),
+    ..ROW
 };
 
 pub(super) const XREVRANGE: Command = Command {
     name: "XREVRANGE",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Answers the entries between two ids, the greatest first.",
         complexity: "O(log L + N) where L is the length of the stream and N the number of entries answered.",
@@ -67,10 +62,10 @@ pub(super) const XREVRANGE: Command = Command {
             Arg::int("count").after("COUNT").optional(),
         ],
         history: &[("6.2.0", "Bounds may be excluded.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xrevrange),
+    ..ROW
 };
 
 fn xlen(call: &mut Call<'_, '_>) -> Done {

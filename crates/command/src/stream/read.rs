@@ -2,11 +2,10 @@
 //!
 //! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there is, and where there is nothing an error.
 use super::range::reply_range;
+use super::row::{ABOUT, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
-use crate::{
-    Access, Acl, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
-};
+use crate::{Access, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec};
 use base::text::parse_i64;
 use resp::{Args, Protocol, Reply};
 use std::ops::ControlFlow;
@@ -16,7 +15,6 @@ pub(super) const XREAD: Command = Command {
     name: "XREAD",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY.or(Flags::BLOCKING).or(Flags::MOVABLEKEYS),
-    acl: Acl::STREAM,
     keys: &[KeySpec {
         begin: Begin::Keyword { word: "STREAMS", start: 1 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
@@ -24,7 +22,6 @@ pub(super) const XREAD: Command = Command {
         ..KeySpec::NEW
     }],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Answers what came to streams behind ids.",
         complexity: "O(log L + N) for each stream where L is its length and N the number of entries answered.",
@@ -33,17 +30,16 @@ pub(super) const XREAD: Command = Command {
             Arg::int("milliseconds").after("BLOCK").optional(),
             Arg::block("streams", &[Arg::key("key", 0).many(), Arg::str("id").many()]).after("STREAMS"),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xread),
+    ..ROW
 };
 
 pub(super) const XREADGROUP: Command = Command {
     name: "XREADGROUP",
     arity: Arity::AtLeast(7),
     flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLEKEYS),
-    acl: Acl::STREAM,
     keys: &[KeySpec {
         begin: Begin::Keyword { word: "STREAMS", start: 4 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
@@ -51,7 +47,6 @@ pub(super) const XREADGROUP: Command = Command {
         ..KeySpec::NEW
     }],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Answers what a consumer of a group is given, or holds, in streams.",
         complexity: "O(log L + N log P) for each stream where L is its length, N the number of entries answered and P what is pending.",
@@ -62,10 +57,10 @@ pub(super) const XREADGROUP: Command = Command {
             Arg::word("noack", "NOACK").optional(),
             Arg::block("streams", &[Arg::key("key", 0).many(), Arg::str("id").many()]).after("STREAMS"),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xreadgroup),
+    ..ROW
 };
 
 /// A command whose two names share a syntax.

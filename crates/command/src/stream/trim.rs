@@ -3,8 +3,9 @@
 //! `MAXLEN 1000` leaves a thousand entries, `MINID 5-0` those from 5-0 on. With `~` whole leaves go and nothing else, which costs the same whatever
 //! they hold; then LIMIT bounds how many entries go at once.
 use super::id;
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Args;
 use store::{Precision, References, Settings, Trim};
 
@@ -12,10 +13,8 @@ pub(super) const XTRIM: Command = Command {
     name: "XTRIM",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE,
-    acl: Acl::STREAM,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::Stream,
         since: "5.0.0",
         summary: "Removes the oldest entries of a stream.",
         complexity: "O(N) where N is the number of entries that go, less where whole leaves go.",
@@ -47,10 +46,10 @@ pub(super) const XTRIM: Command = Command {
         ],
         history: &[("6.2.0", "Takes `MINID` and `LIMIT`.")],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(xtrim),
+    ..ROW
 };
 
 /// What XADD and XTRIM have in common.

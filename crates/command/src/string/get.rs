@@ -2,10 +2,9 @@
 //!
 //! GET is on the path of every request: one lookup, one copy into the reply, nothing allocated.
 use super::held;
+use super::row::{ABOUT, ROW};
 use crate::lifetime::{self, Lifetime};
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
 use store::{Deadline, Expiry, Form};
 
@@ -13,66 +12,58 @@ pub(super) const GET: Command = Command {
     name: "GET",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Answers a key's string.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(get),
+    ..ROW
 };
 
 pub(super) const GETSET: Command = Command {
     name: "GETSET",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Sets a string and answers the one before.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("value")],
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`SET` with the `!GET` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(getset),
+    ..ROW
 };
 
 pub(super) const GETDEL: Command = Command {
     name: "GETDEL",
     arity: Arity::Exactly(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::String,
         since: "6.2.0",
         summary: "Answers a key's string and deletes the key.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(getdel),
+    ..ROW
 };
 
 pub(super) const GETEX: Command = Command {
     name: "GETEX",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
         .note("RW and UPDATE because it changes the TTL")],
     doc: Doc {
-        group: Group::String,
         since: "6.2.0",
         summary: "Answers a key's string and changes its deadline.",
         complexity: "O(1)",
@@ -90,47 +81,43 @@ pub(super) const GETEX: Command = Command {
             )
             .optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(getex),
+    ..ROW
 };
 
 pub(super) const MGET: Command = Command {
     name: "MGET",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::range(1, -1, 1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Answers the strings of several keys at one instant.",
         complexity: "O(N) where N is the number of keys.",
         args: &[Arg::key("key", 0).many()],
         tips: &["request_policy:multi_shard"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(mget),
+    ..ROW
 };
 
 pub(super) const STRLEN: Command = Command {
     name: "STRLEN",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::String,
         since: "2.2.0",
         summary: "Answers the length of a string in bytes.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(strlen),
+    ..ROW
 };
 
 fn get(call: &mut Call<'_, '_>) -> Done {

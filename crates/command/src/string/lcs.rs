@@ -2,8 +2,9 @@
 //!
 //! `table[i][j]` is the length for the first `i` bytes of `a` and the first `j` of `b`; row 0 and column 0 are zero. The
 //! subsequence is read backwards from the last cell. Where only the length is asked for, two rows are enough.
+use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
 use resp::{Args, Reply};
 use std::ops::Range;
@@ -13,10 +14,8 @@ pub(super) const LCS: Command = Command {
     name: "LCS",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::STRING,
     keys: &[KeySpec::range(1, 1, 1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::String,
         since: "7.0.0",
         summary: "Finds the longest common subsequence of two strings.",
         complexity: "O(N*M) where N and M are the lengths of the two strings.",
@@ -28,10 +27,10 @@ pub(super) const LCS: Command = Command {
             Arg::int("min-match-len").after("MINMATCHLEN").optional(),
             Arg::word("withmatchlen", "WITHMATCHLEN").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(lcs),
+    ..ROW
 };
 
 /// What is replied.

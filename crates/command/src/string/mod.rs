@@ -8,6 +8,7 @@ mod held;
 mod lcs;
 mod number;
 mod range;
+mod row;
 mod set;
 
 use crate::{Command, checked};

@@ -1,9 +1,10 @@
 //! Counters: INCR and its kin on 64-bit integers, INCRBYFLOAT on 80-bit floating point.
 //!
 //! The integers are on the path of every request: one call into the store, nothing allocated.
+use super::row::{ABOUT, ROW};
 use crate::argument::int;
 use crate::long_double::LongDouble;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
 use store::{Expiry, Form};
 
@@ -11,90 +12,80 @@ pub(super) const INCR: Command = Command {
     name: "INCR",
     arity: Arity::Exactly(2),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Adds one to an integer; a missing key counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(incr),
+    ..ROW
 };
 
 pub(super) const DECR: Command = Command {
     name: "DECR",
     arity: Arity::Exactly(2),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Subtracts one from an integer; a missing key counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(decr),
+    ..ROW
 };
 
 pub(super) const INCRBY: Command = Command {
     name: "INCRBY",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Adds a number to an integer; a missing key counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("increment")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(incrby),
+    ..ROW
 };
 
 pub(super) const DECRBY: Command = Command {
     name: "DECRBY",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Subtracts a number from an integer; a missing key counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("decrement")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(decrby),
+    ..ROW
 };
 
 pub(super) const INCRBYFLOAT: Command = Command {
     name: "INCRBYFLOAT",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "2.6.0",
         summary: "Adds a floating point number to a number; a missing key counts as 0.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::double("increment")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(incrbyfloat),
+    ..ROW
 };
 
 fn incr(call: &mut Call<'_, '_>) -> Done {

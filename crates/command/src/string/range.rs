@@ -3,82 +3,73 @@
 //! A value that is kept as an integer is edited and read as its text. Edits go through the store, which knows where the bytes lie: a
 //! long string is edited where it is, a short one by way of a buffer that its shard keeps.
 use super::grow::{check_end, check_growth, string_len};
+use super::row::{ABOUT, ROW};
 use crate::argument::{from_end, int};
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 
 pub(super) const APPEND: Command = Command {
     name: "APPEND",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::String,
         since: "2.0.0",
         summary: "Appends a string to a value; creates the key where it is missing.",
         complexity: "O(1) for each byte appended, the value's own length aside.",
         args: &[Arg::key("key", 0), Arg::str("value")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(append),
+    ..ROW
 };
 
 pub(super) const GETRANGE: Command = Command {
     name: "GETRANGE",
     arity: Arity::Exactly(4),
     flags: Flags::READONLY,
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::String,
         since: "2.4.0",
         summary: "Answers a part of a string.",
         complexity: "O(N) where N is the length of the part.",
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("end")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(getrange),
+    ..ROW
 };
 
 pub(super) const SUBSTR: Command = Command {
     name: "SUBSTR",
     arity: Arity::Exactly(4),
     flags: Flags::READONLY,
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Answers a part of a string.",
         complexity: "O(N) where N is the length of the part.",
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("end")],
         deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(substr),
+    ..ROW
 };
 
 pub(super) const SETRANGE: Command = Command {
     name: "SETRANGE",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "2.2.0",
         summary: "Overwrites a part of a string from an offset on; creates the key where it is missing.",
         complexity: "O(N) where N is the length of the part and of the padding.",
         args: &[Arg::key("key", 0), Arg::int("offset"), Arg::str("value")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(setrange),
+    ..ROW
 };
 
 /// The size is checked before the edit, so that a value never grows beyond what a client could send.

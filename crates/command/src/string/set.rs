@@ -2,11 +2,10 @@
 //!
 //! SET without options is on the path of every request: one call into the store, nothing allocated.
 use super::get::{Found, reply_old_string};
+use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::lifetime::{self, From, Lifetime, Unit};
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::{Item, Millis};
 use resp::Args;
 use store::{Expiry, Form};
@@ -15,12 +14,10 @@ pub(super) const SET: Command = Command {
     name: "SET",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
         .access_by(set_access)
         .note("RW and ACCESS due to the optional `GET` argument")],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Sets a string, whatever the key held before.",
         complexity: "O(1)",
@@ -57,104 +54,94 @@ pub(super) const SET: Command = Command {
             ("7.0.0", "Takes `NX` together with `GET`."),
             ("8.1.0", "Takes `IFEQ`, as in Valkey."),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(set),
+    ..ROW
 };
 
 pub(super) const SETNX: Command = Command {
     name: "SETNX",
     arity: Arity::Exactly(3),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::OW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.0",
         summary: "Sets a string if the key does not exist.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("value")],
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `NX` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(setnx),
+    ..ROW
 };
 
 pub(super) const SETEX: Command = Command {
     name: "SETEX",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "2.0.0",
         summary: "Sets a string that lives for so many seconds.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("seconds"), Arg::str("value")],
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `EX` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(setex),
+    ..ROW
 };
 
 pub(super) const PSETEX: Command = Command {
     name: "PSETEX",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STRING,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "2.6.0",
         summary: "Sets a string that lives for so many milliseconds.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::int("milliseconds"), Arg::str("value")],
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `PX` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(psetex),
+    ..ROW
 };
 
 pub(super) const MSET: Command = Command {
     name: "MSET",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STRING,
     keys: &[KeySpec::range(1, -1, 2, Access::OW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.1",
         summary: "Sets several strings at one instant.",
         complexity: "O(N) where N is the number of keys.",
         args: &[Arg::block("data", &[Arg::key("key", 0), Arg::str("value")]).many()],
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(mset),
+    ..ROW
 };
 
 pub(super) const MSETNX: Command = Command {
     name: "MSETNX",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::STRING,
     keys: &[KeySpec::range(1, -1, 2, Access::OW.or(Access::INSERT))],
     doc: Doc {
-        group: Group::String,
         since: "1.0.1",
         summary: "Sets several strings at one instant, if none of the keys exists.",
         complexity: "O(N) where N is the number of keys.",
         args: &[Arg::block("data", &[Arg::key("key", 0), Arg::str("value")]).many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(msetnx),
+    ..ROW
 };
 
 /// What a request does with its key: it reads it only with GET.

@@ -2,8 +2,9 @@
 //!
 //! On the path of every request: nothing is allocated. Scores are read twice, once to refuse a wrong one before anything is changed
 //! and once to add, which is cheaper than keeping them; but the last one is kept, which mostly is the only one.
+use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::double::parse_f64;
 use base::text::parse_i64;
 use resp::Reply;
@@ -12,10 +13,8 @@ pub(super) const ZADD: Command = Command {
     name: "ZADD",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::UPDATE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Adds members to a sorted set, or changes their scores.",
         complexity: "O(log(N)) for each member, where N is the number of members in the set.",
@@ -36,28 +35,26 @@ pub(super) const ZADD: Command = Command {
             ("3.0.2", "Takes `XX`, `NX`, `CH` and `INCR`."),
             ("6.2.0", "Takes `GT` and `LT`."),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zadd),
+    ..ROW
 };
 
 pub(super) const ZINCRBY: Command = Command {
     name: "ZINCRBY",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Adds to the score of a member.",
         complexity: "O(log(N)) where N is the number of members in the set.",
         args: &[Arg::key("key", 0), Arg::int("increment"), Arg::str("member")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zincrby),
+    ..ROW
 };
 
 /// ZADD's options.

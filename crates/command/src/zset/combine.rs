@@ -3,9 +3,10 @@
 //! The sets are held as copies that share their trees (one increment each), so the result may take the place of one of them. A union adds up
 //! in a table; an intersection goes through the smallest set and asks the others; a difference goes through the first.
 //! Scores are added from the smallest set to the largest, as in Redis, because sums of doubles depend on it.
+use super::row::{ABOUT, ROW};
 use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{self, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::double::parse_f64;
 use base::hash::Map;
 use std::ops::ControlFlow;
@@ -21,10 +22,8 @@ pub(super) const ZUNION: Command = Command {
     name: "ZUNION",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Answers the union of sorted sets.",
         complexity: "O(N)+O(M*log(M)) where N is the number of members in all sets and M that in the result.",
@@ -35,20 +34,18 @@ pub(super) const ZUNION: Command = Command {
             AGGREGATE,
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zunion),
+    ..ROW
 };
 
 pub(super) const ZUNIONSTORE: Command = Command {
     name: "ZUNIONSTORE",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::count(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.0.0",
         summary: "Stores the union of sorted sets.",
         complexity: "O(N)+O(M*log(M)) where N is the number of members in all sets and M that in the result.",
@@ -59,20 +56,18 @@ pub(super) const ZUNIONSTORE: Command = Command {
             WEIGHTS,
             AGGREGATE,
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zunionstore),
+    ..ROW
 };
 
 pub(super) const ZINTER: Command = Command {
     name: "ZINTER",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Answers the intersection of sorted sets.",
         complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, K the number of sets and M the number of members in the result.",
@@ -83,20 +78,18 @@ pub(super) const ZINTER: Command = Command {
             AGGREGATE,
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zinter),
+    ..ROW
 };
 
 pub(super) const ZINTERSTORE: Command = Command {
     name: "ZINTERSTORE",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::count(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.0.0",
         summary: "Stores the intersection of sorted sets.",
         complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, K the number of sets and M the number of members in the result.",
@@ -107,38 +100,34 @@ pub(super) const ZINTERSTORE: Command = Command {
             WEIGHTS,
             AGGREGATE,
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zinterstore),
+    ..ROW
 };
 
 pub(super) const ZINTERCARD: Command = Command {
     name: "ZINTERCARD",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "7.0.0",
         summary: "Counts the members that all of several sorted sets have.",
         complexity: "O(N*K) where N is the number of members in the smallest set and K the number of sets.",
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zintercard),
+    ..ROW
 };
 
 pub(super) const ZDIFF: Command = Command {
     name: "ZDIFF",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::count(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Answers what the first of several sorted sets has and the others have not.",
         complexity: "O(N*K) where N is the number of members in the first set and K the number of sets.",
@@ -147,28 +136,26 @@ pub(super) const ZDIFF: Command = Command {
             Arg::key("key", 0).many(),
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zdiff),
+    ..ROW
 };
 
 pub(super) const ZDIFFSTORE: Command = Command {
     name: "ZDIFFSTORE",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::count(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Stores what the first of several sorted sets has and the others have not.",
         complexity: "O(N*K) where N is the number of members in the first set and K the number of sets.",
         args: &[Arg::key("destination", 0), Arg::int("numkeys"), Arg::key("key", 1).many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zdiffstore),
+    ..ROW
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod random;
 mod range;
 mod read;
 mod remove;
+mod row;
 mod scan;
 
 use crate::{Command, checked};

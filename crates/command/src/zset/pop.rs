@@ -1,9 +1,10 @@
 //! Popping from either end of the order: one entry, so many, or from the first of several sets that has any.
 //!
 //! Entries are written into the reply while the set lends them, then removed together.
+use super::row::{ABOUT, ROW};
 use super::{Show, reply_entry};
 use crate::argument::{self, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use store::{End, RankSpan, ZSetMut};
 
@@ -11,46 +12,40 @@ pub(super) const ZPOPMIN: Command = Command {
     name: "ZPOPMIN",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "5.0.0",
         summary: "Removes the members with the least scores and answers them.",
         complexity: "O(log(N)*M) where N is the number of members in the set and M the number popped.",
         args: &[Arg::key("key", 0), Arg::int("count").optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zpopmin),
+    ..ROW
 };
 
 pub(super) const ZPOPMAX: Command = Command {
     name: "ZPOPMAX",
     arity: Arity::AtLeast(2),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "5.0.0",
         summary: "Removes the members with the greatest scores and answers them.",
         complexity: "O(log(N)*M) where N is the number of members in the set and M the number popped.",
         args: &[Arg::key("key", 0), Arg::int("count").optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zpopmax),
+    ..ROW
 };
 
 pub(super) const ZMPOP: Command = Command {
     name: "ZMPOP",
     arity: Arity::AtLeast(4),
     flags: Flags::WRITE.or(Flags::MOVABLEKEYS),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::count(1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "7.0.0",
         summary: "Pops members from the first of several sorted sets that has any.",
         complexity: "O(K)+O(M*log(N)) where K is the number of keys, N the number of members in the set and M the number popped.",
@@ -60,10 +55,10 @@ pub(super) const ZMPOP: Command = Command {
             Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
             Arg::int("count").after("COUNT").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zmpop),
+    ..ROW
 };
 
 /// How pairs of member and score stand in a reply.

@@ -1,11 +1,10 @@
 //! ZRANDMEMBER: members chosen uniformly, by rank: every entry is found by its number in the same time, so nothing is approximated.
 use super::range::Walk;
+use super::row::{ABOUT, ROW};
 use super::{Show, reply_entry, reply_header, reply_member};
 use crate::argument::{int, is_word};
 use crate::walk::Share;
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, draws,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
 use base::hash::Set;
 use base::random::Random;
 use resp::Reply;
@@ -15,10 +14,8 @@ pub(super) const ZRANDMEMBER: Command = Command {
     name: "ZRANDMEMBER",
     arity: Arity::AtLeast(2),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Answers members chosen at random.",
         complexity: "O(N*log(M)) where N is the number of members answered and M the number in the set.",
@@ -28,10 +25,10 @@ pub(super) const ZRANDMEMBER: Command = Command {
                 .optional(),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrandmember),
+    ..ROW
 };
 
 fn zrandmember(call: &mut Call<'_, '_>) -> Done {

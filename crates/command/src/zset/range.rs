@@ -1,12 +1,11 @@
 //! Ranges: answered, counted, or stored. ZRANGE says with options what its older relatives say with their names; all are one
 //! function, which reads its arguments in the order in which Redis does, because clients see which of several errors is told.
 use super::bounds::{By, Range};
+use super::row::{ABOUT, ROW};
 use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{int, is_word};
 use crate::walk::{self, Share};
-use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, Group, KeySpec,
-};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{End, Key, RankSpan, ZSet};
@@ -15,10 +14,8 @@ pub(super) const ZRANGE: Command = Command {
     name: "ZRANGE",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Answers the members in a range of ranks, scores or texts.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
@@ -37,20 +34,18 @@ pub(super) const ZRANGE: Command = Command {
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
         history: &[("6.2.0", "Takes `REV`, `BYSCORE`, `BYLEX` and `LIMIT`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrange),
+    ..ROW
 };
 
 pub(super) const ZRANGESTORE: Command = Command {
     name: "ZRANGESTORE",
     arity: Arity::AtLeast(5),
     flags: Flags::WRITE.or(Flags::DENYOOM),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::OW.or(Access::UPDATE)), KeySpec::one(2, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Stores the members in a range of a sorted set as another one.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number stored.",
@@ -63,20 +58,18 @@ pub(super) const ZRANGESTORE: Command = Command {
             Arg::word("rev", "REV").optional(),
             Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
         ],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrangestore),
+    ..ROW
 };
 
 pub(super) const ZRANGEBYSCORE: Command = Command {
     name: "ZRANGEBYSCORE",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.0.5",
         summary: "Answers the members with scores in a range.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
@@ -89,20 +82,18 @@ pub(super) const ZRANGEBYSCORE: Command = Command {
         ],
         history: &[("2.0.0", "Takes `WITHSCORES`.")],
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `BYSCORE` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrangebyscore),
+    ..ROW
 };
 
 pub(super) const ZRANGEBYLEX: Command = Command {
     name: "ZRANGEBYLEX",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.8.9",
         summary: "Answers the members in a lexicographical range.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
@@ -113,20 +104,18 @@ pub(super) const ZRANGEBYLEX: Command = Command {
             Arg::block("limit", &[Arg::int("offset"), Arg::int("count")]).after("LIMIT").optional(),
         ],
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `BYLEX` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrangebylex),
+    ..ROW
 };
 
 pub(super) const ZREVRANGE: Command = Command {
     name: "ZREVRANGE",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Answers the members in a range of ranks, from the greatest score.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
@@ -137,20 +126,18 @@ pub(super) const ZREVRANGE: Command = Command {
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `REV` argument" }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrevrange),
+    ..ROW
 };
 
 pub(super) const ZREVRANGEBYSCORE: Command = Command {
     name: "ZREVRANGEBYSCORE",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.2.0",
         summary: "Answers the members with scores in a range, from the greatest.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
@@ -166,20 +153,18 @@ pub(super) const ZREVRANGEBYSCORE: Command = Command {
             since: "6.2.0",
             replaced_by: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrevrangebyscore),
+    ..ROW
 };
 
 pub(super) const ZREVRANGEBYLEX: Command = Command {
     name: "ZREVRANGEBYLEX",
     arity: Arity::AtLeast(4),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.8.9",
         summary: "Answers the members in a lexicographical range, from its end.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number answered.",
@@ -193,46 +178,42 @@ pub(super) const ZREVRANGEBYLEX: Command = Command {
             since: "6.2.0",
             replaced_by: "`ZRANGE` with the `REV` and `BYLEX` arguments",
         }),
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrevrangebylex),
+    ..ROW
 };
 
 pub(super) const ZCOUNT: Command = Command {
     name: "ZCOUNT",
     arity: Arity::Exactly(4),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.0.0",
         summary: "Counts the members with scores in a range.",
         complexity: "O(log(N)) where N is the number of members in the set.",
         args: &[Arg::key("key", 0), Arg::double("min"), Arg::double("max")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zcount),
+    ..ROW
 };
 
 pub(super) const ZLEXCOUNT: Command = Command {
     name: "ZLEXCOUNT",
     arity: Arity::Exactly(4),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.8.9",
         summary: "Counts the members in a lexicographical range.",
         complexity: "O(log(N)) where N is the number of members in the set.",
         args: &[Arg::key("key", 0), Arg::str("min"), Arg::str("max")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zlexcount),
+    ..ROW
 };
 
 /// What is said by the name of a command, and by no option then.

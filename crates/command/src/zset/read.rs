@@ -1,7 +1,8 @@
 //! Questions about single members, and the number of them.
 use super::Show;
+use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use store::End;
 
@@ -9,92 +10,82 @@ pub(super) const ZCARD: Command = Command {
     name: "ZCARD",
     arity: Arity::Exactly(2),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO)],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Answers how many members a sorted set has.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0)],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zcard),
+    ..ROW
 };
 
 pub(super) const ZSCORE: Command = Command {
     name: "ZSCORE",
     arity: Arity::Exactly(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Answers the score of a member.",
         complexity: "O(1)",
         args: &[Arg::key("key", 0), Arg::str("member")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zscore),
+    ..ROW
 };
 
 pub(super) const ZMSCORE: Command = Command {
     name: "ZMSCORE",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "6.2.0",
         summary: "Answers the scores of several members.",
         complexity: "O(N) where N is the number of members asked for.",
         args: &[Arg::key("key", 0), Arg::str("member").many()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zmscore),
+    ..ROW
 };
 
 pub(super) const ZRANK: Command = Command {
     name: "ZRANK",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.0.0",
         summary: "Answers how many members come before one, from the least score.",
         complexity: "O(log(N)) where N is the number of members in the set.",
         args: &[Arg::key("key", 0), Arg::str("member"), Arg::word("withscore", "WITHSCORE").optional()],
         history: &[("7.2.0", "Takes `WITHSCORE`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrank),
+    ..ROW
 };
 
 pub(super) const ZREVRANK: Command = Command {
     name: "ZREVRANK",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.0.0",
         summary: "Answers how many members come before one, from the greatest score.",
         complexity: "O(log(N)) where N is the number of members in the set.",
         args: &[Arg::key("key", 0), Arg::str("member"), Arg::word("withscore", "WITHSCORE").optional()],
         history: &[("7.2.0", "Takes `WITHSCORE`.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrevrank),
+    ..ROW
 };
 
 fn zcard(call: &mut Call<'_, '_>) -> Done {

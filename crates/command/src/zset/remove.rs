@@ -1,79 +1,72 @@
 //! Removing members by name, and ranges of them. A set that runs empty takes its key along when it is dropped.
 use super::bounds::{By, Range};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use super::row::{ABOUT, ROW};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use store::End;
 
 pub(super) const ZREM: Command = Command {
     name: "ZREM",
     arity: Arity::AtLeast(3),
     flags: Flags::WRITE.or(Flags::FAST),
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Removes members from a sorted set.",
         complexity: "O(M*log(N)) where N is the number of members in the set and M the number removed.",
         args: &[Arg::key("key", 0), Arg::str("member").many()],
         history: &[("2.4.0", "Takes several members.")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zrem),
+    ..ROW
 };
 
 pub(super) const ZREMRANGEBYRANK: Command = Command {
     name: "ZREMRANGEBYRANK",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.0.0",
         summary: "Removes the members in a range of ranks.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number removed.",
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zremrangebyrank),
+    ..ROW
 };
 
 pub(super) const ZREMRANGEBYSCORE: Command = Command {
     name: "ZREMRANGEBYSCORE",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "1.2.0",
         summary: "Removes the members with scores in a range.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number removed.",
         args: &[Arg::key("key", 0), Arg::double("min"), Arg::double("max")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zremrangebyscore),
+    ..ROW
 };
 
 pub(super) const ZREMRANGEBYLEX: Command = Command {
     name: "ZREMRANGEBYLEX",
     arity: Arity::Exactly(4),
     flags: Flags::WRITE,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RW.or(Access::DELETE))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.8.9",
         summary: "Removes the members in a lexicographical range.",
         complexity: "O(log(N)+M) where N is the number of members in the set and M the number removed.",
         args: &[Arg::key("key", 0), Arg::str("min"), Arg::str("max")],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zremrangebylex),
+    ..ROW
 };
 
 fn zrem(call: &mut Call<'_, '_>) -> Done {

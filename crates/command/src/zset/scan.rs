@@ -1,8 +1,9 @@
 //! ZSCAN: all members, some at a time. The cursor is a place in the order of the members' hashes, so that no change of a score
 //! makes a member be missed.
 use super::reply_member;
+use super::row::{ABOUT, ROW};
 use crate::cursor::{Filter, answer, cursor};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, Group, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use base::Item;
 use base::double::{F64Text, text_of_17_digits};
 use resp::Reply;
@@ -12,10 +13,8 @@ pub(super) const ZSCAN: Command = Command {
     name: "ZSCAN",
     arity: Arity::AtLeast(3),
     flags: Flags::READONLY,
-    acl: Acl::SORTEDSET,
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS))],
     doc: Doc {
-        group: Group::SortedSet,
         since: "2.8.0",
         summary: "Goes through the members of a sorted set with their scores, some at a time.",
         complexity: "O(1) for every call, O(N) for all of them together, where N is the number of members.",
@@ -26,10 +25,10 @@ pub(super) const ZSCAN: Command = Command {
             Arg::int("count").after("COUNT").optional(),
         ],
         tips: &["nondeterministic_output"],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::Keys(zscan),
+    ..ROW
 };
 
 /// Where there is no set, the options are not read.

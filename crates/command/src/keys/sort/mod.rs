@@ -14,9 +14,10 @@ mod elements;
 mod options;
 mod pattern;
 
+use super::row::{ABOUT, ROW};
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Find, Flags, Group, KeySpec,
-    KeysOrAll, WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec, KeysOrAll,
+    WholeCall,
 };
 use elements::{Elements, Results};
 use options::{Sort, Storing};
@@ -53,19 +54,18 @@ pub(super) const SORT: Command = Command {
     acl: Acl::SET.or(Acl::SORTEDSET).or(Acl::LIST).or(Acl::DANGEROUS),
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), READ_BY_PATTERN, DESTINATION],
     doc: Doc {
-        group: Group::Generic,
         since: "1.0.0",
         summary: "Sorts the elements of a list, a set or a sorted set, and answers or stores them.",
         complexity: "O(N*log(N)) where N is the number of elements, O(N) without sorting.",
         args: &[KEY, BY, LIMIT, GET, ORDER, SORTING, Arg::key("destination", 2).after("STORE").optional()],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Allowed),
         keys: sort,
         all: sort_by_others,
     }),
+    ..ROW
 };
 
 pub(super) const SORT_RO: Command = Command {
@@ -75,19 +75,18 @@ pub(super) const SORT_RO: Command = Command {
     acl: Acl::SET.or(Acl::SORTEDSET).or(Acl::LIST).or(Acl::DANGEROUS),
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), READ_BY_PATTERN],
     doc: Doc {
-        group: Group::Generic,
         since: "7.0.0",
         summary: "Sorts the elements of a list, a set or a sorted set, and answers them.",
         complexity: "O(N*log(N)) where N is the number of elements, O(N) without sorting.",
         args: &[KEY, BY, LIMIT, GET, ORDER, SORTING],
-        ..Doc::NEW
+        ..ABOUT
     },
-    subcommands: &[],
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Refused),
         keys: sort_ro,
         all: sort_ro_by_others,
     }),
+    ..ROW
 };
 
 /// A request that cannot be read fails soon enough, holding little.

@@ -1,0 +1,6 @@
+//! What the rows of commands on strings have in common: each row says only what is particular to it.
+use crate::{Acl, Command, Doc, Group};
+
+pub(super) const ROW: Command = Command { acl: Acl::STRING, doc: ABOUT, ..crate::table::ROW };
+/// Of a row's documentation.
+pub(super) const ABOUT: Doc = Doc { group: Group::String, ..Doc::NEW };
