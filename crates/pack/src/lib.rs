@@ -1,18 +1,19 @@
-//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Knows no keys, expiry or commands.
+//! The packed tree: a copy-on-write B+ tree whose leaves are packed byte blocks. Knows no keys, expiry or
+//! commands.
 //!
 //! | folder | what it holds |
 //! |---|---|
-//! | `memory` | the allocator of leaves ([`arena`]), the sum of what is in use ([`counted`]), blocks, shared values |
+//! | `memory` | the allocator of leaves ([`arena`]), what is in use ([`counted`]), blocks, shared values |
 //! | `code` | how numbers and texts become few bytes, and how those are searched |
 //! | `tree` | the tree itself, over any kind of leaf |
 //! | `map` | [`map::Map`], ordered by hash: keyspace, hashes, sets; [`pairs`] and [`set_image`], small ones |
 //! | `list` | [`seq::Seq`], ordered by rank; [`image`], a small one |
 //! | `sorted` | [`sorted::Sorted`], ordered by score and member |
 //! | `integers` | [`int_set::IntSet`] and [`int_map::IntMap`], ordered by value |
-//! | `log` | [`log::Log`] (streams) and [`records::Records`] (entries yet to be acknowledged), ordered by id |
+//! | `log` | [`log::Log`] and [`records::Records`], ordered by id: streams and their pending entries |
 //!
-//! Each folder knows only those above it in this table, and the last five know nothing of each other, but that a
-//! sorted set keeps some of its members in a map: `cargo xtask tidy` refuses other imports.
+//! Each folder knows only those above it in this table, and the last five know nothing of each other, but
+//! that a sorted set keeps some of its members in a map: `cargo xtask tidy` refuses other imports.
 mod code;
 mod integers;
 pub mod limits;

@@ -1,34 +1,42 @@
-//! How long what is kept may be. Leaves count in 32 bits: offsets, lengths, how many entries there are. This is why they never wrap.
+//! How long keys, elements and values may be. Leaves count in 32 bits: offsets, lengths, how many entries
+//! there are. These limits are why none of that ever wraps.
 //!
-//! | what | at most | what a client sees beyond it | checked |
-//! |---|---|---|---|
-//! | a key, a field, a member, an element, a value of a field, a name | [`ELEMENT_BYTES_MAX`], 512 MB | an error, before the command runs | each argument of a command that writes (`server/src/core/too_long.rs`) |
-//! | an element that SORT ... STORE takes from a string | the same | the same error; nothing is stored | in SORT |
-//! | an entry of a stream | [`ROW_BYTES_MAX`], 1 GB, as in Redis | Redis's error | in XADD ([`Lengths::is_row_too_long`]) |
-//! | a string | `proto-max-bulk-len`, and what the system can map; 64 bits | Redis's error | where one grows |
-//! | arguments of a request | 2^31 - 1 | a protocol error | in the parser |
-//! | entries of a leaf | a few hundred, or some KB | nothing: the leaf is split | in each form |
-//! | entries of a leaf that cannot be split, for their hashes are equal | 2^28, and 4 GB | the server stops with a report | when the leaf is written |
-//! | elements of a collection, keys, entries of a stream | 2^64 | nothing | |
+//! | what | at most | a client sees beyond it |
+//! |---|---|---|
+//! | a key, field, member, element, name, a value of a field | [`ELEMENT_BYTES_MAX`], 512 MB | an error (1) |
+//! | an element that SORT ... STORE takes from a string | the same | the same; nothing is stored |
+//! | an entry of a stream | [`ROW_BYTES_MAX`], 1 GB, as in Redis | Redis's error (2) |
+//! | a string | `proto-max-bulk-len`, and what the system can map | Redis's error, where one grows |
+//! | arguments of a request | 2^31 - 1 | a protocol error, from the parser |
+//! | entries of a leaf | a few hundred, or some KB | nothing: the leaf is split |
+//! | entries of one hash, whose leaf cannot be split | 2^28, and 4 GB | the server stops with a report |
+//! | elements of a collection, keys, entries of a stream | 2^64 | nothing |
 //!
-//! Why a leaf stays below 4 GB: it is split when it has more than some KB and more than one entry, and an entry has two elements
-//! at most (a field and its value). So when an entry comes there are four elements and some KB in it for a moment, and the
-//! allocator adds a quarter at most. A stream's leaf takes an entry beside others only where all is small, and holds a
-//! first entry once more while it grows. Behind that stands an assertion: no block of 4 GB is ever made (`memory/block.rs`), and
-//! what a leaf writes in 32 bits lies within its block.
+//! (1) Before the command runs: each argument of a command that writes is looked at
+//! (`server/src/core/too_long.rs`). (2) In XADD, by [`Lengths::is_row_too_long`].
+//!
+//! Why a leaf stays below 4 GB: it is split when it has more than some KB and more than one entry, and an
+//! entry has two elements at most (a field and its value). So when an entry comes there are four elements and
+//! some KB in it for a moment, and the allocator adds a quarter at most. A stream's leaf takes an entry
+//! beside others only where all of them are small, and a first entry is there twice while its leaf grows.
+//! Behind that stands an assertion: no block of 4 GB is ever made (`memory/block.rs`), and what a leaf writes
+//! in 32 bits lies within its block.
 
-/// The longest key, field, member or element, and the longest value of a field. It is what Redis lets a client send by default.
+/// The longest key, field, member or element, and the longest value of a field. It is what Redis lets a
+/// client send by default.
 pub const ELEMENT_BYTES_MAX: usize = 512 << 20;
 
 /// The most that all fields and values of one stream entry may take together, their frames included.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// A field or value of a stream entry costs no more than this beside its text: what says how long it is. A client sends as much.
+/// What a field or value of a stream entry costs at most beside its text: the bytes that say how long it is.
+/// In the protocol it costs a client as many.
 const CELL_FRAME_BYTES: usize = 6;
 
-/// The most that a leaf has beside what is large in it: entries that are small, and frames.
+/// The most that a leaf has beside its large elements: small entries, and what says how long each is.
 const LEAF_REST_BYTES: usize = 1 << 20;
 
+/// The largest allocation for content of `size` bytes: a block grows by a quarter at most.
 const fn with_step(size: usize) -> usize {
     size + size / 4
 }
@@ -50,7 +58,8 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// Whether an entry of so many fields, whose names and values have so much text together, is too long for a stream.
+    /// Whether an entry of so many fields, whose names and values have so much text together, is too long for
+    /// a stream.
     pub fn is_row_too_long(&self, text_bytes: usize, fields: usize) -> bool {
         text_bytes.saturating_add(fields.saturating_mul(2 * CELL_FRAME_BYTES)) > self.row_bytes_max
     }

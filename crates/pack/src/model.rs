@@ -10,7 +10,8 @@ pub(crate) type List = VecDeque<Vec<u8>>;
 /// Twin of [`crate::map::Map`]: meta, inline payload and outside value of each key.
 pub(crate) type Entries = BTreeMap<Vec<u8>, (u8, Vec<u8>, Option<u64>)>;
 
-/// Values as lists meet them: small and large integers, texts that only look like integers, words, long strings.
+/// Values as lists meet them: small and large integers, texts that only look like integers, words, long
+/// strings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Taste {
     Ints,

@@ -1,7 +1,9 @@
-//! A run of bits in words of 64, the lowest bit first: searched, read, and edited in the middle, a word at a time.
+//! A run of bits in words of 64, the lowest bit first: searched, read, and edited in the middle, a word at a
+//! time.
 //!
-//! Words are kept as bytes, little endian, because they lie in leaves that are aligned to nothing. Bit 70 is bit 6 of word
-//! 1; with a width of 5, number 13 of a run lies in bits 65 to 69. On the path of every lookup in a set of integers.
+//! Words are kept as bytes, little endian, because they lie in leaves that are aligned to nothing. Bit 70 is
+//! bit 6 of word 1; with a width of 5, number 13 of a run lies in bits 65 to 69. On the path of every lookup
+//! in a set of integers.
 
 /// Bits of a word.
 pub(crate) const WORD: usize = u64::BITS as usize;
@@ -52,6 +54,7 @@ pub(crate) fn run_of_ones(words: &[Word], bit: usize) -> usize {
 /// The first one at `bit` or behind it; there is one.
 #[inline]
 pub(crate) fn next_one(words: &[Word], bit: usize) -> usize {
+    debug_assert!(bit < words.len() * WORD, "bit {bit} of {} words", words.len());
     let mut at = bit / WORD;
     let mut ones = word(words, at) >> (bit % WORD) << (bit % WORD);
     while ones == 0 {
@@ -61,10 +64,11 @@ pub(crate) fn next_one(words: &[Word], bit: usize) -> usize {
     at * WORD + ones.trailing_zeros() as usize
 }
 
-/// The place of the one that has `n` ones below it; there is one. The ones of each byte are added up in the bytes of a
-/// word, which tells the byte; within it the lower ones are taken off one by one.
+/// The place of the one that has `n` ones below it; there is one. The ones of each byte are added up in the
+/// bytes of a word, which tells the byte; within it the lower ones are taken off one by one.
 #[inline]
 pub(crate) fn nth_one(ones: u64, n: u32) -> u32 {
+    debug_assert!(n < ones.count_ones(), "one {n} of {ones:#x}");
     const BYTES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = BYTES << 7;
     let pairs = ones - (ones >> 1 & 0x5555_5555_5555_5555);
@@ -120,8 +124,8 @@ pub(crate) fn put(words: &mut [Word], index: usize, width: u32, number: u64) {
     }
 }
 
-/// Moves the bits `from..to` up by `by`, less than a word. What they leave behind has no meaning afterwards, nor has what
-/// lies behind `to + by`.
+/// Moves the bits `from..to` up by `by`, less than a word. What they leave behind has no meaning afterwards,
+/// nor has what lies behind `to + by`.
 #[inline]
 pub(crate) fn shift_up(words: &mut [Word], from: usize, to: usize, by: u32) {
     debug_assert!(from <= to && (by as usize) < WORD, "{from}..{to} by {by}");
@@ -137,7 +141,8 @@ pub(crate) fn shift_up(words: &mut [Word], from: usize, to: usize, by: u32) {
     words[first] = (old & kept | (old & !kept) << by).to_le_bytes();
 }
 
-/// Takes the `by` bits at `from` out of those up to `to`, behind which either the words end or nothing has a meaning.
+/// Takes the `by` bits at `from` out of those up to `to`, behind which either the words end or nothing has a
+/// meaning.
 #[inline]
 pub(crate) fn shift_down(words: &mut [Word], from: usize, to: usize, by: u32) {
     debug_assert!(from + by as usize <= to && (by as usize) < WORD, "{by} bits at {from} of {to}");

@@ -1,35 +1,36 @@
-//! The Elias-Fano code: integers in ascending order, each once, in two bits an element more than the logarithm of the mean
-//! gap between elements. It can be searched and edited as it is. Leaves of sets of integers are made of it
-//! ([`crate::integers::int_leaf`]).
+//! The Elias-Fano code: integers in ascending order, each once, in two bits an element more than the
+//! logarithm of the mean gap between elements. It can be searched and edited as it is. Leaves of sets of
+//! integers are made of it ([`crate::integers::int_leaf`]).
 //!
-//! Every element is its distance from the code's base, cut in two. The low `width` bits of all elements lie in an array. The
-//! high bits are written in unary into one run of bits: a one for each element, and before it a zero for every step that its
-//! high part is above the one before. So element `i` with the high part `h` has its one at bit `h + i`, and to find a
-//! value is to skip `h` zeros, which are counted a word at a time, and to look at the ones that follow, about one on the average.
+//! Every element is its distance from the code's base, cut in two. The low `width` bits of all elements lie
+//! in an array. The high bits are written in unary into one run of bits: a one for each element, and before
+//! it a zero for every step that its high part is above the one before. So element `i` with the high part `h`
+//! has its one at bit `h + i`, and to find a value is to skip `h` zeros, which are counted a word at a time,
+//! and to look at the ones that follow, about one on the average.
 //!
 //! ```text
 //!  0..8   base     the distance of every element counts from here     all numbers little endian
 //!  8..12  shape    bits 0..10 count, 10..20 words of high bits, 20..27 width (0..=63)
 //! 12..    high     so many words of 64 bits, the lowest bit first; behind the last one only zeros
-//!   ..    low      element i in bits i * width .. (i + 1) * width, to the end of the bytes; room behind the last
+//!   ..    low      element i in bits i * width .. (i + 1) * width, to the end of the bytes
 //! ```
 //!
-//! 100, 103, 105, 118: the base is 100, the range 18, so width 2 (18 / 4 = 4.5, of which the logarithm is 2). Distances 0,
-//! 3, 5, 18 are the high parts 0, 0, 1, 4 and the low parts 0, 3, 1, 2. High bits, the lowest first: `1 1 0 1 0 0 0 1`; low
-//! bits: 0b10_01_11_00:
+//! 100, 103, 105, 118: the base is 100, the range 18, so width 2 (18 / 4 = 4.5, of which the logarithm is 2).
+//! Distances 0, 3, 5, 18 are the high parts 0, 0, 1, 4 and the low parts 0, 3, 1, 2. High bits, the lowest
+//! first: `1 1 0 1 0 0 0 1`; low bits: 0b10_01_11_00:
 //!
 //! ```text
 //! 64 00 00 00 00 00 00 00   04 04 20 00   8b 00 00 00 00 00 00 00   9c 00 00 00 00 00 00 00
 //! ```
 //!
-//! An insert shifts the high bits behind it by one and the low parts behind it by the width, whole words at a time;
-//! nothing is decoded. A value below the base, or one that has no room, is for the owner of the bytes: he writes the code
-//! anew.
+//! An insert shifts the high bits behind it by one and the low parts behind it by the width, whole words at a
+//! time; nothing is decoded. A value below the base, or one that has no room, is for the owner of the bytes:
+//! he writes the code anew.
 //!
-//! Cost: 2 to 3 bits and the width an element (consecutive integers: 2 bits; a million random ones below 2^40: 22.5
-//! bits), and 12 bytes. The frame of reference (a base and offsets of one width, packed) would take 28 bits for those,
-//! since its offsets span the whole leaf, and 8 for consecutive ones. Limits: 1,023 elements, and as many words of high
-//! bits.
+//! Cost: 2 to 3 bits and the width an element (consecutive integers: 2 bits; a million random ones below
+//! 2^40: 22.5 bits), and 12 bytes. The frame of reference (a base and offsets of one width, packed) would
+//! take 28 bits for those, since its offsets span the whole leaf, and 8 for consecutive ones. Limits: 1,023
+//! elements, and as many words of high bits.
 use crate::code::bits::{self, WORD, Word, next_one, nth_one, run_of_ones, set_bit, skip_zeros, word};
 use crate::code::quarters::first_not_before;
 use crate::code::words::u32_at;
@@ -99,7 +100,8 @@ impl Frame {
 pub(crate) struct Spot {
     /// How many elements are less.
     pub(crate) index: usize,
-    /// The bit of the high bits that is its one, or would become it; of no meaning for a value below the base.
+    /// The bit of the high bits that is its one, or would become it; of no meaning for a value below the
+    /// base.
     bit: usize,
     pub(crate) is_found: bool,
 }
@@ -114,6 +116,7 @@ pub(crate) struct EliasFano<'a> {
 }
 
 impl<'a> EliasFano<'a> {
+    /// Reads the header alone.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> EliasFano<'a> {
         let (head, rest) = bytes.split_first_chunk::<HEADER>().expect("a leaf is longer than its header");
@@ -121,10 +124,13 @@ impl<'a> EliasFano<'a> {
         let shape = u32::from_le_bytes(*shape.first_chunk().expect("four bytes of shape"));
         let frame = Frame { base: i64::from_le_bytes(*base), width: shape >> WIDTH_SHIFT };
         let (high, low) = rest.as_chunks::<8>().0.split_at((shape >> WORDS_SHIFT & FIELD) as usize);
+        let count = (shape & FIELD) as usize;
         debug_assert!((frame.width as usize) < WORD, "{frame:?}");
-        EliasFano { frame, count: (shape & FIELD) as usize, high, low }
+        debug_assert!(count <= high.len() * WORD && count * frame.width as usize <= low.len() * WORD);
+        EliasFano { frame, count, high, low }
     }
 
+    /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.count
@@ -134,7 +140,9 @@ impl<'a> EliasFano<'a> {
         self.frame
     }
 
-    /// The first element that is not less than `value`.
+    /// Where `value` is, or where it would be: at the first element that is greater. Counts the zeros of the
+    /// high bits before it, a word at a time, and then searches the few elements with its high part by
+    /// halves.
     #[inline]
     pub(crate) fn seek(&self, value: i64) -> Spot {
         if value < self.frame.base {
@@ -166,7 +174,7 @@ impl<'a> EliasFano<'a> {
         bits::get(self.low, index, self.frame.width)
     }
 
-    /// Element `index`.
+    /// Element `index`, which exists. Counts the ones of the high bits before it, a word at a time.
     pub(crate) fn get(&self, index: usize) -> i64 {
         assert!(index < self.count, "element {index} of {}", self.count);
         let mut rest = index as u32;
@@ -257,7 +265,8 @@ impl<'a> EliasFano<'a> {
     }
 }
 
-/// Makes zeroed `bytes` a code without elements that has `highs` words of high bits; the rest is for low parts.
+/// Makes zeroed `bytes` a code without elements that has `highs` words of high bits; the rest is for low
+/// parts.
 pub(crate) fn begin(bytes: &mut [u8], frame: Frame, highs: usize) {
     assert!(
         (frame.width as usize) < WORD && highs <= FIELD as usize,
@@ -292,8 +301,8 @@ pub(crate) fn fill_from(bytes: &mut [u8], old: EliasFano<'_>) {
     set_count(bytes, old.count);
 }
 
-/// Inserts a value that is not there, at the spot where it was looked for, which [has room](EliasFano::has_room_for).
-/// Costs a shift of the bits behind it, a word at a time.
+/// Inserts a value that is not there, at the spot where it was looked for, which [has
+/// room](EliasFano::has_room_for). Costs a shift of the bits behind it, a word at a time.
 #[inline]
 pub(crate) fn insert(bytes: &mut [u8], spot: Spot, value: i64) {
     let EliasFano { frame, count, .. } = EliasFano::open(bytes);

@@ -1,12 +1,14 @@
-//! Columns of codes: unsigned numbers of 0 to 8 bytes each, all of one column equally wide, little endian, back to back.
+//! Columns of codes: unsigned numbers of 0 to 8 bytes each, all of one column equally wide, little endian,
+//! back to back.
 //!
-//! Code `i` of a column lies `i * width` bytes behind its first, so that columns in which the codes rise are searched
-//! without being decoded. 1, 300, 500 in a column of width 2: `01 00 2c 01 f4 01`. A column of width 0 takes no bytes, and
-//! all of its codes are 0. What a code means is up to the leaf: a distance from a base ([`crate::integers::paired`]), a
-//! level of a score ([`crate::code::score`]), a place ([`crate::sorted::placed`]).
+//! Code `i` of a column lies `i * width` bytes behind its first, so that columns in which the codes rise are
+//! searched without being decoded. 1, 300, 500 in a column of width 2: `01 00 2c 01 f4 01`. A column of width
+//! 0 takes no bytes, and all of its codes are 0. What a code means is up to the leaf: a distance from a base
+//! ([`crate::integers::paired`]), a level of a score ([`crate::code::score`]), a place
+//! ([`crate::sorted::placed`]).
 //!
-//! A code is read and written as a whole word and masked, which costs less than a copy of a length that is known only
-//! when it runs. On the path of every lookup in a sorted set or a map of integers.
+//! A code is read and written as a whole word and masked, which costs less than a copy of a length that is
+//! known only when it runs. On the path of every lookup in a sorted set or a map of integers.
 use crate::code::quarters::count_before;
 use crate::code::words::u64_at;
 
@@ -59,8 +61,8 @@ pub(crate) fn write_code(bytes: &mut [u8], at: usize, width: usize, code: u64) {
     }
 }
 
-/// How many of the `count` codes from `bytes[at]` on are below `limit`. The codes rise. Costs two or three loads for
-/// each factor of four in `count`.
+/// How many of the `count` codes from `bytes[at]` on are below `limit`. The codes rise. Costs two or three
+/// loads for each factor of four in `count`.
 #[inline]
 pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, limit: u64) -> usize {
     if count == 0 {
@@ -88,15 +90,17 @@ pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, l
     }
 }
 
-/// The search in codes of a width that is known while compiling. Codes of 3, 5, 6 or 7 bytes are read as whole words
-/// where these do not reach beyond the end of the bytes: nearly always something follows the codes.
+/// The search in codes of a width that is known while compiling. Codes of 3, 5, 6 or 7 bytes are read as
+/// whole words where these do not reach beyond the end of the bytes: nearly always something follows the
+/// codes.
 #[inline]
 fn below<const WIDTH: usize>(bytes: &[u8], count: usize, limit: u64) -> usize {
     if !WIDTH.is_power_of_two() && bytes.len() >= count * WIDTH + WORD - WIDTH {
         let mask = (1 << (8 * WIDTH)) - 1;
         return count_before(count, |index| {
             debug_assert!(index < count);
-            // SAFETY: a search asks for nothing beyond the end (tested there), and the last word ends within the bytes.
+            // SAFETY: a search asks for nothing beyond the end (tested there), and the last word ends within
+            // the bytes.
             let word = unsafe { bytes.get_unchecked(index * WIDTH..index * WIDTH + WORD) };
             u64_at(word, 0) & mask < limit
         });

@@ -1,5 +1,5 @@
-//! The column of lengths of a leaf whose entries are texts and integers: one code an entry, all codes of a leaf equally
-//! wide; and what an entry stores ([`Piece`]). Leaves of lists and of sorted sets have it.
+//! The column of lengths of a leaf whose entries are texts and integers: one code an entry, all codes of a
+//! leaf equally wide; and what an entry stores ([`Piece`]). Leaves of lists and of sorted sets have it.
 //!
 //! ```text
 //! width 1:  0..=247   a string of so many bytes      248..=255   an integer of 1..=8 bytes
@@ -7,9 +7,9 @@
 //! width 4:  the same with 2^32
 //! ```
 //!
-//! A code is all that says where the next entry begins, so the offset of entry `i` is the sum of the lengths before it.
-//! For one-byte codes that sum takes sixteen codes an instruction (`psadbw`), a few nanoseconds for a leaf of 4 KB.
-//! The sum has a portable twin, which the tests hold against it and other processors use.
+//! A code is all that says where the next entry begins, so the offset of entry `i` is the sum of the lengths
+//! before it. For one-byte codes that sum takes sixteen codes an instruction (`psadbw`), a few nanoseconds
+//! for a leaf of 4 KB. The sum has a portable twin, which the tests hold against it and other processors use.
 
 #[cfg(target_arch = "x86_64")]
 use crate::code::probe::first_word;
@@ -71,11 +71,13 @@ impl<'a> Piece<'a> {
         }
     }
 
+    /// The stored bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.extent.is_int { &self.int[..self.extent.len] } else { self.text }
     }
 
+    /// How many these are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.extent.len
@@ -83,6 +85,7 @@ impl<'a> Piece<'a> {
 }
 
 impl Width {
+    /// How many bytes a code takes.
     #[inline]
     pub(crate) const fn bytes(self) -> usize {
         self as usize
@@ -97,6 +100,7 @@ impl Width {
         }
     }
 
+    /// The two bits of a header that [`Width::from_bits`] reads.
     pub(crate) fn to_bits(self) -> u8 {
         match self {
             Width::One => 0,
@@ -128,6 +132,7 @@ impl Width {
 
     #[inline]
     fn encode(self, extent: Extent) -> u32 {
+        debug_assert!(!extent.is_int || (1..=INT_CODES as usize).contains(&extent.len), "{extent:?}");
         if extent.is_int { self.code_max() - INT_CODES + extent.len as u32 } else { extent.len as u32 }
     }
 
@@ -160,9 +165,10 @@ impl Width {
         self.decode(code)
     }
 
-    /// Writes the code of `extent` at `bytes[at]`.
+    /// Writes the code of `extent`, which the width can say, at `bytes[at]`.
     #[inline]
     pub(crate) fn write(self, bytes: &mut [u8], at: usize, extent: Extent) {
+        debug_assert!(Width::for_extent(extent) <= self, "{extent:?} in a column of {self:?}");
         let code = self.encode(extent);
         match self {
             Width::One => bytes[at] = code as u8,
@@ -182,9 +188,10 @@ impl Width {
         Width::One.decode(u32::from(code)).len
     }
 
-    /// The sum of the lengths that `codes` says.
+    /// The sum of the lengths that `codes` says: how many bytes so many entries store.
     #[inline]
     pub(crate) fn sum(self, codes: &[u8]) -> usize {
+        debug_assert!(codes.len().is_multiple_of(self.bytes()), "{} bytes of {self:?}", codes.len());
         match self {
             Width::One => sum_of_bytes(codes),
             _ => self.sum_one_by_one(codes),
@@ -205,8 +212,8 @@ fn sum_of_bytes(codes: &[u8]) -> usize {
     if rest.is_empty() { whole } else { whole + sum_of_blocks(&[last_block(codes, rest.len())]) }
 }
 
-/// The last `count` codes, fewer than 16 of them, and zeros, which say a length of nothing. One by one they would take longer than all
-/// whole blocks.
+/// The last `count` codes, fewer than 16 of them, and zeros, which say a length of nothing. One by one they
+/// would take longer than all whole blocks.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn last_block(codes: &[u8], count: usize) -> [u8; 16] {
@@ -228,7 +235,8 @@ fn sum_of_bytes(codes: &[u8]) -> usize {
 #[inline]
 fn sum_of_blocks(blocks: &[[u8; 16]]) -> usize {
     use std::arch::x86_64::*;
-    // SAFETY: SSE2 is part of every x86-64, and each load reads the 16 bytes of one block, with no alignment asked.
+    // SAFETY: SSE2 is part of every x86-64, and each load reads the 16 bytes of one block, with no alignment
+    // asked.
     unsafe {
         let first_int = _mm_set1_epi8(248u8 as i8);
         let marks = _mm_set1_epi8(247u8 as i8);

@@ -1,11 +1,13 @@
-//! How long things would be in a Redis listpack: names and limits that users see follow from it, our own bytes do not.
+//! How long values would be in a Redis listpack. Nothing is kept in one here, but users see what follows from
+//! it: the name that OBJECT ENCODING answers, and when a node of a list or a stream is full.
 //!
-//! A listpack is a header of 6 bytes, its entries, and an end byte. An entry is an encoding with the data, then its own length again, backwards:
+//! A listpack is a header of 6 bytes, its entries, and an end byte. An entry is an encoding with the data,
+//! then its own length again, backwards:
 //!
 //! | value | encoding and data | length |
 //! |---|---|---|
 //! | integer of 7 bits unsigned, 13, 16, 24, 32, 64 bits | 1, 2, 3, 4, 5, 9 | 1 |
-//! | string below 64 bytes, below 4,096, longer | 1, 2, 5 and the bytes | 1 below 128, 2 below 16,383, 3, 4, 5 |
+//! | string below 64 bytes, 4,096, longer | 1, 2, 5 and the bytes | 1 below 128, 2 below 16,383, 3, 4, 5 |
 use base::Item;
 
 /// A listpack without entries.

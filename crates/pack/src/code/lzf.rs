@@ -6,11 +6,13 @@
 //! 111ooooo llllllll oooooooo   copy l + 9 bytes from o + 1 bytes back
 //! ```
 //!
-//! `aaaaaaaaaa` (ten) is `00 61 e0 00 00`: one literal, then copy 9 bytes from 1 byte back. There is no header: whoever keeps
-//! the bytes keeps both lengths. Copies reach 8,192 bytes back and are at most 264 bytes long.
+//! `aaaaaaaaaa` (ten) is `00 61 e0 00 00`: one literal, then copy 9 bytes from 1 byte back. There is no
+//! header: whoever keeps the bytes keeps both lengths. Copies reach 8,192 bytes back and are at most 264
+//! bytes long.
 //!
-//! Redis's figures compare with ours only when both use the format, and dump files have to be read; for the former there is no
-//! crate with a bounded decoder that fills a given buffer, and the format is small, so it is written here.
+//! Redis's figures compare with ours only when both use the format, and dump files have to be read; for the
+//! former there is no crate with a bounded decoder that fills a given buffer, and the format is small, so it
+//! is written here.
 
 /// The input is not LZF, or not of the length it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,8 @@ const COPY_MAX: usize = 264;
 const REACH: usize = 1 << 13;
 const TABLE_BITS: u32 = 13;
 
-/// Fills `target` from `input`; all of both must be used.
+/// Fills `target` from `input`; all of both must be used. Never panics, whatever the bytes; what `target`
+/// holds after an error means nothing.
 pub fn decompress(mut input: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
     let mut filled = 0;
     while let Some((&control, rest)) = input.split_first() {
@@ -65,8 +68,10 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
     Ok(())
 }
 
-/// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd.
+/// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. Takes 32 KB
+/// for a table of places where three bytes were seen last, and one pass.
 pub fn compress(input: &[u8], target: &mut Vec<u8>) {
+    assert!(input.len() < u32::MAX as usize, "{} bytes at once", input.len());
     let mut seen = vec![u32::MAX; 1 << TABLE_BITS];
     let (mut at, mut literals_from) = (0, 0);
     while at + COPY_MIN <= input.len() {
@@ -91,11 +96,13 @@ fn hash(three: &[u8]) -> usize {
     (word.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS)) as usize
 }
 
+/// How many bytes at `at` are those at `from`, as far as a copy may go.
 fn match_len(input: &[u8], from: usize, at: usize) -> usize {
     let len_max = COPY_MAX.min(input.len() - at);
     (COPY_MIN..len_max).find(|len| input[from + len] != input[at + len]).unwrap_or(len_max)
 }
 
+/// Notes places that a copy has gone over, so that later copies find them.
 fn remember(input: &[u8], places: std::ops::Range<usize>, seen: &mut [u32]) {
     for at in places {
         if let Some(three) = input.get(at..at + COPY_MIN) {
@@ -104,6 +111,7 @@ fn remember(input: &[u8], places: std::ops::Range<usize>, seen: &mut [u32]) {
     }
 }
 
+/// Appends literals, 32 at a time.
 fn put_literals(literals: &[u8], target: &mut Vec<u8>) {
     for run in literals.chunks(LITERALS_MAX) {
         target.push(run.len() as u8 - 1);
@@ -111,7 +119,9 @@ fn put_literals(literals: &[u8], target: &mut Vec<u8>) {
     }
 }
 
+/// Appends a copy of `len` bytes from `back` bytes back.
 fn put_copy(back: usize, len: usize, target: &mut Vec<u8>) {
+    debug_assert!((1..=REACH).contains(&back) && (COPY_MIN..=COPY_MAX).contains(&len), "{len} from {back}");
     let [low, high, ..] = (back - 1).to_le_bytes();
     match len - 2 {
         short @ 1..=6 => target.extend_from_slice(&[(short as u8) << 5 | high, low]),

@@ -1,10 +1,10 @@
-//! Codes: how numbers and texts become few bytes, and how bytes are searched, compared and counted many at a time. What leaves of
-//! several kinds are made of; the leaves themselves are in the folders of their faces.
+//! Codes: how numbers and texts become few bytes, and how bytes are searched, compared and counted many at a
+//! time. What leaves of several kinds are made of; the leaves themselves are in the folders of their faces.
 //!
 //! | what | files |
 //! |---|---|
-//! | numbers, each by itself | `short_int.rs` (the fewest bytes), `varint.rs` (LEB128), `words.rs` (16, 32, 64 bits) |
-//! | columns of numbers | `fixed_width.rs` (0 to 8 bytes each), `sixes.rs` (6 bits each), `lengths.rs`, `two_columns.rs` |
+//! | numbers, each by itself | `short_int.rs`, `varint.rs` (LEB128), `words.rs` (16, 32, 64 bits) |
+//! | columns of numbers | `fixed_width.rs`, `sixes.rs` (6 bits each), `lengths.rs`, `two_columns.rs` |
 //! | integers that rise | `elias_fano.rs`, over runs of bits (`bits.rs`) |
 //! | scores as numbers of a column | `score.rs` |
 //! | searching and comparing | `simd.rs` (16 tags at once), `probe.rs` (texts), `quarters.rs` (what rises) |

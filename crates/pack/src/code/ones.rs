@@ -1,9 +1,10 @@
 //! How many bits are set in many bytes.
 //!
-//! Counting the bits of a word takes a dozen instructions where the processor has none for it, so lanes are first added up bit by
-//! bit, in columns of binary digits, and only the sixteens are counted (Harley and Seal; Muła, Kurz and Lemire, "Faster population
-//! counts using AVX2 instructions"). With vectors of 32 bytes that is also faster than the instruction which counts one word. Where
-//! processors count whole vectors nothing is faster than to let them.
+//! Counting the bits of a word takes a dozen instructions where the processor has none for it, so lanes are
+//! first added up bit by bit, in columns of binary digits, and only the sixteens are counted (Harley and
+//! Seal; Muła, Kurz and Lemire, "Faster population counts using AVX2 instructions"). With vectors of 32 bytes
+//! that is also faster than the instruction which counts one word. Where processors count whole vectors
+//! nothing is faster than to let them.
 //!
 //! | a megabyte that the caches hold, by | time |
 //! |---|---|
@@ -16,10 +17,10 @@ use crate::code::wide::widened;
 /// Words side by side, as the compiler keeps them in vector registers.
 type Lane = [u64; 4];
 const LANE_BYTES: usize = size_of::<Lane>();
-/// So many lanes are added up before anything is counted.
+/// How many lanes are added up before anything is counted.
 const LANES: usize = 16;
 
-/// How many bits are set.
+/// How many bits are set in all of `bytes`.
 pub fn count_ones(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
@@ -69,7 +70,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// Adds 16 lanes; what is carried counts 16. Half by half, so that little is on its way at a time: it fits the registers.
+    /// Adds 16 lanes; what is carried counts 16. Half by half, so that little is on its way at a time: it
+    /// fits the registers.
     #[inline(always)]
     fn add(&mut self, block: &[u8; LANES * LANE_BYTES]) -> Lane {
         let (halves, _) = block.as_chunks::<{ 8 * LANE_BYTES }>();

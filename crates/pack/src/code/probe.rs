@@ -1,8 +1,10 @@
-//! Comparing one text with many stored ones. Most stored texts are a few bytes long, so that calling `memcmp` costs more than
-//! comparing them; and neighbours in a leaf (`user:1041`, `user:1042`) differ in their last bytes, so these are looked at first.
+//! Comparing one text with many stored ones. Most stored texts are a few bytes long, so that calling `memcmp`
+//! costs more than comparing them; and neighbours in a leaf (`user:1041`, `user:1042`) differ in their last
+//! bytes, so these are looked at first.
 //!
-//! A text without bytes is never compared by `memcmp` here: the address of an empty slice need not be memory, and where the C
-//! library loads vectors under a mask, a load of nothing from no memory costs a hundred nanoseconds.
+//! A text without bytes is never compared by `memcmp` here: the address of an empty slice need not be memory,
+//! and where the C library loads vectors under a mask, a load of nothing from no memory costs a hundred
+//! nanoseconds.
 
 use crate::code::short_int::int_len;
 use crate::code::words::{u32_at, u64_at};
@@ -18,6 +20,7 @@ pub(crate) struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
+    /// Reads the end of the text once, for all comparisons to come.
     #[inline]
     pub(crate) fn new(text: &'a [u8]) -> Probe<'a> {
         let tail = text.len().saturating_sub(WORD);
@@ -36,7 +39,8 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Whether the text stands at `bytes[at..]`, where as many bytes are.
+    /// Whether the text stands at `bytes[at..]`, where as many bytes are. One load and one comparison for
+    /// most.
     #[inline(always)]
     pub(crate) fn is_at(&self, bytes: &[u8], at: usize) -> bool {
         let len = self.len;
@@ -53,7 +57,9 @@ impl<'a> Probe<'a> {
 
 const WORD: usize = size_of::<u64>();
 
+/// A mask of that many bytes, at most 8.
 fn low_bytes(count: usize) -> u64 {
+    debug_assert!(count <= WORD, "{count} bytes");
     if count == WORD { u64::MAX } else { (1 << (8 * count)) - 1 }
 }
 

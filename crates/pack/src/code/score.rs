@@ -1,19 +1,21 @@
-//! The scores of one leaf in the fewest bytes that are exact: a base, and for each score its distance from it in 0 to 8 bytes.
+//! The scores of one leaf in the fewest bytes that are exact: a base, and for each score its distance from it
+//! in 0 to 8 bytes.
 //!
 //! A *scale* maps doubles to integers, called levels, that rise with them:
 //!
 //! | scale | the level of a score | which scores it can say |
 //! |---|---|---|
-//! | decimal, 0..=15 digits | the score times 10 to the digits | those that are exactly such a decimal: 7, 12.5, 1700000000.123 |
-//! | bits, shifted by 0, 4 .. 60 | the double's own bits as a signed number, less so many zeros at the end | any that ends in these zeros; with a shift of 0 every double, -0 included |
+//! | decimal, 0..=15 digits | the score times 10 to the digits | exact decimals: 7, 12.5, 1700000000.123 |
+//! | bits, shifted by 0, 4 .. 60 | the double's bits, signed, less so many zeros | what ends in them; 0: all |
 //!
-//! So counters and times take a byte or two whatever their size, money a byte or two, floats of 32 bits at most five,
-//! and all scores of a leaf that are equal none. What is stored for a score is its *code*: its level less the base, unsigned.
-//! Three scores 1000, 1001, 1005 fit the frame decimal 0, base 1000, width 1: `00 01 05`.
+//! So counters and times take a byte or two whatever their size, money a byte or two, floats of 32 bits at
+//! most five, and all scores of a leaf that are equal none. What is stored for a score is its *code*: its
+//! level less the base, unsigned. Three scores 1000, 1001, 1005 fit the frame decimal 0, base 1000, width 1:
+//! `00 01 05`.
 //!
-//! Searches never decode: a score that is looked for becomes a range of codes once ([`Frame::span`]), and codes compare as integers.
-//! -0 equals 0 wherever scores are compared, and keeps its sign: under the one scale that can say it, the two have
-//! neighbouring levels, so that the range of a zero holds both.
+//! Searches never decode: a score that is looked for becomes a range of codes once ([`Frame::span`]), and
+//! codes compare as integers. -0 equals 0 wherever scores are compared, and keeps its sign: under the one
+//! scale that can say it, the two have neighbouring levels, so that the range of a zero holds both.
 
 use crate::code::fixed_width::fits;
 use crate::code::short_int::{int_len, read_int};
@@ -33,8 +35,8 @@ const SIGN: u64 = 1 << 63;
 const POWERS: [f64; BITS as usize] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// No decimal level is farther from 0. Whole numbers are exact up to here; with digits the limit is so low that two
-/// neighbours never round to the same double.
+/// No decimal level is farther from 0. Whole numbers are exact up to here; with digits the limit is so low
+/// that two neighbours never round to the same double.
 const WHOLE_MAX: i64 = 1 << 53;
 const DECIMAL_MAX: i64 = 1 << 51;
 
@@ -52,6 +54,7 @@ impl Scale {
     }
 
     fn shift(self) -> u32 {
+        debug_assert!(!self.is_decimal() && self.0 < SCALES, "{self:?}");
         u32::from(self.0 - BITS) * SHIFT_STEP
     }
 
@@ -72,7 +75,8 @@ impl Scale {
             return (is_exact && level.unsigned_abs() <= WHOLE_MAX as u64).then_some(level);
         }
         if self.is_decimal() {
-            // Rounded to a neighbour at least, which is enough: the level is checked. `round` would be a call.
+            // Rounding by hand is right wherever the score is such a decimal, and its result is checked
+            // below: `round` would be a call.
             let product = score * POWERS[usize::from(self.0)];
             let level = (product + 0.5_f64.copysign(product)) as i64;
             let is_near = level.unsigned_abs() <= DECIMAL_MAX as u64;
@@ -113,7 +117,8 @@ impl Scale {
     #[inline]
     fn around(self, score: f64) -> (i64, i64) {
         if self == Scale::WHOLE {
-            // Beyond all levels one score is as good as another. `floor` would be a call.
+            // All scores beyond the levels have the same answer, so they are brought near, where the
+            // conversion is exact. `floor` would be a call.
             let score = score.clamp(-(WHOLE_MAX as f64) - 2.0, WHOLE_MAX as f64 + 2.0);
             let near = score as i64;
             let high = near - i64::from(near as f64 > score);
@@ -122,7 +127,8 @@ impl Scale {
         if self.is_decimal() { self.around_decimal(score) } else { self.around_bits(score) }
     }
 
-    /// The product may be off by a rounding, so what it says is corrected by steps, of which there are at most a few.
+    /// The product may be off by a rounding, so the level that it gives is corrected step by step; a few at
+    /// most.
     fn around_decimal(self, score: f64) -> (i64, i64) {
         let max = self.level_max();
         let guess = score * POWERS[usize::from(self.0)];
@@ -178,8 +184,8 @@ impl Frame {
         Frame { scale: Scale(scale), width, base }
     }
 
-    /// The frame that a leaf's header says, and how many bytes its base takes there: `widths` has the bytes of a code in
-    /// bits 0..4 and those of the base in bits 4..8, and `rest` begins with the base.
+    /// The frame that a leaf's header says, and how many bytes its base takes there: `widths` has the bytes
+    /// of a code in bits 0..4 and those of the base in bits 4..8, and `rest` begins with the base.
     #[inline(always)]
     pub(crate) fn read(scale: u8, widths: u8, rest: &[u8]) -> (Frame, usize) {
         let base_width = usize::from(widths >> 4);
@@ -212,10 +218,12 @@ impl Frame {
 
     /// Appends the base in these bytes.
     pub(crate) fn write_base(&self, target: &mut Vec<u8>) {
+        debug_assert!(self.base_width() <= 8 && self.width <= 8, "{self:?}");
         target.extend_from_slice(&self.base.to_le_bytes()[..self.base_width()]);
     }
 
-    /// The frame in which these scores take the fewest bytes, with room around them for the next ones if it costs none.
+    /// The frame in which these scores take the fewest bytes, with room around them for the next ones if it
+    /// costs none.
     pub(crate) fn fit(scores: &[f64]) -> Frame {
         let Some(digits) = digits_of(scores) else { return Frame::of_bits(scores) };
         let decimal = Frame::spanning(Scale::decimal(digits), scores);
@@ -234,7 +242,7 @@ impl Frame {
         Frame::spanning(Scale::bits(scores.iter().map(zeros).min().unwrap_or(0)), scores)
     }
 
-    /// Every score has a level on this scale.
+    /// The narrowest frame on this scale, on which every score has a level.
     fn spanning(scale: Scale, scores: &[f64]) -> Frame {
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         for score in scores {
@@ -264,12 +272,15 @@ impl Frame {
         (level >= self.base && fits(code, self.width)).then_some(code)
     }
 
+    /// The score that a code stands for.
     #[inline]
     pub(crate) fn score(&self, code: u64) -> f64 {
+        debug_assert!(fits(code, self.width), "{code} in {self:?}");
         self.scale.value(self.base.wrapping_add(code as i64))
     }
 
-    /// The same for a score that the leaf may have: None where the frame cannot say it.
+    /// As [`Frame::span`], for a score that is looked for in the leaf: None where the frame cannot say it, so
+    /// that no entry has it. Cheaper, because a score that has a code is found without rounding.
     #[inline]
     pub(crate) fn span_of_own(&self, score: f64) -> Option<Span> {
         // The two zeros are equal, and have a code each.
@@ -277,6 +288,7 @@ impl Frame {
             return Some(self.span(score));
         }
         let code = self.code(score)?;
+        debug_assert!(fits(code, self.width), "{score} in {self:?}");
         Some(Span { start: code, end: code.saturating_add(1) })
     }
 

@@ -1,6 +1,7 @@
-//! An integer in the fewest bytes: 1 to 8, little endian, two's complement. 1000 is `E8 03`, -2 is `FE`. Leaves, images and entries keep
-//! integers so, each with its own way to say how many bytes they are.
+//! An integer in the fewest bytes: 1 to 8, little endian, two's complement. 1000 is `E8 03`, -2 is `FE`.
+//! Leaves, images and entries keep integers so, each with its own way to say how many bytes they are.
 
+/// An integer in its bytes, on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortInt {
     bytes: [u8; 8],
@@ -11,25 +12,27 @@ impl ShortInt {
     /// No bytes at all.
     pub(crate) const NONE: ShortInt = ShortInt { bytes: [0; 8], len: 0 };
 
+    /// The bytes of `n`.
     #[inline]
     pub fn new(n: i64) -> ShortInt {
         ShortInt { bytes: n.to_le_bytes(), len: int_len(n) as u8 }
     }
 
+    /// The bytes, 1 to 8 of them; none for [`ShortInt::NONE`].
     #[inline(always)]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
-/// How many bytes hold `n` in two's complement.
+/// How many bytes hold `n` in two's complement: 1 to 8.
 #[inline]
 pub fn int_len(n: i64) -> usize {
     let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
     bits.div_ceil(8)
 }
 
-/// The integer in 1 to 8 bytes.
+/// The integer that is in all of `bytes`, 1 to 8 of them.
 #[inline]
 pub fn read_int(bytes: &[u8]) -> i64 {
     debug_assert!((1..=8).contains(&bytes.len()));
@@ -37,7 +40,8 @@ pub fn read_int(bytes: &[u8]) -> i64 {
     (low_bytes(bytes) as i64) << spare >> spare
 }
 
-/// The same without a sign. Its ends, which may overlap, in place of a copy whose length is not known.
+/// The same without a sign: put together from the first and the last bytes, which may overlap, because a copy
+/// of a length that is not known while compiling costs more.
 #[inline]
 fn low_bytes(bytes: &[u8]) -> u64 {
     let shift = |width: usize| 8 * (bytes.len() - width) as u32;

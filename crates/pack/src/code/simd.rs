@@ -1,14 +1,14 @@
 //! Sixteen bytes at a time: finding a tag, and adding up lengths. On the path of every lookup.
 //!
-//! Two operations on a group of 16 bytes, for each instruction set one small file-private module: SSE2, which every x86-64
-//! has, and portable words. The portable twin is always compiled and tested against the other.
+//! Two operations on a group of 16 bytes, for each instruction set one small file-private module: SSE2, which
+//! every x86-64 has, and portable words. The portable twin is always compiled and tested against the other.
 
 /// Bytes in a group.
 pub(crate) const LANES: usize = 16;
 
 pub(crate) type Group = [u8; LANES];
 
-/// A bit for each lane whose byte is `tag`.
+/// A bit for each lane whose byte is `tag`: lane 0 is the lowest bit.
 #[inline(always)]
 pub(crate) fn matches(tags: &Group, tag: u8) -> u32 {
     native::matches(tags, tag)

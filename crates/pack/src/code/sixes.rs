@@ -1,13 +1,14 @@
-//! Numbers of 6 bits without gaps, as the registers of a HyperLogLog lie: the greatest of several rows, number by number, and how often
-//! each value occurs.
+//! Numbers of 6 bits without gaps, as the registers of a HyperLogLog lie: the greatest of several rows,
+//! number by number, and how often each value occurs.
 //!
 //! ```text
 //! byte    0         1         2        3
 //!         11000000  22221111  33333322  55444444   ...     the index of the number that a bit belongs to
 //! ```
 //!
-//! Of four numbers in three bytes two lie within a byte, and two across a border. Greatest ones are therefore kept in two rows of as many
-//! bytes, in which numbers are compared byte by byte, as vectors do it, without ever being unpacked:
+//! Of four numbers in three bytes two lie within a byte, and two across a border. Greatest ones are therefore
+//! kept in two rows of as many bytes, in which numbers are compared byte by byte, as vectors do it, without
+//! ever being unpacked:
 //!
 //! ```text
 //! byte         0           1           2
@@ -15,16 +16,17 @@
 //! across       ........    111111..    ..222222      of the bytes before and here: (before >> 4 | here << 4)
 //! ```
 //!
-//! Values are counted in pairs of neighbours, 12 bits: half as many steps, and steps that follow each other seldom wait for the same
-//! counter. Example: 1, 2, 3, 4 are `81 30 10`; within `01 00 10`, across `00 08 03`.
+//! Values are counted in pairs of neighbours, 12 bits: half as many steps, and steps that follow each other
+//! seldom wait for the same counter. Example: 1, 2, 3, 4 are `81 30 10`; within `01 00 10`, across `00 08
+//! 03`.
 use crate::code::wide::widened;
 use std::array::from_fn;
 
 /// Rows are gone through in blocks of so many bytes, a whole number of vectors and of groups of three.
 const BLOCK_BYTES: usize = 48;
-/// So many numbers lie in a block: rows hold a multiple of it.
+/// How many numbers lie in a block. A row holds a multiple of it.
 pub const BLOCK_NUMBERS: usize = BLOCK_BYTES * 8 / 6;
-/// Values that there are.
+/// How many values a number may have.
 pub const VALUES: usize = 64;
 
 const WITHIN: [u8; BLOCK_BYTES] = mask([0x3F, 0x00, 0xFC]);
@@ -43,7 +45,7 @@ const fn mask(group: [u8; 3]) -> [u8; BLOCK_BYTES] {
 /// The greatest numbers of several rows.
 pub struct Greatest {
     within: Vec<u8>,
-    /// One byte more, which stays 0.
+    /// As many bytes and one more, which stays 0.
     across: Vec<u8>,
 }
 
@@ -61,7 +63,9 @@ impl Greatest {
         self.within.len() * 8 / 6
     }
 
+    /// Number `index`, below 64.
     pub fn get(&self, index: usize) -> u8 {
+        debug_assert!(index < self.len(), "number {index} of {}", self.len());
         let at = index / 4 * 3;
         match index % 4 {
             0 => self.within[at],
@@ -74,7 +78,11 @@ impl Greatest {
     /// Makes a number at least `value`, which has 6 bits.
     #[inline]
     pub fn raise(&mut self, index: usize, value: u8) {
-        debug_assert!(usize::from(value) < VALUES);
+        debug_assert!(
+            usize::from(value) < VALUES && index < self.len(),
+            "{value} at {index} of {}",
+            self.len()
+        );
         let at = index / 4 * 3;
         let (byte, value) = match index % 4 {
             0 => (&mut self.within[at], value),
@@ -85,7 +93,8 @@ impl Greatest {
         *byte = value.max(*byte);
     }
 
-    /// Raises all numbers to those of a row.
+    /// Raises each number to that of a row at the same index, where that is greater. A row has as many
+    /// numbers.
     pub fn raise_all(&mut self, row: &[u8]) {
         assert_eq!(row.len(), self.within.len(), "rows of the same length");
         let across = &mut self.across[..row.len()];
@@ -100,7 +109,7 @@ impl Greatest {
         }
     }
 
-    /// Writes all numbers over a row.
+    /// Makes a row of as many numbers hold these.
     pub fn write(&self, row: &mut [u8]) {
         assert_eq!(row.len(), self.within.len(), "rows of the same length");
         write_row(row, &self.within, &self.across);
@@ -109,9 +118,10 @@ impl Greatest {
 
 widened! { fn raise_blocks(within: &mut [u8], across: &mut [u8], row: &[u8]) = raise_blocks_portably }
 
-/// `row` begins one byte before the two others.
+/// Raises the numbers of two rows to those of `row`, which begins one byte before them.
 #[inline(always)]
 fn raise_blocks_portably(within: &mut [u8], across: &mut [u8], row: &[u8]) {
+    debug_assert!(within.len() == across.len() && row.len() == within.len() + 1, "{} bytes", row.len());
     let blocks = within.as_chunks_mut::<BLOCK_BYTES>().0.iter_mut();
     let blocks = blocks
         .zip(across.as_chunks_mut::<BLOCK_BYTES>().0)
@@ -136,9 +146,9 @@ fn write_row_portably(row: &mut [u8], within: &[u8], across: &[u8]) {
 
 /// Two tables, so that equal pairs which follow each other wait half as long for their counter.
 type Pairs = [[u16; VALUES * VALUES]; 2];
-/// Bytes that are read together, and the pairs that they hold.
+/// Bytes that are read together: they hold 8 pairs.
 const READ_BYTES: usize = 12;
-/// Counters of 16 bits hold so many pairs.
+/// A counter of 16 bits cannot overflow in a row of so many bytes.
 const ROW_BYTES_MAX: usize = u16::MAX as usize / 2 * 3 / 2;
 
 /// Adds to `counts` how often each value occurs in a row of whole blocks.

@@ -1,11 +1,12 @@
-//! Two columns of codes behind a header, each code of a column as wide as the others: the body of leaves that keep two numbers an
-//! element ([`crate::sorted::placed`], [`crate::integers::paired`]).
+//! Two columns of codes behind a header, each code of a column as wide as the others: the body of leaves that
+//! keep two numbers an element ([`crate::sorted::placed`], [`crate::integers::paired`]).
 //!
 //! ```text
 //! | header, which begins with the count as a u16 | first column: count codes | second column: count codes |
 //! ```
 //!
-//! An edit moves what lies behind it, by the bytes of one element at most. But for the count the header is the caller's.
+//! An edit moves what lies behind it, by the bytes of one element at most. But for the count the header is
+//! the caller's.
 use crate::code::fixed_width::write_code;
 use crate::memory::block::Block;
 
@@ -25,7 +26,7 @@ pub(crate) fn insert(block: &mut Block, start: usize, count: usize, index: usize
     set_count(bytes, count + 1);
 }
 
-/// Takes element `index` of `count` out.
+/// Takes element `index` of `count` out: the bytes of a code of each column.
 pub(crate) fn remove(block: &mut Block, start: usize, count: usize, index: usize, widths: [usize; 2]) {
     let [first_width, second_width] = widths;
     let len = block.len();
@@ -39,14 +40,16 @@ pub(crate) fn remove(block: &mut Block, start: usize, count: usize, index: usize
     block.truncate(len - first_width - second_width);
 }
 
+/// Keeps the header's count true.
 fn set_count(bytes: &mut [u8], count: usize) {
     bytes[..2].copy_from_slice(&said(count));
 }
 
-/// A header that says so many elements may have more: the leaf's length tells.
+/// The greatest count that a header says. A leaf whose header says it may have more elements: its length
+/// tells how many.
 pub(crate) const COUNT_SAID_MAX: usize = u16::MAX as usize;
 
-/// A count as a header says it.
+/// The first two bytes of the header of a leaf of `count` elements.
 pub(crate) fn said(count: usize) -> [u8; 2] {
     (count.min(COUNT_SAID_MAX) as u16).to_le_bytes()
 }

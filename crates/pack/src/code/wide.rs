@@ -1,15 +1,15 @@
-//! Plain loops over many bytes that are compiled several times, for what each generation of processors has, of which the right one
-//! is chosen when the program runs: a program for every x86-64 may otherwise use no vector of more than 16 bytes, and no
-//! instruction that counts bits.
+//! Plain loops over many bytes that are compiled several times, for what each generation of processors has,
+//! of which the right one is chosen when the program runs: a program for every x86-64 may otherwise use no
+//! vector of more than 16 bytes, and no instruction that counts bits.
 //!
 //! ```text
 //! widened! { pub fn count_ones(bytes: &[u8]) -> u64 = portable }     portable    what every processor runs
-//!                                                                   avx2        the same lines, 32 bytes at a time
+//!                                                                   avx2        the same, 32 bytes at a time
 //! ```
 //!
-//! The loops themselves are portable and safe: they are written in shapes that the compiler turns into vector instructions.
-//! What is unsafe is only to call a version on a processor that cannot run it, and that is asked for each time
-//! (one load: the answer is kept by the standard library).
+//! The loops themselves are portable and safe: they are written in shapes that the compiler turns into vector
+//! instructions. What is unsafe is only to call a version on a processor that cannot run it, and that is
+//! asked for each time (one load: the answer is kept by the standard library).
 
 /// Defines a function that is the best version of `$portable`, which must be `#[inline(always)]`.
 macro_rules! widened {
@@ -33,6 +33,7 @@ macro_rules! widened {
 }
 pub(crate) use widened;
 
+/// Whether loops that are compiled for vectors of 32 bytes may run.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
@@ -40,7 +41,7 @@ pub(crate) fn has_avx2() -> bool {
     has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt")
 }
 
-/// Whether words are counted by vectors.
+/// Whether the processor counts the bits of whole vectors.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_vector_popcnt() -> bool {

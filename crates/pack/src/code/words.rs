@@ -1,7 +1,9 @@
-//! Words of 16, 32 and 64 bits anywhere in a run of bytes, little endian, and how many bits or bytes a number needs.
+//! Words of 16, 32 and 64 bits anywhere in a run of bytes, little endian, and how many bits or bytes a number
+//! needs.
 //!
-//! Leaves are read on every kind of processor in the same order of bytes. Each load is one instruction where the length
-//! is known, and two comparisons where it is not: a place beyond the end is a bug and ends in a panic.
+//! Leaves are read on every kind of processor in the same order of bytes. Each load is one instruction where
+//! the length is known, and two comparisons where it is not: a place beyond the end is a bug and ends in a
+//! panic.
 
 /// The word of 16 bits that begins at `bytes[at]`.
 #[inline(always)]

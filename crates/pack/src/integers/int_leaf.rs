@@ -1,10 +1,12 @@
-//! A leaf of a set of integers: an Elias-Fano code (`code/elias_fano.rs`) in a block, and how much room it has.
+//! A leaf of a set of integers: an Elias-Fano code (`code/elias_fano.rs`) in a block, and how much room it
+//! has.
 //!
-//! A leaf is written with the room that its allocation has anyway, so that most inserts shift bits in place. A value below
-//! the base, or one for which there is no room, has the leaf written anew, in the frame that is the best by then; so have
-//! removals that left an eighth of it empty.
+//! A leaf is written with the room that its allocation has anyway, so that most inserts shift bits in place.
+//! A value below the base, or one for which there is no room, has the leaf written anew, in the frame that is
+//! the best by then; so have removals that left an eighth of it empty.
 //!
-//! Cost: that of the code, and 12 bytes a leaf for its block's header. [`COUNT_MAX`] bounds what an edit shifts.
+//! Cost: that of the code, and 12 bytes a leaf for its block's header. [`COUNT_MAX`] bounds what an edit
+//! shifts.
 use crate::code::elias_fano::{self, EliasFano, Frame, HEADER, Spot, WORD_BYTES};
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
@@ -24,33 +26,39 @@ impl IntLeaf {
 
     fn from_base(base: i64, values: &[i64]) -> IntLeaf {
         let last = values[values.len() - 1];
+        debug_assert!(base <= values[0] && values.len() <= COUNT_MAX && values.is_sorted_by(|a, b| a < b));
         let frame = Frame::fit(base, last, values.len());
         let mut leaf = IntLeaf::with_room(frame, last, values.len());
         elias_fano::fill(leaf.0.make_mut(), values);
         leaf
     }
 
-    /// No elements, and room for `count` up to `last` at least. What the allocation holds beyond that goes where the next
-    /// elements will want it: three bits of the high ones, and a low part, each.
+    /// No elements, and room for `count` up to `last` at least. What the allocation holds beyond that goes
+    /// where the next elements will want it: three bits of the high ones, and a low part, each.
     fn with_room(frame: Frame, last: i64, count: usize) -> IntLeaf {
         let (high, low) = frame.words(last, count);
         let mut block = Block::spread(&[0; HEADER], (high + low) * WORD_BYTES, &[]);
-        let spare = (block.len() - HEADER) / WORD_BYTES - high - low;
+        let words = (block.len() - HEADER) / WORD_BYTES;
+        assert!(high + low <= words && high <= elias_fano::COUNT_MAX, "{high} and {low} of {words} words");
+        let spare = words - high - low;
         let high = (high + spare * 3 / (frame.width as usize + 3)).min(elias_fano::COUNT_MAX);
         elias_fano::begin(block.make_mut(), frame, high);
         IntLeaf(block)
     }
 
+    /// The code, to read.
     #[inline]
     pub(crate) fn read(&self) -> EliasFano<'_> {
         EliasFano::open(&self.0)
     }
 
+    /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.read().count()
     }
 
+    /// Whether it is so small that it should be joined with a neighbour.
     pub(crate) fn is_under(&self) -> bool {
         self.count() < COUNT_MAX / 4
     }
@@ -65,10 +73,12 @@ impl IntLeaf {
         block::HEADER_BYTES + self.read().used_bytes()
     }
 
+    /// What the block costs, rounding included.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.0.allocated_bytes()
     }
 
+    /// Moves the block where it lies in an extent that shall empty.
     pub(crate) fn relocate(&mut self, moves: &mut Moves) {
         self.0.relocate(moves);
     }
@@ -90,7 +100,8 @@ impl IntLeaf {
         self.shrink();
     }
 
-    /// Moves to a leaf that has room. Where the frame that fits best is the old one, the bits are copied as they are.
+    /// Moves to a leaf that has room. Where the frame that fits best is the old one, the bits are copied as
+    /// they are.
     #[cold]
     fn insert_anew(&mut self, spot: Spot, value: i64) {
         let leaf = self.read();
@@ -116,6 +127,7 @@ impl IntLeaf {
             return;
         }
         let wanted = leaf.used_bytes();
+        debug_assert!(wanted <= self.0.len(), "{wanted} of {} bytes", self.0.len());
         if (self.0.len() - wanted) * 8 >= self.0.len() && self.0.is_larger_than_for_entries(wanted) {
             *self = IntLeaf::of(&leaf.values());
         }
@@ -134,8 +146,8 @@ impl Leaf for IntLeaf {
     }
 }
 
-/// A base for a leaf whose first element has become `first`: one that came in below may be the first of many, so the
-/// next ones find their high bits there. A sixteenth of the range is a sixteenth of a bit an element.
+/// A base for a leaf whose first element has become `first`: one that came in below may be the first of many,
+/// so the next ones find their high bits there. A sixteenth of the range is a sixteenth of a bit an element.
 fn some_below(first: i64, last: i64) -> i64 {
     first.saturating_sub_unsigned(last.abs_diff(first) / 16)
 }

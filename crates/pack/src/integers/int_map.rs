@@ -1,8 +1,9 @@
-//! A map of integers to integers: a tree ordered by key whose leaves are two columns (`paired.rs`). Consecutive keys with values
-//! near each other take two or three bytes an element; random ones of 64 bits, about fifteen.
+//! A map of integers to integers: a tree ordered by key whose leaves are two columns (`paired.rs`).
+//! Consecutive keys with values near each other take two or three bytes an element; random ones of 64 bits,
+//! about fifteen.
 //!
-//! A leaf that is full is split in the middle, but at its end where the key that comes is the greatest of all (or the
-//! least): keys that rise leave full leaves behind. Cloning costs one increment.
+//! A leaf that is full is split in the middle, but at its end where the key that comes is the greatest of all
+//! (or the least): keys that rise leave full leaves behind. Cloning costs one increment.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::integers::paired::{self, COUNT_MAX, Paired, Room};
@@ -26,26 +27,30 @@ impl IntMap {
         IntMap { tree: Tree::new(), len: 0 }
     }
 
+    /// How many keys there are.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
 
+    /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The value of a key. One descent, and a search by quarters in the leaf.
     #[inline]
     pub fn get(&self, key: i64) -> Option<i64> {
         let leaf = Paired::open(self.tree.leaf_at(key)?);
         leaf.find(key).map(|index| leaf.value(index))
     }
 
-    /// Gives a key a value; the one that it had.
+    /// Gives a key a value. Returns the one that it had; None for a new key.
     pub fn insert(&mut self, key: i64, value: i64) -> Option<i64> {
         let Some(path) = self.tree.seek(key) else {
             self.tree.plant(key, paired::build(&[key], &[value], Room::Above));
+            debug_assert_eq!(self.len, 0);
             self.len = 1;
             return None;
         };
@@ -67,12 +72,13 @@ impl IntMap {
         None
     }
 
-    /// The value that the key had.
+    /// Takes a key out. Returns its value; None where it was not there.
     pub fn remove(&mut self, key: i64) -> Option<i64> {
         let path = self.tree.seek(key)?;
         let leaf = Paired::open(self.tree.leaf(&path));
         let (index, count) = (leaf.find(key)?, leaf.count());
         let value = leaf.value(index);
+        debug_assert!(self.len >= count as u64);
         self.len -= 1;
         if count == 1 {
             self.tree.remove(&path);
@@ -92,7 +98,7 @@ impl IntMap {
         });
     }
 
-    /// The same until told to stop.
+    /// As [`IntMap::for_each`], until told to stop.
     pub fn visit(&self, visit: &mut dyn FnMut(i64, i64) -> ControlFlow<()>) -> ControlFlow<()> {
         self.tree.visit_leaves(&mut |leaf| {
             Paired::open(leaf).elements(0).try_for_each(|(key, value)| visit(key, value))
@@ -117,8 +123,9 @@ impl IntMap {
         }
     }
 
-    /// Visits the keys from `from` on that share a leaf. Returns where to go on, None at the end. A key that stays is
-    /// visited by a walk from `i64::MIN` to None once, whatever splits and joins happen between the calls.
+    /// Visits the keys from `from` on that share a leaf. Returns where to go on, None at the end. A key that
+    /// stays is visited by a walk from `i64::MIN` to None once, whatever splits and joins happen between the
+    /// calls.
     pub fn scan(&self, from: i64, visit: &mut dyn FnMut(i64, i64)) -> Option<i64> {
         let mut path = self.tree.seek(from)?;
         let mut first = Paired::open(self.tree.leaf(&path)).position(from);
@@ -132,7 +139,7 @@ impl IntMap {
         self.tree.next(&mut path).then(|| Paired::open(self.tree.leaf(&path)).key(0))
     }
 
-    /// A key chosen uniformly, and its value.
+    /// A key chosen uniformly, and its value; None where there is none.
     pub fn random(&self, random: &mut Random) -> Option<(i64, i64)> {
         let count = |leaf: &Block| Paired::open(leaf).count();
         let (leaf, index) = self.tree.draw_element(random, COUNT_MAX, count)?;
@@ -145,8 +152,9 @@ impl IntMap {
         self.tree.first().map(|path| Paired::open(self.tree.leaf(&path)).key(0))
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from`
-    /// on. Stops once `moves` says that `effort` was made, and returns where to go on, None at the end.
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that
+    /// covers `from` on. Stops once `moves` says that `effort` was made, and returns where to go on, None at
+    /// the end.
     pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
         self.tree.relocate_from(from, effort, moves, Block::relocate, |leaf| Paired::open(leaf).key(0))
     }
@@ -156,6 +164,7 @@ impl IntMap {
         self.tree.count_sole()
     }
 
+    /// What MEMORY LAYOUT tells: nodes, elements and bytes. Looks at each leaf.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
         self.tree.add_stats(&mut stats, |stats, leaf| {

@@ -1,4 +1,5 @@
-//! Maps of integers against the standard library's, with clones held, walked and drawn from while they change.
+//! Maps of integers against the standard library's, with clones held, walked and drawn from while they
+//! change.
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 

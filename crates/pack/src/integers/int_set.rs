@@ -1,11 +1,13 @@
-//! A set of integers: a tree ordered by value whose leaves are Elias-Fano codes (`int_leaf.rs`). A million random members below 2^40
-//! take about three bytes each, consecutive ones a third of a byte.
+//! A set of integers: a tree ordered by value whose leaves are Elias-Fano codes (`int_leaf.rs`). A million
+//! random members below 2^40 take about three bytes each, consecutive ones a third of a byte.
 //!
-//! A leaf that is full is split in the middle, but at its end where the value that comes is the greatest of all (or the
-//! least): members that rise, as identifiers do, leave full leaves behind. Cloning costs one increment.
+//! A leaf that is full is split in the middle, but at its end where the value that comes is the greatest of
+//! all (or the least): members that rise, as identifiers do, leave full leaves behind. Cloning costs one
+//! increment.
 //!
-//! Merging goes by [`Cursor`]: it steps from member to member, and jumps to the first at or above a value, in the leaf it is in if
-//! that can be, so that two sets are merged in the time of the smaller one where it is much smaller, and of a walk where not.
+//! Merging goes by [`Cursor`]: it steps from member to member, and jumps to the first at or above a value, in
+//! the leaf it is in if that can be, so that two sets are merged in the time of the smaller one where it is
+//! much smaller, and of a walk where not.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::code::elias_fano::{EliasFano, Spot};
@@ -28,23 +30,27 @@ impl IntSet {
         IntSet { tree: Tree::new(), len: 0 }
     }
 
+    /// How many members there are.
     pub fn len(&self) -> u64 {
         self.len
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// Whether `value` is a member. One descent and a search in the leaf, which decodes nothing.
     #[inline]
     pub fn contains(&self, value: i64) -> bool {
         self.tree.leaf_at(value).is_some_and(|leaf| leaf.read().seek(value).is_found)
     }
 
-    /// Whether it was not there before.
+    /// Adds a member. Returns whether it was not there before.
     pub fn insert(&mut self, value: i64) -> bool {
         let Some(path) = self.tree.seek(value) else {
             self.tree.plant(value, IntLeaf::of(&[value]));
+            debug_assert_eq!(self.len, 0);
             self.len = 1;
             return true;
         };
@@ -62,7 +68,7 @@ impl IntSet {
         true
     }
 
-    /// Whether it was there.
+    /// Takes a member out. Returns whether it was there.
     pub fn remove(&mut self, value: i64) -> bool {
         let Some(path) = self.tree.seek(value) else { return false };
         let spot = self.tree.leaf(&path).read().seek(value);
@@ -71,6 +77,7 @@ impl IntSet {
         }
         self.len -= 1;
         let leaf = self.tree.leaf_mut(&path);
+        debug_assert!(leaf.count() as u64 <= self.len + 1);
         if leaf.count() == 1 {
             self.tree.remove(&path);
         } else {
@@ -87,8 +94,9 @@ impl IntSet {
         self.tree.for_each_leaf(&mut |leaf| leaf.read().for_each(&mut *visit));
     }
 
-    /// Visits the members from `from` on that share a leaf. Returns where to go on, None at the end. A member that stays in
-    /// the set is visited by a walk from `i64::MIN` to None once, whatever splits and joins happen between the calls.
+    /// Visits the members from `from` on that share a leaf. Returns where to go on, None at the end. A member
+    /// that stays in the set is visited by a walk from `i64::MIN` to None once, whatever splits and joins
+    /// happen between the calls.
     pub fn scan(&self, from: i64, visit: &mut dyn FnMut(i64)) -> Option<i64> {
         let mut cursor = self.cursor_from(from);
         let mut last = cursor.value()?;
@@ -104,34 +112,37 @@ impl IntSet {
         cursor.value().map(|_| last + 1)
     }
 
-    /// A member chosen uniformly.
+    /// A member chosen uniformly; None where there is none.
     pub fn random(&self, random: &mut Random) -> Option<i64> {
         let (leaf, index) = self.tree.draw_element(random, COUNT_MAX, IntLeaf::count)?;
         Some(leaf.read().get(index))
     }
 
+    /// The least member.
     pub fn first(&self) -> Option<i64> {
         self.tree.first().map(|path| self.tree.leaf(&path).read().first())
     }
 
+    /// The greatest member.
     pub fn last(&self) -> Option<i64> {
         self.tree.last().map(|path| self.tree.leaf(&path).read().last())
     }
 
-    /// At the first member.
+    /// A walk over all members, at the first.
     pub fn cursor(&self) -> Cursor<'_> {
         self.cursor_from(i64::MIN)
     }
 
-    /// At the first member that is not less than `value`.
+    /// A walk from the first member on that is not less than `value`.
     pub fn cursor_from(&self, value: i64) -> Cursor<'_> {
         let mut cursor = Cursor { set: self, place: None };
         cursor.descend(value);
         cursor
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from`
-    /// on. Stops once `moves` says that `effort` was made, and returns where to go on, None at the end.
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that
+    /// covers `from` on. Stops once `moves` says that `effort` was made, and returns where to go on, None at
+    /// the end.
     pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
         self.tree.relocate_from(from, effort, moves, IntLeaf::relocate, |leaf| leaf.read().first())
     }
@@ -141,6 +152,7 @@ impl IntSet {
         self.tree.count_sole()
     }
 
+    /// What MEMORY LAYOUT tells: nodes, members and bytes. Looks at each leaf.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
         self.tree.add_stats(&mut stats, |stats, leaf| {
@@ -153,6 +165,7 @@ impl IntSet {
     #[cold]
     fn split(&mut self, mut path: Path, spot: Spot, value: i64) {
         let mut values = self.tree.leaf(&path).read().values();
+        assert!(values.len() == COUNT_MAX && spot.index <= COUNT_MAX, "{} members", values.len());
         values.insert(spot.index, value);
         let at = if spot.index == COUNT_MAX && self.tree.last() == Some(path) {
             COUNT_MAX
@@ -224,7 +237,7 @@ struct Place<'s> {
 const STEPS_BEFORE_JUMP: usize = 8;
 
 impl Cursor<'_> {
-    /// The member it is at.
+    /// The member at which the walk is; None behind the last.
     #[inline]
     pub fn value(&self) -> Option<i64> {
         self.place.as_ref().map(|place| place.value)

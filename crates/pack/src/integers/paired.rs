@@ -1,4 +1,5 @@
-//! The paired leaf: integers that rise, each once, and an integer for each; the leaf of a map of integers ([`crate::integers::int_map`]).
+//! The paired leaf: integers that rise, each once, and an integer for each; the leaf of a map of integers
+//! ([`crate::integers::int_map`]).
 //!
 //! ```text
 //! +-------+----------+----------+---------+---------+----------------+------------------+
@@ -8,20 +9,20 @@
 //! +-------+----------+----------+---------+---------+----------------+------------------+
 //! ```
 //!
-//! A code is a number less the base of its column, in the 0 to 8 bytes that all codes of the column have. Keys 7, 8 and 10
-//! with the values 500, 501 and 500:
+//! A code is a number less the base of its column, in the 0 to 8 bytes that all codes of the column have.
+//! Keys 7, 8 and 10 with the values 500, 501 and 500:
 //!
 //! ```text
 //! 03 00 01 01  07 00 00 00 00 00 00 00  f4 01 00 00 00 00 00 00  00 01 03  00 01 00
 //! ```
 //!
-//! A number beyond its column has the leaf written anew. Where the bytes of a code say more than the numbers there are, the room is
-//! left where the next will want it: above the keys where keys rise, on both sides of the values, so that counters
-//! go up and down in place.
+//! A number beyond its column has the leaf written anew. Where the bytes of a code say more than the numbers
+//! there are, the room is left where the next will want it: above the keys where keys rise, on both sides of
+//! the values, so that counters go up and down in place.
 //!
-//! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header.
-//! Tried for keys and not taken: the Elias-Fano code (`code/elias_fano.rs`). It would save a byte or two of a random key's
-//! four or five, and values cannot follow it.
+//! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header. Tried
+//! for keys and not taken: the Elias-Fano code (`code/elias_fano.rs`). It would save a byte or two of a
+//! random key's four or five, and values cannot follow it.
 use crate::code::fixed_width::{code_max, count_below, fits, read_code, write_code};
 use crate::code::two_columns;
 use crate::code::words::bytes_of;
@@ -48,6 +49,8 @@ struct Column {
 }
 
 impl Column {
+    /// The narrowest column that can say these numbers, with the room that its width leaves where `room`
+    /// says.
     fn fit(numbers: &[i64], room: Room) -> Column {
         let (Some(low), Some(high)) = (numbers.iter().min(), numbers.iter().max()) else {
             return Column { base: 0, width: 0 };
@@ -70,8 +73,10 @@ impl Column {
         (number >= self.base && fits(code, self.width)).then_some(code)
     }
 
+    /// The number that a code stands for.
     #[inline]
     fn number(&self, code: u64) -> i64 {
+        debug_assert!(fits(code, self.width), "{code} in {self:?}");
         self.base.wrapping_add(code as i64)
     }
 }
@@ -121,11 +126,15 @@ pub(crate) struct Paired<'a> {
 }
 
 impl<'a> Paired<'a> {
+    /// Reads the header.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Paired<'a> {
-        Paired { bytes, shape: Shape::read(bytes) }
+        let shape = Shape::read(bytes);
+        debug_assert_eq!(shape.value_at(shape.count), bytes.len(), "{shape:?}");
+        Paired { bytes, shape }
     }
 
+    /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.shape.count
@@ -149,6 +158,7 @@ impl<'a> Paired<'a> {
         (index < self.count() && self.key(index) == key).then_some(index)
     }
 
+    /// The key of element `index`.
     #[inline]
     pub(crate) fn key(&self, index: usize) -> i64 {
         assert!(index < self.count(), "key {index} of {}", self.count());
@@ -156,6 +166,7 @@ impl<'a> Paired<'a> {
         keys.number(read_code(self.bytes, self.shape.key_at(index), keys.width))
     }
 
+    /// The value of element `index`.
     #[inline]
     pub(crate) fn value(&self, index: usize) -> i64 {
         assert!(index < self.count(), "value {index} of {}", self.count());
@@ -169,6 +180,7 @@ impl<'a> Paired<'a> {
         (index..leaf.count()).map(move |index| (leaf.key(index), leaf.value(index)))
     }
 
+    /// All keys, and all values.
     pub(crate) fn unzip(&self) -> (Vec<i64>, Vec<i64>) {
         self.elements(0).unzip()
     }
@@ -177,6 +189,7 @@ impl<'a> Paired<'a> {
 /// A leaf of these elements, the keys rising.
 pub(crate) fn build(keys: &[i64], values: &[i64], room: Room) -> Block {
     assert!(keys.len() == values.len() && keys.len() < 1 << 16, "a value for each key");
+    debug_assert!(keys.is_sorted_by(|a, b| a < b), "keys rise");
     let shape =
         Shape { count: keys.len(), keys: Column::fit(keys, room), values: Column::fit(values, Room::Around) };
     let mut leaf = Vec::with_capacity(shape.value_at(shape.count));
@@ -194,6 +207,7 @@ pub(crate) fn build(keys: &[i64], values: &[i64], room: Room) -> Block {
 pub(crate) fn insert(block: &mut Block, index: usize, key: i64, value: i64) {
     let leaf = Paired::open(block);
     let shape = leaf.shape;
+    debug_assert!(leaf.position(key) == index && leaf.find(key).is_none(), "{key} before {index}");
     let (Some(key_code), Some(value_code)) = (shape.keys.code(key), shape.values.code(value)) else {
         let (mut keys, mut values) = leaf.unzip();
         let room = match index {

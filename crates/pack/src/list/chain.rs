@@ -8,13 +8,14 @@
 //!     open        open to the depth, then compressed   open
 //! ```
 //!
-//! Lists are pushed and popped at their ends, millions of times for each look inside; held like this, an
-//! end is one pointer away whatever the length, and the tree is touched once a leaf. Between calls: no leaf is empty, the tree
-//! has leaves only where head and tail are both there, and a list of one leaf has it as its head.
+//! Lists are pushed and popped at their ends, millions of times for each look inside; held like this, an end
+//! is one pointer away whatever the length, and the tree is touched once a leaf. Between calls: no leaf is
+//! empty, the tree has leaves only where head and tail are both there, and a list of one leaf has it as its
+//! head.
 //!
-//! Compression follows structure, not time: when a leaf comes or goes, [`Chain::settle`] opens the leaves within the depth of
-//! either end and closes the one that has just left it. Leaves further in stay as they are; who edits one in the
-//! middle closes it again if it was closed.
+//! Compression follows structure, not time: when a leaf comes or goes, [`Chain::settle`] opens the leaves
+//! within the depth of either end and compresses the one that has just left it. Leaves further in stay as
+//! they are: an edit in the middle compresses the leaf again that it opened.
 
 use crate::list::compressed;
 use crate::list::leaf;
@@ -49,7 +50,9 @@ pub(crate) struct EndLeaf {
 }
 
 impl EndLeaf {
+    /// Counts the elements of a leaf that is not empty.
     pub(crate) fn new(block: Block) -> EndLeaf {
+        debug_assert!(leaf::count(&block) > 0 && !compressed::is_compressed(&block));
         let count = leaf::count(&block) as u32;
         EndLeaf { block, count }
     }
@@ -63,6 +66,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
+    /// Without leaves. Allocates nothing.
     pub(crate) const fn new() -> Chain {
         Chain { head: None, tail: None, middle: Tree::new() }
     }
@@ -72,20 +76,24 @@ impl Chain {
         end_count(&self.head) + self.middle.total() + end_count(&self.tail)
     }
 
+    /// Whether there is one leaf at most.
     pub(crate) fn is_single(&self) -> bool {
         self.tail.is_none()
     }
 
-    /// Of the leaves between head and tail, or of these where there is no other.
+    /// How many leaves nobody else holds, by a sample of those between head and tail. Where there are none
+    /// between, all count if head and tail are held by nobody else.
     pub(crate) fn count_sole(&self) -> u64 {
         let mut ends = [&self.head, &self.tail].into_iter().flatten();
         if self.has_middle() || ends.all(|end| end.block.is_sole()) { self.middle.count_sole() } else { 0 }
     }
 
+    /// Whether there are leaves between head and tail.
     pub(crate) fn has_middle(&self) -> bool {
         !self.middle.is_empty()
     }
 
+    /// How many levels there are, leaves included.
     pub(crate) fn height(&self) -> u32 {
         match &self.tail {
             Some(_) => self.middle.height() as u32 + 1,
@@ -102,7 +110,8 @@ impl Chain {
         }
     }
 
-    /// Adds a leaf at an end; the one that was there grows no more but at the other end of a list of two.
+    /// Adds a leaf at an end. The one that was there goes into the tree, but in a list of one leaf, where it
+    /// becomes the other end.
     pub(crate) fn add_end(&mut self, end: End, block: Block, limits: &Limits) {
         let new = EndLeaf::new(block);
         let Some(head) = self.head.take() else {
@@ -140,7 +149,10 @@ impl Chain {
         removed
     }
 
+    /// Puts the leaf that was at an end into the tree, next to that end: it grows no more, so it gives back
+    /// its room.
     fn add_middle(&mut self, end: End, leaf: EndLeaf) {
+        debug_assert!(self.head.is_some() && self.tail.is_some());
         let EndLeaf { mut block, count } = leaf;
         if leaf::slack_bytes(&block) > block.len() / 64 {
             leaf::seal(&mut block);
@@ -203,6 +215,7 @@ impl Chain {
         Some((self.block(&place), at))
     }
 
+    /// The leaf at a place of this chain, open or compressed.
     #[inline]
     pub(crate) fn block(&self, place: &Place) -> &Block {
         match place {
@@ -212,6 +225,7 @@ impl Chain {
         }
     }
 
+    /// The same, to be edited; [`Chain::recount`] follows where the count changes.
     pub(crate) fn block_mut(&mut self, place: &Place) -> &mut Block {
         match place {
             Place::Middle(path) => self.middle.leaf_mut(path),
@@ -223,6 +237,7 @@ impl Chain {
     /// Counts anew after an edit of the block.
     pub(crate) fn recount(&mut self, place: &Place) {
         let count = leaf::count(self.block(place)) as u32;
+        debug_assert!(count > 0, "no leaf is empty");
         match place {
             Place::Middle(path) => self.middle.set_mark(path, u64::from(count)),
             Place::Head => self.head.as_mut().expect("a place comes from this chain").count = count,
@@ -349,6 +364,7 @@ impl Chain {
         }
     }
 
+    /// Compresses the leaf at `path`, if it is open and that pays.
     pub(crate) fn close_at(&mut self, path: &Path, limits: &Limits) {
         let open = self.middle.leaf(path);
         if compressed::is_compressed(open) || leaf::is_marked_incompressible(open) {
@@ -360,8 +376,8 @@ impl Chain {
         }
     }
 
-    /// Moves what lies in extents that shall empty, from element `from` on, until `moves` says that `effort` was made. Returns the
-    /// element to go on from, None at the end.
+    /// Moves what lies in extents that shall empty, from element `from` on, until `moves` says that `effort`
+    /// was made. Returns the element to go on from, None at the end.
     pub(crate) fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         if from == 0 {
             let ends = self.head.iter_mut().chain(&mut self.tail);
@@ -383,7 +399,7 @@ impl Chain {
         None
     }
 
-    /// Whether there are more leaves than that: what is seen of them is no more.
+    /// Whether there are more than `max` leaves. Looks at no more of them.
     pub(crate) fn has_more_leaves_than(&self, max: usize) -> bool {
         let mut left =
             (max + 1).saturating_sub(usize::from(self.head.is_some()) + usize::from(self.tail.is_some()));
@@ -394,6 +410,7 @@ impl Chain {
         left == 0
     }
 
+    /// Every leaf, head first.
     pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&Block)) {
         self.head.iter().for_each(|leaf| visit(&leaf.block));
         self.middle.for_each_leaf(visit);

@@ -8,16 +8,17 @@
 //! 12..    the packed bytes
 //! ```
 //!
-//! Four times the element `ab` is tight as `01 04 61 62 61 62 61 62 61 62 02 02 02 02`; were it longer, it would begin as a leaf
-//! compressed by zstd with `0b 00 00 00 04 00 00 00 0e 00 00 00`. It is not: as in Redis a leaf below 48 bytes stays open, and so does one
-//! that compression would shorten by less than 8 bytes.
+//! Four times the element `ab` is tight as `01 04 61 62 61 62 61 62 61 62 02 02 02 02`; were it longer, it
+//! would begin as a leaf compressed by zstd with `0b 00 00 00 04 00 00 00 0e 00 00 00`. It is not: as in
+//! Redis a leaf below 48 bytes stays open, and so does one that compression would shorten by less than 8
+//! bytes.
 //!
-//! Entries come first and lengths after all of them, because the codecs find more in columns than in a mixture.
-//! Compressor and decompressor of zstd keep tables that cost more to make than a leaf to pack, so each thread keeps
-//! its own, with one buffer to decode into; nothing else is remembered between calls.
+//! Entries come first and lengths after all of them, because the codecs find more in columns than in a
+//! mixture. Compressor and decompressor of zstd keep tables that cost more to make than a leaf to pack, so
+//! each thread keeps its own, with one buffer to decode into; nothing else is remembered between calls.
 //!
-//! Cost: 12 bytes a leaf and what the codec makes of it (zstd: about 0.45 of a leaf of dictionary words in order). Opening a leaf of
-//! 8 KB takes some 10 us by zstd, 3 us by lz4.
+//! Cost: 12 bytes a leaf and what the codec makes of it (zstd: about 0.45 of a leaf of dictionary words in
+//! order). Opening a leaf of 8 KB takes some 10 us by zstd, 3 us by lz4.
 
 use crate::code::lzf;
 use crate::code::words::u32_at;
@@ -32,7 +33,8 @@ const HEADER: usize = 12;
 /// As Redis: smaller leaves are left open, and so are those that would not get smaller by so much.
 const RAW_MIN: usize = 48;
 const SAVED_MIN: usize = 8;
-/// Each thread keeps a buffer up to this: a leaf of an element that is larger must not cost it for ever.
+/// A thread keeps its buffer while it is no longer than this, so that one huge element does not cost memory
+/// for ever.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// By measurement (examples/seq_bytes.rs).
 const ZSTD_LEVEL: i32 = 3;
@@ -47,17 +49,20 @@ thread_local! {
     static OPENER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
+/// Whether a leaf has to be opened before it is read.
 pub(crate) fn is_compressed(leaf: &[u8]) -> bool {
     leaf[0] & leaf::KIND_MASK == KIND_COMPRESSED
 }
 
-/// How long the tight form is.
+/// How long the tight form of a compressed leaf is.
 pub(crate) fn raw_len(leaf: &[u8]) -> usize {
+    debug_assert!(is_compressed(leaf));
     u32_at(leaf, 8) as usize
 }
 
-/// The compressed form of an open leaf, if it pays.
+/// The compressed form of an open leaf; None where that would not be shorter by enough.
 pub(crate) fn close(open: &[u8], codec: Codec) -> Option<Block> {
+    debug_assert!(!is_compressed(open));
     with_buffer(|raw| {
         leaf::copy_tight(Leaf::open(open), raw);
         if raw.len() < RAW_MIN {
@@ -76,6 +81,7 @@ pub(crate) fn close(open: &[u8], codec: Codec) -> Option<Block> {
 pub(crate) fn open(closed: &[u8]) -> Block {
     let mut block = Block::with_capacity(raw_len(closed));
     read(closed, |leaf| leaf::copy_range(leaf, 0..leaf.count(), &mut block));
+    debug_assert_eq!(leaf::count(&block), leaf::count(closed));
     block
 }
 
@@ -91,7 +97,8 @@ pub(crate) fn read<R>(bytes: &[u8], look: impl FnOnce(Leaf<'_>) -> R) -> R {
     })
 }
 
-/// Lends this thread's buffer. It is taken out meanwhile, so that whoever looks may look elsewhere, too.
+/// Lends this thread's buffer. It is taken out meanwhile: a visitor of one leaf that opens another gets a new
+/// one.
 fn with_buffer<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let mut buffer = RAW.take();
     let result = work(&mut buffer);
@@ -117,7 +124,8 @@ fn codec_of(bits: u8) -> Codec {
     }
 }
 
-/// Appends the packed form of `raw`. Where a codec fails (it is out of memory) nothing is saved, and the leaf stays open.
+/// Appends the packed form of `raw`. Where zstd fails, for want of memory, more bytes are appended than `raw`
+/// has, so that the leaf stays open.
 fn encode(codec: Codec, raw: &[u8], target: &mut Vec<u8>) {
     match codec {
         Codec::Lzf => lzf::compress(raw, target),
@@ -139,7 +147,8 @@ fn zstd_compress(raw: &[u8]) -> std::io::Result<Vec<u8>> {
     })
 }
 
-/// Makes `target` the `raw_len` bytes that `packed` stands for. Never panics, whatever the bytes.
+/// Makes `target` the `raw_len` bytes that `packed` stands for; an error where they are not what `codec`
+/// writes, or not so many. Never panics, whatever the bytes.
 pub fn decode(codec: Codec, packed: &[u8], raw_len: usize, target: &mut Vec<u8>) -> Result<(), Corrupt> {
     target.clear();
     target.resize(raw_len, 0);

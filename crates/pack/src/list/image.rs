@@ -1,12 +1,13 @@
 //! A short list as one byte string, to live inside its keyspace entry.
 //!
-//! An image is the tight form of one leaf (`strings.rs`, `ints.rs`); the empty list is the empty image. It is read in place.
-//! To be edited it is opened in a [`Draft`], a leaf with room at both ends in a buffer that is used again and
-//! again, and closed to the next image: two short copies and no allocation. Images are made here alone, never
-//! read from outside, so reading asserts what it relies on instead of returning errors.
+//! An image is the tight form of one leaf (`tight.rs`, `strings.rs`, `ints.rs`); the empty list is the empty
+//! image. It is read in place. To be edited it is opened in a [`Draft`], a leaf with room at both ends in a
+//! buffer that is used again and again, and closed to the next image: two short copies and no allocation.
+//! Images are made here alone, never read from outside, so reading asserts what it relies on instead of
+//! returning errors.
 //!
-//! Cost beside the elements (see the leaves): 2 bytes a list of strings; 4 bytes, base and stride (2 to 16 bytes) a
-//! list of integers.
+//! Cost beside the elements (see the leaves): 2 bytes a list of strings; 4 bytes, base and stride (2 to 16
+//! bytes) a list of integers.
 
 use crate::list::leaf::{self, Leaf, Start, part_of_span};
 use crate::list::limits::Limits;
@@ -16,10 +17,11 @@ use crate::tree::end::End;
 use base::Item;
 use std::ops::ControlFlow;
 
-/// A draft may grow as it likes: whoever keeps images decides how long they may be.
+/// A draft grows without a limit: whoever keeps images decides how long they may be.
 const NO_LIMIT: usize = usize::MAX;
 
-/// Edits a short list: opened from an image, edited, closed to an image. Meant to be used again for the next list.
+/// Edits a short list: opened from an image, edited, closed to an image. Meant to be used again for the next
+/// list.
 #[derive(Default)]
 pub struct Draft {
     /// One leaf; empty where the list is.
@@ -28,11 +30,13 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// An empty list. Allocates nothing.
     pub fn new() -> Draft {
         Draft::default()
     }
 
-    /// Between two edits: gives a buffer up that lies in an extent that shall empty.
+    /// Gives up a buffer that lies in an extent which shall empty (`arena::is_evacuating`). Called between
+    /// two edits, when the content is not needed any more.
     pub fn relocate(&mut self) {
         for buffer in [&mut self.leaf, &mut self.tight] {
             if arena::is_evacuating(buffer.as_ptr()) {
@@ -49,12 +53,13 @@ impl Draft {
         }
     }
 
-    /// At most how long the image will be; exact but for integers, whose image may be shorter.
+    /// How long the image will be at most: exact for strings, while that of integers may be shorter. Costs no
+    /// copy.
     pub fn image_len(&self) -> usize {
         self.read().map_or(0, leaf::tight_len_max)
     }
 
-    /// The image, without slack.
+    /// The image of the content, lent until the next edit. Costs a copy.
     pub fn close(&mut self) -> &[u8] {
         self.tight.clear();
         if !self.leaf.is_empty() {
@@ -63,7 +68,7 @@ impl Draft {
         &self.tight
     }
 
-    /// The same content as a tree.
+    /// The same content as a tree, for a list that outgrows its entry. Costs a push for each element.
     pub fn to_seq(&self, limits: &Limits) -> Seq {
         let mut seq = Seq::new();
         if let Some(leaf) = self.read() {
@@ -72,14 +77,17 @@ impl Draft {
         seq
     }
 
+    /// How many elements there are.
     pub fn len(&self) -> u64 {
         self.read().map_or(0, |leaf| leaf.count() as u64)
     }
 
+    /// Whether the list has no elements.
     pub fn is_empty(&self) -> bool {
         self.leaf.is_empty()
     }
 
+    /// Adds at an end. Text that reads as an integer is kept as one.
     pub fn push(&mut self, end: End, value: &[u8]) {
         let item = Item::classify(value);
         if self.leaf.is_empty() {
@@ -99,6 +107,7 @@ impl Draft {
         Some(taken)
     }
 
+    /// Element `index` from the head.
     pub fn get(&self, index: u64) -> Option<Item<'_>> {
         get_of(self.read()?, index)
     }

@@ -1,4 +1,5 @@
-//! Packed integers: a leaf of integers near a line, each kept as its distance from that line, all equally wide in bits.
+//! Packed integers: a leaf of integers near a line, each kept as its distance from that line, all equally
+//! wide in bits.
 //!
 //! ```text
 //!  0      kind = 2
@@ -12,31 +13,34 @@
 //! 32..    slots     slot s holds bits s * width .. (s + 1) * width, low bits first
 //! ```
 //!
-//! Element `i` lies in slot `s = first + i` and is `base + stride * s + offset(s)`, computed modulo 2^64, so no value and no line
-//! overflows. Reading one is a multiplication and one unaligned load, at any index. With stride 0 this is a frame of
-//! reference; with the stride of the elements themselves, consecutive integers have width 0 and rising identifiers need
-//! bits for their jitter alone. 5, 7, 9, 10 in a leaf without room (stride 1; offsets 0, 1, 2, 2 in 2 bits each):
+//! Element `i` lies in slot `s = first + i` and is `base + stride * s + offset(s)`, computed modulo 2^64, so
+//! no value and no line overflows. Reading one is a multiplication and one unaligned load, at any index. With
+//! stride 0 this is a frame of reference; with the stride of the elements themselves, consecutive integers
+//! have width 0 and rising identifiers need bits for their jitter alone. 5, 7, 9, 10 in a leaf without room
+//! (stride 1; offsets 0, 1, 2, 2 in 2 bits each):
 //!
 //! ```text
 //! 02 02 00 00  04 00 00 00  00 00 00 00  04 00 00 00  05 00 .. 00  01 00 .. 00  a4
 //! ```
 //!
-//! An element off the line's reach redraws it over the whole leaf (`fit`). Redrawing costs time in the count, so when it is
-//! due again before the leaf has grown by an eighth the width grows by a bit at least: at most 64 times can that happen.
+//! An element off the line's reach redraws it over the whole leaf (`fit`). Redrawing costs time in the count,
+//! so when it is due again before the leaf has grown by an eighth the width grows by a bit at least: at most
+//! 64 times can that happen.
 //!
 //! The *tight* form, inside a keyspace entry, writes base and stride in as few bytes as they need:
 //!
 //! ```text
-//! 0  kind, bit 6: count has 4 bytes | count (1, or 4) | width | base bytes, stride bytes (4 bits each) | base | stride | slots
+//! kind and count (`tight.rs`) | width | bytes of base and of stride, 4 bits each | base | stride | slots
 //! ```
 //!
 //! Cost: width / 8 bytes an element and 32 bytes a leaf: nothing more for consecutive integers, 3.9 bytes for
-//! random 31-bit integers, 4.3 for 800 64-bit ids whose steps are random below 2^30. A leaf of `n` bytes at most holds `n / 2` elements
-//! at most, so that redrawing a line never takes long. Edits at the ends are O(1); an edit between redraws the leaf.
+//! random 31-bit integers, 4.3 for 800 64-bit ids whose steps are random below 2^30. A leaf of `n` bytes at
+//! most holds `n / 2` elements at most, so that redrawing a line never takes long. Edits at the ends are
+//! O(1); an edit between redraws the leaf.
 
 use crate::code::short_int::{int_len, read_int};
 use crate::code::words::{bits_of, u32_at, u64_at};
-use crate::list::leaf::{Full, KIND_INTS, Start};
+use crate::list::leaf::{Full, KIND_INTS, KIND_MASK, Start};
 use crate::list::tight;
 use crate::memory::buffer::Buffer;
 use crate::tree::end::End;
@@ -75,6 +79,7 @@ impl Frame {
         (offset <= self.mask()).then_some(offset)
     }
 
+    /// How many bytes so many slots take.
     fn slots_bytes(&self, slots: usize) -> usize {
         (slots * self.width as usize).div_ceil(8)
     }
@@ -91,8 +96,8 @@ impl Frame {
         if sloping.width < level.width { sloping } else { level }
     }
 
-    /// The offsets from the line through `values[0]` wrap where they exceed `i64`; the frame holds them all the same,
-    /// because it, too, is computed modulo 2^64, and is only wider than it had to be.
+    /// The narrowest frame of this stride. Distances from the line that exceed `i64` wrap; the frame holds
+    /// them all the same, because it is computed modulo 2^64 too, and is only wider than it had to be.
     fn with_stride(values: &[i64], stride: u64, width_min: u32) -> Frame {
         let (mut low, mut high, mut line) = (i64::MAX, i64::MIN, 0u64);
         for value in values {
@@ -109,13 +114,15 @@ impl Frame {
         Frame { base: frame.placed(low, high), ..frame }
     }
 
-    /// A base below `low` that keeps `high` in reach: at a multiple of the frame's size if the frame is level, because numbers
-    /// drawn below a power of two then fit for ever; else with the spare reach half on either side.
+    /// A base below `low` that keeps `high` in reach: at a multiple of the frame's size if the frame is
+    /// level, because numbers drawn below a power of two then fit for ever; else with the spare reach half on
+    /// either side.
     fn placed(&self, low: i64, high: i64) -> u64 {
         let aligned = low as u64 & !self.mask();
         if self.stride == 0 && (high as u64).wrapping_sub(aligned) <= self.mask() {
             return aligned;
         }
+        debug_assert!((high as u64).wrapping_sub(low as u64) <= self.mask(), "{low} to {high} in {self:?}");
         let spare = self.mask() - (high as u64).wrapping_sub(low as u64);
         (low as u64).wrapping_sub(spare / 2)
     }
@@ -140,11 +147,18 @@ impl Shape {
     /// Count and first alone: all that an edit at an end changes.
     #[inline]
     fn write_extent(&self, bytes: &mut [u8]) {
+        debug_assert!(self.count <= u32::MAX as usize && self.first <= u32::MAX as usize, "{self:?}");
         bytes[4..8].copy_from_slice(&(self.count as u32).to_le_bytes());
         bytes[8..12].copy_from_slice(&(self.first as u32).to_le_bytes());
     }
 
     fn write(&self, bytes: &mut [u8], fitted: usize) {
+        debug_assert!(self.frame.width <= ODD_WIDTH_MAX || self.frame.width == 64, "{self:?}");
+        debug_assert!(
+            self.first + self.count <= self.slots(bytes.len()),
+            "{self:?} in {} bytes",
+            bytes.len()
+        );
         bytes[..4].copy_from_slice(&[KIND_INTS, self.frame.width as u8, 0, 0]);
         self.write_extent(bytes);
         bytes[12..16].copy_from_slice(&(fitted as u32).to_le_bytes());
@@ -186,6 +200,7 @@ fn store(bytes: &mut [u8], at: usize, word: u64) {
     bytes[at..at + len].copy_from_slice(&word.to_le_bytes()[..len]);
 }
 
+/// The element in a slot: a multiplication and one load.
 #[inline]
 fn read_slot(slots: &[u8], frame: &Frame, slot: usize) -> i64 {
     if frame.width == 0 {
@@ -196,8 +211,10 @@ fn read_slot(slots: &[u8], frame: &Frame, slot: usize) -> i64 {
     frame.line(slot).wrapping_add(offset) as i64
 }
 
+/// Writes a slot and leaves its neighbours as they are.
 #[inline]
 fn write_slot(slots: &mut [u8], frame: &Frame, slot: usize, offset: u64) {
+    debug_assert!(offset <= frame.mask() && frame.slots_bytes(slot + 1) <= slots.len(), "{offset} in {slot}");
     if frame.width == 0 {
         return;
     }
@@ -216,11 +233,14 @@ pub(crate) struct Ints<'a> {
 }
 
 impl<'a> Ints<'a> {
+    /// Reads the header.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Ints<'a> {
+        debug_assert_eq!(bytes[0] & KIND_MASK, KIND_INTS);
         Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes), fitted: u32_at(bytes, 12) as usize }
     }
 
+    /// Reads the header of the tight form.
     #[inline]
     pub(crate) fn open_tight(bytes: &'a [u8]) -> Ints<'a> {
         let (count, at) = tight::read_count(bytes);
@@ -230,6 +250,10 @@ impl<'a> Ints<'a> {
         let slots_at = stride_at + usize::from(lens >> 4);
         let base = read_int(&bytes[base_at..stride_at]) as u64;
         let stride = read_int(&bytes[stride_at..slots_at]) as u64;
+        debug_assert!(
+            slots_at + (count * width as usize).div_ceil(8) <= bytes.len(),
+            "{count} of {width} bits"
+        );
         Ints {
             slots: &bytes[slots_at..],
             shape: Shape { frame: Frame { width, base, stride }, count, first: 0 },
@@ -237,11 +261,13 @@ impl<'a> Ints<'a> {
         }
     }
 
+    /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.shape.count
     }
 
+    /// Bytes of the header and of the slots that hold elements.
     pub(crate) fn used_bytes(&self) -> usize {
         HEADER + self.shape.frame.slots_bytes(self.shape.count)
     }
@@ -253,6 +279,7 @@ impl<'a> Ints<'a> {
         read_slot(self.slots, &self.shape.frame, self.shape.first + index)
     }
 
+    /// Visits from element `index`, which exists, towards an end until told to stop.
     pub(crate) fn visit(
         &self,
         index: usize,
@@ -265,6 +292,7 @@ impl<'a> Ints<'a> {
         }
     }
 
+    /// Every element, head first.
     pub(crate) fn for_each(&self, visit: impl FnMut(i64)) {
         (0..self.count()).map(|index| self.get(index)).for_each(visit);
     }
@@ -274,6 +302,7 @@ impl<'a> Ints<'a> {
         Frame { base: self.shape.frame.line(self.shape.first), ..self.shape.frame }
     }
 
+    /// All elements, head first. Allocates.
     pub(crate) fn values(&self) -> Vec<i64> {
         (0..self.count()).map(|index| self.get(index)).collect()
     }
@@ -289,6 +318,7 @@ struct Plan {
 }
 
 impl Plan {
+    /// Without room.
     fn tight(frame: Frame, count: usize) -> Plan {
         Plan { frame, before: 0, fitted: count }
     }
@@ -304,6 +334,8 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize, start
     Shape { frame, count: 1, first: 0 }.write(buffer.bytes_mut(), 1);
 }
 
+/// Adds at an end: one slot is written where the line reaches the value and there is a slot. Else the leaf
+/// grows, or its line is drawn anew; [`Full`], and nothing changed, where it would exceed `len_max`.
 #[inline]
 pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let bytes = buffer.bytes();
@@ -321,6 +353,7 @@ pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usi
     Ok(())
 }
 
+/// Removes at an end; the leaf is not empty. Writes the header alone.
 #[inline]
 pub(crate) fn pop<B: Buffer>(buffer: &mut B, end: End) -> i64 {
     let leaf = Ints::open(buffer.bytes());
@@ -347,6 +380,7 @@ pub(crate) fn insert<B: Buffer>(
     if index == 0 {
         return push(buffer, End::Head, value, len_max);
     }
+    assert!(index < count, "insert at {index} of {count}");
     let mut values = Ints::open(buffer.bytes()).values();
     values.insert(index, value);
     rewrite(buffer, &values, len_max)
@@ -355,6 +389,7 @@ pub(crate) fn insert<B: Buffer>(
 /// Replaces element `index`.
 pub(crate) fn set<B: Buffer>(buffer: &mut B, index: usize, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
+    assert!(index < leaf.count(), "set of {index} of {}", leaf.count());
     let (frame, slot) = (leaf.shape.frame, leaf.shape.first + index);
     if let Some(offset) = frame.offset(slot, value) {
         write_slot(&mut buffer.bytes_mut()[HEADER..], &frame, slot, offset);
@@ -365,10 +400,12 @@ pub(crate) fn set<B: Buffer>(buffer: &mut B, index: usize, value: i64, len_max: 
     rewrite(buffer, &values, len_max)
 }
 
-/// Removes a range of elements. What stays may be off every narrow line, and then take more bytes than before.
+/// Removes a range of elements. What stays may be off every narrow line, and then take more bytes than
+/// before.
 pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
     let mut shape = leaf.shape;
+    assert!(range.start <= range.end && range.end <= shape.count, "remove {range:?} of {}", shape.count);
     if range.start == 0 || range.end == shape.count {
         shape.first += if range.start == 0 { range.len() } else { 0 };
         shape.count -= range.len();
@@ -380,7 +417,7 @@ pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: us
     rewrite(buffer, &values, len_max)
 }
 
-/// Draws the narrowest frame and gives back all room.
+/// Draws the narrowest line and gives back all room. Costs time in the count.
 pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
     let leaf = Ints::open(buffer.bytes());
     let values = leaf.values();
@@ -426,9 +463,10 @@ pub(crate) fn tight_len_max(source: Ints<'_>) -> usize {
     tight_len(&source.frame_from_first(), source.count())
 }
 
-/// Lists up to this count have a new line drawn whenever they are made tight, but where the last push drew one.
+/// A list of no more elements has a new line drawn whenever it is made tight, unless the last push drew one.
 const SHORT: usize = 32;
 
+/// How long the tight form is with this frame.
 fn tight_len(frame: &Frame, count: usize) -> usize {
     2 + tight::head_len(count)
         + int_len(frame.base as i64)
@@ -444,6 +482,7 @@ fn write_tight_head(frame: &Frame, count: usize, target: &mut Vec<u8>) -> usize 
     target.extend_from_slice(&frame.base.to_le_bytes()[..base_len]);
     target.extend_from_slice(&frame.stride.to_le_bytes()[..stride_len]);
     let slots_at = target.len();
+    debug_assert_eq!(slots_at + frame.slots_bytes(count), tight_len(frame, count));
     target.resize(slots_at + frame.slots_bytes(count), 0);
     slots_at
 }
@@ -463,12 +502,12 @@ pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
     Shape { frame, count: shape.count, first: before }.write(target, shape.count);
 }
 
-/// At most so many elements in a leaf of so many bytes.
+/// How many elements a leaf of so many bytes may have at most, however narrow they are.
 fn count_max(len_max: usize) -> usize {
     (len_max / 2).min(u32::MAX as usize)
 }
 
-/// A push that finds no slot, or whose value is off the line's reach.
+/// A push that finds no slot, or of a value that the line does not reach.
 #[cold]
 fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
@@ -491,7 +530,7 @@ fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) ->
     Ok(())
 }
 
-/// A new line for the elements and `value`.
+/// Draws a new line for the elements and `value`.
 fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
     let (old, len) = (leaf.shape, buffer.bytes().len());
@@ -532,6 +571,7 @@ fn frame_at_push(old: &Shape, end: End, value: i64) -> Option<Frame> {
 
 /// How long a leaf of `len` bytes that needs `used` becomes; None where neither growing nor moving wins room.
 fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize) -> Option<usize> {
+    debug_assert!(used >= HEADER);
     let (enough, len) = (used + used / 8, len.min(len_max));
     if enough <= len {
         return Some(len);
@@ -540,7 +580,8 @@ fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize) -> Option<usize>
     (next > len && next >= used).then_some(next)
 }
 
-/// Empty slots before the elements: for a push at the head all there are, but half where the tail has been using its own.
+/// Empty slots before the elements: for a push at the head all there are, but half where the tail has been
+/// using its own.
 fn room_before(old: &Shape, end: End, frame: &Frame, len: usize, old_len: usize) -> usize {
     if frame.width == 0 {
         return WEIGHTLESS_ROOM;
@@ -577,11 +618,11 @@ fn write_anew<B: Buffer>(buffer: &mut B, values: &[i64], plan: &Plan, len: usize
     let frame = Frame { base: plan.frame.base.wrapping_sub(shift), ..plan.frame };
     let shape = Shape { frame, count: values.len(), first: plan.before };
     let bytes = buffer.bytes_mut();
-    debug_assert!(plan.before + values.len() <= shape.slots(len));
     shape.write(bytes, plan.fitted);
     write_slots(&mut bytes[HEADER..], &frame, plan.before, values);
 }
 
+/// Writes `values` into the slots from `first` on.
 fn write_slots(slots: &mut [u8], frame: &Frame, first: usize, values: &[i64]) {
     for (slot, value) in (first..).zip(values) {
         let offset = frame.offset(slot, *value).expect("the frame was made for these values");

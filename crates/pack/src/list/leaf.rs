@@ -46,20 +46,26 @@ pub(crate) fn count(bytes: &[u8]) -> usize {
     u32_at(bytes, 4) as usize
 }
 
-/// Bit 7 of the first byte: compression was tried and did not pay. The next edit that writes the byte forgets it.
+/// Bit 7 of the first byte: compression was tried and did not pay. The next edit that writes the byte forgets
+/// it.
 const INCOMPRESSIBLE: u8 = 1 << 7;
 
+/// Whether compressing the leaf was tried and did not pay.
 pub(crate) fn is_marked_incompressible(bytes: &[u8]) -> bool {
     bytes[0] & INCOMPRESSIBLE != 0
 }
 
+/// Notes that it did not pay, so that it is not tried again before the next edit.
 pub(crate) fn mark_incompressible(bytes: &mut [u8]) {
     bytes[0] |= INCOMPRESSIBLE;
 }
 
-/// Room that sealing would give back, but for what a new line would.
+/// How many bytes of a leaf hold no element: what sealing gives back at least. Sealing a leaf of integers may
+/// give back more, by a narrower line.
 pub(crate) fn slack_bytes(bytes: &[u8]) -> usize {
-    bytes.len() - Leaf::open(bytes).used_bytes()
+    let used_bytes = Leaf::open(bytes).used_bytes();
+    debug_assert!(used_bytes <= bytes.len(), "{used_bytes} of {} bytes", bytes.len());
+    bytes.len() - used_bytes
 }
 
 /// A leaf, to read.
@@ -70,6 +76,7 @@ pub(crate) enum Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
+    /// Reads the header of a leaf that is not compressed.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Leaf<'a> {
         match bytes[0] & KIND_MASK {
@@ -79,7 +86,7 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// A tight copy of a leaf, as [`copy_tight`] makes them.
+    /// Reads the header of a tight leaf, as [`copy_tight`] makes them.
     #[inline]
     pub(crate) fn open_tight(bytes: &'a [u8]) -> Leaf<'a> {
         match bytes[0] & KIND_MASK {
@@ -89,6 +96,7 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         match self {
@@ -114,21 +122,23 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Visits from element `index` towards an end until told to stop; indexes count from the leaf's head.
+    /// Visits from element `index`, which exists, towards an end until told to stop; indexes count from the
+    /// leaf's head.
     pub(crate) fn visit(
         &self,
         index: usize,
         towards: End,
         visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        debug_assert!(index < self.count(), "element {index} of {}", self.count());
         match self {
             Leaf::Strings(strings) => strings.visit(index, towards, visit),
             Leaf::Ints(ints) => ints.visit(index, towards, visit),
         }
     }
 
-    /// Visits the elements of a range that are `needle`, until told to stop; indexes count from the leaf's head. A range that is gone
-    /// through towards the head begins at its end.
+    /// Visits the elements of a range that are `needle`, until told to stop; indexes count from the leaf's
+    /// head. A range that is gone through towards the head begins at its end.
     pub(crate) fn visit_equal(
         &self,
         range: Range<usize>,
@@ -147,7 +157,9 @@ impl<'a> Leaf<'a> {
         ControlFlow::Continue(())
     }
 
+    /// The element of a range that is `needle` and comes first towards an end.
     fn find(&self, mut range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
+        debug_assert!(range.end <= self.count(), "elements {range:?} of {}", self.count());
         match (self, needle, towards) {
             (Leaf::Strings(strings), ..) => strings.find(range, towards, needle),
             (Leaf::Ints(ints), Item::Int(n), End::Tail) => range.find(|index| ints.get(*index) == n),
@@ -169,6 +181,7 @@ impl<'a> Leaf<'a> {
 
 /// The part of a leaf of `count` elements that lies among the next `span` from element `at` on.
 pub(crate) fn part_of_span(at: usize, towards: End, span: u64, count: usize) -> Range<usize> {
+    debug_assert!(at < count, "element {at} of {count}");
     let span = usize::try_from(span).unwrap_or(usize::MAX);
     match towards {
         End::Tail => at..count.min(at.saturating_add(span)),
@@ -185,8 +198,8 @@ pub(crate) enum Start {
     Whole,
 }
 
-/// Makes `buffer` a leaf of the one element `item`, which will grow towards `end` and never beyond `len_max` bytes
-/// (but for an element that is longer by itself).
+/// Makes `buffer` a leaf of the one element `item`, which will grow towards `end` and never beyond `len_max`
+/// bytes (but for an element that is longer by itself).
 pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
     match item {
         Item::Int(n) => ints::start(buffer, n, len_max, start),
@@ -194,7 +207,8 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max
     }
 }
 
-/// Adds at an end.
+/// Adds at an end. Nothing moves but where the leaf has to grow; [`Full`] where it must not grow beyond
+/// `len_max` bytes.
 #[inline]
 pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
     if buffer.bytes()[0] & KIND_MASK == KIND_STRINGS {
@@ -219,13 +233,15 @@ pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item
     }
 }
 
-/// Inserts before element `index`.
+/// Inserts before element `index`; at `count`, behind the last. Costs a move of what lies behind it, and a
+/// leaf of integers is written anew.
 pub(crate) fn insert<B: Buffer>(
     buffer: &mut B,
     index: usize,
     item: Item<'_>,
     len_max: usize,
 ) -> Result<(), Full> {
+    assert!(index <= count(buffer.bytes()), "insert at {index} of {}", count(buffer.bytes()));
     match item {
         Item::Int(n) if is_ints(buffer) => ints::insert(buffer, index, n, len_max),
         _ => {
@@ -235,13 +251,14 @@ pub(crate) fn insert<B: Buffer>(
     }
 }
 
-/// Replaces element `index`.
+/// Replaces element `index`, which exists.
 pub(crate) fn set<B: Buffer>(
     buffer: &mut B,
     index: usize,
     item: Item<'_>,
     len_max: usize,
 ) -> Result<(), Full> {
+    assert!(index < count(buffer.bytes()), "set of {index} of {}", count(buffer.bytes()));
     match item {
         Item::Int(n) if is_ints(buffer) => ints::set(buffer, index, n, len_max),
         _ => {
@@ -253,6 +270,7 @@ pub(crate) fn set<B: Buffer>(
 
 /// Removes a range of elements. Integers that are left may need more bytes than before, hence the limit.
 pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: usize) -> Result<(), Full> {
+    assert!(range.start <= range.end && range.end <= count(buffer.bytes()), "remove {range:?}");
     if is_ints(buffer) {
         return ints::remove(buffer, range, len_max);
     }
@@ -292,6 +310,7 @@ pub(crate) fn tight_len_max(source: Leaf<'_>) -> usize {
 
 /// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
 pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
+    assert!(!image.is_empty(), "the empty list has no leaf");
     match image[0] & KIND_MASK {
         KIND_STRINGS => strings::open_draft(image, target),
         _ => ints::open_draft(image, target),
@@ -302,7 +321,8 @@ fn is_ints<B: Buffer>(buffer: &B) -> bool {
     buffer.bytes()[0] & KIND_MASK == KIND_INTS
 }
 
-/// A leaf of integers becomes one of strings if it then still takes `item`; a leaf of strings is left as it is.
+/// Turns a leaf of integers into one of strings, for an element that no such leaf takes; [`Full`] where
+/// `item` would not fit it then. A leaf of strings stays as it is.
 fn to_strings<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
     if !is_ints(buffer) {
         return Ok(());

@@ -1,16 +1,17 @@
-//! How large the leaves of a list may get, and which of them are compressed: what the settings of lists say, and what
-//! follows from them for the content of a leaf.
+//! How large the leaves of a list may get, and which of them are compressed: what the settings of lists say,
+//! and what follows from them for the content of a leaf.
 
 use crate::memory::{alloc, block};
 
-/// What `list-max-listpack-size` says: at most so many entries a leaf (and 8 KB), or so many bytes.
+/// How large a leaf gets, as `list-max-listpack-size` says: at most so many entries (and 8 KB), or so many
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     Entries(u32),
     Bytes(u32),
 }
 
-/// `list-compress-codec`
+/// How leaves between the ends are compressed: `list-compress-codec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     Lzf,
@@ -29,17 +30,23 @@ pub struct Limits {
 
 /// Where entries are counted, bytes still have this limit.
 const ENTRIES_BYTES_MAX: usize = 8192;
+/// A leaf may always have so many bytes, whatever the setting: less would not hold a header and an element.
+const LEAF_BYTES_MIN: usize = 128;
+const _: () = assert!(LEAF_BYTES_MIN > block::HEADER_BYTES + alloc::HEAD_BYTES);
+
 impl Limits {
-    /// What a leaf's content may take: its block has a header, and so has the block's allocation.
+    /// How many bytes a leaf's content may take. The setting counts all of them: the header of the block, and
+    /// that of the block's allocation, are taken off.
     #[inline]
     pub(crate) fn len_max(&self) -> usize {
         let bytes = match self.fill {
             Fill::Entries(_) => ENTRIES_BYTES_MAX,
             Fill::Bytes(bytes) => bytes as usize,
         };
-        bytes.max(128) - block::HEADER_BYTES - alloc::HEAD_BYTES
+        bytes.max(LEAF_BYTES_MIN) - block::HEADER_BYTES - alloc::HEAD_BYTES
     }
 
+    /// How many elements a leaf may have.
     #[inline]
     pub(crate) fn count_max(&self) -> usize {
         match self.fill {

@@ -1,13 +1,14 @@
 //! A sequence of byte strings, ordered by rank: the list.
 //!
-//! Leaves hold packed integers or packed strings (`leaf.rs`), open or compressed (`compressed.rs`), in a chain whose ends are
-//! at hand (`chain.rs`). This file decides what goes into which leaf. A leaf takes what
-//! `list-max-listpack-size` allows, its header and its block's included; an element that is larger gets a leaf of its own.
-//! Pushes fill a leaf to the last byte before the next is started. An insert into a full leaf splits it there, and
-//! neighbours join when together they fill no more than three quarters.
+//! Leaves hold packed integers or packed strings (`leaf.rs`), open or compressed (`compressed.rs`), in a
+//! chain whose ends are at hand (`chain.rs`). This file decides what goes into which leaf. A leaf takes what
+//! `list-max-listpack-size` allows, its header and its block's included; an element that is larger gets a
+//! leaf of its own. Pushes fill a leaf to the last byte before the next is started. An insert into a full
+//! leaf splits it there, and neighbours join when together they fill no more than three quarters.
 //!
-//! A push or pop changes the leaf at that end and a count: no walk, no decoding, no allocation but once a leaf. Reading by
-//! index walks the tree and adds up lengths within one leaf. Cloning costs one increment for each end and one for the tree.
+//! A push or pop changes the leaf at that end and a count: no walk, no decoding, no allocation but once a
+//! leaf. Reading by index walks the tree and adds up lengths within one leaf. Cloning costs one increment for
+//! each end and one for the tree.
 
 use crate::list::chain::{Chain, Place};
 use crate::list::compressed;
@@ -21,7 +22,8 @@ use std::ops::{ControlFlow, Range};
 pub use crate::list::limits::{Codec, Fill, Limits};
 pub use crate::tree::end::End;
 
-/// From this many elements on, or leaves of them, new leaves at the ends begin whole: their room is little beside the rest.
+/// From this many elements on, or leaves of them, new leaves at the ends begin whole: their room is little
+/// beside the rest.
 const LONG_LEAVES: u64 = 16;
 
 #[derive(Clone)]
@@ -29,7 +31,7 @@ pub struct Seq {
     chain: Chain,
 }
 
-/// DEBUG OBJECT's words.
+/// What DEBUG OBJECT tells of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     pub leaves: u64,
@@ -45,25 +47,29 @@ impl Default for Seq {
 }
 
 impl Seq {
+    /// An empty list. Allocates nothing.
     pub fn new() -> Seq {
         Seq { chain: Chain::new() }
     }
 
+    /// How many elements there are. Costs nothing.
     #[inline]
     pub fn len(&self) -> u64 {
         self.chain.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Adds at an end. Text that reads as an integer is kept as one.
     #[inline]
     pub fn push(&mut self, end: End, value: &[u8], limits: &Limits) {
         self.push_item(end, Item::classify(value), limits);
     }
 
-    /// Adds at an end what is classified already.
+    /// As [`Seq::push`], of an element that was classified before.
     #[inline]
     pub fn push_item(&mut self, end: End, item: Item<'_>, limits: &Limits) {
         if let Some(leaf) = self.chain.end_mut(end)
@@ -71,6 +77,7 @@ impl Seq {
             && leaf::push(&mut leaf.block, end, item, limits.len_max()).is_ok()
         {
             leaf.count += 1;
+            debug_assert_eq!(leaf::count(&leaf.block), leaf.count as usize);
             return;
         }
         self.push_leaf(end, item, limits);
@@ -83,7 +90,7 @@ impl Seq {
         self.chain.add_end(end, new_leaf(end, item, limits, start), limits);
     }
 
-    /// At least how many leaves there are, by the size of the first.
+    /// How many leaves there are at least, going by the larger of the first and the last.
     fn leaves_before(&mut self) -> u64 {
         let len = self.len();
         let first = self.chain.end_mut(End::Head).map_or(1, |leaf| u64::from(leaf.count));
@@ -91,13 +98,15 @@ impl Seq {
         len / first.max(last).max(1)
     }
 
-    /// Removes at one end and lends what was there.
+    /// Removes at one end and lends what was there; None where the list is empty. A list of one leaf gives
+    /// back what it no longer needs.
     #[inline]
     pub fn pop<R>(&mut self, end: End, limits: &Limits, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let is_single = self.chain.is_single();
         let leaf = self.chain.end_mut(end)?;
         let taken = leaf::pop(&mut leaf.block, end, take);
         leaf.count -= 1;
+        debug_assert_eq!(leaf::count(&leaf.block), leaf.count as usize);
         if leaf.count == 0 {
             self.chain.remove_end(end, limits);
         } else if is_single {
@@ -106,14 +115,15 @@ impl Seq {
         Some(taken)
     }
 
-    /// Element `index` from the head.
+    /// Lends element `index` from the head; None beyond the end. Walks the tree, and opens a leaf that is
+    /// compressed.
     #[inline]
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let (block, at) = self.chain.element(index)?;
         Some(compressed::read(block, |leaf| look(leaf.get(at))))
     }
 
-    /// Replaces element `index`, which exists.
+    /// Replaces element `index`, which exists. A leaf that has no room for the new one is split there.
     pub fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
         let item = Item::classify(value);
         let (place, at) = self.chain.find(index).expect("the element exists");
@@ -143,7 +153,8 @@ impl Seq {
         }
     }
 
-    /// Removes `count` elements from `index` on (within `len`); whole leaves at a time.
+    /// Removes `count` elements from `index` on (within `len`). Leaves that go as a whole are not looked
+    /// into; what is left on either side is joined where both are small.
     pub fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
         assert!(index + count <= self.len(), "remove of {count} at {index} of {}", self.len());
         if count == self.len() {
@@ -157,6 +168,7 @@ impl Seq {
             self.remove_in_leaf(place, at..at + here, limits);
             left -= here as u64;
         }
+        debug_assert!(index <= self.len());
         self.join_around(index, limits);
     }
 
@@ -196,8 +208,8 @@ impl Seq {
         }
     }
 
-    /// Visits, of `span` elements from `index` on towards the tail (or the head), those that are `needle`, until told to stop. They are
-    /// compared as they are stored: an integer never becomes text.
+    /// Visits, of `span` elements from `index` on towards the tail (or the head), those that are `needle`,
+    /// until told to stop. They are compared as they are stored: an integer never becomes text.
     pub fn visit_equal(
         &self,
         (index, span): (u64, u64),
@@ -265,6 +277,7 @@ impl Seq {
 
     /// Puts `parts`, at least one, in place of a leaf.
     fn replace(&mut self, place: Place, mut parts: Vec<Block>, limits: &Limits) {
+        debug_assert!(parts.iter().all(|part| leaf::count(part) > 0), "no leaf is empty");
         let mut place = place;
         while parts.len() > 1 {
             let part = parts.pop().expect("more than one");
@@ -309,17 +322,19 @@ impl Seq {
         self.chain.remove(&right, limits);
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that holds element
-    /// `from` on. Stops once `moves` says that `effort` was made, and returns the element to go on from, None at the end.
+    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that
+    /// holds element `from` on. Stops once `moves` says that `effort` was made, and returns the element to go
+    /// on from, None at the end.
     pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         self.chain.relocate(from, effort, moves)
     }
 
-    /// Whether it has more leaves than that, in time that grows with `max` only.
+    /// Whether it has more than `max` leaves, in time that grows with `max` only.
     pub fn has_more_leaves_than(&self, max: usize) -> bool {
         self.chain.has_more_leaves_than(max)
     }
 
+    /// Counts the leaves. Looks at each of them.
     pub fn nodes(&self) -> Nodes {
         let mut nodes = Nodes::default();
         self.chain.for_each_leaf(&mut |block| {
@@ -335,6 +350,7 @@ impl Seq {
         self.chain.count_sole()
     }
 
+    /// What MEMORY LAYOUT tells: nodes, elements and bytes by kind. Looks at each leaf.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.chain.height(), ..Stats::default() };
         self.chain.for_each_leaf(&mut |block| add_leaf(&mut stats, block));
@@ -344,7 +360,7 @@ impl Seq {
         stats
     }
 
-    /// Everything that is allocated, rounding included.
+    /// The bytes of all allocations, rounding included. Looks at each leaf's header.
     pub fn allocated_bytes(&self) -> u64 {
         let mut bytes = 0;
         self.chain.for_each_leaf(&mut |block| bytes += block.allocated_bytes() as u64);
@@ -367,8 +383,10 @@ fn shrink_if_sparse(block: &mut Block) {
     }
 }
 
-/// The two sides of `gap`; None where there is nothing.
+/// The two sides of `gap` as leaves of their own, with a place between them; None for a side without
+/// elements.
 fn split(leaf: Leaf<'_>, gap: Range<usize>) -> [Option<Block>; 3] {
+    debug_assert!(gap.start <= gap.end && gap.end <= leaf.count(), "{gap:?} of {}", leaf.count());
     let part = |range: Range<usize>| {
         (!range.is_empty()).then(|| {
             let mut block = Block::with_capacity(0);
@@ -395,7 +413,7 @@ fn put_between(parts: &mut [Option<Block>; 3], item: Item<'_>, limits: &Limits) 
     parts[1] = Some(new_leaf(End::Tail, item, limits, Start::Small));
 }
 
-/// Both leaves as one, if they fit.
+/// The elements of both leaves in one, if it takes them.
 fn joined(left: &Block, right: &Block, limits: &Limits) -> Option<Block> {
     let mut block = Block::with_capacity(0);
     compressed::read(left, |leaf| leaf::copy_range(leaf, 0..leaf.count(), &mut block));
@@ -405,6 +423,7 @@ fn joined(left: &Block, right: &Block, limits: &Limits) -> Option<Block> {
             done = done.and_then(|()| leaf::push(&mut block, End::Tail, item, limits.len_max()));
         })
     });
+    debug_assert!(done.is_err() || leaf::count(&block) == leaf::count(left) + leaf::count(right));
     done.ok().map(|()| block)
 }
 

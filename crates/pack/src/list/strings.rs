@@ -11,24 +11,25 @@
 //!                    start                end                             top
 //! ```
 //!
-//! Entries grow up and lengths grow down into the same room B, so a leaf that grows at its end fills to the last byte with
-//! nothing moved, and what a pop leaves at the other end is only a change of `start` and `top`. Offsets
-//! are sums of lengths (`lengths.rs`). A leaf that is pushed at its head is *mirrored*: entry 0 is its last element, and
-//! the same room serves. Only a leaf that is pushed at both ends keeps room at A and C too.
+//! Entries grow up and lengths grow down into the same room B, so a leaf that grows at its end fills to the
+//! last byte with nothing moved, and what a pop leaves at the other end is only a change of `start` and
+//! `top`. Offsets are sums of lengths (`lengths.rs`). A leaf that is pushed at its head is *mirrored*: entry
+//! 0 is its last element, and the same room serves. Only a leaf that is pushed at both ends keeps room at A
+//! and C too.
 //!
-//! An element that reads as an integer is stored as one, in 1 to 8 bytes, little endian; its length code says so. `"ab"`, `"-2"`,
-//! `"cde"` in a leaf of 32 bytes:
+//! An element that reads as an integer is stored as one, in 1 to 8 bytes, little endian; its length code says
+//! so. `"ab"`, `"-2"`, `"cde"` in a leaf of 32 bytes:
 //!
 //! ```text
 //! 01 00 00 00  03 00 00 00  14 00 00 00  1a 00 00 00  20 00 00 00   header: 3 entries, 0x14..0x1a, top 0x20
-//! 61 62 fe 63 64 65   .. .. ..   03 f8 02                           entries, room, lengths backwards (f8: integer of 1)
+//! 61 62 fe 63 64 65   .. .. ..   03 f8 02     entries, room, lengths backwards (f8: an integer of 1 byte)
 //! ```
 //!
-//! The *tight* form, a short list inside its keyspace entry, drops the room, and all of the header that follows from
-//! the length of the whole:
+//! The *tight* form, a short list inside its keyspace entry, drops the room, and all of the header that
+//! follows from the length of the whole:
 //!
 //! ```text
-//! 0  kind as above, bit 6: count has 4 bytes    1  count (1 byte, or 4)    then entries, then lengths backwards
+//! kind as above, and count (`tight.rs`) | entries | lengths backwards
 //! ```
 //!
 //! Cost: an element's bytes (integers: 1 to 8), one byte for its length (three from 248 bytes on in steps
@@ -39,7 +40,7 @@ use crate::code::probe::Probe;
 use crate::code::short_int::int_len;
 use crate::code::words::u32_at;
 use crate::list::ints::Ints;
-use crate::list::leaf::{Effort, Full, KIND_STRINGS, Start};
+use crate::list::leaf::{Effort, Full, KIND_MASK, KIND_STRINGS, Start};
 use crate::list::tight;
 use crate::memory::buffer::Buffer;
 use crate::tree::end::End;
@@ -51,7 +52,8 @@ const MIRRORED: u8 = 1 << 2;
 const TWO_ENDED: u8 = 1 << 3;
 const WIDTH_SHIFT: u8 = 4;
 
-/// In memory, not in the list: entry 0 is at the front.
+/// A side of the entries in memory, which is not an end of the list where the leaf is mirrored. Entry 0 is at
+/// the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Front,
@@ -135,26 +137,34 @@ pub(crate) struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
+    /// Reads the header.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Strings<'a> {
-        Strings { bytes, shape: Shape::read(bytes) }
+        debug_assert_eq!(bytes[0] & KIND_MASK, KIND_STRINGS);
+        let shape = Shape::read(bytes);
+        debug_assert!(HEADER <= shape.start && shape.end <= shape.bottom() && shape.top <= bytes.len());
+        Strings { bytes, shape }
     }
 
+    /// Reads the header of the tight form. All else follows from the length of `bytes`.
     #[inline]
     pub(crate) fn open_tight(bytes: &'a [u8]) -> Strings<'a> {
         let (count, start) = tight::read_count(bytes);
         let width = Width::from_bits(bytes[0] >> WIDTH_SHIFT);
         let (is_mirrored, top) = (bytes[0] & MIRRORED != 0, bytes.len());
         let end = top - count * width.bytes();
+        debug_assert!(start <= end, "{count} entries in {top} bytes");
         let shape = Shape { width, is_mirrored, is_two_ended: false, count, start, end, top };
         Strings { bytes, shape }
     }
 
+    /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.shape.count
     }
 
+    /// Bytes of header, entries and lengths: all but the room.
     pub(crate) fn used_bytes(&self) -> usize {
         self.shape.used_bytes()
     }
@@ -166,6 +176,7 @@ impl<'a> Strings<'a> {
         self.at(place, self.offset(place)).0
     }
 
+    /// Visits from element `index`, which exists, towards an end until told to stop.
     pub(crate) fn visit(
         &self,
         index: usize,
@@ -271,6 +282,7 @@ impl<'a> Strings<'a> {
     #[inline]
     fn offset(&self, place: usize) -> usize {
         let shape = &self.shape;
+        debug_assert!(place <= shape.count, "entry {place} of {}", shape.count);
         let cut = shape.top - place * shape.width.bytes();
         if place * 2 <= shape.count {
             shape.start + shape.width.sum(&self.bytes[cut..shape.top])
@@ -290,7 +302,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// What `item` adds to a leaf at least.
+/// How many bytes `item` adds to a leaf at least.
 pub(crate) fn entry_bytes(item: Item<'_>) -> usize {
     let piece = Piece::new(item);
     piece.len() + Width::for_extent(piece.extent).bytes()
@@ -326,14 +338,17 @@ pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64])
         End::Tail => values.iter().for_each(&mut put),
         End::Head => values.iter().rev().for_each(&mut put),
     }
+    debug_assert_eq!((shape.count, shape.end), (values.len(), shape.bottom()));
     shape.write(buffer.bytes_mut());
 }
 
+/// A leaf of `len` bytes without entries, to grow towards `end`.
 fn empty_shape(width: Width, end: End, len: usize) -> Shape {
     let is_mirrored = end == End::Head;
     Shape { width, is_mirrored, is_two_ended: false, count: 0, start: HEADER, end: HEADER, top: len }
 }
 
+/// Adds at an end; [`Full`], and nothing changed, where the leaf would have to grow beyond `len_max`.
 #[inline]
 pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
     let piece = Piece::new(item);
@@ -351,6 +366,7 @@ pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max:
     Ok(())
 }
 
+/// Removes at an end and lends what was there; the leaf is not empty. Moves nothing.
 #[inline]
 pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item<'_>) -> R) -> R {
     let bytes = buffer.bytes();
@@ -416,6 +432,7 @@ pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
 pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
     let old = Shape::read(buffer.bytes());
     let len = old.used_bytes();
+    debug_assert!(len <= buffer.bytes().len());
     if len < buffer.bytes().len() {
         relayout(buffer, old, placed(Shape { is_two_ended: false, ..old }, HEADER, len));
         buffer.resize(len);
@@ -428,6 +445,7 @@ pub(crate) fn copy_range<B: Buffer>(source: Strings<'_>, range: Range<usize>, ta
     let data = source.offset(places.start)..source.offset(places.end);
     let codes = codes_of(&shape, &places);
     let len = HEADER + data.len() + codes.len();
+    debug_assert_eq!(codes.len(), places.len() * shape.width.bytes());
     target.resize(len);
     let bytes = target.bytes_mut();
     bytes[HEADER..HEADER + data.len()].copy_from_slice(&source.bytes[data.clone()]);
@@ -445,6 +463,7 @@ pub(crate) fn copy_tight(source: Strings<'_>, target: &mut Vec<u8>) {
     tight::write_count(kind, shape.count, target);
     target.extend_from_slice(&source.bytes[shape.start..shape.end]);
     target.extend_from_slice(&source.bytes[shape.bottom()..shape.top]);
+    debug_assert_eq!(target.len(), tight_len(source));
 }
 
 /// How long the tight form is.
@@ -475,6 +494,7 @@ fn codes_of(shape: &Shape, places: &Range<usize>) -> Range<usize> {
     shape.top - places.end * width..shape.top - places.start * width
 }
 
+/// Whether an entry fits beside those that are there, and its length into their column.
 #[inline]
 fn has_room(shape: &Shape, side: Side, piece: &Piece<'_>, len: usize, len_max: usize) -> bool {
     let width = shape.width.bytes();
@@ -485,16 +505,20 @@ fn has_room(shape: &Shape, side: Side, piece: &Piece<'_>, len: usize, len_max: u
     fits && len <= len_max && Width::for_extent(piece.extent) <= shape.width
 }
 
+/// Writes an entry behind the last, where there is room.
 #[inline]
 fn put_back(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
+    debug_assert!(has_room(shape, Side::Back, piece, bytes.len(), usize::MAX));
     bytes[shape.end..shape.end + piece.len()].copy_from_slice(piece.bytes());
     shape.end += piece.len();
     shape.width.write(bytes, shape.code_at(shape.count), piece.extent);
     shape.count += 1;
 }
 
+/// Writes an entry before the first, where there is room: its length goes behind all others.
 #[inline]
 fn put_front(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
+    debug_assert!(has_room(shape, Side::Front, piece, bytes.len(), usize::MAX));
     shape.start -= piece.len();
     bytes[shape.start..shape.start + piece.len()].copy_from_slice(piece.bytes());
     shape.width.write(bytes, shape.top, piece.extent);
@@ -505,6 +529,10 @@ fn put_front(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
 /// Forgets `count` entries of `len` bytes together at a side.
 #[inline]
 fn drop_at(shape: &mut Shape, side: Side, len: usize, count: usize) {
+    debug_assert!(
+        count <= shape.count && len <= shape.data_len(),
+        "{count} entries of {len} bytes of {shape:?}"
+    );
     match side {
         Side::Back => shape.end -= len,
         Side::Front => {
@@ -521,6 +549,7 @@ fn insert_at<B: Buffer>(buffer: &mut B, place: usize, piece: &Piece<'_>, len_max
     if !has_room(&shape, Side::Back, piece, buffer.bytes().len(), len_max) {
         shape = make_room(buffer, Side::Back, piece, len_max, Effort::Utmost)?;
     }
+    assert!(place <= shape.count, "insert at {place} of {}", shape.count);
     let offset = Strings { bytes: buffer.bytes(), shape }.offset(place);
     let (bytes, width) = (buffer.bytes_mut(), shape.width.bytes());
     bytes.copy_within(offset..shape.end, offset + piece.len());
@@ -537,6 +566,7 @@ fn insert_at<B: Buffer>(buffer: &mut B, place: usize, piece: &Piece<'_>, len_max
 fn remove_places<B: Buffer>(buffer: &mut B, places: Range<usize>) {
     let leaf = Strings::open(buffer.bytes());
     let mut shape = leaf.shape;
+    assert!(places.start <= places.end && places.end <= shape.count, "remove {places:?} of {}", shape.count);
     let data = leaf.offset(places.start)..leaf.offset(places.end);
     let bytes = buffer.bytes_mut();
     if places.start == 0 {
@@ -610,13 +640,17 @@ fn with_room(shape: Shape, side: Side, piece: &Piece<'_>, len: usize) -> Shape {
     placed(shape, HEADER + wanted - codes, len - codes)
 }
 
+/// The same entries and lengths elsewhere: entries from `start` on, lengths up to `top`.
 fn placed(shape: Shape, start: usize, top: usize) -> Shape {
-    Shape { start, end: start + shape.data_len(), top, ..shape }
+    let moved = Shape { start, end: start + shape.data_len(), top, ..shape };
+    debug_assert!(HEADER <= moved.start && moved.end <= moved.bottom(), "{moved:?}");
+    moved
 }
 
 /// Moves entries and lengths from where `old` has them to where `new` wants them; the buffer holds both.
 fn relayout<B: Buffer>(buffer: &mut B, old: Shape, new: Shape) {
     let bytes = buffer.bytes_mut();
+    debug_assert!(old.count == new.count && old.width <= new.width && new.top <= bytes.len());
     if old.width != new.width {
         let extents: Vec<Extent> =
             (0..old.count).map(|place| old.width.read(bytes, old.code_at(place))).collect();

@@ -1,9 +1,9 @@
-//! How a tight leaf begins: its kind and its count, in 2 bytes or 5. A tight leaf is a short list inside its keyspace
-//! entry ([`crate::list::image`]), or what a codec compresses ([`crate::list::compressed`]): without room, and with
-//! nothing in its header that follows from its length.
+//! How a tight leaf begins: its kind and its count, in 2 bytes or 5. A tight leaf is a short list inside its
+//! keyspace entry ([`crate::list::image`]), or what a codec compresses ([`crate::list::compressed`]): without
+//! room, and with nothing in its header that follows from its length.
 //!
 //! ```text
-//! 0  kind, bit 6: the count has 4 bytes    1  count (1 byte, or 4, little endian)    then what the kind of leaf has
+//! 0  kind, bit 6: the count has 4 bytes    1  count (1 byte, or 4, little endian)    then the rest
 //! ```
 //!
 //! Three strings begin with `01 03`, 300 integers with `42 2c 01 00 00`.

@@ -7,8 +7,9 @@
 //! 80..ff   nothing follows: the integers 0 to 127
 //! ```
 //!
-//! `abc`, `5`, `1000`: `03 61 62 63 | 85 | 71 e8 03`. A string costs one byte more than its text up to 111 bytes, an integer at most one
-//! more than its shortest form. Text that reads as an integer is always kept as one, so equal values have equal cells.
+//! `abc`, `5`, `1000`: `03 61 62 63 | 85 | 71 e8 03`. A string costs one byte more than its text up to 111
+//! bytes, an integer at most one more than its shortest form. Text that reads as an integer is always kept as
+//! one, so equal values have equal cells.
 use crate::code::short_int::{int_len, read_int};
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use base::Item;
@@ -18,13 +19,14 @@ const INT: u8 = 0x70;
 const LONG: u8 = 0x78;
 const SMALL: u8 = 0x80;
 
-/// No cell of a text of `len` bytes is longer.
+/// How long the cell of a text of `len` bytes is at most.
 pub(crate) fn len_max(len: usize) -> usize {
     if len <= STRING_MAX { len + 1 } else { 1 + varint_len(len) + len }
 }
 
 /// Writes one cell at the start of `to`, which has room for [`len_max`]; returns its length.
 pub(crate) fn write(to: &mut [u8], item: Item<'_>) -> usize {
+    debug_assert!(!to.is_empty());
     match item {
         Item::Int(n @ 0..=127) => {
             to[0] = SMALL | n as u8;
@@ -32,6 +34,7 @@ pub(crate) fn write(to: &mut [u8], item: Item<'_>) -> usize {
         }
         Item::Int(n) => {
             let len = int_len(n);
+            debug_assert!((1..=8).contains(&len));
             to[0] = INT + len as u8 - 1;
             to[1..=len].copy_from_slice(&n.to_le_bytes()[..len]);
             1 + len
@@ -49,6 +52,7 @@ pub(crate) fn write_string(to: &mut [u8], bytes: &[u8]) -> usize {
         to[0] = LONG;
         1 + write_varint(&mut to[1..], bytes.len())
     };
+    debug_assert!(head + bytes.len() <= len_max(bytes.len()), "{head} and {}", bytes.len());
     to[head..head + bytes.len()].copy_from_slice(bytes);
     head + bytes.len()
 }
@@ -68,6 +72,7 @@ pub(crate) fn read(from: &[u8]) -> (Item<'_>, usize) {
             (Item::Bytes(&from[1 + bytes..end]), end)
         }
         head => {
+            debug_assert!((INT..LONG).contains(&head), "no cell begins with {head:#x}");
             let end = 2 + usize::from(head - INT);
             (Item::Int(read_int(&from[1..end])), end)
         }

@@ -1,22 +1,25 @@
-//! A column: one field's values of all entries of a sealed stream leaf, together. Values of one field resemble each other, and what they
-//! share is written once. The shortest of three forms is taken:
+//! A column: one field's values of all entries of a sealed stream leaf, together. Values of one field
+//! resemble each other, and what they share is written once. The shortest of three forms is taken:
 //!
 //! ```text
-//! line  00 | prefix | width | base | stride | offsets     the text `prefix`, then the number base + stride * row + offset
+//! line  00 | prefix | width | base | stride | offsets     `prefix`, then base + stride * row + offset
 //! text  01 | prefix | code [letters] | least | width | lengths | codes
 //! few   02 | count | width | the values as cells | which of them
 //! ```
 //!
-//! Prefixes are cells, base and stride varints with the sign in the lowest bit; offsets, lengths (less the least) and numbers of values have `width` bits
-//! each. Text is written in codes of as many bits as its letters need: `code` is these bits, with 10 where the letters are the [`COMMON`] ones, which
-//! need not be named (else they follow a count), and with 20 where the last code is an escape: then two codes with the halves of a letter that is
-//! rare. With 8 bits the codes are the bytes. Lengths are counted in codes. Runs of bits begin at a byte, low bits first, and are read eight bytes
-//! at a time, so a leaf ends with eight more.
+//! Prefixes are cells, base and stride varints with the sign in the lowest bit; offsets, lengths (less the
+//! least) and numbers of values have `width` bits each. Text is written in codes of as many bits as its
+//! letters need: `code` is these bits, with 10 where the letters are the [`COMMON`] ones, which need not be
+//! named (else they follow a count), and with 20 where the last code is an escape: then two codes with the
+//! halves of a letter that is rare. With 8 bits the codes are the bytes. Lengths are counted in codes. Runs
+//! of bits begin at a byte, low bits first, and are read eight bytes at a time, so a leaf ends with eight
+//! more.
 //!
 //! `user:7 user:9 user:8`: `00 | 05 75 73 65 72 3a | 02 | 0e | 00 | 18` (offsets 0, 2, 1).
 //!
-//! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 5 bits a letter for words. Reading a number is a
-//! multiplication and a load at any row; text begins where the lengths before it say.
+//! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 5 bits a letter
+//! for words. Reading a number is a multiplication and a load at any row; text begins where the lengths
+//! before it say.
 use crate::code::varint::{read_varint, write_varint};
 use crate::code::words::{bits_of, u64_at};
 use crate::log::cell;
@@ -28,7 +31,7 @@ pub(crate) const PADDING: usize = 8;
 const LINE: u8 = 0;
 const TEXT: u8 = 1;
 const FEW: u8 = 2;
-/// A dictionary is gone through from its start.
+/// Values in a dictionary at most: whoever looks one up goes through it from its start.
 const FEW_MAX: usize = 32;
 /// No wider: eight bytes hold any such run of bits wherever it begins.
 const WIDTH_MAX: u32 = 57;
@@ -40,9 +43,10 @@ const ESCAPE_FLAG: u8 = 0x20;
 /// Letters of most texts, for columns that need not name theirs.
 const COMMON: &[u8; 31] = b"etaoinshrdlucmfwypvbgkjqxz _-./";
 
-/// `width` bits at bit `at`.
+/// `width` bits at bit `at`. One load: the leaf ends with [`PADDING`].
 #[inline]
 fn bits(bytes: &[u8], at: usize, width: u32) -> u64 {
+    debug_assert!(width <= WIDTH_MAX, "{width} bits");
     u64_at(bytes, at / 8) >> (at % 8) & ((1 << width) - 1)
 }
 
@@ -57,6 +61,7 @@ struct BitWriter {
 impl BitWriter {
     fn put(&mut self, n: u64, width: u32) {
         debug_assert!(width <= WIDTH_MAX && (width == 0 && n == 0 || n >> width == 0));
+        debug_assert!(self.used < 8);
         self.word |= n << self.used;
         self.used += width;
         while self.used >= 8 {
@@ -75,10 +80,12 @@ impl BitWriter {
     }
 }
 
+/// A signed number as an unsigned one that is small where its magnitude is: the sign in the lowest bit.
 fn zigzag(n: i64) -> usize {
     ((n << 1) ^ (n >> 63)) as u64 as usize
 }
 
+/// The signed number again.
 fn unzigzag(n: usize) -> i64 {
     (n as u64 >> 1) as i64 ^ -((n & 1) as i64)
 }
@@ -96,8 +103,10 @@ fn push_cell(out: &mut Vec<u8>, text: &[u8]) {
     out.truncate(at + len);
 }
 
-/// The column of these texts, in its shortest form.
+/// The column of these texts, one for each row, in its shortest form. Tries the forms that may win, each in
+/// one pass.
 pub(crate) fn encode(texts: &[&[u8]]) -> Vec<u8> {
+    assert!(!texts.is_empty(), "a column has rows");
     let prefix = common_prefix(texts);
     if let Some(few) = encode_few(texts) {
         // One value needs no other form; several may be a line, or short.
@@ -123,12 +132,13 @@ fn common_prefix<'t>(texts: &[&'t [u8]]) -> &'t [u8] {
     prefix
 }
 
-/// A column of plain numbers.
+/// A column of plain numbers, of which there are some; None where they are too far from every line.
 pub(crate) fn encode_numbers(numbers: &[i64]) -> Option<Vec<u8>> {
     encode_line(numbers, b"")
 }
 
-/// Digits that all begin with alike belong to the numbers, not to the prefix.
+/// A column of texts that are `prefix` and a number each; None where they are not. Digits with which all
+/// numbers begin belong to the numbers, not to the prefix.
 fn encode_line_of_texts(texts: &[&[u8]], prefix: &[u8]) -> Option<Vec<u8>> {
     let digits = prefix.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let mut prefix = &prefix[..prefix.len() - digits];
@@ -166,7 +176,8 @@ fn line(base: i64, stride: i64, row: usize) -> i64 {
     base.wrapping_add(stride.wrapping_mul(row as i64))
 }
 
-/// The line of this stride below all numbers, and how far above it they are, in bits.
+/// The base of the line of this stride that is below all numbers, and the bits of the greatest distance above
+/// it. None where that is too far.
 fn fit(numbers: &[i64], stride: i64) -> Option<(i64, u32)> {
     let (mut low, mut high) = (i64::MAX, i64::MIN);
     for (row, n) in numbers.iter().enumerate() {
@@ -210,7 +221,7 @@ struct Code {
 }
 
 impl Code {
-    /// The one that writes these letters in the fewest bits, itself included.
+    /// The code that writes these letters in the fewest bits, its own bytes included.
     fn choose<'l>(letters: impl Iterator<Item = &'l u8>) -> Code {
         let mut counts = [0_usize; 256];
         letters.for_each(|letter| counts[usize::from(*letter)] += 1);
@@ -246,6 +257,7 @@ impl Code {
         Code { width, letters: letters.to_vec(), is_common, escapes, codes }
     }
 
+    /// How many codes a letter takes: one, or three with an escape.
     fn codes_for(&self, letter: u8) -> usize {
         if self.width == 8 || self.codes[usize::from(letter)] != 255 { 1 } else { 3 }
     }
@@ -262,12 +274,20 @@ impl Code {
         if code != 255 {
             return writer.put(u64::from(code), self.width);
         }
+        debug_assert!(self.escapes && self.width >= HALF_BITS, "a letter without a code");
         writer.put((1 << self.width) - 1, self.width);
         writer.put(u64::from(letter & 0xF), self.width);
         writer.put(u64::from(letter >> HALF_BITS), self.width);
     }
 
+    /// Appends what a reader has to know of the code.
     fn push(&self, out: &mut Vec<u8>) {
+        debug_assert!(
+            self.letters.len() <= 1 << self.width,
+            "{} letters in {} bits",
+            self.letters.len(),
+            self.width
+        );
         let common = if self.is_common { COMMON_FLAG } else { 0 };
         let escape = if self.escapes { ESCAPE_FLAG } else { 0 };
         out.push(self.width as u8 | common | escape);
@@ -278,6 +298,7 @@ impl Code {
     }
 }
 
+/// A column of at most [`FEW_MAX`] different texts; None where there are more.
 fn encode_few(texts: &[&[u8]]) -> Option<Vec<u8>> {
     let mut values: Vec<&[u8]> = Vec::new();
     let mut numbers = Vec::with_capacity(texts.len());
@@ -292,6 +313,7 @@ fn encode_few(texts: &[&[u8]]) -> Option<Vec<u8>> {
         }
     }
     let width = bits_of(values.len() as u64 - 1);
+    debug_assert!(numbers.len() == texts.len() && numbers.iter().all(|number| bits_of(*number) <= width));
     let mut out = vec![FEW, values.len() as u8, width as u8];
     values.iter().for_each(|value| push_cell(&mut out, value));
     let mut writer = BitWriter::default();
@@ -320,7 +342,7 @@ pub(crate) struct Text<'b> {
     codes: &'b [u8],
 }
 
-/// Room for a value on its way out; longer ones are allocated.
+/// Room in which a value is put together to be lent; only one of more than 64 bytes is allocated.
 pub(crate) struct Scratch {
     short: [u8; 64],
     long: Vec<u8>,
@@ -333,6 +355,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
+    /// So many bytes, whatever they hold.
     fn room(&mut self, len: usize) -> &mut [u8] {
         if len <= self.short.len() {
             return &mut self.short[..len];
@@ -349,6 +372,7 @@ impl<'b> Column<'b> {
             LINE => {
                 let (prefix, len) = cell::read_string(&bytes[1..]);
                 let width = u32::from(bytes[1 + len]);
+                debug_assert!(width <= WIDTH_MAX, "{width} bits");
                 let at = 2 + len;
                 let (base, base_len) = read_varint(&bytes[at..]);
                 let (stride, stride_len) = read_varint(&bytes[at + base_len..]);
@@ -356,7 +380,8 @@ impl<'b> Column<'b> {
                 Column::Line { prefix, width, base: unzigzag(base), stride: unzigzag(stride), offsets }
             }
             TEXT => Column::Text(Text::open(&bytes[1..], rows)),
-            _ => {
+            form => {
+                debug_assert!(form == FEW && rows > 0, "form {form} of {rows} rows");
                 let (count, width) = (bytes[1], u32::from(bytes[2]));
                 let mut at = 3;
                 for _ in 0..count {
@@ -379,7 +404,8 @@ impl<'b> Column<'b> {
         }
     }
 
-    /// How many codes the text of a row has; nothing in columns that know where a row is.
+    /// How many codes the text of a row has: what separates its start from that of the next row. 0 in columns
+    /// that find a row by its number.
     #[inline]
     pub(crate) fn text_len(&self, row: usize) -> usize {
         match self {
@@ -432,6 +458,7 @@ impl<'b> Text<'b> {
         }
         let (least, least_len) = read_varint(&bytes[at..]);
         let width = u32::from(bytes[at + least_len]);
+        debug_assert!(width <= WIDTH_MAX && (letter_bits <= LETTER_BITS_MAX || letter_bits == 8));
         let lengths = &bytes[at + least_len + 1..];
         let codes = &lengths[(rows * width as usize).div_ceil(8)..];
         Text { prefix, letter_bits, letters, escapes, least, width, lengths, codes }
@@ -460,13 +487,13 @@ impl<'b> Text<'b> {
         &to[..self.prefix.len() + written]
     }
 
-    /// As many codes at once as eight bytes surely hold.
+    /// Fills `to` with letters, one for each code from `start` on.
     #[inline]
     fn decode(&self, start: usize, to: &mut [u8]) {
         self.for_each_code(start, to.len(), &mut |index, code| to[index] = self.letters[code]);
     }
 
-    /// Of `to` as much is filled as the text is long.
+    /// The same where codes may be escapes: fills the front of `to` and returns how many letters that are.
     fn decode_escaped(&self, start: usize, to: &mut [u8]) -> usize {
         let escape = (1 << self.letter_bits) - 1;
         let (mut at, mut halves, mut low) = (0, 0, 0);
@@ -485,6 +512,7 @@ impl<'b> Text<'b> {
         at
     }
 
+    /// Visits codes from `start` on, as many for each load as eight bytes surely hold.
     #[inline(always)]
     fn for_each_code(&self, start: usize, count: usize, visit: &mut impl FnMut(usize, usize)) {
         let width = self.letter_bits as usize;
@@ -503,7 +531,7 @@ impl<'b> Text<'b> {
     }
 }
 
-/// How long a column's length is, and it, in front of the column.
+/// Appends a column with its length in front.
 pub(crate) fn push(out: &mut Vec<u8>, column: &[u8]) {
     push_varint(out, column.len());
     out.extend_from_slice(column);

@@ -1,21 +1,23 @@
-//! Columns: a stream's leaf once no entry comes to it any more. All values of one field lie together (`column.rs`), and so do the ids.
+//! Columns: a leaf of a stream to which no entry comes any more. All values of one field lie together
+//! (`column.rs`), and so do the ids.
 //!
 //! ```text
 //!  0      kind = 2
-//!  1..40  the head of the rows that it was made from (`rows.rs`), but that `rows` counts what was taken off the front
+//!  1..40  the head of the rows that it was made from (`rows.rs`); `rows` counts entries taken off the front
 //! 40..    the list of names: bytes behind this varint, their number (varint), the names as cells
 //! ..      columns, each: bytes behind this varint, the column: ms - base.ms, seq, then one for each name
 //! ..      eight zeros
 //! ```
 //!
-//! Ten entries of `temp` 21, a second apart, take this behind the head, beside the zeros (the ids' line has stride 1000 and no width):
+//! Ten entries of `temp` 21, a second apart, take this behind the head, beside the zeros (the ids' line has
+//! stride 1000 and no width):
 //!
 //! ```text
 //! 06 01 04 74 65 6d 70 | 06 00 00 00 00 d0 0f | 05 00 00 00 00 00 | 05 00 00 00 2a 00
 //! ```
-//!
-//! Only leaves of one list become columns, and only where that is shorter. Looking for an id halves the rows. An entry in front goes by a count; one
-//! in the middle makes the leaf one of rows again, which it stays. Values are put together again where they are read: their text lies nowhere.
+//! Only a leaf with one list of names becomes columns, and only where that is shorter. An id is looked for by
+//! halves. To take the first entry out is to count; to take another out, the leaf becomes one of rows again,
+//! and stays so. A value is put together when it is read: its text lies nowhere.
 use crate::code::quarters::first_not_before;
 use crate::code::varint::read_varint;
 use crate::log::cell;
@@ -26,10 +28,11 @@ use crate::tree::order::Id;
 use base::Item;
 use std::ops::ControlFlow;
 
-/// Fewer rows have too little in common.
+/// A leaf of fewer rows stays as it is: they have too little in common.
 const ROWS_MIN: usize = 8;
 
-/// A full leaf, for its life among the sealed ones.
+/// What a leaf of rows becomes that is full: columns where that is shorter, or the rows without much slack.
+/// Costs about what writing the rows cost.
 pub(crate) fn close(open: Block) -> Block {
     let columns = encode(&open);
     match columns {
@@ -44,7 +47,8 @@ pub(crate) fn close(open: Block) -> Block {
     }
 }
 
-/// None where the leaf is not one of columns.
+/// The leaf as columns; None where its entries have different names, are few, or have ids that are too far
+/// apart.
 fn encode(open: &[u8]) -> Option<Vec<u8>> {
     let head = Head::read(open);
     let rows = Rows::open(open);
@@ -105,7 +109,7 @@ impl Texts {
     }
 }
 
-/// The same entries as rows.
+/// The entries of a leaf of columns as a leaf of rows. Its size and count for the limits are kept.
 pub(crate) fn open(closed: &[u8]) -> Block {
     let old = Head::read(closed);
     let mut block = rows::start(old.base, 0, closed.len() * 2);
@@ -114,6 +118,7 @@ pub(crate) fn open(closed: &[u8]) -> Block {
         ControlFlow::Continue(())
     });
     let new = Head::read(&block);
+    assert_eq!(new.count, old.count, "a leaf is opened to what it was");
     Head { size: old.size, added: old.added, ..new }.write_as(rows::KIND_ROWS, block.make_mut());
     block
 }
@@ -155,17 +160,18 @@ impl Pairs for Owned {
 /// Takes the first entry out.
 pub(crate) fn remove_first(block: &mut Block) {
     let head = Head::read(block);
+    assert!(head.count > 0, "an entry of an empty leaf");
     Head { rows: head.rows + 1, count: head.count - 1, ..head }.write_as(KIND_COLUMNS, block.make_mut());
 }
 
-/// About what the entries took that were taken off the front.
+/// How many bytes hold no entry, about: the share of those that were taken off the front.
 pub(crate) fn slack_bytes(block: &[u8]) -> usize {
     let head = Head::read(block);
     let (gone, all) = (head.rows as usize, (head.rows + head.count) as usize);
     block.len() * gone / all.max(1)
 }
 
-/// One field while rows are visited.
+/// The column of one field, at the row that is visited.
 pub(crate) struct Field<'b> {
     column: Column<'b>,
     /// Where the text of the present row begins.
@@ -184,8 +190,10 @@ pub(crate) struct Columns<'b> {
 }
 
 impl<'b> Columns<'b> {
+    /// Reads the header and the columns of ids.
     pub(crate) fn open(bytes: &'b [u8]) -> Columns<'b> {
         let head = Head::read(bytes);
+        debug_assert!(bytes[0] == KIND_COLUMNS && head.lists == 1 && head.end as usize == bytes.len());
         let rows = (head.rows + head.count) as usize;
         let (names_len, len_bytes) = read_varint(&bytes[HEAD_BYTES..]);
         let names_at = HEAD_BYTES + len_bytes;
@@ -200,21 +208,24 @@ impl<'b> Columns<'b> {
         Columns { bytes, head, ms: *ms, seqs: *seqs, names_at, fields_at: at }
     }
 
+    /// How many entries there are.
     pub(crate) fn count(&self) -> u64 {
         u64::from(self.head.count)
     }
 
+    /// How many rows the columns have, those included that were taken off the front.
     fn rows(&self) -> usize {
         (self.head.rows + self.head.count) as usize
     }
 
     #[inline]
     fn id(&self, row: usize) -> Id {
+        debug_assert!(row < self.rows(), "row {row} of {}", self.rows());
         let ms = self.head.base.ms.wrapping_add(self.ms.number(row) as u64);
         Id { ms, seq: self.seqs.number(row) as u64 }
     }
 
-    /// The first row at or behind `id`, or the number of all.
+    /// The first row whose id is not less than `id`, or the number of rows.
     fn seek(&self, id: Id) -> usize {
         first_not_before(self.head.rows as usize..self.rows(), |row| self.id(row) < id)
     }
@@ -225,7 +236,7 @@ impl<'b> Columns<'b> {
         (count, &self.bytes[self.names_at + at..])
     }
 
-    /// The fields, at a row.
+    /// All fields, at a row. Adds up the lengths of the texts before it.
     fn fields_at(&self, row: usize) -> Vec<Field<'b>> {
         let (mut at, all) = (self.fields_at, self.rows());
         let open = |_| {
@@ -237,6 +248,7 @@ impl<'b> Columns<'b> {
         (0..self.names().0).map(open).collect()
     }
 
+    /// Visits entries from the first at or behind `from` on, upwards, until told to stop.
     pub(crate) fn visit_up(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let first = self.seek(from);
         if first == self.rows() {
@@ -250,6 +262,7 @@ impl<'b> Columns<'b> {
         ControlFlow::Continue(())
     }
 
+    /// Visits entries from the last at or before `from` on, downwards, until told to stop.
     pub(crate) fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let first = self.head.rows as usize;
         let end = from.next().map_or(self.rows(), |behind| self.seek(behind));
@@ -268,21 +281,24 @@ impl<'b> Columns<'b> {
         Row::of_columns(self.id(row), InColumns { fields, names: self.names().1, row })
     }
 
+    /// Whether the entry `id` is here.
     pub(crate) fn contains(&self, id: Id) -> bool {
         let row = self.seek(id);
         row < self.rows() && self.id(row) == id
     }
 
+    /// The least id.
     pub(crate) fn first_id(&self) -> Option<Id> {
         Some(self.id(self.head.rows as usize))
     }
 
+    /// The greatest id.
     pub(crate) fn last_id(&self) -> Option<Id> {
         Some(self.id(self.rows() - 1))
     }
 }
 
-/// An entry in columns.
+/// An entry of a leaf of columns, to be put together.
 #[derive(Clone, Copy)]
 pub(crate) struct InColumns<'r> {
     fields: &'r [Field<'r>],
@@ -291,10 +307,12 @@ pub(crate) struct InColumns<'r> {
 }
 
 impl InColumns<'_> {
+    /// How many fields it has.
     pub(crate) fn fields(&self) -> usize {
         self.fields.len()
     }
 
+    /// Visits names and values in their order.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[u8], Item<'_>)) {
         let (mut at, mut scratch) = (0, Scratch::default());
         for field in self.fields {

@@ -1,13 +1,16 @@
-//! Records of one size in the order of their ids: what consumers of a stream were given and have yet to acknowledge.
+//! Records of one size in the order of their ids. Consumers of a stream have one for each entry that they
+//! were given and have yet to acknowledge.
 //!
-//! A leaf is records back to back, nothing else: its length tells their number. One with two bytes of payload, `ab`, for the id 5-1:
+//! A leaf is records back to back, nothing else: its length tells their number. One with two bytes of
+//! payload, `ab`, for the id 5-1:
 //!
 //! ```text
 //! 05 00 00 00 00 00 00 00 | 01 00 00 00 00 00 00 00 | 61 62
 //! ```
 //!
-//! Cost: 16 bytes and the payload, and the rounding of a leaf of up to 64 records. Each operation is one descent and a search by halves; records
-//! that come in the order of their ids fill leaves to the last place. A clone is one increment.
+//! Cost: 16 bytes and the payload, and the rounding of a leaf of up to 64 records. Each operation is one
+//! descent and a search by halves; records that come in the order of their ids fill leaves to the last place.
+//! A clone is one increment.
 use crate::code::quarters::first_not_before;
 use crate::code::words::u64_at;
 use crate::memory::arena::Moves;
@@ -20,6 +23,7 @@ use std::ops::ControlFlow;
 const ID_BYTES: usize = 16;
 const LEAF_RECORDS_MAX: usize = 64;
 
+/// Records with a payload of `N` bytes each.
 #[derive(Clone)]
 pub struct Records<const N: usize> {
     tree: Tree<ById, Block>,
@@ -35,28 +39,34 @@ impl<const N: usize> Default for Records<N> {
 impl<const N: usize> Records<N> {
     const RECORD_BYTES: usize = ID_BYTES + N;
 
+    /// Without records. Allocates nothing.
     pub const fn new() -> Records<N> {
         Records { tree: Tree::new(), len: 0 }
     }
 
+    /// How many there are.
     pub fn len(&self) -> u64 {
         self.len
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The payload of the record `id`. One descent and a search by halves.
     pub fn get(&self, id: Id) -> Option<[u8; N]> {
         let leaf = self.tree.leaf(&self.tree.seek(id)?);
         Self::search(leaf, id).ok().map(|index| Self::payload(leaf, index))
     }
 
+    /// The record with the least id.
     pub fn first(&self) -> Option<(Id, [u8; N])> {
         let leaf = self.tree.leaf(&self.tree.first()?);
         Some((Self::id(leaf, 0), Self::payload(leaf, 0)))
     }
 
+    /// The record with the greatest id.
     pub fn last(&self) -> Option<(Id, [u8; N])> {
         let leaf = self.tree.leaf(&self.tree.last()?);
         let index = Self::count(leaf) - 1;
@@ -91,10 +101,11 @@ impl<const N: usize> Records<N> {
         let record = &record[..Self::RECORD_BYTES];
         let leaf = self.tree.leaf_mut(&path);
         let count = Self::count(leaf);
+        assert!(index <= count && count <= LEAF_RECORDS_MAX, "record {index} of {count}");
         if count < LEAF_RECORDS_MAX {
             return leaf.splice(index * Self::RECORD_BYTES, 0, record);
         }
-        // Behind the last record a leaf begins anew; inside, the full one is halved.
+        // Behind the last record of a full leaf the new one begins a leaf; elsewhere the full leaf is halved.
         if index == count {
             return self.tree.insert_after(&mut path, id, Block::from_slice(record));
         }
@@ -110,6 +121,7 @@ impl<const N: usize> Records<N> {
         self.tree.insert_after(&mut path, mark, right);
     }
 
+    /// Takes the record `id` out and returns its payload; None where it is not there.
     pub fn remove(&mut self, id: Id) -> Option<[u8; N]> {
         let path = self.tree.seek(id)?;
         let index = Self::search(self.tree.leaf(&path), id).ok()?;
@@ -127,7 +139,8 @@ impl<const N: usize> Records<N> {
         Some(old)
     }
 
-    /// Joins a leaf with the one behind it where both are small. Only below one parent: elsewhere the range of the second would fall to another.
+    /// Joins a leaf with the one behind it where both are small and have one parent: without the second leaf,
+    /// what it covered falls to the leaf before it below that parent.
     fn join_next(&mut self, path: Path) {
         let mut next = path;
         if !self.tree.has_next_sibling(&path) || !self.tree.next(&mut next) {
@@ -158,6 +171,7 @@ impl<const N: usize> Records<N> {
         }
     }
 
+    /// Adds what MEMORY LAYOUT tells of records to `stats`.
     pub fn add_stats(&self, stats: &mut Stats) {
         self.tree.add_stats(stats, |stats, leaf| {
             let used_bytes = block::HEADER_BYTES + leaf.len();
@@ -165,7 +179,8 @@ impl<const N: usize> Records<N> {
         });
     }
 
-    /// Moves what lies in extents that shall empty. All in one go: records are few beside what they are records of.
+    /// Moves what lies in extents that shall empty. All in one go: records are few beside what they are
+    /// records of.
     pub fn relocate(&mut self, moves: &mut Moves) {
         let mut next = self.tree.first();
         while let Some(mut path) = next {
@@ -177,6 +192,7 @@ impl<const N: usize> Records<N> {
     }
 
     fn count(leaf: &[u8]) -> usize {
+        debug_assert!(leaf.len().is_multiple_of(Self::RECORD_BYTES), "{} bytes of records", leaf.len());
         leaf.len() / Self::RECORD_BYTES
     }
 
@@ -189,7 +205,7 @@ impl<const N: usize> Records<N> {
         *leaf[index * Self::RECORD_BYTES + ID_BYTES..].first_chunk().expect("a record ends with its payload")
     }
 
-    /// Where the record of `id` is, or where it would be. The last place is tried first.
+    /// Where the record of `id` is, or (`Err`) would be. The last place is tried first, because ids rise.
     fn search(leaf: &[u8], id: Id) -> Result<usize, usize> {
         let count = Self::count(leaf);
         if count > 0 && Self::id(leaf, count - 1) < id {
@@ -209,7 +225,7 @@ impl<const N: usize> Records<N> {
     }
 }
 
-/// A record while it is put together.
+/// The longest record: it is put together on the stack.
 const RECORD_BYTES_MAX: usize = 48;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Rows: a stream's leaf as it grows, one entry after the other. What becomes of it when it is full, `columns.rs` says.
+//! Rows: the leaf of a stream to which entries come, one behind the other. When it is full it becomes columns
+//! (`columns.rs`).
 //!
 //! ```text
 //!  0      kind = 1
@@ -14,16 +15,17 @@
 //! rows..  rows        each: bytes behind this varint, list, ms - base.ms, seq (varints), the values as cells
 //! end..   room
 //! ```
-//!
-//! A row of one of the leaf's lists holds values only. Where there are eight other lists already it is of list 255, and brings its names: their
-//! number as a varint, then name and value by turns. `1000-0 temp 21` and `1005-0 temp 22` behind the head:
+//! A row that has the names of one of the leaf's lists holds values only. Where there are eight other lists
+//! already, it is of list 255 and brings its names: their number as a varint, then name and value by turns.
+//! `1000-0 temp 21` and `1005-0 temp 22` behind the head:
 //!
 //! ```text
 //! 06 01 04 74 65 6d 70 | 04 00 00 00 95 | 04 00 05 00 96
 //! ```
 //!
-//! Cost: 40 bytes a leaf, and 4 to 6 bytes an entry beyond its values' cells. Appending writes behind the last row. Looking for an id goes from row
-//! to row, over a hundred of them at the usual limits. A row in front goes by moving `rows`; another by moving what is behind it.
+//! Cost: 40 bytes a leaf, and 4 to 6 bytes an entry beyond its values' cells. Appending writes behind the
+//! last row. Looking for an id goes from row to row, over a hundred of them at the usual limits. To take the
+//! first row out is to raise `rows`; to take another out, what lies behind it is moved.
 use crate::code::listpack::{self, entry_bytes};
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use crate::code::words::{u32_at, u64_at};
@@ -37,16 +39,19 @@ use std::ops::ControlFlow;
 pub(crate) const KIND_ROWS: u8 = 1;
 pub(crate) const KIND_COLUMNS: u8 = 2;
 pub(crate) const HEAD_BYTES: usize = 40;
-/// Lists that a leaf keeps; entries of others bring their names.
+/// How many lists of names a leaf keeps. Entries with other names bring them.
 const LISTS_MAX: u8 = 8;
 const INLINE: u8 = 255;
 
 /// The fields and values of an entry on its way into a stream.
 pub trait Pairs {
+    /// How many there are.
     fn count(&self) -> usize;
+    /// The name of field `index`.
     fn name(&self, index: usize) -> &[u8];
+    /// Its value.
     fn value(&self, index: usize) -> Item<'_>;
-    /// All names and values as text.
+    /// How long all names and values are as text.
     fn text_bytes(&self) -> usize;
 }
 
@@ -63,6 +68,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// The head of a leaf of either kind.
     #[inline]
     pub(crate) fn read(bytes: &[u8]) -> Head {
         let bytes: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf has its head");
@@ -82,9 +88,11 @@ impl Head {
         self.write_as(KIND_ROWS, bytes);
     }
 
+    /// Writes it over the head of a leaf that is of this kind from now on.
     #[inline]
     pub(crate) fn write_as(&self, kind: u8, bytes: &mut [u8]) {
         let bytes: &mut [u8; HEAD_BYTES] = bytes.first_chunk_mut().expect("a leaf has its head");
+        debug_assert!(self.lists <= LISTS_MAX && self.count <= self.added, "{self:?}");
         (bytes[0], bytes[1]) = (kind, self.lists);
         for (at, word) in [(4, self.count), (8, self.end), (12, self.rows), (16, self.size), (20, self.added)]
         {
@@ -105,7 +113,8 @@ pub(crate) fn start(base: Id, size: u64, room: usize) -> Block {
     Block::spread(&bytes, room, &[])
 }
 
-/// Puts an entry behind the last. Its id is greater than all in the leaf.
+/// Adds an entry behind the last. Its id is greater than all in the leaf. Costs what writing it costs; where
+/// the room is used up, the leaf grows by a quarter.
 pub(crate) fn append(block: &mut Block, id: Id, pairs: &impl Pairs) {
     let mut head = Head::read(block);
     debug_assert!(id >= head.base, "ids rise");
@@ -129,6 +138,7 @@ pub(crate) fn append(block: &mut Block, id: Id, pairs: &impl Pairs) {
     at += write_varint(&mut bytes[at..], id.seq as usize);
     let (written, listpack_bytes) = write_pairs(&mut bytes[at..], list, pairs);
     at += written;
+    debug_assert!(at <= head_len + body_max, "a row of {at} bytes, not {body_max}");
     write_padded_varint(&mut bytes[..head_len], at - head_len);
     head.end += at as u32;
     let is_master = list == 0;
@@ -138,8 +148,8 @@ pub(crate) fn append(block: &mut Block, id: Id, pairs: &impl Pairs) {
     head.write(block.make_mut());
 }
 
-/// The values, with the names in front of each where the list does not tell them; how long it is here, and how long the values alone
-/// are in a listpack.
+/// Writes the values, each behind its name where the list does not tell the names. Returns how long that is
+/// here, and how long the values alone are in a listpack.
 #[inline]
 fn write_pairs(to: &mut [u8], list: u8, pairs: &impl Pairs) -> (usize, u64) {
     let (mut at, mut listpack_bytes) = (0, 0);
@@ -157,7 +167,8 @@ fn write_pairs(to: &mut [u8], list: u8, pairs: &impl Pairs) -> (usize, u64) {
     (at, listpack_bytes)
 }
 
-/// What the row adds to Redis's node: flags, two distances, (the number of fields and their names,) the values, the number of its elements.
+/// How many bytes the row adds to Redis's node: flags, two distances from the node's id, the number of fields
+/// and their names where they are not the node's, the values, and the number of its elements.
 fn listpack_row_bytes(head: &Head, id: Id, pairs: &impl Pairs, is_master: bool, values: u64) -> u32 {
     let int = |n: i64| entry_bytes(Item::Int(n));
     let count = pairs.count() as i64;
@@ -178,18 +189,20 @@ fn names_listpack_bytes(pairs: &impl Pairs) -> u64 {
     (0..pairs.count()).map(|index| entry_bytes(Item::classify(pairs.name(index)))).sum()
 }
 
-/// What Redis's node takes before its first row: it tells how many rows there are and went, and the names of the first.
+/// How many bytes Redis's node takes before its first row: there it says how many rows it has and had, and
+/// the names of the first.
 pub(crate) fn empty_node_bytes(pairs: &impl Pairs) -> u64 {
     let count = entry_bytes(Item::Int(pairs.count() as i64));
     listpack::EMPTY_BYTES + 2 + 2 + count + names_listpack_bytes(pairs) + 2
 }
 
+/// How long a list of these names is at most.
 fn names_len_max(pairs: &impl Pairs) -> usize {
     let names: usize = (0..pairs.count()).map(|index| cell::len_max(pairs.name(index).len())).sum();
     names + 10
 }
 
-/// A varint in exactly as many bytes as there are.
+/// Writes `n` as a varint in exactly as many bytes as `to` has.
 fn write_padded_varint(to: &mut [u8], n: usize) {
     let last = to.len() - 1;
     debug_assert!(varint_len(n) <= to.len());
@@ -198,7 +211,7 @@ fn write_padded_varint(to: &mut [u8], n: usize) {
     }
 }
 
-/// Room for so many bytes behind the last row.
+/// Makes room for so many bytes behind the last row.
 #[inline]
 fn reserve(block: &mut Block, head: &Head, len: usize) {
     let end = head.end as usize;
@@ -207,13 +220,13 @@ fn reserve(block: &mut Block, head: &Head, len: usize) {
     }
 }
 
-/// By a quarter at least, so that a leaf is copied a few times while it fills.
+/// Grows by a quarter at least, so that a leaf is copied only a few times while it fills.
 #[cold]
 fn grow(block: &mut Block, end: usize, len: usize) {
     *block = Block::spread(&block[..end], len.max(end / 4), &[]);
 }
 
-/// Which of the leaf's lists the entry has; nearly always the first.
+/// Which of the leaf's lists has the names of the entry: nearly always the first.
 #[inline]
 fn find_list(bytes: &[u8], head: &Head, pairs: &impl Pairs) -> Option<u8> {
     let mut at = HEAD_BYTES;
@@ -271,6 +284,7 @@ fn add_list(block: &mut Block, head: &mut Head, pairs: &impl Pairs) -> u8 {
     head.lists - 1
 }
 
+/// Where the lists of names end.
 fn lists_end(bytes: &[u8], head: &Head) -> usize {
     let mut at = HEAD_BYTES;
     for _ in 0..head.lists {
@@ -280,7 +294,7 @@ fn lists_end(bytes: &[u8], head: &Head) -> usize {
     at
 }
 
-/// One row as it lies there: where it begins and ends, its id, its list and what is behind them.
+/// A row as it lies in the leaf: where it begins and ends, its id, its list, and the cells behind them.
 #[derive(Clone, Copy)]
 struct Raw<'b> {
     start: usize,
@@ -298,14 +312,20 @@ pub(crate) struct Rows<'b> {
 }
 
 impl<'b> Rows<'b> {
+    /// Reads the head.
     pub(crate) fn open(bytes: &'b [u8]) -> Rows<'b> {
-        Rows { bytes, head: Head::read(bytes) }
+        let head = Head::read(bytes);
+        debug_assert!(bytes[0] == KIND_ROWS && HEAD_BYTES <= head.rows as usize && head.rows <= head.end);
+        debug_assert!(head.end as usize <= bytes.len(), "{head:?} in {} bytes", bytes.len());
+        Rows { bytes, head }
     }
 
+    /// How many rows there are.
     pub(crate) fn count(&self) -> u64 {
         u64::from(self.head.count)
     }
 
+    /// The row that begins at `start`; None behind the last.
     #[inline]
     fn raw(&self, start: usize) -> Option<Raw<'b>> {
         if start >= self.head.end as usize {
@@ -319,6 +339,7 @@ impl<'b> Rows<'b> {
         let (seq, seq_bytes) = read_varint(&self.bytes[at..]);
         let id = Id { ms: self.head.base.ms + ms as u64, seq: seq as u64 };
         let end = body + len;
+        debug_assert!(end <= self.head.end as usize && at + seq_bytes <= end, "row {start}..{end}");
         Some(Raw { start, end, id, list, cells: &self.bytes[at + seq_bytes..end] })
     }
 
@@ -345,8 +366,9 @@ impl<'b> Rows<'b> {
         Row { id: raw.id, source: Source::Cells(cells) }
     }
 
-    /// A list with the varint in front of it.
+    /// A list of names with the varint in front of it.
     pub(crate) fn list_bytes(&self, list: u8) -> &'b [u8] {
+        debug_assert!(list < self.head.lists, "list {list} of {}", self.head.lists);
         let mut at = HEAD_BYTES;
         for _ in 0..list {
             let (len, len_bytes) = read_varint(&self.bytes[at..]);
@@ -374,7 +396,8 @@ impl<'b> Rows<'b> {
         ControlFlow::Continue(())
     }
 
-    /// Visits rows from the last at or before `from` on, downwards. Rows are read upwards only, so their places are noted first.
+    /// Visits rows from the last at or before `from` on, downwards. Rows are read upwards only, so their
+    /// places are noted first.
     pub(crate) fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let mut starts = Vec::with_capacity(self.head.count as usize);
         let mut at = self.head.rows as usize;
@@ -389,14 +412,17 @@ impl<'b> Rows<'b> {
         ControlFlow::Continue(())
     }
 
+    /// Whether the row `id` is here.
     pub(crate) fn contains(&self, id: Id) -> bool {
         self.seek(id).is_some_and(|raw| raw.id == id)
     }
 
+    /// The least id.
     pub(crate) fn first_id(&self) -> Option<Id> {
         self.raw(self.head.rows as usize).map(|raw| raw.id)
     }
 
+    /// The greatest id. Goes over all rows.
     pub(crate) fn last_id(&self) -> Option<Id> {
         let (mut at, mut last) = (self.head.rows as usize, None);
         while let Some(raw) = self.raw(at) {
@@ -418,6 +444,7 @@ pub(crate) fn remove(block: &mut Block, id: Id) -> bool {
         bytes.copy_within(end..head.end as usize, start);
         head.end -= (end - start) as u32;
     }
+    debug_assert!(head.count > 0 && head.rows <= head.end);
     head.count -= 1;
     head.write(bytes);
     true
@@ -449,7 +476,7 @@ pub(crate) fn shrink(block: &mut Block) {
     *block = Block::fitting(&bytes);
 }
 
-/// What is called for each row that is visited.
+/// What is called for each entry that is visited.
 pub type Visit<'v> = dyn FnMut(&Row<'_>) -> ControlFlow<()> + 'v;
 
 /// One entry of a stream, lent from its leaf.
@@ -474,10 +501,12 @@ struct Cells<'b> {
 }
 
 impl<'b> Row<'b> {
+    /// An entry of a leaf of columns.
     pub(crate) fn of_columns(id: Id, entry: InColumns<'b>) -> Row<'b> {
         Row { id, source: Source::Columns(entry) }
     }
 
+    /// How many fields it has.
     pub fn fields(&self) -> usize {
         match &self.source {
             Source::Cells(cells) => cells.fields,
