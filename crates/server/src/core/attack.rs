@@ -1,21 +1,21 @@
-//! Requests that no client sends but a browser that was made to: a web page can have it send HTTP to any port
-//! of its own machine, and what follows the first lines might read as commands. `POST` and `Host:`, which
-//! begin lines of every such message, end the connection before anything behind them runs, unanswered, as in
-//! the peer.
+//! Protection against requests that a web page makes a browser send. A page can have its visitor's browser
+//! send HTTP to any port of the visitor's own machine, and lines of such a message might read as commands.
+//! `POST` and `Host:`, with which lines of every such message begin, end the connection before anything
+//! behind them runs, unanswered, as in Redis.
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
 use net::Peer;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The log hears of it no more often: whoever sends it could fill a disk.
+/// The log hears of it at most once in this time: an attacker could fill a disk with the warning.
 const LOG_EVERY_S: i64 = 60;
 
-/// Whether the name of an unknown command says that this is no client.
+/// Whether the name of an unknown command shows that this is a browser, not a client.
 pub(crate) fn is_one(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-/// Ends the connection at once, with what it has not been sent yet.
+/// Ends the connection at once; replies that it has not been sent yet are dropped.
 pub(crate) fn end(server: &Server, session: &mut Session) {
     session.after = After::Abort;
     let now_s = server.clock.now().0 / 1000;

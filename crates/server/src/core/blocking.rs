@@ -7,9 +7,10 @@
 //!                                    \--- leaves, is killed ----> forgotten
 //! ```
 //!
-//! Nothing blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the
-//! earliest end (`worker/block.rs`). Whoever takes `ClientRecord::is_waiting` away ends the waiting, so it
-//! ends once: the client's own worker when the time is over, or CLIENT UNBLOCK on any worker, which then
+//! No thread blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the
+//! earliest end (`worker/block.rs`). A waiting has to end exactly once, though its time may be over at the
+//! moment when another worker runs CLIENT UNBLOCK. So whoever swaps `ClientRecord::is_waiting` from true to
+//! false ends it: the client's own worker when the time is over, or CLIENT UNBLOCK on any worker, which then
 //! sends a letter.
 use crate::core::call::ServerCall;
 use crate::core::error;
@@ -19,8 +20,8 @@ use command::Error;
 use resp::Reply;
 
 impl ServerCall<'_> {
-    /// Nothing is answered now; `late` writes the reply for when the time is over. Nothing further of this
-    /// client runs before.
+    /// The command answers nothing now. `late` writes the reply that it gives when `until` has passed (None:
+    /// never by itself). No further request of this client runs before.
     pub(crate) fn wait(&mut self, until: Option<Millis>, late: impl FnOnce(&mut Reply)) {
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);
@@ -30,7 +31,7 @@ impl ServerCall<'_> {
     }
 }
 
-/// When a timeout in milliseconds is over.
+/// When a timeout in milliseconds is over, counted from `now`; or what is wrong with it, in Redis's words.
 pub(crate) fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
     let timeout_ms = base::text::parse_i64(timeout).ok_or_else(Error::timeout_not_an_integer)?;
     if timeout_ms < 0 {
@@ -40,7 +41,7 @@ pub(crate) fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
     end_ms.map(Millis).ok_or_else(error::timeout_out_of_range)
 }
 
-/// The same where a timeout of 0 has no end.
+/// The same where a timeout of 0 has no end: then None.
 pub(crate) fn deadline_if_any(timeout: &[u8], now: Millis) -> Result<Option<Millis>, Error> {
     let until = deadline(timeout, now)?;
     Ok((until != now).then_some(until))

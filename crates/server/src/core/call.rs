@@ -1,34 +1,43 @@
-//! What a server command is given.
+//! What a command on the server is given (`ServerCall`), how it may run beside others (`ServerRun`), and the
+//! row that describes it (`ServerCommand`). Commands on data see less than this: the keys that are locked for
+//! them, through `command::Call`.
 use crate::core::server::Server;
 use crate::core::session::Session;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
 
+/// One request, with everything that its command may look at or change.
 pub(crate) struct ServerCall<'c> {
     pub(crate) server: &'c Server,
     pub(crate) session: &'c mut Session,
+    /// The request's words, the command's name first.
     pub(crate) args: Args<'c>,
+    /// A command appends its answer here, or returns an error and appends nothing.
     pub(crate) reply: &'c mut Reply,
+    /// The wall clock when this batch of requests began: what deadlines are compared with.
     pub(crate) now: Millis,
-    /// What measures how long something takes (`clock.rs`).
+    /// The steady clock at the same moment, to measure how long something takes (`state/clock.rs`).
     pub(crate) steady: Millis,
     /// What had arrived on the connection when its turn began, this request included.
     pub(crate) request_bytes: usize,
 }
 
-/// How a server command runs.
+/// How a server command runs beside the commands on other workers. Pick the first that is right: the further
+/// down, the more it costs the others.
 #[derive(Clone, Copy)]
 pub(crate) enum ServerRun {
-    /// While other workers go on.
+    /// While other workers go on. It may take locks that are held for moments.
     Shared(fn(&mut ServerCall<'_>) -> Done),
-    /// The same, outside the worker's gate: it may wait for a disk or a name server, and touches no data.
+    /// The same, outside the worker's gate: it may wait for a disk or a name server, and it touches no data.
     Outside(fn(&mut ServerCall<'_>) -> Done),
-    /// With every worker's lock taken.
+    /// With the gates of all workers taken: nothing else runs meanwhile.
     Exclusive(fn(&mut ServerCall<'_>) -> Done),
+    /// It only holds subcommands; without one it has too few arguments.
     Container,
 }
 
+/// A row of a table in `commands`, beside the function that it names.
 pub(crate) type ServerCommand = command::Command<ServerRun>;
 
 /// What a row of a server family leaves out: build one with `..ROW`.

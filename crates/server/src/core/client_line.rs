@@ -6,7 +6,8 @@ use super::session::ClientRecord;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What there is of a client's requests: text that has arrived, room behind it, and arguments that are known.
+/// What there is of a client's requests: bytes that have arrived and have not run, room behind them, and
+/// arguments that are known already.
 pub(crate) struct Query {
     pub(crate) len_bytes: u64,
     pub(crate) free_bytes: u64,
@@ -14,7 +15,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// What is kept for a client of requests that have not run.
+    /// What is kept for a client between two batches, as its worker noted it last.
     pub(crate) fn kept(record: &ClientRecord) -> Query {
         let (len_bytes, parsed_bytes) =
             (record.query_len_bytes.load(Relaxed), record.query_parsed_bytes.load(Relaxed));
@@ -23,8 +24,8 @@ impl Query {
     }
 }
 
-/// One line of CLIENT LIST. Fields of mechanisms that a client cannot be using have the value of a client
-/// that does not use them.
+/// Appends one line of CLIENT LIST, its line feed included. Fields of mechanisms that Sardine does not have
+/// yet show what a client shows that does not use them. `now_ms` is the steady time.
 pub(crate) fn describe(
     record: &ClientRecord,
     query: Query,
@@ -70,14 +71,14 @@ pub(crate) fn describe(
     out.push(b'\n');
 }
 
-/// The same without the line's end, for the log.
+/// The same as text without the line's end, for the log.
 pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -> String {
     let mut line = Vec::new();
     describe(record, Query::kept(record), registry, now_ms, &mut line);
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
-/// Redis's letters.
+/// Redis's letters, one for each thing that is special about a client; `N` where nothing is.
 fn flags(record: &ClientRecord) -> String {
     let details = record.details();
     let marks = [

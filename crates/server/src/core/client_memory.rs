@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering::Relaxed;
 /// asserts it.
 pub(crate) const CONNECTION_BYTES: usize = 192;
 
-/// What a client takes that sends and reads nothing.
+/// What a client takes that sends nothing and reads everything.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
-/// CLIENT LIST's tot-mem.
+/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Two loads.
 pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
     IDLE_BYTES + record.query_buffer_bytes.load(Relaxed) + record.output_buffer_bytes.load(Relaxed)
 }
 
-/// What all clients take: INFO's mem_clients_normal.
+/// What all clients take: INFO's mem_clients_normal. It locks the list of clients and goes through all of it.
 pub(crate) fn total_bytes(server: &Server) -> u64 {
     server.clients().values().map(|record| bytes_of(record)).sum()
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What a client may be owed however little memory is free, so that a crowded machine serves small replies.
 const OUTPUT_BYTES_MIN: u64 = 64 << 20;
 
-/// Whose bound it was.
+/// Which bound a client has passed: the log says it, and each has a counter of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Excess {
     /// `client-output-buffer-limit`
@@ -33,6 +33,7 @@ pub(crate) struct OutputBound {
 }
 
 impl OutputBound {
+    /// The bounds that this configuration makes.
     pub(crate) fn of(config: &Config) -> OutputBound {
         OutputBound {
             hard_bytes: config.client_output_buffer.normal.hard_bytes,
@@ -40,15 +41,14 @@ impl OutputBound {
         }
     }
 
-    /// Whether a setting makes one.
+    /// Whether a setting makes a bound at all.
     #[inline]
     pub(crate) fn is_set(self) -> bool {
         self != OutputBound::default()
     }
 
-    /// How many bytes of replies may be made for a client now. `unsent_bytes` is asked for only where a
-    /// setting makes a bound: otherwise more than a little waits only for those who are judged after each
-    /// poll.
+    /// How many bytes of replies may be made for a client now. `unsent_bytes` is called only where a setting
+    /// makes a bound: without one, what waits unsent is judged after the next poll, which is early enough.
     #[inline]
     pub(crate) fn room_bytes(
         self,
@@ -63,7 +63,7 @@ impl OutputBound {
         (self.least(server, record).0 as usize).saturating_sub(unsent_bytes())
     }
 
-    /// The bound, and whose it is.
+    /// The bound that holds for this client, in bytes, and whose it is.
     #[cold]
     pub(crate) fn least(self, server: &Server, record: &ClientRecord) -> (u64, Excess) {
         let mut least = (server.output_bytes_max.load(Relaxed), Excess::Machine);
@@ -77,7 +77,8 @@ impl OutputBound {
     }
 }
 
-/// Half of what is free, so that two clients at once are no end of the process.
+/// The bound where no setting makes one: half of what memory is free, so that two clients at once do not end
+/// the process. It reads files of the system, so it is asked about once a second.
 pub(crate) fn output_bytes_max() -> u64 {
     free_bytes().map_or(u64::MAX, |free| (free / 2).max(OUTPUT_BYTES_MIN))
 }

@@ -6,7 +6,7 @@ use resp::Args;
 /// Stands where a secret stood.
 const MARK: &[u8] = b"(redacted)";
 
-/// The arguments, the name first, as anybody may see them.
+/// The arguments as anybody may see them, the name first: `(redacted)` stands where a secret stood.
 pub(crate) fn public<'a>(row: &Row, args: &Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     let secrets = row.secrets(args);
     let shown = move |(place, arg)| if secrets.binary_search(&place).is_ok() { MARK } else { arg };

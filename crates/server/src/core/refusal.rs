@@ -3,10 +3,12 @@ use crate::core::error;
 use crate::core::registry::Row;
 use resp::{Args, Reply};
 
+/// Why a request is not run.
 pub(crate) enum Refusal<'s> {
     UnknownCommand,
-    /// Of this container.
+    /// A word that is no subcommand of this container.
     UnknownSubcommand(&'s Row),
+    /// Too few or too many arguments.
     Arity(&'s Row),
     /// A password is set and was not given.
     NotAuthenticated(&'s Row),
@@ -17,7 +19,7 @@ pub(crate) enum Refusal<'s> {
 }
 
 impl<'s> Refusal<'s> {
-    /// The command that is refused, if there is one.
+    /// The command that is refused, if there is one: its `rejected_calls` grow.
     pub(crate) fn row(&self) -> Option<&'s Row> {
         match self {
             Refusal::UnknownCommand | Refusal::UnknownSubcommand(_) => None,

@@ -1,4 +1,10 @@
-//! One server: what all its workers have together.
+//! One server: everything that its workers have in common. There is one value of it for each running server,
+//! made by `start.rs` and borrowed by every worker until the server ends; in tests several run in one
+//! process.
+//!
+//! Every field may be used by any thread at any time, so each is atomic, has a lock of its own, or never
+//! changes. What is written for every request is not here: each worker has its own counters, on its own cache
+//! lines (`state/counters.rs`). docs/threads.md describes the threads and what they tell each other.
 use crate::core::command_log::CommandLog;
 use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
@@ -22,33 +28,47 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::Keyspace;
 
+/// See the file's opener. Its parts are public to the crate: a command reaches them through its call.
 pub(crate) struct Server {
+    /// The data: shards, each behind a lock of its own.
     pub(crate) keyspace: Keyspace,
+    /// Every command's row. It never changes while the server runs.
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) log: Log,
+    /// The settings; [`Server::config`] reads them.
     pub(crate) in_force: InForce,
-    /// Every connection's record, by client id.
+    /// The record of every connection, by client id. A connection stands here from the moment it is served
+    /// until it is closed or killed.
     pub(crate) clients: Mutex<BTreeMap<u64, Arc<ClientRecord>>>,
+    /// Ids begin at 1 and are never used twice.
     pub(crate) next_client_id: AtomicU64,
-    /// How to reach each worker.
+    /// One for each worker, by its index: how the others reach it.
     pub(crate) posts: Box<[Post]>,
+    /// Held by workers while they run commands; whoever takes all of them runs alone.
     pub(crate) gates: Gates,
     pub(crate) counters: AllCounters,
+    /// SLOWLOG and COMMANDLOG
     pub(crate) command_log: CommandLog,
+    /// LATENCY: what took longer than `latency-monitor-threshold`.
     pub(crate) latency: Monitor,
+    /// The clients that watch with MONITOR.
     pub(crate) monitors: Monitors,
+    /// Takes what is to be freed, and work on memory that is not urgent.
     pub(crate) background: Background,
     pub(crate) stats: Stats,
     pub(crate) complaints: Complaints,
-    /// What one client may be owed where no setting says so.
+    /// How many bytes of replies may wait for one client where no setting says so; see
+    /// `core/output_bound.rs`.
     pub(crate) output_bytes_max: AtomicU64,
-    /// How short memory is.
+    /// How short memory is, against `maxmemory`.
     pub(crate) pressure: Pressure,
+    /// What active defragmentation has done.
     pub(crate) defrag: DefragStats,
-    /// Who wakes for the next key that expires.
+    /// Which worker wakes for the next key that expires.
     pub(crate) promise: Promise,
-    /// Whether keys go when their time comes, not only when they are looked at (DEBUG SET-ACTIVE-EXPIRE).
+    /// Whether keys are removed when their time comes. DEBUG SET-ACTIVE-EXPIRE 0 leaves that to whoever looks
+    /// them up.
     pub(crate) expires: AtomicBool,
     /// CLIENT PAUSE
     pub(crate) pause: Pause,
@@ -57,10 +77,12 @@ pub(crate) struct Server {
     /// DEBUG RESTLESS
     pub(crate) restless: Restless,
     pub(crate) ending: Ending,
+    /// From the system's randomness: each worker derives its own from it.
     pub(crate) random_seed: u64,
     pub(crate) replication_id: ReplicationId,
     /// 40 hex digits, INFO's run_id.
     pub(crate) run_id: String,
+    /// When it started, for INFO's uptime.
     pub(crate) started: Moment,
     pub(crate) listening: Listening,
     /// "epoll" or "io_uring"
@@ -69,13 +91,16 @@ pub(crate) struct Server {
 
 /// The configuration in force. CONFIG SET replaces it by [`Server::replace_config`].
 pub(crate) struct InForce {
+    /// Replaced as a whole, so that whoever has read it goes on with what it has.
     config: RwLock<Arc<Config>>,
     /// Held while it is changed or written to its file, which may take long: readers do not wait for that.
     writer: Mutex<()>,
+    /// Grows with every replacement: workers compare it, which costs a load, before they ask for the lock.
     version: AtomicU64,
 }
 
 impl InForce {
+    /// The settings with which the server starts.
     pub(crate) fn new(config: Config) -> InForce {
         InForce {
             config: RwLock::new(Arc::new(config)),
@@ -88,11 +113,13 @@ impl InForce {
 /// Whether the server stops, and what its process then returns.
 #[derive(Default)]
 pub(crate) struct Ending {
+    /// Workers look at it once each turn of their event loop.
     is_near: AtomicBool,
     exit_status: AtomicI32,
 }
 
-/// One worker's letter box.
+/// One worker's letter box: what other threads want it to do, and the means to wake it. Letters are read
+/// between two batches, in the order in which they were sent.
 pub(crate) struct Post {
     waker: net::Waker,
     letters: Mutex<Vec<Letter>>,
@@ -100,9 +127,10 @@ pub(crate) struct Post {
     pub(crate) connections: AtomicUsize,
 }
 
-/// What one worker asks of another.
+/// What one thread asks of a worker. Clients are named by their ids, because they may be gone by the time the
+/// letter is read; then it is about nobody.
 pub(crate) enum Letter {
-    /// The listeners have changed.
+    /// The listeners have changed: accept from those in `Server::listening`.
     Listen,
     /// Serve this connection.
     Adopt(net::Accepted),
@@ -115,29 +143,37 @@ pub(crate) enum Letter {
 }
 
 impl Post {
+    /// An empty box. `waker` ends the sleep of the worker whose box it is.
     pub(crate) fn new(waker: net::Waker) -> Post {
         Post { waker, letters: Mutex::default(), connections: AtomicUsize::new(0) }
     }
 
+    /// Leaves a letter and wakes the worker. It costs a lock and, if the worker sleeps, a system call: not
+    /// for the path of every request.
     pub(crate) fn send(&self, letter: Letter) {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
         self.waker.wake();
     }
 
+    /// All letters that have come, for the worker whose box it is.
     pub(crate) fn take(&self) -> Vec<Letter> {
         std::mem::take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Ends the worker's sleep without a letter: what it sleeps for may have changed.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
 }
 
-/// What may happen with every new client, and is logged once a minute.
+/// Warnings that a client could cause again and again. Each is logged once a minute at most.
 #[derive(Default)]
 pub(crate) struct Complaints {
+    /// The system gives no descriptor or memory for a client.
     pub(crate) accepting: Seldom,
+    /// A client's socket takes no option.
     pub(crate) options: Seldom,
+    /// The process has no room for a client.
     pub(crate) adopting: Seldom,
 }
 
@@ -167,7 +203,7 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// CONFIG RESETSTAT. `logins_denied` stays, as in Redis.
+    /// CONFIG RESETSTAT sets them back to zero, but for `logins_denied`, which stays as in Redis.
     pub(crate) fn reset(&self) {
         let counters = [
             &self.connections_received,
@@ -181,23 +217,26 @@ impl Stats {
 }
 
 impl Server {
+    /// The configuration in force, as it is now. It takes a lock that is held for no longer than to copy a
+    /// pointer; workers keep the result until [`Server::config_version`] has changed.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.in_force.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, unless it is being changed at this moment.
+    /// The same, unless it is being replaced at this moment: for the crash report, which must not wait.
     pub(crate) fn try_config(&self) -> Option<Arc<Config>> {
         self.in_force.config.try_read().ok().map(|config| Arc::clone(&config))
     }
 
-    /// Grows with every change of the configuration; workers compare it once a batch.
+    /// Grows with every change of the configuration; workers compare it once a batch and after every server
+    /// command.
     pub(crate) fn config_version(&self) -> u64 {
         self.in_force.version.load(Ordering::Acquire)
     }
 
-    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why not.
-    /// One at a time, and not while [`Server::with_config_kept`] works. Not to be called inside a gate: it
-    /// waits for a disk.
+    /// Changes the configuration as a whole: `change` sees the present one and returns the next, or why there
+    /// is none. One change is made at a time, and none while [`Server::with_config_kept`] works. It may wait
+    /// for a disk, so it is not to be called inside a gate (`ServerRun::Outside`).
     pub(crate) fn replace_config<E>(
         &self,
         change: impl FnOnce(&Config) -> Result<Config, E>,
@@ -213,12 +252,14 @@ impl Server {
         Ok(())
     }
 
-    /// Works with a configuration that nobody changes meanwhile, nor works with like this.
+    /// Calls `work` with a configuration that nobody changes meanwhile. One such call is made at a time:
+    /// CONFIG REWRITE writes its file in it.
     pub(crate) fn with_config_kept<R>(&self, work: impl FnOnce(&Config) -> R) -> R {
         let _writer = self.in_force.writer.lock().unwrap_or_else(PoisonError::into_inner);
         work(&self.config())
     }
 
+    /// The records of all clients, locked: nobody connects or leaves while the caller holds them.
     pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ClientRecord>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,29 +274,32 @@ impl Server {
         self.posts[record.worker].send(Letter::Killed(record.id));
     }
 
-    /// How long it has been up, by the steady time.
+    /// For how long the server has been up, by the steady time, which no change of the system's clock moves.
     pub(crate) fn uptime_s(&self) -> u64 {
         let passed_us = self.clock.steady_us() - self.started.steady.0 * 1000;
         u64::try_from(passed_us / 1_000_000).unwrap_or(0)
     }
 
-    /// Ends the server: workers flush what they owe and stop. SHUTDOWN and the signals.
+    /// Ends the server: workers send what they still owe and return, and the process exits with
+    /// `exit_status`. SHUTDOWN and the signals call this; it returns at once.
     pub(crate) fn stop(&self, exit_status: i32) {
         self.ending.exit_status.store(exit_status, Ordering::Release);
         self.ending.is_near.store(true, Ordering::Release);
         self.posts.iter().for_each(Post::wake);
     }
 
-    /// A worker cannot go on.
+    /// A worker cannot go on: the log says why, and the server stops with exit status 1.
     pub(crate) fn fail(&self, why: &str) {
         self.log.warning(why);
         self.stop(1);
     }
 
+    /// Whether the server has been told to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.ending.is_near.load(Ordering::Acquire)
     }
 
+    /// What the process returns once all workers have.
     pub(crate) fn exit_status(&self) -> i32 {
         self.ending.exit_status.load(Ordering::Acquire)
     }

@@ -1,5 +1,6 @@
-//! One connection's state. The part that other workers may read or poke (CLIENT LIST, CLIENT KILL) is its
-//! record.
+//! One connection's state, in two parts. The [`Session`] belongs to the connection's worker alone and needs
+//! no lock. The [`ClientRecord`] is what other workers may read or change: CLIENT LIST reads it, CLIENT KILL
+//! marks it.
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
 use base::Millis;
@@ -9,29 +10,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const CACHE_LINE: usize = 64;
 
-/// What any worker may see of a connection: registered in `Server::clients` while it lives. What its worker
-/// writes for every batch stands first, on one cache line.
+/// What any worker may see of a connection. It is registered in `Server::clients` while the connection lives.
+/// What the connection's worker writes for every batch stands first, on one cache line; each of those fields
+/// has that worker as its only writer.
 #[repr(C, align(64))]
 pub(crate) struct ClientRecord {
+    /// Never used twice.
     pub(crate) id: u64,
+    /// By the steady time: when it was last served, or has read something.
     pub(crate) last_active_ms: AtomicI64,
+    /// Commands that ran before the present batch.
     pub(crate) commands: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
+    /// What is kept of its requests that have not run, room included.
     pub(crate) query_buffer_bytes: AtomicU64,
+    /// What waits for it to be read; a little is not noted (`worker/flow.rs`).
     pub(crate) output_buffer_bytes: AtomicU64,
     /// `Row::number` of the last command that began; [`ClientRecord::NO_COMMAND`] before the first.
     pub(crate) last_row: AtomicU32,
-    /// Set by CLIENT KILL, which then wakes the worker: the worker closes the connection at its next turn.
+    /// CLIENT KILL sets this and wakes the connection's worker, which runs no further command and closes the
+    /// connection at its next turn.
     pub(crate) is_killed: AtomicBool,
-    /// Its next request has to wait: INFO counts it among `blocked_clients`.
+    /// Its next request has to wait. INFO counts it among `blocked_clients`.
     pub(crate) is_parked: AtomicBool,
-    /// Its command waits to be answered. Who takes it away answers.
+    /// Its command waits to be answered (`core/blocking.rs`). Whoever takes this away, which one thread can,
+    /// answers.
     pub(crate) is_waiting: AtomicBool,
     pub(crate) peer: net::Peer,
     /// The fd's number, for CLIENT LIST.
     pub(crate) fd: i32,
+    /// The index of the worker that serves it, for as long as it lives.
     pub(crate) worker: usize,
+    /// By the steady time.
     pub(crate) created_ms: i64,
     /// Of `query_buffer_bytes`: what has arrived and has not run, and what is known of a request that is not
     /// whole.
@@ -52,9 +63,11 @@ pub(crate) struct QueryBuffer {
 const _: () = assert!(std::mem::offset_of!(ClientRecord, peer) == CACHE_LINE);
 
 impl ClientRecord {
+    /// The number of no row.
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
 
-    /// The addresses as CLIENT LIST shows them and KILL compares them: the client's and ours.
+    /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. A Unix
+    /// socket has its path for both. It allocates.
     pub(crate) fn addresses(&self) -> (String, String) {
         match &self.peer {
             net::Peer::Tcp { peer, local } => (peer.to_string(), local.to_string()),
@@ -65,7 +78,7 @@ impl ClientRecord {
         }
     }
 
-    /// Whether the client is on this machine.
+    /// Whether the client is on this machine: it came by a Unix socket or from a loopback address.
     pub(crate) fn is_local(&self) -> bool {
         match &self.peer {
             net::Peer::Unix { .. } => true,
@@ -73,7 +86,8 @@ impl ClientRecord {
         }
     }
 
-    /// So much is kept of requests that have not run. `counters` are those of its worker, which calls this.
+    /// Notes how much is kept of requests that have not run. Only the connection's worker calls this;
+    /// `counters` are its own, and keep the sum over its clients.
     pub(crate) fn note_query_buffer(&self, query: QueryBuffer, counters: &Counters) {
         let bytes = (query.room_bytes + query.parsed_bytes) as u64;
         let before = self.query_buffer_bytes.load(Relaxed);
@@ -85,16 +99,19 @@ impl ClientRecord {
         }
     }
 
-    /// So much waits for the client to read it.
+    /// Notes how much waits for the client to read it. Only the connection's worker calls this.
     pub(crate) fn note_output_buffer(&self, bytes: usize, counters: &Counters) {
         note_buffer(&self.output_buffer_bytes, bytes as u64, &counters.client_bytes, &counters.output_peak);
     }
 
+    /// What changes rarely, locked. Not for the path of every request.
     pub(crate) fn details(&self) -> MutexGuard<'_, ClientDetails> {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Brings a client's figure, its worker's sum and its worker's peak up to date. Nothing is written where
+/// nothing has changed, so that the cache line stays shared.
 fn note_buffer(cell: &AtomicU64, bytes: u64, sum: &Count, peak: &AtomicU64) {
     let before = cell.load(Relaxed);
     if before != bytes {
@@ -106,9 +123,10 @@ fn note_buffer(cell: &AtomicU64, bytes: u64, sum: &Count, peak: &AtomicU64) {
     }
 }
 
-/// The rarely changing part of a record.
+/// What a connection says about itself, or others decide about it, now and then.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientDetails {
+    /// CLIENT SETNAME or HELLO SETNAME; empty for none.
     pub(crate) name: Vec<u8>,
     pub(crate) lib_name: Vec<u8>,
     pub(crate) lib_ver: Vec<u8>,
@@ -123,6 +141,8 @@ pub(crate) struct ClientDetails {
     pub(crate) is_touchless: bool,
 }
 
+/// What becomes of a connection after the command that ran last. The order matters: from `Close` on nothing
+/// more of it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum After {
     /// The next request runs.
@@ -139,26 +159,29 @@ pub(crate) enum After {
     Abort,
 }
 
-/// The worker's own part. The protocol is the reply's: HELLO changes it there and the worker keeps it.
+/// The worker's own part of a connection. Its protocol is not here but in the worker's reply: HELLO changes
+/// it there, and the worker keeps it with the connection.
 pub(crate) struct Session {
     pub(crate) record: Arc<ClientRecord>,
+    /// The database that SELECT has chosen.
     pub(crate) db: u16,
-    /// Whether the client has said who it is, or came while nobody had to; see [`Session::must_log_in`].
+    /// Whether the client has given the password, or came while none was set; see [`Session::must_log_in`].
     pub(crate) is_authenticated: bool,
-    /// What is to happen after the command that ran last. One word, for everything that stops a batch.
+    /// What is to happen after the command that ran last: the one field that the worker looks at between two
+    /// requests.
     pub(crate) after: After,
     /// The command that this client waits for, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
-    /// CLIENT REPLY: after each command dispatch drops what it wrote if this does not answer, and moves on to
-    /// `next`.
+    /// CLIENT REPLY. After each command dispatch drops what it wrote unless this answers, and moves on to
+    /// [`ReplyMode::next`].
     pub(crate) reply_mode: ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
 }
 
 impl Session {
-    /// Whether the client has to say who it is before it may do anything. Those who are connected when the
-    /// password is taken away are served, and asked again when there is a new one.
+    /// Whether the client has to give the password before it may do anything. Clients that are connected when
+    /// the password is taken away are served, and asked again when there is a new one.
     pub(crate) fn must_log_in(&self, config: &Config) -> bool {
         !self.is_authenticated && config.needs_password()
     }
@@ -166,7 +189,7 @@ impl Session {
 
 /// A command that waits.
 pub(crate) struct Waiting {
-    /// None: for ever.
+    /// When it ends by itself, by the steady time; None if it never does.
     pub(crate) until: Option<Millis>,
     /// What it answers when its time is over.
     pub(crate) late_reply: Vec<u8>,
@@ -174,7 +197,7 @@ pub(crate) struct Waiting {
     pub(crate) is_mute: bool,
 }
 
-/// What a waiting that somebody else ends is answered with.
+/// How a waiting is answered that somebody else ends: CLIENT UNBLOCK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unblock {
     /// As if its time were over.

@@ -1,12 +1,15 @@
-//! Arguments that nothing but a string may hold: what a leaf keeps has a limit (`pack/src/limits.rs`), and
-//! `proto-max-bulk-len` may be set beyond it. All arguments of a command that writes are looked at, so no
-//! command can forget one; of those that store their arguments as strings, or only hash them, the keys. Asked
-//! only where a connection's turn has so many bytes.
+//! Arguments that nothing but a string may hold. An element of a collection lies in a leaf, and a leaf has a
+//! limit (`pack/src/limits.rs`), while `proto-max-bulk-len` lets clients send more. Rather than that every
+//! command checks its own arguments, and one forgets it, all arguments of every command that writes are
+//! looked at here. Commands that store their arguments as strings, or only hash them, may have longer ones;
+//! of those only the keys are looked at, because keys lie in leaves too. This costs nothing as long as a
+//! connection has not sent so many bytes at a time.
 use crate::core::registry::Row;
 use command::{Flags, Group};
 use resp::Args;
 
-/// Whether an argument has more bytes than the longest element. `positions` is room for the places of keys.
+/// Whether an argument that would come into a leaf has more bytes than `bytes_max`, what the longest element
+/// may have. `positions` is room for the places of keys, so that nothing is allocated.
 #[cold]
 pub(crate) fn is_too_long(row: &Row, args: &Args<'_>, bytes_max: usize, positions: &mut Vec<u32>) -> bool {
     if !row.flags.has(Flags::WRITE) {
