@@ -1,17 +1,17 @@
 //! From a configuration to a running server, and back.
 use crate::commands::families::FAMILIES;
 use crate::core::registry::Registry;
-use crate::core::server::{Ending, InForce, Post, Server, Stats};
+use crate::core::server::{Ending, InForce, Mailbox, Server, Stats};
 use crate::service::{background, restless};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
 use crate::state::counters::{AllCounters, Counters};
 use crate::state::defrag::DefragStats;
+use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
 use crate::state::listening::{self, Listening};
 use crate::state::pause::Pause;
 use crate::state::pressure::Pressure;
-use crate::state::promise::Promise;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
 use crate::state::system::adjust_oom_score;
@@ -211,11 +211,11 @@ fn share(
         seed: Seed::new(word(0), word(1)),
     });
     keyspace.go_by(config.store.eviction.policy);
-    let posts: Box<[Post]> = engines.iter().map(|engine| Post::new(engine.waker())).collect();
+    let mailboxes: Box<[Mailbox]> = engines.iter().map(|engine| Mailbox::new(engine.waker())).collect();
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new(Server {
-        counters: AllCounters(posts.iter().map(|_| Counters::new(registry.count())).collect()),
-        gates: Gates::new(posts.len()),
+        counters: AllCounters(mailboxes.iter().map(|_| Counters::new(registry.count())).collect()),
+        gates: Gates::new(mailboxes.len()),
         started: clock.moment(Moment::NONE),
         listening,
         random_seed: word(2),
@@ -224,11 +224,11 @@ fn share(
         next_client_id: 1.into(),
         clients: Default::default(),
         stats: Stats::default(),
-        complaints: Default::default(),
+        warnings: Default::default(),
         output_bytes_max: crate::core::output_bound::output_bytes_max().into(),
         pressure: Pressure::default(),
         defrag: DefragStats::default(),
-        promise: Promise::new(),
+        expiry_watch: ExpiryWatch::new(),
         expires: true.into(),
         pause: Pause::default(),
         command_log: Default::default(),
@@ -240,7 +240,7 @@ fn share(
         registry,
         clock,
         log,
-        posts,
+        mailboxes,
         background,
         engine_name,
         in_force: InForce::new(config),

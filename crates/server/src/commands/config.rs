@@ -4,7 +4,7 @@
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::server::{Letter, Server};
+use crate::core::server::{Message, Server};
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
 use crate::state::system::{adjust_oom_score, open_files};
@@ -235,7 +235,7 @@ fn put_in_force(
 /// None, and nothing has changed, where that cannot be.
 fn listen_at(server: &Server, next: &Config, binds: &Binds) -> Option<()> {
     server.listening.change(next, binds, &server.log)?;
-    server.posts.iter().for_each(|post| post.send(Letter::Listen));
+    server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Listen));
     Some(())
 }
 

@@ -11,7 +11,7 @@
 //! earliest end (`worker/block.rs`). A waiting has to end exactly once, though its time may be over at the
 //! moment when another worker runs CLIENT UNBLOCK. So whoever swaps `ClientRecord::is_waiting` from true to
 //! false ends it: the client's own worker when the time is over, or CLIENT UNBLOCK on any worker, which then
-//! sends a letter.
+//! sends a message.
 use crate::core::call::ServerCall;
 use crate::core::error;
 use crate::core::session::{After, Waiting};

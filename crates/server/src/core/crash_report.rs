@@ -42,7 +42,7 @@ fn executing(text: &mut String, server: &Server, worker: Option<usize>, hides_us
     let thread = std::thread::current();
     let _ = writeln!(text, "thread: {}", thread.name().unwrap_or("without a name"));
     if let Some(worker) = worker {
-        let _ = writeln!(text, "worker: {worker} of {}", server.posts.len());
+        let _ = writeln!(text, "worker: {worker} of {}", server.mailboxes.len());
         let id = server.counters.0[worker].serving.load(Relaxed);
         let record = server.clients.try_lock().ok().and_then(|clients| clients.get(&id).cloned());
         match record {
@@ -75,7 +75,7 @@ fn facts(server: &Server) -> String {
     let numbers = [
         ("process_id", u64::from(std::process::id())),
         ("uptime_in_seconds", server.uptime_s()),
-        ("worker_threads", server.posts.len() as u64),
+        ("worker_threads", server.mailboxes.len() as u64),
         ("used_memory", pack::counted::used_bytes() as u64),
         ("used_memory_peak", pack::counted::peak_bytes() as u64),
         ("used_memory_rss", resident_bytes()),

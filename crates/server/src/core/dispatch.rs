@@ -9,7 +9,7 @@ use super::attack;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
-use crate::core::memory_limit::{Ceiling, Room, free_flushed};
+use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::refusal::{Refusal, append_error};
@@ -71,7 +71,7 @@ pub(crate) struct Executor<'s> {
     /// The worker's copy of the configuration in force, and which version it is.
     config: Arc<Config>,
     config_version: u64,
-    ceiling: Ceiling<'s>,
+    memory_limit: MemoryLimit<'s>,
     /// Which calls are worth a second look.
     bounds: Bounds,
     output_bound: OutputBound,
@@ -113,7 +113,7 @@ impl<'s> Executor<'s> {
         let seed = server.random_seed.wrapping_add(worker as u64);
         let meter = Meter::new();
         Executor {
-            ceiling: Ceiling::new(server, seed.rotate_left(32), &config),
+            memory_limit: MemoryLimit::new(server, seed.rotate_left(32), &config),
             server,
             worker,
             counters: &server.counters.0[worker],
@@ -199,7 +199,7 @@ impl<'s> Executor<'s> {
     fn obey_config(&mut self, version: u64) {
         self.config = self.server.config();
         self.config_version = version;
-        self.ceiling.obey(&self.config);
+        self.memory_limit.obey(&self.config);
         self.bounds = Bounds::of(&self.config, &self.meter);
         self.output_bound = OutputBound::of(&self.config);
         self.tracked = tracked(&self.config, &self.meter);
@@ -298,7 +298,7 @@ impl<'s> Executor<'s> {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
         let shows_all = may_be_large || self.server.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
-        self.is_guarded = self.ceiling.is_set() || self.request_bytes > self.element_bytes_max;
+        self.is_guarded = self.memory_limit.is_set() || self.request_bytes > self.element_bytes_max;
     }
 
     /// How many ticks it is since the last call of this or of `start_turn`.
@@ -385,7 +385,7 @@ impl<'s> Executor<'s> {
         if self.request_bytes > bytes_max && is_too_long(row, &request.args, bytes_max, &mut self.positions) {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
-        if !self.ceiling.is_set() || !row.flags.has(Flags::DENYOOM) {
+        if !self.memory_limit.is_set() || !row.flags.has(Flags::DENYOOM) {
             return Ok(());
         }
         match self.room_for(db, request) {
@@ -447,8 +447,8 @@ impl<'s> Executor<'s> {
     fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
         let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
         let beside = request.hash.map(|hash| (db, hash));
-        if !self.ceiling.is_due(coming_bytes)
-            || self.ceiling.make_room_beside(self.now.wall, coming_bytes, beside)
+        if !self.memory_limit.is_due(coming_bytes)
+            || self.memory_limit.make_room_beside(self.now.wall, coming_bytes, beside)
         {
             return Room::Enough;
         }
@@ -457,7 +457,7 @@ impl<'s> Executor<'s> {
 
     fn evict(&mut self, coming_bytes: u64) -> Room {
         let start = self.meter.read();
-        let room = self.ceiling.make_room(self.now.wall, coming_bytes);
+        let room = self.memory_limit.make_room(self.now.wall, coming_bytes);
         let time_ns = self.meter.ns(self.meter.read().since(start));
         self.server.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.wall.0 / 1000);
         room
@@ -472,7 +472,7 @@ impl<'s> Executor<'s> {
 
     /// Between batches: evicts for a moment where memory is over its limit. Whether there is more to do.
     pub(crate) fn relieve(&mut self, look: Look) -> bool {
-        if !self.ceiling.is_set() || (look == Look::WhenDue && !self.ceiling.is_due(0)) {
+        if !self.memory_limit.is_set() || (look == Look::WhenDue && !self.memory_limit.is_due(0)) {
             return false;
         }
         self.begin();

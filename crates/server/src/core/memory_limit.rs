@@ -75,7 +75,7 @@ pub(crate) enum Room {
 }
 
 /// One worker's look at the ceiling.
-pub(crate) struct Ceiling<'s> {
+pub(crate) struct MemoryLimit<'s> {
     server: &'s Server,
     evictor: Evictor,
     garbage: Vec<Garbage>,
@@ -109,9 +109,9 @@ const KEYS_PER_LOOK: u32 = 16;
 /// Expired keys that are removed before any other.
 const EXPIRED_BUDGET: usize = 256;
 
-impl<'s> Ceiling<'s> {
-    pub(crate) fn new(server: &'s Server, seed: u64, config: &Config) -> Ceiling<'s> {
-        let mut ceiling = Ceiling {
+impl<'s> MemoryLimit<'s> {
+    pub(crate) fn new(server: &'s Server, seed: u64, config: &Config) -> MemoryLimit<'s> {
+        let mut limit = MemoryLimit {
             server,
             evictor: Evictor::new(seed),
             garbage: Vec::new(),
@@ -121,8 +121,8 @@ impl<'s> Ceiling<'s> {
             look_at: i64::MIN,
             zone_start: 0,
         };
-        ceiling.obey(config);
-        ceiling
+        limit.obey(config);
+        limit
     }
 
     /// The configuration is another.
@@ -148,7 +148,7 @@ impl<'s> Ceiling<'s> {
     }
 
     /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of
-    /// which `beside` is the database and the hash. False if that is not enough: then [`Ceiling::make_room`]
+    /// which `beside` is the database and the hash. False if that is not enough: then [`MemoryLimit::make_room`]
     /// follows. The caller is inside its worker's gate and holds no shard.
     pub(crate) fn make_room_beside(
         &mut self,
@@ -235,7 +235,7 @@ impl<'s> Ceiling<'s> {
     }
 
     fn workers(&self) -> u64 {
-        self.server.posts.len().max(1) as u64
+        self.server.mailboxes.len().max(1) as u64
     }
 
     /// How much is evicted in advance where memory is over the limit.

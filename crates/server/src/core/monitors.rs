@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a call ends --- dispatch: is anybody watching? ---> a line in the worker's feed
-//! a batch ends --- the feed, as a letter ---> each worker that serves a watcher --- its watchers' sockets
+//! a batch ends --- the feed, as a message ---> each worker that serves a watcher --- its watchers' sockets
 //! ```
 //!
 //! Who watches is asked once for a connection's requests, not for each: while somebody does, all calls are
@@ -10,7 +10,7 @@
 //! are in the order in which its commands ran; those of several workers come batch by batch.
 use super::redact;
 use super::registry::Row;
-use super::server::{Letter, Server};
+use super::server::{Message, Server};
 use super::session::{ClientRecord, Session};
 use crate::state::config::quoted;
 use command::Flags;
@@ -96,7 +96,7 @@ impl Feed {
         let lines: Arc<[u8]> = std::mem::take(&mut self.0).into();
         let workers: BTreeSet<usize> = server.monitors.watchers().iter().map(|(worker, _)| *worker).collect();
         for worker in workers {
-            server.posts[worker].send(Letter::Feed(Arc::clone(&lines)));
+            server.mailboxes[worker].send(Message::Feed(Arc::clone(&lines)));
         }
     }
 }

@@ -14,13 +14,13 @@ use crate::state::clock::{Clock, Moment};
 use crate::state::config::Config;
 use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
+use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
-use crate::state::latency::Monitor;
+use crate::state::latency::LatencyMonitor;
 use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
 use crate::state::pause::Pause;
 use crate::state::pressure::Pressure;
-use crate::state::promise::Promise;
 use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
 use std::collections::BTreeMap;
@@ -44,20 +44,20 @@ pub(crate) struct Server {
     /// Ids begin at 1 and are never used twice.
     pub(crate) next_client_id: AtomicU64,
     /// One for each worker, by its index: how the others reach it.
-    pub(crate) posts: Box<[Post]>,
+    pub(crate) mailboxes: Box<[Mailbox]>,
     /// Held by workers while they run commands; whoever takes all of them runs alone.
     pub(crate) gates: Gates,
     pub(crate) counters: AllCounters,
     /// SLOWLOG and COMMANDLOG
     pub(crate) command_log: CommandLog,
     /// LATENCY: what took longer than `latency-monitor-threshold`.
-    pub(crate) latency: Monitor,
+    pub(crate) latency: LatencyMonitor,
     /// The clients that watch with MONITOR.
     pub(crate) monitors: Monitors,
     /// Takes what is to be freed, and work on memory that is not urgent.
     pub(crate) background: Background,
     pub(crate) stats: Stats,
-    pub(crate) complaints: Complaints,
+    pub(crate) warnings: Warnings,
     /// How many bytes of replies may wait for one client where no setting says so; see
     /// `core/output_bound.rs`.
     pub(crate) output_bytes_max: AtomicU64,
@@ -66,7 +66,7 @@ pub(crate) struct Server {
     /// What active defragmentation has done.
     pub(crate) defrag: DefragStats,
     /// Which worker wakes for the next key that expires.
-    pub(crate) promise: Promise,
+    pub(crate) expiry_watch: ExpiryWatch,
     /// Whether keys are removed when their time comes. DEBUG SET-ACTIVE-EXPIRE 0 leaves that to whoever looks
     /// them up.
     pub(crate) expires: AtomicBool,
@@ -118,18 +118,18 @@ pub(crate) struct Ending {
     exit_status: AtomicI32,
 }
 
-/// One worker's letter box: what other threads want it to do, and the means to wake it. Letters are read
+/// One worker's mailbox: what other threads want it to do, and the means to wake it. Messages are read
 /// between two batches, in the order in which they were sent.
-pub(crate) struct Post {
+pub(crate) struct Mailbox {
     waker: net::Waker,
-    letters: Mutex<Vec<Letter>>,
+    messages: Mutex<Vec<Message>>,
     /// Connections that it serves or has been given.
     pub(crate) connections: AtomicUsize,
 }
 
 /// What one thread asks of a worker. Clients are named by their ids, because they may be gone by the time the
-/// letter is read; then it is about nobody.
-pub(crate) enum Letter {
+/// message is read; then it is about nobody.
+pub(crate) enum Message {
     /// The listeners have changed: accept from those in `Server::listening`.
     Listen,
     /// Serve this connection.
@@ -142,25 +142,25 @@ pub(crate) enum Letter {
     Unblocked(u64, Unblock),
 }
 
-impl Post {
+impl Mailbox {
     /// An empty box. `waker` ends the sleep of the worker whose box it is.
-    pub(crate) fn new(waker: net::Waker) -> Post {
-        Post { waker, letters: Mutex::default(), connections: AtomicUsize::new(0) }
+    pub(crate) fn new(waker: net::Waker) -> Mailbox {
+        Mailbox { waker, messages: Mutex::default(), connections: AtomicUsize::new(0) }
     }
 
-    /// Leaves a letter and wakes the worker. It costs a lock and, if the worker sleeps, a system call: not
+    /// Leaves a message and wakes the worker. It costs a lock and, if the worker sleeps, a system call: not
     /// for the path of every request.
-    pub(crate) fn send(&self, letter: Letter) {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
+    pub(crate) fn send(&self, message: Message) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
         self.waker.wake();
     }
 
-    /// All letters that have come, for the worker whose box it is.
-    pub(crate) fn take(&self) -> Vec<Letter> {
-        std::mem::take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner))
+    /// All messages that have come, for the worker whose box it is.
+    pub(crate) fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the worker's sleep without a letter: what it sleeps for may have changed.
+    /// Ends the worker's sleep without a message: what it sleeps for may have changed.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
@@ -168,7 +168,7 @@ impl Post {
 
 /// Warnings that a client could cause again and again. Each is logged once a minute at most.
 #[derive(Default)]
-pub(crate) struct Complaints {
+pub(crate) struct Warnings {
     /// The system gives no descriptor or memory for a client.
     pub(crate) accepting: Seldom,
     /// A client's socket takes no option.
@@ -248,7 +248,7 @@ impl Server {
         self.in_force.version.fetch_add(1, Ordering::Release);
         drop(writer);
         // Sleeping workers may have planned their sleep by the old settings.
-        self.posts.iter().for_each(Post::wake);
+        self.mailboxes.iter().for_each(Mailbox::wake);
         Ok(())
     }
 
@@ -271,7 +271,7 @@ impl Server {
         record.is_killed.store(true, Ordering::Release);
         self.monitors.remove(record);
         self.clients().remove(&record.id);
-        self.posts[record.worker].send(Letter::Killed(record.id));
+        self.mailboxes[record.worker].send(Message::Killed(record.id));
     }
 
     /// For how long the server has been up, by the steady time, which no change of the system's clock moves.
@@ -285,7 +285,7 @@ impl Server {
     pub(crate) fn stop(&self, exit_status: i32) {
         self.ending.exit_status.store(exit_status, Ordering::Release);
         self.ending.is_near.store(true, Ordering::Release);
-        self.posts.iter().for_each(Post::wake);
+        self.mailboxes.iter().for_each(Mailbox::wake);
     }
 
     /// A worker cannot go on: the log says why, and the server stops with exit status 1.

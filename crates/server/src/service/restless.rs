@@ -8,7 +8,7 @@
 //! | purging, huge pages | a few free blocks, or one page, at a time |
 //! | keys | come, split leaves, expire, are evicted and go under the lock of a shard (`store::Transients`) |
 //! | eviction, expiry, uses | in the shadow, by every policy, while its clock jumps |
-//! | letters | workers listen anew, wake for nothing, hear of clients that have gone; connections go to any worker |
+//! | messages | workers listen anew, wake for nothing, hear of clients that have gone; connections go to any worker |
 //!
 //! What clients see stays the same, so that every test of the server can run like this. `DEBUG RESTLESS seed`
 //! begins it and `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the
@@ -17,7 +17,7 @@
 //!
 //! `state/restless.rs` knows whether it is on and what it has done. Its memory counts as the server's own,
 //! which `maxmemory` is compared with: a few megabytes.
-use crate::core::server::{Letter, Server};
+use crate::core::server::{Message, Server};
 use crate::core::session::Unblock;
 use crate::state::restless::Started;
 use base::random::Random;
@@ -105,7 +105,7 @@ impl<'s> Unrest<'s> {
             45..75 => (0..1 + self.random.below(40)).for_each(|_| self.move_some()),
             75..90 => count(&deeds.purged, arena::purge(1 + self.random.below(8) as usize) as u64),
             90 => count(&deeds.united, arena::unite(1) as u64),
-            _ => self.write_a_letter(),
+            _ => self.send_a_message(),
         }
         match self.random.below(8) {
             0..4 => std::thread::yield_now(),
@@ -153,16 +153,16 @@ impl<'s> Unrest<'s> {
     }
 
     /// To one of the workers; what it says is true of nobody.
-    fn write_a_letter(&mut self) {
-        let posts = &self.server.posts;
-        let post = &posts[self.random.below(posts.len() as u64) as usize];
+    fn send_a_message(&mut self) {
+        let mailboxes = &self.server.mailboxes;
+        let mailbox = &mailboxes[self.random.below(mailboxes.len() as u64) as usize];
         match self.random.below(5) {
-            0 => post.send(Letter::Listen),
-            1 => post.send(Letter::Killed(u64::MAX)),
-            2 => post.send(Letter::Unblocked(u64::MAX, Unblock::Timeout)),
-            3 => post.send(Letter::Feed(Arc::from(&b""[..]))),
-            _ => post.wake(),
+            0 => mailbox.send(Message::Listen),
+            1 => mailbox.send(Message::Killed(u64::MAX)),
+            2 => mailbox.send(Message::Unblocked(u64::MAX, Unblock::Timeout)),
+            3 => mailbox.send(Message::Feed(Arc::from(&b""[..]))),
+            _ => mailbox.wake(),
         }
-        count(&self.server.restless.deeds().letters, 1);
+        count(&self.server.restless.deeds().messages, 1);
     }
 }

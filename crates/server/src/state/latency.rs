@@ -1,9 +1,11 @@
 //! What the latency monitor keeps: for each kind of event the last samples, one a second at most, and the
-//! worst of all. Nothing is kept of what took less than `latency-monitor-threshold`.
+//! worst of all. Nothing is kept of what took less than `latency-monitor-threshold`. LATENCY shows it
+//! (`commands/latency`).
 use crate::state::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The names of events are Redis's. This one is any command.
 pub(crate) const COMMAND: &str = "command";
 /// A command of which no call should take long.
 pub(crate) const FAST_COMMAND: &str = "fast-command";
@@ -12,28 +14,33 @@ pub(crate) const EXPIRE_CYCLE: &str = "expire-cycle";
 /// One round of making room under `maxmemory`.
 pub(crate) const EVICTION_CYCLE: &str = "eviction-cycle";
 
+/// All events by name, behind a lock that is taken only for what is kept or shown.
 #[derive(Default)]
-pub(crate) struct Monitor(Mutex<Events>);
+pub(crate) struct LatencyMonitor(Mutex<Events>);
 
 pub(crate) type Events = BTreeMap<&'static str, Series>;
 
-/// Of one event, the oldest sample first; never empty.
+/// The samples of one event, the oldest first; never empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) samples: VecDeque<Sample>,
+    /// The worst since the series began, samples included that have fallen out.
     pub(crate) worst_ms: u64,
 }
 
+/// One second in which the event took long, and how long at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) time_s: i64,
     pub(crate) ms: u64,
 }
 
+/// As many as Redis keeps.
 const SAMPLES_MAX: usize = 160;
 
-impl Monitor {
-    /// Something took so long: kept if that is long enough.
+impl LatencyMonitor {
+    /// An event took so long and ended in this second. It is kept if it reached the threshold; otherwise this
+    /// costs a comparison.
     pub(crate) fn note(&self, config: &Config, event: &'static str, time_ns: u64, time_s: i64) {
         if config.latency_threshold_ns().is_some_and(|from| time_ns >= from) {
             let sample = Sample { time_s, ms: time_ns / 1_000_000 };
@@ -43,17 +50,19 @@ impl Monitor {
         }
     }
 
+    /// All that is kept, locked, to be shown or reset.
     pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Series {
+    /// No samples yet; the caller adds one at once.
     pub(crate) fn new() -> Series {
         Series { samples: VecDeque::new(), worst_ms: 0 }
     }
 
-    /// Of one second only the worst is kept.
+    /// Adds a sample. Of one second only the worst is kept, and the oldest goes when there are too many.
     pub(crate) fn add(&mut self, sample: Sample) {
         self.worst_ms = self.worst_ms.max(sample.ms);
         match self.samples.back_mut() {
@@ -88,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_short_or_not_asked_for_is_not_kept() {
-        let monitor = Monitor::default();
+        let monitor = LatencyMonitor::default();
         let mut config = Config::default();
         monitor.note(&config, COMMAND, u64::MAX, 1);
         config.latency_monitor_ms = 2;

@@ -1,6 +1,6 @@
 //! What the server keeps beside its data, apart from the commands that show and change it.
 //!
-//! Settings and what is read from them: `config`. Time: `clock`, and `promise`, which says who wakes for the
+//! Settings and what is read from them: `config`. Time: `clock`, and `expiry_watch`, which says who wakes for the
 //! next key that expires. Figures: `counters` of each worker, the `histogram` of how long commands took,
 //! `latency` for what took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE),
 //! `listening` (the sockets). Memory: the `pressure` that it is under, `defrag`, and what the `background`
@@ -11,6 +11,7 @@ pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod counters;
 pub(crate) mod defrag;
+pub(crate) mod expiry_watch;
 pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod latency;
@@ -18,7 +19,6 @@ pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod pause;
 pub(crate) mod pressure;
-pub(crate) mod promise;
 pub(crate) mod replication;
 pub(crate) mod restless;
 pub(crate) mod start_error;

@@ -28,7 +28,7 @@ pub(crate) struct Deeds {
     pub(crate) moved: AtomicU64,
     pub(crate) purged: AtomicU64,
     pub(crate) united: AtomicU64,
-    pub(crate) letters: AtomicU64,
+    pub(crate) messages: AtomicU64,
 }
 
 impl Deeds {
@@ -41,7 +41,7 @@ impl Deeds {
             ("moved", &self.moved),
             ("purged", &self.purged),
             ("united", &self.united),
-            ("letters", &self.letters),
+            ("letters", &self.messages),
         ]
     }
 }

@@ -4,7 +4,7 @@ use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
 use crate::core::error;
-use crate::core::server::{Letter, Server};
+use crate::core::server::{Message, Server};
 use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
 use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
@@ -30,7 +30,7 @@ impl Worker<'_> {
     pub(super) fn note_refused(&self, error: &std::io::Error) {
         let why = crate::state::config::reason(error);
         let text = format!("Accepting client connection: accept: {why}");
-        self.server.log.warning_seldom(&self.server.complaints.accepting, &text);
+        self.server.log.warning_seldom(&self.server.warnings.accepting, &text);
     }
 
     /// Lets a client in, or tells it why not, and gives it to the worker with the fewest.
@@ -47,12 +47,12 @@ impl Worker<'_> {
             server.stats.connections_rejected.fetch_add(1, Relaxed);
             return turn_away(accepted, text);
         }
-        let chosen = server.restless.draw(server.posts.len()).unwrap_or_else(|| least_loaded(server));
-        server.posts[chosen].connections.fetch_add(1, AcqRel);
+        let chosen = server.restless.draw(server.mailboxes.len()).unwrap_or_else(|| least_loaded(server));
+        server.mailboxes[chosen].connections.fetch_add(1, AcqRel);
         if chosen == self.index {
             self.adopt(accepted);
         } else {
-            server.posts[chosen].send(Letter::Adopt(accepted));
+            server.mailboxes[chosen].send(Message::Adopt(accepted));
         }
     }
 
@@ -62,19 +62,19 @@ impl Worker<'_> {
         let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
         let is_authenticated = !config.needs_password();
         let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
-        let (log, complaints) = (&self.server.log, &self.server.complaints);
+        let (log, warnings) = (&self.server.log, &self.server.warnings);
         if let Err(error) = accepted.set_up(options) {
             // It is served without.
             let why = crate::state::config::reason(&error);
-            log.warning_seldom(&complaints.options, &format!("Cannot set up a client's socket: {why}"));
+            log.warning_seldom(&warnings.options, &format!("Cannot set up a client's socket: {why}"));
         }
         let id = match self.engine.adopt(accepted) {
             Ok(id) => id,
             // A process without room for it: the socket is closed.
             Err(error) => {
                 let why = crate::state::config::reason(&error);
-                log.warning_seldom(&complaints.adopting, &format!("Cannot serve a new client: {why}"));
-                self.server.posts[self.index].connections.fetch_sub(1, AcqRel);
+                log.warning_seldom(&warnings.adopting, &format!("Cannot serve a new client: {why}"));
+                self.server.mailboxes[self.index].connections.fetch_sub(1, AcqRel);
                 return;
             }
         };
@@ -140,16 +140,16 @@ impl Worker<'_> {
         let record = &connection.session.record;
         record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
         record.note_output_buffer(0, self.executor.counters());
-        self.bury(connection);
+        self.keep_last_requests(connection);
     }
 
     /// A client is one no more.
-    pub(super) fn sign_off(&mut self, connection: &Connection) {
+    pub(super) fn deregister(&mut self, connection: &Connection) {
         let record = &connection.session.record;
         self.ids.remove(&record.id);
         self.server.monitors.remove(record);
         self.server.clients().remove(&record.id);
-        self.server.posts[self.index].connections.fetch_sub(1, AcqRel);
+        self.server.mailboxes[self.index].connections.fetch_sub(1, AcqRel);
     }
 }
 
@@ -185,12 +185,12 @@ fn connection(id: ConnId, session: Session) -> Connection {
 
 /// All workers' connections, those on their way included.
 fn connections(server: &Server) -> usize {
-    server.posts.iter().map(|post| post.connections.load(Acquire)).sum()
+    server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Acquire)).sum()
 }
 
 fn least_loaded(server: &Server) -> usize {
-    let load = |index: &usize| server.posts[*index].connections.load(Acquire);
-    (0..server.posts.len()).min_by_key(load).unwrap_or(0)
+    let load = |index: &usize| server.mailboxes[*index].connections.load(Acquire);
+    (0..server.mailboxes.len()).min_by_key(load).unwrap_or(0)
 }
 
 /// Protected mode: without a password only this machine is served.

@@ -41,7 +41,7 @@ impl Worker<'_> {
         {
             self.waits.0.pop_first();
             let is_ours = self.table.at(id).is_some_and(|c| c.session.record.is_waiting.swap(false, AcqRel));
-            // Else CLIENT UNBLOCK was first, and its letter is on the way.
+            // Otherwise CLIENT UNBLOCK was first, and its message is on the way.
             if is_ours {
                 self.end_wait(id, Unblock::Timeout);
             }

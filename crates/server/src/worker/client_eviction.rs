@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Closes clients, those that take most first, until all take no more than this together.
 pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
-    let connections: usize = server.posts.iter().map(|post| post.connections.load(Relaxed)).sum();
+    let connections: usize = server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     let buffers = server.counters.sum(|worker| &worker.client_bytes);
     if buffers + connections as u64 * IDLE_BYTES <= limit_bytes {
         return;

@@ -5,9 +5,8 @@
 //! tick while they have clients to watch, and once after they have been busy, to give back what their batches
 //! took.
 //!
-//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a
-//! time has promised to wake for it ([`Promise`]): the first to see that it is due earlier than anybody has
-//! promised.
+//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at
+//! a time holds the watch for it ([`ExpiryWatch`]): the first to see that it is due earlier than the watch says.
 use super::Worker;
 use super::calm::Calm;
 use super::peaks::Peaks;
@@ -52,7 +51,7 @@ impl Worker<'_> {
         let steady = [tick, self.waits.due(), self.unpark_due()];
         let now = self.executor.moment();
         let measured = steady.into_iter().flatten().min().map(|due| now.wall_at(due));
-        let is_mine = self.server.promise.offer(self.index, self.expire_due);
+        let is_mine = self.server.expiry_watch.offer(self.index, self.expire_due);
         let expire = self.expire_due.filter(|_| is_mine && self.server.expires.load(Relaxed));
         [measured, expire].into_iter().flatten().min()
     }
@@ -85,7 +84,7 @@ impl Worker<'_> {
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
             self.server.background.purge();
-            let is_calm = self.cron.calm.look(elapsed_ms, self.server.posts.len());
+            let is_calm = self.cron.calm.look(elapsed_ms, self.server.mailboxes.len());
             if is_calm && self.executor.config().huge_pages {
                 self.server.background.unite();
             }

@@ -29,9 +29,9 @@ const TURNS_IN_A_ROW: usize = 4;
 
 /// Those that have died, each with what it had sent.
 #[derive(Default)]
-pub(super) struct Dead(VecDeque<Box<Connection>>);
+pub(super) struct Departed(VecDeque<Box<Connection>>);
 
-impl Dead {
+impl Departed {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -46,30 +46,30 @@ enum Progress {
 
 impl Worker<'_> {
     /// Takes over a connection that has gone and is in no batch.
-    pub(super) fn bury(&mut self, mut connection: Box<Connection>) {
+    pub(super) fn keep_last_requests(&mut self, mut connection: Box<Connection>) {
         let is_served = !matches!(connection.flow, Flow::Parked | Flow::Closing);
         if !is_served || connection.kept.is_empty() {
-            return self.sign_off(&connection);
+            return self.deregister(&connection);
         }
         connection.kept.truncate(READ_BYTES);
         // It may have read beyond that, of a request that was not whole.
         connection.parser = Parser::new();
-        self.dead.0.push_back(connection);
+        self.departed.0.push_back(connection);
     }
 
     /// Between batches: a turn for some of those that have died.
     pub(super) fn run_last_requests(&mut self) {
-        for _ in 0..self.dead.0.len().min(TURNS_IN_A_ROW) {
-            let Some(mut connection) = self.dead.0.pop_front() else { return };
-            match self.run_unheard(&mut connection) {
-                Progress::Later => self.dead.0.push_back(connection),
-                Progress::Done => self.sign_off(&connection),
+        for _ in 0..self.departed.0.len().min(TURNS_IN_A_ROW) {
+            let Some(mut connection) = self.departed.0.pop_front() else { return };
+            match self.run_departed(&mut connection) {
+                Progress::Later => self.departed.0.push_back(connection),
+                Progress::Done => self.deregister(&connection),
             }
         }
     }
 
     #[cold]
-    fn run_unheard(&mut self, connection: &mut Connection) -> Progress {
+    fn run_departed(&mut self, connection: &mut Connection) -> Progress {
         if connection.session.record.is_killed.load(Acquire) {
             return Progress::Done;
         }
@@ -81,7 +81,7 @@ impl Worker<'_> {
         let progress = loop {
             let limits = limits(self.executor.config(), connection);
             self.batch.parse(&mut turn, connection, self.server, &limits);
-            let (executed, progress) = self.execute_unheard(&turn, connection);
+            let (executed, progress) = self.execute_departed(&turn, connection);
             self.batch.advance(&mut turn, executed);
             match (progress, &turn.rest) {
                 (Some(progress), _) => break progress,
@@ -99,7 +99,7 @@ impl Worker<'_> {
     }
 
     /// Runs what is parsed and does more than read; how many requests that took, and why not all of them.
-    fn execute_unheard(&mut self, turn: &Turn, connection: &mut Connection) -> (usize, Option<Progress>) {
+    fn execute_departed(&mut self, turn: &Turn, connection: &mut Connection) -> (usize, Option<Progress>) {
         let Worker { batch, executor, reply, is_retrying, .. } = self;
         reply.protocol = connection.protocol;
         // What cannot be heard need not be written.

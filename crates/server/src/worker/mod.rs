@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! poll -> receive from every connection that has something -> parse all -> prefetch all keys
-//!      -> [gate] execute request by request -> one send for each connection -> letters, timers -> poll
+//!      -> [gate] execute request by request -> one send for each connection -> messages, timers -> poll
 //! ```
 //!
 //! Requests of all connections that one poll reported form one batch, so that the memory their keys lie in is
@@ -25,7 +25,7 @@ mod pieces;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
-use crate::core::server::{Letter, Server};
+use crate::core::server::{Message, Server};
 use crate::core::session::{After, QueryBuffer};
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::config::Config;
@@ -34,7 +34,7 @@ use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
-use last::Dead;
+use last::Departed;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use resp::{Limits, Reply};
@@ -72,7 +72,7 @@ pub(crate) struct Worker<'s> {
     sent: Vec<ConnId>,
     parked: Parked,
     waits: Waits,
-    dead: Dead,
+    departed: Departed,
     reply: Reply,
     cron: Cron,
     /// When the next key expires.
@@ -100,7 +100,7 @@ impl<'s> Worker<'s> {
             sent: Vec::new(),
             parked: Parked::default(),
             waits: Waits::default(),
-            dead: Dead::default(),
+            departed: Departed::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             cron: Cron::default(),
             expire_due: None,
@@ -145,7 +145,7 @@ impl<'s> Worker<'s> {
             // The freeing thread may need this processor.
             return Wait::at_most(RETRY_PAUSE);
         }
-        if !self.again.is_empty() || !self.dead.is_empty() || self.is_relieving {
+        if !self.again.is_empty() || !self.departed.is_empty() || self.is_relieving {
             return Wait::Not;
         }
         self.clock.sleep_until(self.executor.now(), self.next_due())
@@ -169,7 +169,7 @@ impl<'s> Worker<'s> {
                 Event::Refused(error) => self.note_refused(&error),
                 Event::Drained(id) => self.drained(id),
                 Event::Gone(id) => self.forget(id),
-                Event::Woken => self.read_letters(),
+                Event::Woken => self.read_messages(),
             }
         }
     }
@@ -183,14 +183,14 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn read_letters(&mut self) {
-        for letter in self.server.posts[self.index].take() {
-            match letter {
-                Letter::Adopt(accepted) => self.adopt(accepted),
-                Letter::Feed(lines) => self.feed(&lines),
-                Letter::Listen => self.listen(),
-                Letter::Killed(client) => self.close_killed(client),
-                Letter::Unblocked(client, how) => self.unblock(client, how),
+    fn read_messages(&mut self) {
+        for message in self.server.mailboxes[self.index].take() {
+            match message {
+                Message::Adopt(accepted) => self.adopt(accepted),
+                Message::Feed(lines) => self.feed(&lines),
+                Message::Listen => self.listen(),
+                Message::Killed(client) => self.close_killed(client),
+                Message::Unblocked(client, how) => self.unblock(client, how),
             }
         }
     }

@@ -3,7 +3,7 @@ use super::{ABOUT, SUB};
 use crate::core::blocking::deadline;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::server::Post;
+use crate::core::server::Mailbox;
 use crate::state::pause::Held;
 use command::{Arg, Arity, Doc, Done};
 
@@ -54,7 +54,7 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
     call.server.pause.start(held, until, call.steady);
     call.server.keyspace.rest_expiry();
     // Whoever sleeps until a key is due sleeps until the end now.
-    call.server.posts.iter().for_each(Post::wake);
+    call.server.mailboxes.iter().for_each(Mailbox::wake);
     call.reply.ok();
     Ok(())
 }
@@ -62,7 +62,7 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
 fn unpause(call: &mut ServerCall<'_>) -> Done {
     call.server.pause.stop();
     call.server.keyspace.resume_expiry();
-    call.server.posts.iter().for_each(Post::wake);
+    call.server.mailboxes.iter().for_each(Mailbox::wake);
     call.reply.ok();
     Ok(())
 }

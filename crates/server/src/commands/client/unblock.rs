@@ -2,7 +2,7 @@
 use super::{ABOUT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::server::Letter;
+use crate::core::server::Message;
 use crate::core::session::Unblock;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::atomic::Ordering::AcqRel;
@@ -40,7 +40,7 @@ fn unblock(call: &mut ServerCall<'_>) -> Done {
     let record = u64::try_from(client).ok().and_then(|id| call.server.clients().get(&id).cloned());
     let waiting = record.filter(|record| record.is_waiting.swap(false, AcqRel));
     if let Some(record) = &waiting {
-        call.server.posts[record.worker].send(Letter::Unblocked(record.id, how));
+        call.server.mailboxes[record.worker].send(Message::Unblocked(record.id, how));
     }
     call.reply.int(i64::from(waiting.is_some()));
     Ok(())

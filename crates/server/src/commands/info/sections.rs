@@ -74,7 +74,7 @@ fn server(report: &mut Report, server: &Server, now: Millis) {
     report.field("executable", executable.display());
     report.field("config_file", config.file.clone().unwrap_or_default().display());
     report.field("io_threads_active", 0);
-    report.field("worker_threads", server.posts.len());
+    report.field("worker_threads", server.mailboxes.len());
     listeners(report, server);
 }
 
@@ -190,8 +190,8 @@ fn persistence(report: &mut Report, server: &Server, _: Millis) {
 }
 
 fn threads(report: &mut Report, server: &Server, _: Millis) {
-    for (index, (post, counters)) in server.posts.iter().zip(&server.counters.0).enumerate() {
-        let clients = post.connections.load(Relaxed);
+    for (index, (mailbox, counters)) in server.mailboxes.iter().zip(&server.counters.0).enumerate() {
+        let clients = mailbox.connections.load(Relaxed);
         let commands: u64 = counters.commands.iter().map(|c| c.calls.load()).sum();
         report.field(&format!("worker_{index}"), format_args!("clients={clients},commands={commands}"));
     }
