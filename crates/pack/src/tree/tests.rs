@@ -1,4 +1,5 @@
 //! The tree against a plain vector of leaves, in both orders, with clones held and checked.
+use super::order::{ByHash, ByRank};
 use super::*;
 use crate::memory::refs::REFS_MAX;
 use base::random::Random;
