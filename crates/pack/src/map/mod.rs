@@ -254,11 +254,11 @@ impl<V: Clone, F: Form> Map<V, F> {
     pub fn entry<'m>(&'m mut self, seed: &'m Seed, hash: Hash, key: impl Into<Name<'m>>) -> Entry<'m, V, F> {
         let name = key.into();
         debug_assert_eq!(F::hash(seed, name), hash);
-        let Some((path, range)) = self.tree.seek(hash.order()) else {
+        let Some((path, range, leaf)) = self.tree.seek_leaf(hash.order()) else {
             return Entry::Vacant(Vacant { map: self, seed, name, hash, path: None, range: OrderRange::ALL });
         };
         let tag = hash.tag();
-        match self.tree.leaf(&path).find(tag, name) {
+        match leaf.find(tag, name) {
             Some(slot) => Entry::Occupied(Occupied { map: self, seed, name, tag, path, range, slot }),
             None => Entry::Vacant(Vacant { map: self, seed, name, hash, path: Some(path), range }),
         }

@@ -145,8 +145,8 @@ impl Sorted {
         if rank >= self.len() {
             return None;
         }
-        let (path, at) = self.tree.seek_rank(rank)?;
-        Some(look(self.leaf(&path).entry(at as usize)))
+        let (leaf, at) = self.tree.leaf_at_rank(rank)?;
+        Some(look(Scored::open(leaf).entry(at as usize)))
     }
 
     /// Visits from entry `rank` upwards (`End::Tail`) or downwards until told to stop.

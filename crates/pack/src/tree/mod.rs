@@ -5,8 +5,11 @@
 //! the nodes on it that a clone shares (their other children are then shared one level further down), so a clone is never
 //! disturbed and costs one increment. Edits that add or remove leaves say what becomes of the path.
 //!
+//! `descent.rs` has the way from the root to a leaf, `seek.rs` what is looked for on it in each order.
+//!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
 //! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
+mod descent;
 pub(crate) mod end;
 pub(crate) mod node;
 pub(crate) mod order;
@@ -95,11 +98,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
 
     /// The last leaf.
     pub(crate) fn last(&self) -> Option<Path> {
-        let mut path = self.first()?;
-        for level in (1..self.height()).rev() {
-            path.set_slot(level, self.inner(&path, level).count() - 1);
-        }
-        Some(path)
+        self.descend(|inner, _| Some(inner.count() - 1)).map(|(path, _)| path)
     }
 
     /// Moves to the leaf after this one; false (and the path as it was) at the end.
@@ -118,12 +117,13 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     pub(crate) fn prev(&self, path: &mut Path) -> bool {
         let Some(level) = (1..self.height()).find(|level| path.slot(*level) > 0) else { return false };
         path.set_slot(level, path.slot(level) - 1);
-        for below in (1..level).rev() {
-            path.set_slot(below, self.inner(path, below).count() - 1);
-        }
+        let before =
+            self.descend(|inner, at| Some(if at < level { inner.count() - 1 } else { path.slot(at) }));
+        *path = before.expect("a path comes from a tree that has leaves").0;
         true
     }
 
+    #[inline]
     pub(crate) fn leaf(&self, path: &Path) -> &L {
         // SAFETY: level 0 holds leaves.
         unsafe { self.child(path, 0).leaf() }
@@ -138,21 +138,16 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     /// The leaf, to be moved: the nodes above it have been, where that was called for. None where a clone shares one of them: then
     /// nothing below may change, nor move.
     pub(crate) fn relocate(&mut self, path: &Path, moves: &mut Moves) -> Option<&mut L> {
-        assert!(!self.is_empty(), "a path comes from a tree that has leaves");
-        // SAFETY: with a height of 1 and more the root is there.
-        let mut node = unsafe { self.root.assume_init_mut() };
-        for level in (1..self.height as usize).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner_mut() };
+        let leaf = self.descend_mut(0, |inner, level| {
             if !inner.is_sole() {
                 moves.note(false, 0);
                 return None;
             }
             inner.relocate(moves);
-            node = &mut inner.make_mut().1[path.slot(level)];
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some(unsafe { node.leaf_mut() })
+            Some(&mut inner.make_mut().1[path.slot(level)])
+        })?;
+        // SAFETY: level 0 holds leaves.
+        Some(unsafe { leaf.leaf_mut() })
     }
 
     /// The leaf's mark.
@@ -233,15 +228,12 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     /// Draws a leaf: every one with the same chance, which full nodes would have. None where a node has no such child
     /// (draw again).
     pub(crate) fn draw(&self, random: &mut Random) -> Option<&L> {
-        let mut node = self.root()?;
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
+        let drawn = self.descend(|inner, level| {
             let slots = if level + 1 == self.height() { inner.count() } else { FANOUT };
-            node = inner.children().get(random.below(slots as u64) as usize)?;
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some(unsafe { node.leaf() })
+            let slot = random.below(slots as u64) as usize;
+            (slot < inner.count()).then_some(slot)
+        });
+        drawn.map(|(_, leaf)| leaf)
     }
 
     /// Draws an element uniformly: a leaf, and which of its elements. `count` tells how many a leaf has, `count_max` how many it mostly may.
@@ -312,21 +304,18 @@ impl<O: Order, L: Leaf> Tree<O, L> {
 
     /// About what part of the tree nobody else holds at this moment: of [`SOLE_SAMPLES`] leaves, spread evenly, so many.
     pub(crate) fn count_sole(&self) -> u64 {
-        let Some(root) = self.root() else { return SOLE_SAMPLES };
+        if self.is_empty() {
+            return SOLE_SAMPLES;
+        }
         let is_sole = |sample: u64| {
-            let (mut node, mut at) = (root, (sample as f64 + 0.5) / SOLE_SAMPLES as f64);
-            for _ in 1..self.height() {
-                // SAFETY: only level 0 holds leaves.
-                let inner = unsafe { node.inner() };
-                if !inner.is_sole() {
-                    return false;
-                }
+            let mut at = (sample as f64 + 0.5) / SOLE_SAMPLES as f64;
+            let sole = self.descend(|inner, _| {
                 at *= inner.count() as f64;
                 let slot = (at as usize).min(inner.count() - 1);
-                (node, at) = (&inner.children()[slot], at - slot as f64);
-            }
-            // SAFETY: after height - 1 steps down the node is a leaf.
-            unsafe { node.leaf() }.is_sole()
+                at -= slot as f64;
+                inner.is_sole().then_some(slot)
+            });
+            sole.is_some_and(|(_, leaf)| leaf.is_sole())
         };
         (0..SOLE_SAMPLES).filter(|sample| is_sole(*sample)).count() as u64
     }
@@ -336,24 +325,15 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         (self.height > 0).then(|| unsafe { self.root.assume_init_ref() })
     }
 
+    #[inline]
     fn child(&self, path: &Path, level: usize) -> &Child<O, L> {
-        let mut node = self.root().expect("a path comes from a tree that has leaves");
-        for above in (level + 1..self.height()).rev() {
-            // SAFETY: a node above another is an inner one.
-            node = unsafe { &node.inner().children()[path.slot(above)] };
-        }
-        node
+        let found = self.descend_to(level, |_, above| Some(path.slot(above)));
+        found.expect("a path comes from a tree that has leaves").1
     }
 
     fn child_mut(&mut self, path: &Path, level: usize) -> &mut Child<O, L> {
-        assert!(self.height() > level, "a path comes from a tree that has leaves");
-        // SAFETY: with a height of 1 and more the root is there.
-        let mut node = unsafe { self.root.assume_init_mut() };
-        for above in (level + 1..self.height as usize).rev() {
-            // SAFETY: a node above another is an inner one.
-            node = unsafe { &mut node.inner_mut().make_mut().1[path.slot(above)] };
-        }
-        node
+        let found = self.descend_mut(level, |inner, above| Some(&mut inner.make_mut().1[path.slot(above)]));
+        found.expect("nothing ends the way down")
     }
 
     fn inner(&self, path: &Path, level: usize) -> &Inner<O, L> {
@@ -476,6 +456,13 @@ impl Path {
     #[inline(always)]
     fn slot(&self, level: usize) -> usize {
         usize::from((self.0 >> Path::shift(level)) as u8)
+    }
+
+    /// The same path with a slot at a level that has had none.
+    #[inline(always)]
+    fn with_slot(self, level: usize, slot: usize) -> Path {
+        debug_assert!(slot < FANOUT && self.slot(level) == 0);
+        Path(self.0 | (slot as u64) << Path::shift(level))
     }
 
     #[inline(always)]

@@ -193,8 +193,9 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     }
 
     /// Where a child lies: to be written to only if this node and all above it have one owner.
+    #[inline(always)]
     pub(crate) fn child_place(&self, slot: usize) -> *mut Child<O, L> {
-        assert!(slot < self.count(), "child {slot} of {}", self.count());
+        assert!(slot < self.count(), "a child that is not there");
         // SAFETY: within the allocation.
         unsafe { self.children_start().add(slot) }
     }

@@ -1,5 +1,6 @@
-//! Searches from the root down, one for each [`Order`](super::order::Order): which child of a node covers
-//! what is sought. On the path of every request.
+//! Searches from the root down, one for each [`Order`](super::order::Order): which child of a node covers what is
+//! sought. On the path of every request.
+use super::descent::down;
 use super::node::{Child, Inner, Leaf};
 use super::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
 use super::{Held, Path, Tree};
@@ -7,63 +8,70 @@ use crate::code::quarters::count_before;
 use crate::memory::arena::Moves;
 
 impl<L: Leaf> Tree<ByRank, L> {
-    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
-    /// None in a tree without leaves.
+    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf. None in
+    /// a tree without leaves.
     pub(crate) fn seek(&self, index: u64) -> Option<(Path, u64)> {
         assert!(index <= self.mark, "element {index} of {}", self.mark);
-        let (mut path, mut rest) = (self.first()?, index);
-        let mut node = self.root()?;
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            let slot = child_at(inner.marks(), &mut rest);
-            path.set_slot(level, slot);
-            node = &inner.children()[slot];
-        }
+        let mut rest = index;
+        let (path, _) = self.descend(|inner, _| Some(child_of_rank(inner.marks(), &mut rest)))?;
         Some((path, rest))
     }
 
     /// The leaf that holds element `index`, to be read, and where in it.
     pub(crate) fn leaf_at_rank(&self, index: u64) -> Option<(&L, u64)> {
         assert!(index <= self.mark, "element {index} of {}", self.mark);
-        let (mut node, mut rest) = (self.root()?, index);
-        for _ in 1..self.height() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            node = &inner.children()[child_at(inner.marks(), &mut rest)];
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some((unsafe { node.leaf() }, rest))
+        let mut rest = index;
+        let (_, leaf) = self.descend(|inner, _| Some(child_of_rank(inner.marks(), &mut rest)))?;
+        Some((leaf, rest))
     }
 }
 
-/// The child that holds element `rest` (the last, where it is the end of all), which then counts from that
-/// child's start. Eight counts are added up at a time, because each step of a chain of comparisons waits for
-/// the one before.
-fn child_at(marks: &[u64], rest: &mut u64) -> usize {
+/// A mark that says how many elements lie below its child.
+trait Counted {
+    fn count(&self) -> u64;
+}
+
+impl Counted for u64 {
+    #[inline(always)]
+    fn count(&self) -> u64 {
+        *self
+    }
+}
+
+impl Counted for ScoreMark {
+    #[inline(always)]
+    fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// The child that holds element `rest` (the last, where it is the end of all), which then counts from that child's
+/// start. Eight counts are added up at a time, because each step of a chain of comparisons waits for the one before.
+fn child_of_rank(marks: &[impl Counted], rest: &mut u64) -> usize {
     let mut slot = 0;
     for eight in marks.as_chunks::<8>().0 {
-        let sum: u64 = eight.iter().sum();
+        let sum: u64 = eight.iter().map(Counted::count).sum();
         if *rest < sum {
             break;
         }
         *rest -= sum;
         slot += 8;
     }
-    while slot < marks.len() && *rest >= marks[slot] {
-        *rest -= marks[slot];
+    while slot < marks.len() && *rest >= marks[slot].count() {
+        *rest -= marks[slot].count();
         slot += 1;
     }
     if slot == marks.len() {
         slot -= 1;
-        *rest += marks[slot];
+        *rest += marks[slot].count();
     }
     slot
 }
 
 impl OrderRange {
-    /// The child that covers `place`, and what it covers.
-    fn child<L: Leaf>(self, inner: &Inner<ByHash, L>, place: u32) -> (usize, OrderRange) {
+    /// Which child of a node of this range covers `place`. The range becomes that of the child.
+    #[inline(always)]
+    fn enter<L: Leaf>(&mut self, inner: &Inner<ByHash, L>, place: u32) -> usize {
         let marks = inner.marks();
         let guess = self.guess(marks.len(), place);
         // It comes while the marks do.
@@ -71,7 +79,8 @@ impl OrderRange {
         let slot = child_of_place(marks, place, guess);
         let first = if slot == 0 { self.first } else { marks[slot] };
         let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
-        (slot, OrderRange { first, last })
+        *self = OrderRange { first, last };
+        slot
     }
 
     /// About which of so many children it is: hashes are uniform.
@@ -86,8 +95,8 @@ impl OrderRange {
     }
 }
 
-/// The last child whose mark is at most `place`, or the first. The guess is a slot or two off; a window
-/// around it is counted without branches, and the rare miss starts anew from all marks.
+/// The last child whose mark is at most `place`, or the first. The guess is a slot or two off; a window around it is
+/// counted without branches, and the rare miss starts anew from all marks.
 #[inline(always)]
 fn child_of_place(marks: &[u32], place: u32, guess: usize) -> usize {
     let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
@@ -120,86 +129,52 @@ impl<L: Leaf> Tree<ByHash, L> {
     /// The same with the leaf itself.
     #[inline]
     pub(crate) fn seek_leaf(&self, place: u32) -> Option<(Path, OrderRange, &L)> {
-        let (mut path, mut bounds) = (self.first()?, OrderRange::ALL);
-        let mut node = self.root()?;
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            let (slot, inside) = bounds.child(inner, place);
-            path.set_slot(level, slot);
-            bounds = inside;
-            node = &inner.children()[slot];
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some((path, bounds, unsafe { node.leaf() }))
+        let mut range = OrderRange::ALL;
+        let (path, leaf) = self.descend(|inner, _| Some(range.enter(inner, place)))?;
+        Some((path, range, leaf))
     }
 
     /// The leaf that covers `place`, to be changed where no clone shares the way to it.
     pub(crate) fn held_at(&mut self, place: u32) -> Option<Held<'_, L>> {
-        let (mut bounds, mut is_sole) = (OrderRange::ALL, true);
-        let height = self.height();
+        let (mut range, mut is_sole) = (OrderRange::ALL, true);
         self.root()?;
-        let mut node: *mut Child<ByHash, L> = self.root.as_mut_ptr();
-        for _ in 1..height {
-            // SAFETY: only level 0 holds leaves; the child lives as long as the tree, which is borrowed.
-            let inner = unsafe { (*node).inner() };
-            let (slot, inside) = bounds.child(inner, place);
+        let (root, height) = (self.root.as_mut_ptr(), self.height());
+        let choose = |inner: &Inner<ByHash, L>, _| {
             is_sole &= inner.is_sole();
-            (node, bounds) = (inner.child_place(slot), inside);
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf. It is lent for writing only where this
-        // tree, borrowed for writing, is the one owner of every node above it: then nobody else can reach the
-        // handle.
+            Some(range.enter(inner, place))
+        };
+        // SAFETY: the root's level is one less than the height, and the tree is borrowed. The leaf is lent for writing
+        // only where this tree, borrowed for writing, is the one owner of every node above it: then nobody else can
+        // reach the handle.
         unsafe {
+            let (_, leaf) = down(root, height, 0, choose)?;
             match is_sole {
-                true => Some(Held::Sole((*node).leaf_mut())),
-                false => Some(Held::Shared((*node).leaf())),
+                true => Some(Held::Sole((*leaf).leaf_mut())),
+                false => Some(Held::Shared((*leaf).leaf())),
             }
         }
     }
 
     /// The leaf that covers `place`, to be read.
     pub(crate) fn leaf_at(&self, place: u32) -> Option<&L> {
-        let (mut node, mut bounds) = (self.root()?, OrderRange::ALL);
-        for _ in 1..self.height() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            let (slot, inside) = bounds.child(inner, place);
-            (node, bounds) = (&inner.children()[slot], inside);
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some(unsafe { node.leaf() })
+        let mut range = OrderRange::ALL;
+        self.descend(|inner, _| Some(range.enter(inner, place))).map(|(_, leaf)| leaf)
     }
 }
 
 impl<L: Leaf> Tree<ByValue, L> {
     /// The leaf that covers `value`. None in a tree without leaves.
     pub(crate) fn seek(&self, value: i64) -> Option<Path> {
-        let (mut path, mut node) = (self.first()?, self.root()?);
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            let slot = child_of_value(inner.marks(), value);
-            path.set_slot(level, slot);
-            node = &inner.children()[slot];
-        }
-        Some(path)
+        self.descend(|inner, _| Some(child_of_value(inner.marks(), value))).map(|(path, _)| path)
     }
 
     /// The leaf that covers `value`, to be read.
     pub(crate) fn leaf_at(&self, value: i64) -> Option<&L> {
-        let mut node = self.root()?;
-        for _ in 1..self.height() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            node = &inner.children()[child_of_value(inner.marks(), value)];
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some(unsafe { node.leaf() })
+        self.descend(|inner, _| Some(child_of_value(inner.marks(), value))).map(|(_, leaf)| leaf)
     }
 
-    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort`
-    /// was made. Where to go on, as `first` tells of a leaf, None at the end.
+    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort` was made.
+    /// Where to go on, as `first` tells of a leaf, None at the end.
     pub(crate) fn relocate_from(
         &mut self,
         from: i64,
@@ -233,17 +208,11 @@ fn child_of_value(marks: &[i64], value: i64) -> usize {
 impl<L: Leaf> Tree<ById, L> {
     /// The leaf that covers `id`. None in a tree without leaves.
     pub(crate) fn seek(&self, id: Id) -> Option<Path> {
-        let mut path = self.first()?;
-        let mut node = self.root()?;
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
+        let choose = |inner: &Inner<ById, L>, _| {
             let marks = &inner.marks()[1..];
-            let slot = count_before(marks.len(), |slot| marks[slot] <= id);
-            path.set_slot(level, slot);
-            node = &inner.children()[slot];
-        }
-        Some(path)
+            Some(count_before(marks.len(), |slot| marks[slot] <= id))
+        };
+        self.descend(choose).map(|(path, _)| path)
     }
 }
 
@@ -262,25 +231,8 @@ impl<L: Leaf> Tree<ByScore, L> {
         score: f64,
         mut is_before: impl FnMut(&L) -> Option<bool>,
     ) -> Option<(Path, &L)> {
-        let (mut path, mut node) = (self.first()?, self.root()?);
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            let marks = inner.marks();
-            let others = &marks[1..];
-            let mut low = count_before(others.len(), |slot| {
-                // SAFETY: a search asks for nothing beyond the end (tested there).
-                let mark = unsafe { others.get_unchecked(slot) };
-                mark.score < score
-            });
-            // Nearly always the next child begins with a greater score.
-            let mut high = match marks.get(low + 1) {
-                Some(next) if next.score <= score => {
-                    let equal = &others[low..];
-                    low + count_before(equal.len(), |slot| equal[slot].score <= score)
-                }
-                _ => low,
-            };
+        self.descend(|inner, level| {
+            let (mut low, mut high) = children_of_score(inner.marks(), score);
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
                 if is_before(first_leaf(&inner.children()[middle], level - 1))? {
@@ -289,89 +241,77 @@ impl<L: Leaf> Tree<ByScore, L> {
                     high = middle - 1;
                 }
             }
-            path.set_slot(level, low);
-            node = &inner.children()[low];
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        Some((path, unsafe { node.leaf() }))
+            Some(low)
+        })
     }
 
     /// The leaf, to be edited, which gets so many elements more, or loses some.
     pub(crate) fn leaf_with(&mut self, path: &Path, more: i64) -> &mut L {
-        assert!(!self.is_empty(), "a path comes from a tree that has leaves");
         self.mark.count = self.mark.count.strict_add_signed(more);
-        // SAFETY: with a height of 1 and more the root is there.
-        let mut node = unsafe { self.root.assume_init_mut() };
-        for level in (1..self.height as usize).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let (marks, children) = unsafe { node.inner_mut().make_mut() };
+        let leaf = self.descend_mut(0, |inner, level| {
+            let (marks, children) = inner.make_mut();
             let slot = path.slot(level);
             marks[slot].count = marks[slot].count.strict_add_signed(more);
-            node = &mut children[slot];
-        }
-        // SAFETY: after height - 1 steps down the node is a leaf.
-        unsafe { node.leaf_mut() }
+            Some(&mut children[slot])
+        });
+        // SAFETY: level 0 holds leaves.
+        unsafe { leaf.expect("nothing ends the way down").leaf_mut() }
     }
 
     /// How many elements stand before the leaf.
     pub(crate) fn rank(&self, path: &Path) -> u64 {
-        let Some(mut node) = self.root() else { return 0 };
         let mut rank = 0;
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
+        self.descend(|inner, level| {
             let slot = path.slot(level);
             rank += inner.marks()[..slot].iter().map(|mark| mark.count).sum::<u64>();
-            node = &inner.children()[slot];
-        }
+            Some(slot)
+        });
         rank
     }
 
     /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
     pub(crate) fn seek_rank(&self, index: u64) -> Option<(Path, u64)> {
         assert!(index <= self.mark.count, "element {index} of {}", self.mark.count);
-        let (mut path, mut rest) = (self.first()?, index);
-        let mut node = self.root()?;
-        for level in (1..self.height()).rev() {
-            // SAFETY: only level 0 holds leaves.
-            let inner = unsafe { node.inner() };
-            let slot = child_of_rank(inner.marks(), &mut rest);
-            path.set_slot(level, slot);
-            node = &inner.children()[slot];
-        }
+        let mut rest = index;
+        let (path, _) = self.descend(|inner, _| Some(child_of_rank(inner.marks(), &mut rest)))?;
         Some((path, rest))
+    }
+
+    /// The leaf that holds element `index`, to be read, and where in it.
+    pub(crate) fn leaf_at_rank(&self, index: u64) -> Option<(&L, u64)> {
+        assert!(index <= self.mark.count, "element {index} of {}", self.mark.count);
+        let mut rest = index;
+        let (_, leaf) = self.descend(|inner, _| Some(child_of_rank(inner.marks(), &mut rest)))?;
+        Some((leaf, rest))
     }
 }
 
-/// As [`child_at`], for counts that stand beside scores.
-fn child_of_rank(marks: &[ScoreMark], rest: &mut u64) -> usize {
-    let mut slot = 0;
-    for eight in marks.as_chunks::<8>().0 {
-        let sum: u64 = eight.iter().map(|mark| mark.count).sum();
-        if *rest < sum {
-            break;
+/// The children in which a place of this score may lie, first and last: among equal scores their leaves decide.
+#[inline(always)]
+fn children_of_score(marks: &[ScoreMark], score: f64) -> (usize, usize) {
+    let others = &marks[1..];
+    let low = count_before(others.len(), |slot| {
+        // SAFETY: a search asks for nothing beyond the end (tested there).
+        let mark = unsafe { others.get_unchecked(slot) };
+        mark.score < score
+    });
+    // Nearly always the next child begins with a greater score.
+    let high = match marks.get(low + 1) {
+        Some(next) if next.score <= score => {
+            let equal = &others[low..];
+            low + count_before(equal.len(), |slot| equal[slot].score <= score)
         }
-        *rest -= sum;
-        slot += 8;
-    }
-    while slot < marks.len() && *rest >= marks[slot].count {
-        *rest -= marks[slot].count;
-        slot += 1;
-    }
-    if slot == marks.len() {
-        slot -= 1;
-        *rest += marks[slot].count;
-    }
-    slot
+        _ => low,
+    };
+    (low, high)
 }
 
 /// The first leaf below a child at `level`.
 fn first_leaf<O: Order, L: Leaf>(child: &Child<O, L>, level: usize) -> &L {
-    let mut node = child;
-    for _ in 0..level {
-        // SAFETY: only level 0 holds leaves.
-        node = unsafe { &node.inner().children()[0] };
+    // SAFETY: the child is borrowed and lies at this level, and level 0 holds leaves.
+    unsafe {
+        let (_, leaf) = down((&raw const *child).cast_mut(), level + 1, 0, |_, _| Some(0))
+            .expect("nothing ends the way down");
+        (*leaf).leaf()
     }
-    // SAFETY: `level` steps down lie the leaves.
-    unsafe { node.leaf() }
 }
