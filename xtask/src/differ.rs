@@ -1,9 +1,9 @@
-//! `cargo xtask differ`: the differential runner by hand. It lives in testkit (`crates/testkit/src/differ`); this builds the
-//! server and the runner, and starts one with the other.
+//! `cargo xtask differ`: the differential runner by hand. It lives in testkit (`crates/testkit/src/differ`);
+//! this builds the server and the runner, and starts one with the other.
 //!
-//! Sardine is built with checks of the heap; `--checked` optimises it as well, `--release` builds what users get. All other
-//! options are the runner's, which `--help` lists. Without `--peer` Sardine is compared with the Redis that `cargo xtask peers`
-//! has unpacked, else with the installed one.
+//! Sardine is built with checks of the heap; `--checked` optimises it as well, `--release` builds what users
+//! get. All other options are the runner's, which `--help` lists. Without `--peer` Sardine is compared with
+//! the Redis that `cargo xtask peers` has unpacked, else with the installed one.
 use crate::peers::PEERS;
 use crate::shell::{Outcome, cargo, execute, passed_on, target_folder};
 use clap::{ArgMatches, Command};

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: the documents that are derived from the program's own tables, so that they cannot go stale. Each
-//! is what `sardine` prints when it is given the document's option; tidy compares, this writes.
+//! `cargo xtask docs`: the documents that are derived from the program's own tables, so that they cannot go
+//! stale. Each is what `sardine` prints when it is given the document's option; tidy compares, this writes.
 use crate::shell::{Outcome, cargo, root};
 use std::fs;
 

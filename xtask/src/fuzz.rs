@@ -1,17 +1,19 @@
-//! `cargo xtask fuzz TARGET|all SECONDS`: what cargo-fuzz does, without having to install it. Builds fuzz/ with nightly, libFuzzer's coverage and
-//! AddressSanitizer, and runs one target, or each, for so long. It begins with the inputs that the repository keeps
-//! (fuzz/corpus/TARGET.txt, one a line in hexadecimal) and those that earlier runs have found (target/fuzz/corpus). A crash's
-//! input stays in target/fuzz/artifacts; as a line of the kept corpus it becomes a test.
+//! `cargo xtask fuzz TARGET|all SECONDS`: what cargo-fuzz does, without having to install it. Builds fuzz/
+//! with nightly, libFuzzer's coverage and AddressSanitizer, and runs one target, or each, for so long. It
+//! begins with the inputs that the repository keeps (fuzz/corpus/TARGET.txt, one a line in hexadecimal) and
+//! those that earlier runs have found (target/fuzz/corpus). A crash's input stays in target/fuzz/artifacts;
+//! as a line of the kept corpus it becomes a test.
 //!
-//! `cargo xtask fuzz keep` writes the kept corpus anew: of all inputs the fewest and shortest that reach the same code, or
-//! as many of them as there is room for.
+//! `cargo xtask fuzz keep` writes the kept corpus anew: of all inputs the fewest and shortest that reach the
+//! same code, or as many of them as there is room for.
 use crate::shell::{Outcome, execute, host, nightly_cargo, root, target};
 use clap::{Arg, ArgMatches, value_parser};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Coverage that libFuzzer reads (counters, compared values), the sanitizer, and one codegen unit so that both see all.
+/// Coverage that libFuzzer reads (counters, compared values), the sanitizer, and one codegen unit
+/// so that both see all.
 const FLAGS: &str = "-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-simplifycfg-branch-fold-threshold=0 \

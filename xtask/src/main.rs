@@ -1,5 +1,5 @@
-//! The project's scripts, all of them: `cargo xtask COMMAND`. `cargo xtask help` lists them; each is explained in the file of
-//! its name.
+//! The project's scripts, all of them: `cargo xtask COMMAND`. `cargo xtask help` lists them; each is
+//! explained in the file of its name.
 #![allow(clippy::disallowed_macros, reason = "a script prints")]
 mod arena;
 mod bench;

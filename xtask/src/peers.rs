@@ -1,15 +1,16 @@
-//! `cargo xtask peers`: the servers that Sardine is compared with, Redis 8.0.2 and Valkey 8.1.1, from Debian trixie into
-//! `target/peers`, whatever release this machine runs, and nothing of it installed.
+//! `cargo xtask peers`: the servers that Sardine is compared with, Redis 8.0.2 and Valkey 8.1.1, from Debian
+//! trixie into `target/peers`, whatever release this machine runs, and nothing of it installed.
 //!
 //! ```text
-//! target/peers/redis-8.0.2/redis-server      a script that starts the program below, wherever the folder is moved to,
-//!                          redis-cli         through the loader and with the libraries of trixie: those of this
-//!                          redis-benchmark   machine may be too old
+//! target/peers/redis-8.0.2/redis-server      a script that starts the program below, wherever the folder is
+//!                          redis-cli         moved to, through the loader and with the libraries of trixie:
+//!                          redis-benchmark   those of this machine may be too old
 //!                          root/usr/...      the packages, unpacked
 //! ```
 //!
-//! apt does the fetching, with lists and a cache of its own that go when it is done: from the mirror that this machine's apt is
-//! told to use, through its proxy and its authentication, and only what Debian has signed. What is there and works is left alone.
+//! apt does the fetching, with lists and a cache of its own that go when it is done: from the mirror that
+//! this machine's apt is told to use, through its proxy and its authentication, and only what Debian has
+//! signed. What is there and works is left alone.
 use crate::shell::{Outcome, target};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -59,7 +60,8 @@ const LIBRARIES: [&str; 14] = [
 ];
 
 const SUITE: &str = "trixie";
-/// Whom Debian's mirrors are trusted by, where the package of that name is installed; else whom apt trusts anyway.
+/// Whom Debian's mirrors are trusted by, where the package of that name is installed; else
+/// whom apt trusts anyway.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 impl Peer {
@@ -167,8 +169,8 @@ impl Scratch {
         apt_get(&[&["download"], &packages[..]].concat())
     }
 
-    /// apt with the settings of this machine, but nothing of its state. It gives up soon where there is no network, and takes a
-    /// list that it could not fetch for the failure that it is.
+    /// apt with the settings of this machine, but nothing of its state. It gives up soon where there is no
+    /// network, and takes a list that it could not fetch for the failure that it is.
     fn apt_get(&self) -> Command {
         let place = |name: &str| self.0.join(name).display().to_string();
         let mut command = Command::new("apt-get");
@@ -197,7 +199,8 @@ impl Drop for Scratch {
     }
 }
 
-/// From lines like `'http://HOST/debian/dists/bookworm/InRelease' NAME 0`; each root once, security archives left out.
+/// From lines like `'http://HOST/debian/dists/bookworm/InRelease' NAME 0`; each root once,
+/// security archives left out.
 fn mirrors(uris: &str) -> Vec<String> {
     let mut mirrors: Vec<String> = Vec::new();
     for line in uris.lines() {
@@ -258,7 +261,8 @@ fn write_script(path: &Path, loader: &Path) -> Outcome {
     let script = format!(
         "#!/bin/sh\n\
          root=$(dirname \"$(readlink -f \"$0\")\")/root\n\
-         exec \"$root/{loader}\" --library-path \"$root/{libraries}\" --argv0 {program} \"$root/usr/bin/{program}\" \"$@\"\n"
+         exec \"$root/{loader}\" --library-path \"$root/{libraries}\" \
+         --argv0 {program} \"$root/usr/bin/{program}\" \"$@\"\n"
     );
     write(path, &script)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))

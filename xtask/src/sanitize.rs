@@ -1,10 +1,11 @@
-//! The unsafe crates' tests under tools that see what Rust does not check: AddressSanitizer (out of bounds, use after
-//! free, leaks; needs nightly) and valgrind (uninitialised bytes too; slow, hence fewer cases).
+//! The unsafe crates' tests under tools that see what Rust does not check: AddressSanitizer (out of bounds,
+//! use after free, leaks; needs nightly) and valgrind (uninitialised bytes too; slow, hence fewer cases).
 use crate::shell::{Outcome, cargo, execute, host, nightly_cargo, target};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Loom's threads switch stacks by themselves, which neither tool follows; their bodies have no memory worth a look.
+/// Loom's threads switch stacks by themselves, which neither tool follows; their bodies have
+/// no memory worth a look.
 const SKIPPED: [&str; 2] = ["--skip", "refs_interleavings"];
 
 /// Where `unsafe` is allowed.
@@ -13,8 +14,8 @@ const UNSAFE_CRATES: [&str; 2] = ["pack", "net"];
 pub(crate) fn asan() -> Outcome {
     let unsafe_crates: Vec<&str> = UNSAFE_CRATES.iter().flat_map(|name| ["--package", name]).collect();
     asan_tests(&[&unsafe_crates[..], &["--lib", "--tests", "--"], &SKIPPED].concat(), "detect_leaks=1")?;
-    // Restless mode: in the store on the sanitizer's own allocator, which sees every leaf; in servers over the arena, in
-    // which the sanitizer looks for no pointers and so would take what they point to for lost.
+    // Restless mode: in the store on the sanitizer's own allocator, which sees every leaf; in servers over
+    // the arena, in which the sanitizer looks for no pointers and so would take what they point to for lost.
     asan_tests(&["--package", "store", "--lib", "restless"], "detect_leaks=1")?;
     asan_tests(&["--package", "testkit", "--tests", "restless"], "detect_leaks=0")
 }

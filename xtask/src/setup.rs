@@ -1,8 +1,8 @@
-//! What the tests need beside Rust, installed where it is missing: Debian's packages with apt-get (as root), Python's and
-//! Node's client libraries under `target/clients`, where the client tests look for them.
+//! What the tests need beside Rust, installed where it is missing: Debian's packages with apt-get (as root),
+//! Python's and Node's client libraries under `target/clients`, where the client tests look for them.
 //!
-//! Whatever cannot be had is named with the command that would bring it, and the step fails: a test that is skipped in
-//! silence is worse.
+//! Whatever cannot be had is named with the command that would bring it, and the step fails: a test that is
+//! skipped in silence is worse.
 use crate::shell::{Outcome, execute, quiet, target};
 use std::path::Path;
 use std::process::Command;

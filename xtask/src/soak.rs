@@ -1,5 +1,6 @@
-//! `cargo xtask soak MINUTES [--seed N] [--workers N]`: hostile and friendly clients together on a restless server, for so long
-//! (`crates/testkit/src/soak`). Builds the server optimised and with checks of the heap (the profile `checked`), and prints one page.
+//! `cargo xtask soak MINUTES [--seed N] [--workers N]`: hostile and friendly clients together on a restless
+//! server, for so long (`crates/testkit/src/soak`). Builds the server optimised and with checks of the heap
+//! (the profile `checked`), and prints one page.
 use crate::shell::{Outcome, cargo, execute, passed_on, target_folder};
 use clap::{Arg, ArgMatches, Command, value_parser};
 

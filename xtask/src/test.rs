@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every step runs even if one before it failed, and cargo's own tests run last, so that the last
-//! lines on the screen are theirs.
+//! `cargo xtask test`: every step runs even if one before it failed, and cargo's own tests run last, so that
+//! the last lines on the screen are theirs.
 use crate::shell::{Outcome, cargo, execute};
 use crate::{setup, tidy};
 

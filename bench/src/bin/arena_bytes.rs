@@ -1,5 +1,5 @@
-//! Bytes of RSS an entry when a million entries of one size are spread by hash over leaves that grow to their content
-//! and split when full, under three allocators: the measurement behind `pack::arena`.
+//! Bytes of RSS an entry when a million entries of one size are spread by hash over leaves that grow to their
+//! content and split when full, under three allocators: the measurement behind `pack::arena`.
 //!
 //! `cargo run --release --manifest-path bench/Cargo.toml --bin arena_bytes [entry_bytes ...]`
 

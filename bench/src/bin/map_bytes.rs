@@ -1,6 +1,8 @@
-//! Bytes of RSS a key, and where they are: 256 maps loaded with entries of several shapes, one process a case.
+//! Bytes of RSS a key, and where they are: 256 maps loaded with entries of several shapes, one
+//! process a case.
 //!
-//! `cargo run --release --manifest-path bench/Cargo.toml --bin map_bytes [keys]` (1M by default), under the arena over the system's allocator.
+//! `cargo run --release --manifest-path bench/Cargo.toml --bin map_bytes [keys]` (1M by default), under the
+//! arena over the system's allocator.
 use base::hash::Seed;
 use pack::arena::Arena;
 use pack::map::{Entry, Map};
@@ -49,8 +51,8 @@ fn one(keys: usize, shape: (usize, usize)) {
     let payload = (shape.0 + shape.1) as u64 * keys as u64;
     let leaves = stats.tagged;
     println!(
-        "{:3}+{:3} x{keys}: RSS {:7.2} a key = payload {:6.2} + entries and leaf headers {:5.2} + rounding of leaves {:5.2} + \
-         inner {:4.2} + allocator {:5.2} | {:5.1} entries a leaf, {:6.0} bytes, height {}",
+        "{:3}+{:3} x{keys}: RSS {:7.2} a key = payload {:6.2} + entries and leaf headers {:5.2} + \
+         rounding of leaves {:5.2} + inner {:4.2} + allocator {:5.2} | {:5.1} entries a leaf, {:6.0} bytes, height {}",
         shape.0,
         shape.1,
         per(rss as u64),

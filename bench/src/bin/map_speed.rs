@@ -1,8 +1,10 @@
-//! Nanoseconds an operation: the map against the standard hash map of boxed keys, in one run, on the same keys.
+//! Nanoseconds an operation: the map against the standard hash map of boxed keys, in one run,
+//! on the same keys.
 //!
-//! `cargo run --release --manifest-path bench/Cargo.toml --bin map_speed [keys] [shards]`: 256 maps (shards), keys `user:N` of 11 bytes, payloads of
-//! 6 bytes, operations on random keys, in this thread's processor time. "In batches" prefetches 16 keys before it finds them,
-//! as a worker does; the second stage also prefetches their entries.
+//! `cargo run --release --manifest-path bench/Cargo.toml --bin map_speed [keys] [shards]`: 256 maps (shards),
+//! keys `user:N` of 11 bytes, payloads of 6 bytes, operations on random keys, in this thread's processor
+//! time. "In batches" prefetches 16 keys before it finds them, as a worker does; the second stage also
+//! prefetches their entries.
 use base::hash::{Hash, Seed};
 use base::random::Random;
 use pack::arena::Arena;

@@ -1,8 +1,8 @@
 //! Doubles as text and back, as Redis 8 reads and writes scores and RESP3 doubles.
 //!
 //! Writing: a whole number within half of `i64`'s range prints as an integer; everything else as the shortest
-//! decimal digits that read back as the same double ([`crate::grisu`]), laid out by these rules (for `n` digits, the last one worth
-//! ten to the `k`, the first one ten to the `e`):
+//! decimal digits that read back as the same double ([`crate::grisu`]), laid out by these rules (for `n`
+//! digits, the last one worth ten to the `k`, the first one ten to the `e`):
 //!
 //! | when | form | example |
 //! |---|---|---|
@@ -10,11 +10,12 @@
 //! | k < 0 and (k > -7 or abs(e) < 4) | plain decimal | `0.000015`, `1234.5` |
 //! | else | scientific, sign always, no padding | `1e+19`, `1.23e-7` |
 //!
-//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. The digits are those of
-//! [`crate::grisu`], as there: the shortest for all but about one double in a thousand, which has one more.
+//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. The
+//! digits are those of [`crate::grisu`], as there: the shortest for all but about one double in a
+//! thousand, which has one more.
 //!
-//! Reading: what C's `strtod` accepts, hexadecimal and `inf` included, without leading spaces, trailing bytes, NaN,
-//! overflow to infinity or underflow to zero.
+//! Reading: what C's `strtod` accepts, hexadecimal and `inf` included, without leading spaces, trailing
+//! bytes, NaN, overflow to infinity or underflow to zero.
 
 use crate::grisu::Digits;
 
@@ -120,13 +121,14 @@ const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
 /// `n` where it prints as an integer. Zero does not: it may be negative.
 #[inline]
 pub fn whole_number(n: f64) -> Option<i64> {
-    // A double beyond the range becomes its nearest end, which is another number or too large, and no number becomes 0.
+    // A double beyond the range becomes its nearest end, which is another number or too large,
+    // and no number becomes 0.
     let whole = n as i64;
     (whole as f64 == n && whole != 0 && n.abs() <= INTEGER_MAX).then_some(whole)
 }
 
-/// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest. Redis shows scores so in
-/// ZSCAN.
+/// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest.
+/// Redis shows scores so in ZSCAN.
 pub fn text_of_17_digits(n: f64) -> String {
     if n == 0.0 || !n.is_finite() {
         let mut text = F64Text::new();
@@ -173,8 +175,8 @@ fn parse_infinity(text: &[u8]) -> Option<f64> {
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Few digits with or without a point, as nearly all numbers are written: both the digits and the power of ten are doubles, so that the
-/// one rounding of a division is the right one.
+/// Few digits with or without a point, as nearly all numbers are written: both the digits and the power of
+/// ten are doubles, so that the one rounding of a division is the right one.
 fn parse_short_decimal(text: &[u8]) -> Option<f64> {
     if text.len() >= POWERS.len() {
         return None;
@@ -192,8 +194,8 @@ fn parse_short_decimal(text: &[u8]) -> Option<f64> {
     (text.len() > usize::from(point.is_some())).then(|| digits as f64 / POWERS[decimals])
 }
 
-/// Rust's own reader is exact and takes the same grammar once signs, names and hexadecimal are dealt with. What
-/// leaves the range is refused, as `strtod` reports it.
+/// Rust's own reader is exact and takes the same grammar once signs, names and hexadecimal are dealt with.
+/// What leaves the range is refused, as `strtod` reports it.
 fn parse_decimal(text: &[u8]) -> Option<f64> {
     if let Some(n) = parse_short_decimal(text) {
         return Some(n);
@@ -236,8 +238,8 @@ fn parse_power(text: &[u8]) -> Option<i64> {
     Some(if negative { -power } else { power })
 }
 
-/// A hexadecimal mantissa as it is read: the top 60 bits exactly, whether any bit below them is set, and the power
-/// of two that the lowest kept bit is worth.
+/// A hexadecimal mantissa as it is read: the top 60 bits exactly, whether any bit below them is set, and the
+/// power of two that the lowest kept bit is worth.
 #[derive(Default)]
 struct Hex {
     mantissa: u64,
@@ -280,7 +282,8 @@ impl Hex {
     }
 }
 
-/// `mantissa` without its `drop` lowest bits, rounded to nearest, ties to even; and how many bits were dropped.
+/// `mantissa` without its `drop` lowest bits, rounded to nearest, ties to even; and how many
+/// bits were dropped.
 fn round(mantissa: u64, drop: i64) -> (u64, i64) {
     match drop {
         ..=0 => (mantissa, 0),

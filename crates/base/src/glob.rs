@@ -4,15 +4,16 @@
 //! |---|---|
 //! | `*` | any bytes, none included |
 //! | `?` | one byte |
-//! | `[abc]`, `[a-c]`, `[c-a]`, `[^a]` | one byte in the class, or not in it; `\` escapes inside; no `]` needed at the end |
+//! | `[abc]`, `[a-c]`, `[c-a]`, `[^a]` | one byte in the class, or not in it; `\` escapes inside |
 //! | `\x` | `x` itself |
 //!
-//! Two oddities are kept because programs meet them: an empty text is matched by the empty pattern only, not by `*`
-//! (KEYS and SCAN treat a lone `*` apart), and under case folding an escaped byte inside a class still compares exactly.
+//! A class that nothing closes ends with the pattern. Two oddities are kept because programs meet them: an
+//! empty text is matched by the empty pattern only, not by `*` (KEYS and SCAN treat a lone `*` apart), and
+//! under case folding an escaped byte inside a class still compares exactly.
 //!
-//! Redis recurses at each star, which takes exponential time without its counter-measures. Here only the last star is ever
-//! returned to: whatever an earlier one could take more, the later one can take as well. So the cost is at most
-//! pattern times text.
+//! Redis recurses at each star, which takes exponential time without its counter-measures. Here only the last
+//! star is ever returned to: whatever an earlier one could take more, the later one can take as well. So the
+//! cost is at most pattern times text.
 
 /// Whether the case of ASCII letters counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,8 @@ fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
     }
 }
 
-/// Matches `byte` against the pattern's first element, which is no star; what follows that element, or `None`.
+/// Matches `byte` against the pattern's first element, which is no star; what follows that
+/// element, or `None`.
 fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     match pattern {
         [] => None,
@@ -205,7 +207,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_search_agrees_with_its_definition(pattern in "[abAB*?\\[\\]^\\\\-]{0,10}", text in "[abcAB\\]^-]{1,10}") {
+        fn the_search_agrees_with_its_definition(
+            pattern in "[abAB*?\\[\\]^\\\\-]{0,10}",
+            text in "[abcAB\\]^-]{1,10}",
+        ) {
             for case in [Case::Exact, Case::Folded] {
                 prop_assert_eq!(
                     matches_case(pattern.as_bytes(), text.as_bytes(), case),

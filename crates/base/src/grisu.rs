@@ -1,17 +1,21 @@
-//! The digits of a double by Grisu2 (Florian Loitsch, "Printing floating-point numbers quickly and accurately with integers", 2010):
-//! few digits that read back as the same double, with arithmetic of 64 bits alone.
+//! The digits of a double by Grisu2 (Florian Loitsch, "Printing floating-point numbers quickly and accurately
+//! with integers", 2010): few digits that read back as the same double, with arithmetic of 64 bits alone.
 //!
-//! They are the fewest in all but about one case in a thousand, where there is one more. Redis 8 finds its digits in this way,
-//! and clients see them, so here too: positions of GEOPOS have all their digits, and of a thousand of them one would differ.
+//! They are the fewest in all but about one case in a thousand, where there is one more. Redis 8 finds its
+//! digits in this way, and clients see them, so here too: positions of GEOPOS have all their digits, and of a
+//! thousand of them one would differ.
 //!
 //! ```text
-//! double = w * 2^e        lower and upper: half-way to its neighbours, what lies between reads back as the double
-//! times a power of ten    so that the integer part of `upper` has at most 32 bits; each product is off by less than one
-//! digits of `upper`       until what is left of it is less than the interval is wide; then the last one steps down towards `w`
+//! double = w * 2^e        lower and upper: half-way to its neighbours; what lies between reads back as the
+//!                         double
+//! times a power of ten    so that the integer part of `upper` has at most 32 bits; each product is off by
+//!                         less than one
+//! digits of `upper`       until what is left of it is less than the interval is wide; then the last digit is
+//!                         lowered towards `w`
 //! ```
 //!
-//! Example: the neighbours of 0.1 are so near that its digits end after `1`; 38.39601568761368 could end there too, but the
-//! interval is taken one narrower at each end, and `38.396015687613676` is what comes out.
+//! Example: the neighbours of 0.1 are so near that its digits end after `1`; 38.39601568761368 could end
+//! there too, but the interval is taken one narrower at each end, and `38.396015687613676` is what comes out.
 
 /// Digits and what the first of them is worth.
 pub(crate) struct Digits {
@@ -82,7 +86,8 @@ impl Digits {
         digits
     }
 
-    /// The digits of `upper`, as many as its distance `width` from the lower end needs; `distance` is that from the double itself.
+    /// The digits of `upper`, as many as its distance `width` from the lower end needs; `distance` is that
+    /// from the double itself.
     fn generate(&mut self, upper: Scaled, mut width: u64, mut distance: u64) {
         let shift = -upper.exponent as u32;
         let one = 1_u64 << shift;
@@ -118,8 +123,8 @@ impl Digits {
         }
     }
 
-    /// Lowers the last digit, which is worth `unit`, while that brings it nearer to the double and not out of the interval. The digits
-    /// are `left` below the upper end.
+    /// Lowers the last digit, which is worth `unit`, while that brings it nearer to the double and not out of
+    /// the interval. The digits are `left` below the upper end.
     fn step_down(&mut self, width: u64, mut left: u64, unit: u64, distance: u64) {
         let is_nearer = |left: u64| left + unit < distance || distance - left > left + unit - distance;
         while left < distance && width - left >= unit && is_nearer(left) {
@@ -136,8 +141,8 @@ const POWER_STEP: i32 = 8;
 const EXPONENTS: std::ops::RangeInclusive<i32> = -60..=-32;
 const LOG10_OF_2: f64 = 0.301_029_995_663_981_14;
 
-/// The power of ten that brings a number with this exponent to where its digits are generated, and which one it is. Several may do; which is
-/// taken shows in the digits, so the search begins where that of Redis does.
+/// The power of ten that brings a number with this exponent to where its digits are generated, and which one
+/// it is. Several may do; which is taken shows in the digits, so the search begins where that of Redis does.
 fn power_for(exponent: i32) -> (Scaled, i32) {
     let guess = (f64::from(-(exponent + POWERS.len() as i32)) * LOG10_OF_2) as i32;
     let mut index = (guess - POWER_MIN) / POWER_STEP;

@@ -5,10 +5,11 @@
 //!     [ shard: top n ] [ order: place in the tree ] [ spare ] [ tag    ]
 //! ```
 //!
-//! The top bits of a [`Hash`] choose the shard, the next 32 the place in the tree, the low 8 are the tag that a leaf
-//! keeps, so all of them have to be good. The function is rapidhash (a wyhash descendant; SMHasher-clean, about 2 ns for
-//! a short key) with every one of its secrets drawn from the seed: with the published secrets collisions for any
-//! seed are known. Its `PROTECTED` form costs two XORs a step and keeps a zero operand from erasing the state.
+//! The top bits of a [`Hash`] choose the shard, the next 32 the place in the tree, the low 8 are the tag that
+//! a leaf keeps, so all of them have to be good. The function is rapidhash (a wyhash descendant;
+//! SMHasher-clean, about 2 ns for a short key) with every one of its secrets drawn from the seed: with the
+//! published secrets collisions for any seed are known. Its `PROTECTED` form costs two XORs a step and keeps
+//! a zero operand from erasing the state.
 //!
 //! On the path of every request.
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -27,8 +28,8 @@ impl Seed {
         Seed { secrets: RapidSecrets { seed: RapidSecrets::seed(second).seed, secrets } }
     }
 
-    /// A seed for one purpose. Who finds out all of it knows nothing of this one, nor of those for other purposes: it would take a
-    /// preimage of SHA-1.
+    /// A seed for one purpose. Who finds out all of it knows nothing of this one, nor of those for other
+    /// purposes: it would take a preimage of SHA-1.
     pub fn derive(&self, purpose: &str) -> Seed {
         let words = self.secrets.secrets.iter().chain([&self.secrets.seed]);
         let mut text: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
@@ -79,8 +80,8 @@ impl Hash {
 /// What hashes the keys of [`Map`] and [`Set`]: fast, and keyed anew for every table.
 pub type Keyed = rapidhash::quality::RandomState;
 
-/// The standard table with a fast keyed hasher, for what is not user data (connections, settings, registries).
-/// Make one with `Map::default()`.
+/// The standard table with a fast keyed hasher, for what is not user data (connections, settings,
+/// registries). Make one with `Map::default()`.
 pub type Map<K, V> = std::collections::HashMap<K, V, Keyed>;
 
 /// The set of the same kind.

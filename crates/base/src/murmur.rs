@@ -1,7 +1,7 @@
 //! MurmurHash64A of Austin Appleby (public domain): the hash that HyperLogLog strings of Redis are made with.
 //!
-//! It is here for compatibility alone. Whoever knows it can choose texts that collide, so nothing that must stay balanced uses
-//! it; keys, fields and members are hashed by [`crate::hash`].
+//! It is here for compatibility alone. Whoever knows it can choose texts that collide, so nothing that must
+//! stay balanced uses it; keys, fields and members are hashed by [`crate::hash`].
 
 const FACTOR: u64 = 0xC6A4_A793_5BD1_E995;
 const SHIFT: u32 = 47;
@@ -31,7 +31,8 @@ fn scrambled(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Found by the registers that PFADD of Redis 8.0.2 sets; the transcripts of the family hold whole strings.
+    /// Found by the registers that PFADD of Redis 8.0.2 sets; the transcripts of the family
+    /// hold whole strings.
     #[test]
     fn every_length_of_the_tail_counts() {
         let hashes: Vec<u64> = (0..17).map(|len| murmur_hash_64a(&vec![b'a'; len], 1)).collect();

@@ -1,12 +1,12 @@
-//! Numbers shown in another order, which nobody can tell who does not know the seed: a cursor so says where a walk goes on, and nothing of
-//! the hashes that it goes by.
+//! Numbers shown in another order, which nobody can tell who does not know the seed: a cursor so says where a
+//! walk goes on, and nothing of the hashes that it goes by.
 //!
 //! ```text
 //! number = left | right       six times: (left, right) = (right, left XOR hash(round, right))
 //! ```
 //!
-//! A Feistel network over the lower bits of a number, with the keyed hash as its function. What it makes of 0 is then taken off by XOR,
-//! because 0 is where every walk begins and ends.
+//! A Feistel network over the lower bits of a number, with the keyed hash as its function. What it makes of 0
+//! is then taken off by XOR, because 0 is where every walk begins and ends.
 use crate::hash::Seed;
 
 const ROUNDS: u64 = 6;

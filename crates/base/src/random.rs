@@ -1,5 +1,6 @@
-//! A small seeded generator (not for secrets), so that every random choice can be replayed from its seed:
-//! xoshiro256++ of Blackman and Vigna (https://prng.di.unimi.it), its state filled by splitmix64 as they advise.
+//! A small seeded generator (not for secrets), so that every random choice can be replayed from its
+//! seed: xoshiro256++ of Blackman and Vigna (https://prng.di.unimi.it), its state filled by
+//! splitmix64 as they advise.
 
 /// The generator; `Clone` forks the sequence.
 #[derive(Clone, Debug)]
@@ -24,8 +25,8 @@ impl Random {
         result
     }
 
-    /// Uniform in `0..n`; `n` is not zero. The multiplication's bias is below 2^-32 for any `n` that counts things
-    /// in memory, which is what this is for.
+    /// Uniform in `0..n`; `n` is not zero. The multiplication's bias is below 2^-32 for any `n` that counts
+    /// things in memory, which is what this is for.
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0, "there is no number below zero");
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64

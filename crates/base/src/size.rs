@@ -1,4 +1,5 @@
-//! Sizes of memory as settings write them: `100`, `1k` (1,000), `1kb` (1,024), and so for `m` and `g`; any case.
+//! Sizes of memory as settings write them: `100`, `1k` (1,000), `1kb` (1,024), and so for `m`
+//! and `g`; any case.
 
 /// The bytes that `text` means; `None` where Redis answers "argument must be a memory value". A number beyond
 /// 64 bits means the largest one, and no digits mean none, as Redis has it.

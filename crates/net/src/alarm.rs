@@ -1,9 +1,9 @@
 //! Waking an engine at a time.
 //!
-//! The timeout of `epoll_wait` is a timer that the kernel sets before every sleep and takes back after it. On a virtual
-//! machine both are calls to the host: of a sleep's 20 us they took 4 where this was measured, and a server whose
-//! clients wait for their replies sleeps every eighth request. The alarm is a timer that stays set from one sleep to the
-//! next, because what a worker waits for is mostly the same:
+//! The timeout of `epoll_wait` is a timer that the kernel sets before every sleep and takes back after it. On
+//! a virtual machine both are calls to the host: of a sleep's 20 us they took 4 where this was measured, and
+//! a server whose clients wait for their replies sleeps every eighth request. The alarm is a timer that stays
+//! set from one sleep to the next, because what a worker waits for is mostly the same:
 //!
 //! ```text
 //! quiet          `ring_by` sets it                                     -> set for T
@@ -11,10 +11,11 @@
 //! set for T      T has come: the engine is woken, has seen it          -> quiet
 //! ```
 //!
-//! So it may ring early, for a time that nobody waits for any more: once at most for each time that it was set for.
+//! So it may ring early, for a time that nobody waits for any more: once at most for each time
+//! that it was set for.
 //!
-//! Times are the system's, not from some start: then a time that has come once the clock was put forward rings at once.
-//! Put back, it rings early. The engine watches it by edge and never reads it.
+//! Times are the system's, not from some start: then a time that has come once the clock was put forward
+//! rings at once. Put back, it rings early. The engine watches it by edge and never reads it.
 use base::Millis;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

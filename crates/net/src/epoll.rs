@@ -1,27 +1,32 @@
-//! The engine over epoll, for every kernel. On the path of every request: one `recv`, one `send`, and a share of one
-//! `epoll_wait`; no `epoll_ctl`.
+//! The engine over epoll, for every kernel. On the path of every request: one `recv`, one `send`, and a share
+//! of one `epoll_wait`; no `epoll_ctl`.
 //!
-//! Sockets are watched by edge: it spares the kernel a second look at each socket at the next wait. (Levels were not
-//! measured against it.) The price is that the engine must remember what an edge told it until it has been acted on:
+//! Sockets are watched by edge: it spares the kernel a second look at each socket at the next wait.
+//! (Levels were not measured against it.) The price is that the engine must remember what an edge told it
+//! until it has been acted on:
 //!
 //! ```text
 //! edge says          kept as       until
-//! readable           is_unread     `receive` reads less than it asked for; a full read puts the connection on `again`,
-//!                                  and so does `resume` if it was paused meanwhile
-//! hung up or error   is_hung_up    for ever: `receive` goes on until the end or the error, no other edge will tell it
-//! writable           (acted on)    the queue is empty, or the kernel takes no more and will raise another edge
+//! readable           is_unread     `receive` reads less than it asked for; a full read puts the connection
+//!                                  on `again`, and so does `resume` if it was paused meanwhile
+//! hung up or error   is_hung_up    for ever: `receive` goes on until the end or the error, because no other
+//!                                  edge will tell of it
+//! writable           (acted on)    the queue is empty, or the kernel takes no more and will raise another
+//!                                  edge
 //! ```
 //!
-//! Sends are queued and written by the next poll, so that several to one connection share a call. Writing at once was
-//! tried: of four runs each was cheaper in two, so the processor time does not decide between them. Much is
-//! written at once where the caller agrees, from its buffer: while it lies in the cache, and so that what follows can use the same room.
+//! Sends are queued and written by the next poll, so that several to one connection share a call. Writing at
+//! once was tried: of four runs each was cheaper in two, so the processor time does not decide between them.
+//! Much is written at once where the caller agrees, from its buffer: while it lies in the cache, and so that
+//! what follows can use the same room.
 //!
-//! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every reply
-//! that its peer reads.
+//! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every
+//! reply that its peer reads.
 //!
-//! A connection is *open*; then *flushing*, when closed with something queued (nothing is read any more); then
-//! *dying*, when closed or failed: it is on `dying`, and the next `poll` takes it out of the table, closes its socket
-//! and reports `Gone`. Only then can its slot be used again, so no event still in the kernel can be mistaken.
+//! A connection is *open*; then *flushing*, when closed with something queued (nothing is read any more);
+//! then *dying*, when closed or failed: it is on `dying`, and the next `poll` takes it out of the table,
+//! closes its socket and reports `Gone`. Only then can its slot be used again, so no event still in the
+//! kernel can be mistaken.
 use crate::alarm::Alarm;
 use crate::listener::Listener;
 use crate::queue::{Pool, SendQueue};
@@ -163,8 +168,8 @@ impl Epoll {
         }
     }
 
-    /// Watches the listeners again once their rest is over; until when it still lasts. One that cannot be watched makes
-    /// all of them rest again.
+    /// Watches the listeners again once their rest is over; until when it still lasts. One that cannot be
+    /// watched makes all of them rest again.
     #[cold]
     fn end_rest(&mut self, events: &mut Vec<Event>) -> Option<Millis> {
         if self.rest.has_ended()
@@ -248,7 +253,8 @@ impl Epoll {
         conn.is_hung_up |= edges & HANGUP != 0;
         conn.is_failed |= edges & libc::EPOLLERR as u32 != 0;
         match conn.life {
-            // The peer is not there any more, and nobody would find out by reading: TCP goes on to tell the end.
+            // The peer is not there any more, and nobody would find out by reading: TCP goes
+            // on to tell the end.
             Life::Open if (conn.is_paused || conn.has_ended) && edges & libc::EPOLLERR as u32 != 0 => {
                 cold_path();
                 self.kill(id)
@@ -339,7 +345,8 @@ impl Epoll {
         self.kill(id);
     }
 
-    /// Sending has failed. What the peer has sent before that can still be received, where that was not told to wait.
+    /// Sending has failed. What the peer has sent before that can still be received, where that
+    /// was not told to wait.
     #[cold]
     fn fail(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -557,7 +564,8 @@ impl Engine for Epoll {
     }
 }
 
-/// How much of it the kernel takes now. What it refuses, for whatever reason, the next poll tries again and acts on.
+/// How much of it the kernel takes now. What it refuses, for whatever reason, the next poll
+/// tries again and acts on.
 fn send_some(conn: &Conn, data: &[u8]) -> usize {
     let mut sent = 0;
     for _ in 0..FLUSH_CALLS_MAX {

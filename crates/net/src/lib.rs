@@ -1,5 +1,5 @@
-//! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring). Knows nothing of what the bytes
-//! mean. One engine belongs to one thread.
+//! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring). Knows nothing of what
+//! the bytes mean. One engine belongs to one thread.
 mod alarm;
 mod epoll;
 mod listener;
@@ -59,21 +59,24 @@ impl Accepted {
 /// How accepted sockets are set up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SocketOptions {
-    /// `tcp-keepalive` in seconds, 0 = off; more than the kernel knows is the most that it knows. TCP_NODELAY is always set.
+    /// `tcp-keepalive` in seconds, 0 = off; more than the kernel knows is the most that it knows.
+    /// TCP_NODELAY is always set.
     pub keepalive_s: u32,
 }
 
 pub enum Event {
     /// Nobody serves it yet: pass it to `Engine::adopt` of some worker, or drop it to close.
     Accepted(Accepted),
-    /// Somebody waits to be accepted, for whom the system has no descriptor or memory: it is tried again after a while.
+    /// Somebody waits to be accepted, for whom the system has no descriptor or memory: it is
+    /// tried again after a while.
     Refused(io::Error),
-    /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or `pause` and `resume`.
+    /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or
+    /// `pause` and `resume`.
     Readable(ConnId),
     /// All that was queued by `send` has left, after it could not leave at once.
     Drained(ConnId),
-    /// The connection failed, after what had arrived before was told, or was closed by `close`; its id is dead after this. A later poll's connection may have
-    /// its index, none of this poll's.
+    /// The connection failed, after what had arrived before was told, or was closed by `close`; its id is
+    /// dead after this. A later poll's connection may have its index, none of this poll's.
     Gone(ConnId),
     /// `Waker::wake` was called at least once since the last poll.
     Woken,
@@ -136,29 +139,32 @@ pub trait Engine: Send {
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()>;
     /// Stops accepting, on all listeners.
     fn stop_listening(&mut self);
-    /// Whether the kernel may still hold a listener for this engine: after `stop_listening`, until polls have told that it
-    /// lets go. A process that ends earlier leaves the address taken for a moment.
+    /// Whether the kernel may still hold a listener for this engine: after `stop_listening`, until polls have
+    /// told that it lets go. A process that ends earlier leaves the address taken for a moment.
     fn is_listening(&self) -> bool;
     fn waker(&self) -> Waker;
     /// Takes over a socket.
     fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId>;
-    /// Submits what is queued, waits for something to happen, appends what happened. It may come back early, with nothing.
+    /// Submits what is queued, waits for something to happen, appends what happened. It may come
+    /// back early, with nothing.
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()>;
-    /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the engine raises
-    /// `Readable` again at the next poll if so.
+    /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the
+    /// engine raises `Readable` again at the next poll if so.
     fn receive(&mut self, id: ConnId, into: &mut Vec<u8>, limit: usize) -> Received;
-    /// Queues all of `data` and leaves it empty (perhaps another, recycled buffer). The next `poll` sends it, so that
-    /// all replies of a batch leave together and several to one connection in one call. Returns what `unsent_bytes` then says.
+    /// Queues all of `data` and leaves it empty (perhaps another, recycled buffer). The next `poll` sends it,
+    /// so that all replies of a batch leave together and several to one connection in one call. Returns what
+    /// `unsent_bytes` then says.
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
-    /// The same, but what is much may leave at once, as far as the kernel takes it: the client may have it before anything that
-    /// the caller does next.
+    /// The same, but what is much may leave at once, as far as the kernel takes it: the client may have it
+    /// before anything that the caller does next.
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         self.send(id, data)
     }
-    /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first time.
+    /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try
+    /// for the first time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
-    /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it has sent waits to
-    /// be worked off. If the peer resets meanwhile, or has, `Gone` tells of it.
+    /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it
+    /// has sent waits to be worked off. If the peer resets meanwhile, or has, `Gone` tells of it.
     fn pause(&mut self, id: ConnId);
     fn resume(&mut self, id: ConnId);
     /// Closes: after what is queued has left, or at once. `Gone` follows.
@@ -171,9 +177,10 @@ pub enum CloseWhen {
     Now,
 }
 
-/// `io-engine`. Which is better was measured again and again. By `examples/echo_bench.rs` the two were even: at depth 1
-/// epoll took 0.81 to 0.91 of redis-server's processor time a request, io_uring 0.80 to 0.89. By whole servers and whole
-/// commands epoll is ahead at depth 1, and neither beyond (docs/decisions/epoll-or-io-uring.md has the figures), so it is the default.
+/// `io-engine`. Which is better was measured again and again. By `examples/echo_bench.rs` the two were even:
+/// at depth 1 epoll took 0.81 to 0.91 of redis-server's processor time a request, io_uring 0.80 to 0.89. By
+/// whole servers and whole commands epoll is ahead at depth 1, and neither beyond
+/// (docs/decisions/epoll-or-io-uring.md has the figures), so it is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     Auto,
@@ -190,7 +197,8 @@ pub struct Opened {
 
 /// Makes an engine. `Auto` takes io_uring where the kernel accepts all that is needed, and epoll otherwise.
 ///
-/// An engine may be opened on one thread and moved to another; it then belongs to the thread that first polls it.
+/// An engine may be opened on one thread and moved to another; it then belongs to the thread
+/// that first polls it.
 pub fn open(kind: EngineKind) -> io::Result<Opened> {
     match kind {
         EngineKind::Epoll => open_epoll(None),

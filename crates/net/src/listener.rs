@@ -1,7 +1,8 @@
-//! Listening sockets. One `Listener` is shared by the engines of all workers: each waits on it, one of them gets each
-//! connection. Accepted sockets stay in blocking mode, because every call on them says `MSG_DONTWAIT` itself and
-//! io_uring only waits on behalf of sockets that are not O_NONBLOCK. The listening socket's own mode is set by the
-//! kind of engine that waits on it (epoll: non-blocking; io_uring: blocking), so one listener serves one kind.
+//! Listening sockets. One `Listener` is shared by the engines of all workers: each waits on it, one of them
+//! gets each connection. Accepted sockets stay in blocking mode, because every call on them says
+//! `MSG_DONTWAIT` itself and io_uring only waits on behalf of sockets that are not O_NONBLOCK. The listening
+//! socket's own mode is set by the kind of engine that waits on it (epoll: non-blocking; io_uring: blocking),
+//! so one listener serves one kind.
 use crate::{Accepted, Peer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};
@@ -25,7 +26,8 @@ impl Listener {
         Listener::bound(address, backlog, |_| Ok(()))
     }
 
-    /// The same where the address may be taken, as a whole or in part, by listeners that [`Listener::share`] it.
+    /// The same where the address may be taken, as a whole or in part, by listeners that
+    /// [`Listener::share`] it.
     pub fn tcp_beside(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
         let alone = Listener::tcp(address, backlog);
         if !alone.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse) {
@@ -36,8 +38,8 @@ impl Listener {
         Ok(beside)
     }
 
-    /// Whether [`Listener::tcp_beside`] may have the same address: for one that is soon closed, by whoever is the last to
-    /// hold it and whenever the kernel is done with it.
+    /// Whether [`Listener::tcp_beside`] may have the same address: for one that is soon closed, by whoever is
+    /// the last to hold it and whenever the kernel is done with it.
     pub fn share(&self, is_leaving: bool) -> io::Result<()> {
         self.socket.set_reuse_port(is_leaving)
     }
@@ -129,8 +131,8 @@ fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
 }
 
-/// Removes a socket file on which nobody listens any more. An owner that hangs, and has no room for another connection, is
-/// one that listens: we do not wait for it.
+/// Removes a socket file on which nobody listens any more. An owner that hangs, and has no room for another
+/// connection, is one that listens: we do not wait for it.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
         return Ok(());

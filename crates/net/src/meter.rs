@@ -1,24 +1,25 @@
 //! How long something takes, to the nanosecond and for next to nothing: the processor's time stamp counter.
 //!
-//! A server that wants to know of every slow command has to time every command, and most commands take less than a
-//! microsecond. Two readings of the system's clock around one are a tenth of that; the counter that this clock itself
-//! is computed from is one instruction. Read once between two commands of a batch, it times both: the end of one is
-//! the beginning of the next.
+//! A server that wants to know of every slow command has to time every command, and most commands take less
+//! than a microsecond. Two readings of the system's clock around one are a tenth of that; the counter that
+//! this clock itself is computed from is one instruction. Read once between two commands of a batch, it times
+//! both: the end of one is the beginning of the next.
 //!
-//! The counter is used where the kernel holds it fit to be the system's clock, which it takes back where counters of
-//! two processors drift apart or stop; elsewhere, and on other processors than x86-64, the system's clock is read.
-//! How many nanoseconds a tick has is measured once a process, against that clock, over [`MEASURED`].
+//! The counter is used where the kernel holds it fit to be the system's clock, which it takes back where
+//! counters of two processors drift apart or stop; elsewhere, and on other processors than x86-64, the
+//! system's clock is read. How many nanoseconds a tick has is measured once a process, against that
+//! clock, over [`MEASURED`].
 //!
-//! Crates that do this (`quanta`, `minstant`) measure for up to 200 ms or before `main`, and bring other clocks along;
-//! what is needed is these lines.
+//! Crates that do this (`quanta`, `minstant`) measure for up to 200 ms or before `main`, and bring other
+//! clocks along; what is needed is these lines.
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What the counter's speed is measured over: it is known to some ten nanoseconds in this time.
 const MEASURED: Duration = Duration::from_millis(2);
 
-/// Reads moments and knows what their differences are in nanoseconds. All of one process agree; copy it to where it is
-/// used.
+/// Reads moments and knows what their differences are in nanoseconds. All of one process agree; copy
+/// it to where it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter(Source);
 
@@ -147,7 +148,8 @@ fn anchor() -> (Instant, u64) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it unless one asks to be stopped.
+    // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it unless
+    // one asks to be stopped.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 

@@ -1,10 +1,11 @@
-//! The program's own code, mapped before it is needed. A page of it that runs for the first time costs a fault, tens of
-//! microseconds where the machine is busy, and the first client of a command would pay for it; it would also show as memory that
-//! this command's data seems to take. The pages are the file's, in the system's cache and shared: mapping them costs
-//! nothing that is not there.
+//! The program's own code, mapped before it is needed. A page of it that runs for the first time costs a
+//! fault, tens of microseconds where the machine is busy, and the first client of a command would pay for it;
+//! it would also show as memory that this command's data seems to take. The pages are the file's, in the
+//! system's cache and shared: mapping them costs nothing that is not there.
 use std::ops::Range;
 
-/// Maps all code of the running program. Kernels before 5.14 do not know the request, and refuse it: then it is as it always was.
+/// Maps all code of the running program. Kernels before 5.14 do not know the request, and refuse it: then
+/// it is as it always was.
 pub fn map_code() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();

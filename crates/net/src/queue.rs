@@ -1,9 +1,10 @@
 //! What a connection has still to send, and the buffers that come back once it is sent.
 //!
-//! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer is taken
-//! over, never copied, unless it is small and others wait before it: many small replies to a client that does not
-//! read are gathered in few buffers. The first lies in the queue itself: nearly always it is the only one, and then no memory
-//! but the connection's own is touched. `Pool` keeps emptied buffers for the next sender.
+//! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer
+//! is taken over, never copied, unless it is small and others wait before it: many small replies to a
+//! client that does not read are gathered in few buffers. The first lies in the queue itself: nearly
+//! always it is the only one, and then no memory but the connection's own is touched. `Pool` keeps emptied
+//! buffers for the next sender.
 use std::collections::VecDeque;
 use std::io::IoSlice;
 

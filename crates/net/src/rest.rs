@@ -1,6 +1,7 @@
 //! The pause in accepting after descriptors or memory have run out: trying again at once would spin.
 //!
-//! It is timed by the system's clock, as all waits of the engines are. A clock that is put back meanwhile ends it.
+//! It is timed by the system's clock, as all waits of the engines are. A clock that is put
+//! back meanwhile ends it.
 use crate::now;
 use base::Millis;
 use std::io;

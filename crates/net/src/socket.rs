@@ -1,8 +1,10 @@
-//! The calls on connected sockets. All of them say `MSG_DONTWAIT`, so a socket's own mode does not matter, and none
-//! raises SIGPIPE. This file is on the path of every request: no allocation, but what `receive` must reserve.
+//! The calls on connected sockets. All of them say `MSG_DONTWAIT`, so a socket's own mode does not
+//! matter, and none raises SIGPIPE. This file is on the path of every request: no allocation, but what
+//! `receive` must reserve.
 //!
-//! `recv` and `send` are system calls here, not the C library's functions: in a process of several threads those make the calling thread
-//! cancellable and back, which is two locked instructions a call, and nobody cancels threads here.
+//! `recv` and `send` are system calls here, not the C library's functions: in a process of several threads
+//! those make the calling thread cancellable and back, which is two locked instructions a call, and nobody
+//! cancels threads here.
 use crate::SocketOptions;
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice};
@@ -57,12 +59,12 @@ pub(crate) fn shut_down(fd: RawFd) {
     unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
 }
 
-/// Reads and drops what has arrived. Closing a TCP socket with unread data resets the connection, and the reset can
-/// overtake the last reply (the error that says why we close).
+/// Reads and drops what has arrived. Closing a TCP socket with unread data resets the connection, and the
+/// reset can overtake the last reply (the error that says why we close).
 pub(crate) fn discard(fd: RawFd) {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: with MSG_TRUNC TCP copies nothing, so the null buffer is never written; other kinds of sockets, which
-    // would write to it, answer EFAULT.
+    // SAFETY: with MSG_TRUNC TCP copies nothing, so the null buffer is never written; other kinds of sockets,
+    // which would write to it, answer EFAULT.
     unsafe { libc::recv(fd, std::ptr::null_mut(), DISCARD_BYTES_MAX, flags) };
 }
 
@@ -73,8 +75,8 @@ fn checked(n: isize) -> io::Result<usize> {
 /// The kernel refuses more.
 const KEEPALIVE_S_MAX: u32 = 32_767;
 
-/// No delay and keepalive, of TCP. Keepalive as Redis sets it: first probe after the given seconds of silence, then three
-/// probes a third of that apart.
+/// No delay and keepalive, of TCP. Keepalive as Redis sets it: first probe after the given seconds of
+/// silence, then three probes a third of that apart.
 pub(crate) fn set_up(fd: &impl AsFd, options: SocketOptions) -> io::Result<()> {
     let socket = SockRef::from(fd);
     let delay = socket.set_tcp_nodelay(true);

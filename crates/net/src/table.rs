@@ -1,11 +1,13 @@
 //! The connections of one engine: a slab whose slots carry generations.
 //!
-//! A `ConnId` is a slot's index and the generation it had when the connection was put in. Taking a connection out
-//! raises the generation, so an id that outlived its connection finds nothing, whoever has the slot now. Generation 0
-//! is never given out: as a kernel token it marks what is no connection (the waker, a listener, a timer).
+//! A `ConnId` is a slot's index and the generation it had when the connection was put in. Taking a
+//! connection out raises the generation, so an id that outlived its connection finds nothing, whoever has
+//! the slot now. Generation 0 is never given out: as a kernel token it marks what is no connection (the
+//! waker, a listener, a timer).
 //!
-//! A slot is given again only after the next `reuse`, which every poll begins with: whoever keeps connections by their
-//! index has then seen the `Gone` of the one before, in whichever order it takes the events of a poll.
+//! A slot is given again only after the next `reuse`, which every poll begins with: whoever keeps
+//! connections by their index has then seen the `Gone` of the one before, in whichever order it takes
+//! the events of a poll.
 use crate::ConnId;
 
 /// Tokens have 28 bits for the index; see `Token` of the engines.

@@ -1,11 +1,13 @@
 //! Waking a worker that waits in `poll`, from any thread.
 //!
-//! An eventfd carries the wake-up; a flag keeps it to one system call however often `wake` is called before the
-//! engine looks. States of the flag: *quiet* (a `wake` must write) and *rung* (a write has been made that the engine
-//! has not yet reported). `wake` moves quiet to rung and writes; the engine moves rung to quiet, then reports `Woken`.
-//! In that order: a `wake` after the move writes again, one before it is covered by the report that follows.
+//! An eventfd carries the wake-up; a flag keeps it to one system call however often `wake` is called before
+//! the engine looks. States of the flag: *quiet* (a `wake` must write) and *rung* (a write has been made
+//! that the engine has not yet reported). `wake` moves quiet to rung and writes; the engine moves rung to
+//! quiet, then reports `Woken`. In that order: a `wake` after the move writes again, one before it is
+//! covered by the report that follows.
 //!
-//! The engines watch the eventfd by edge, so its counter is never read back: every write is an edge of its own.
+//! The engines watch the eventfd by edge, so its counter is never read back: every write is an
+//! edge of its own.
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -36,8 +38,8 @@ impl Waker {
     pub fn wake(&self) {
         if !self.0.is_rung.swap(true, Ordering::SeqCst) {
             let one = 1u64;
-            // SAFETY: eight readable bytes are passed, as eventfd wants. It can only fail when the counter would
-            // pass 2^64 - 2, which takes centuries.
+            // SAFETY: eight readable bytes are passed, as eventfd wants. It can only fail when the counter
+            // would pass 2^64 - 2, which takes centuries.
             unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
         }
     }

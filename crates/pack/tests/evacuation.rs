@@ -1,6 +1,6 @@
-//! Maps and lists over the arena, as the program has them, while extents are emptied around them at random moments: what is
-//! read agrees with a model, clones keep what they had, and the extents really empty. A program of its own, because
-//! the arena is its allocator.
+//! Maps and lists over the arena, as the program has them, while extents are emptied around them at random
+//! moments: what is read agrees with a model, clones keep what they had, and the extents really empty. A
+//! program of its own, because the arena is its allocator.
 use base::hash::Seed;
 use base::random::Random;
 use pack::arena::{self, Arena, Evacuation, Moves, Progress, Stubborn, relocate_vec};
@@ -182,7 +182,8 @@ fn extents_empty_and_leave_little_beside_the_data() {
     while arena::purge(64) > 0 {}
     let after = arena::usage();
     assert!(before.resident_bytes > before.used_bytes / 2 * 3, "{before:?}");
-    // Each test's thread has a stripe, and each stripe keeps an extent: what is left beside the data is told in parts of what was.
+    // Each test's thread has a stripe, and each stripe keeps an extent: what is left beside the data is told
+    // in parts of what was.
     let waste = |usage: arena::Usage| usage.resident_bytes - usage.used_bytes;
     assert!(waste(after) < waste(before) / 4, "{before:?} {after:?}");
     assert!(mill.emptied > 5);

@@ -1,5 +1,5 @@
-//! What it costs to parse a request and to write a reply: `cargo bench -p resp` (seconds). Prints nanoseconds a
-//! request, best of several rounds, and, where valgrind is installed, instructions a request.
+//! What it costs to parse a request and to write a reply: `cargo bench -p resp` (seconds). Prints nanoseconds
+//! a request, best of several rounds, and, where valgrind is installed, instructions a request.
 //!
 //! Run as a test (`cargo test --benches`) it makes one short round, to stay alive.
 #![allow(

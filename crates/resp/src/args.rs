@@ -52,7 +52,8 @@ impl<'a> Args<'a> {
         end.start + end.len - self.spans[index].start
     }
 
-    /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None where nothing is left.
+    /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None
+    /// where nothing is left.
     pub fn tail(&self, index: usize) -> Option<Args<'a>> {
         let spans = self.spans.get(index..).filter(|rest| !rest.is_empty())?;
         Some(Args { buffer: self.buffer, spans })

@@ -3,12 +3,12 @@
 //! | written | means |
 //! |---|---|
 //! | `a b` | two words; blanks are space, tab, CR, LF, and before a word or behind a quote VT and FF too |
-//! | `"a b"` | one word; `\n \r \t \b \a` and `\xHH` stand for their bytes, `\` before anything else for that |
+//! | `"a b"` | one word; `\n \r \t \b \a` and `\xHH` are their bytes, `\` before another byte is that byte |
 //! | `'a b'` | one word; only `\'` is special |
-//! | `fo"o b"` | one word: a quote may open inside a word, but a blank or the end must follow where it closes |
+//! | `fo"o b"` | one word: a quote may open inside a word; where it closes, a blank or the end must follow |
 //!
-//! A word is never longer than what was written, so it is decoded in place: its bytes move to the front of the room
-//! it was written in, and nothing is allocated.
+//! A word is never longer than what was written, so it is decoded in place: its bytes move to the front of
+//! the room it was written in, and nothing is allocated.
 use crate::{ProtocolError, Span};
 
 /// Splits `line` (without its line end) into words, decoded in place, whose spans are relative to the line.
@@ -96,7 +96,8 @@ impl Word<'_> {
         }
     }
 
-    /// The byte that a backslash and what follows it mean. A backslash at the end is one, and the quote is open.
+    /// The byte that a backslash and what follows it mean. A backslash at the end is one, and
+    /// the quote is open.
     fn take_escape(&mut self) -> u8 {
         if let [b'x', high, low, ..] = self.line[self.read..]
             && let (Some(high), Some(low)) = ((high as char).to_digit(16), (low as char).to_digit(16))

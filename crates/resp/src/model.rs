@@ -1,5 +1,5 @@
-//! The naive twin of the parser: reads a whole stream at once, the way the protocol's description reads, with no state
-//! between calls and no care for speed.
+//! The naive twin of the parser: reads a whole stream at once, the way the protocol's description reads, with
+//! no state between calls and no care for speed.
 use crate::{Limits, ProtocolError};
 
 pub(crate) type Requests = Vec<Vec<Vec<u8>>>;

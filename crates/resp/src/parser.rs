@@ -1,19 +1,21 @@
 //! Requests: multibulk and inline, incremental over any split of the bytes.
 //!
 //! ```text
-//! *2\r\n  $3\r\n  GET\r\n  $5\r\n  key:1\r\n        multibulk: arguments of any bytes, their lengths before them
-//! GET key:1\r\n                                     inline: one line, see inline.rs
+//! *2\r\n  $3\r\n  GET\r\n  $5\r\n  key:1\r\n    multibulk: arguments of any bytes, their lengths before them
+//! GET key:1\r\n                                 inline: one line, see inline.rs
 //! ```
 //!
-//! A connection's parser is in one of three states, told apart by `args_left` and `bulk_len`: between requests;
-//! before an argument's header; before an argument's bytes. All it keeps is relative to the start of the unfinished request, so
-//! the owner of the buffer may move the bytes as long as it passes the new start.
+//! A connection's parser is in one of three states, told apart by `args_left` and `bulk_len`: between
+//! requests; before an argument's header; before an argument's bytes. All it keeps is relative to the
+//! start of the unfinished request, so the owner of the buffer may move the bytes as long as it
+//! passes the new start.
 //!
-//! Like Redis it trusts the byte behind a CR and the two behind an argument to be the line's end, without a look; and like
-//! Redis it finds no end of a line behind a NUL, so that such a line waits until it is too long.
+//! Like Redis it trusts the byte behind a CR and the two behind an argument to be the line's end,
+//! without a look; and like Redis it finds no end of a line behind a NUL, so that such a line waits
+//! until it is too long.
 //!
-//! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a request that
-//! came in several pieces, a list of the arguments it has so far.
+//! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a
+//! request that came in several pieces, a list of the arguments it has so far.
 use crate::inline::split_plain;
 use crate::{ProtocolError, Span, split_line};
 use std::hint::cold_path;
@@ -26,7 +28,8 @@ pub struct Limits {
     pub arg_count_max: u64,
     /// Of an inline request, or a header, whose end has not come.
     pub inline_len_bytes_max: usize,
-    /// Whoever still has to authenticate gets [`UNAUTHENTICATED_ARGS_MAX`] and [`UNAUTHENTICATED_BULK_BYTES_MAX`].
+    /// Whoever still has to authenticate gets [`UNAUTHENTICATED_ARGS_MAX`] and
+    /// [`UNAUTHENTICATED_BULK_BYTES_MAX`].
     pub is_authenticated: bool,
 }
 
@@ -34,7 +37,8 @@ pub struct Limits {
 const UNAUTHENTICATED_ARGS_MAX: u64 = 10;
 const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 
-/// A whole line may be longer than the limit by what Redis reads at a time: it looks at the length only where a read ends.
+/// A whole line may be longer than the limit by what Redis reads at a time: it looks at the length
+/// only where a read ends.
 const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
 /// Room for spans is made for so many at once at most, whatever the header promises.
@@ -56,8 +60,8 @@ impl Default for Limits {
 pub enum Parsed {
     /// One request: its spans were appended, and `*at` moved behind it.
     Request,
-    /// All bytes are read and the request is not complete. `wanted` bytes more are known to be needed (0: unknown),
-    /// so that the reader can reserve room for a large argument once.
+    /// All bytes are read and the request is not complete. `wanted` bytes more are known to be needed (0:
+    /// unknown), so that the reader can reserve room for a large argument once.
     Incomplete { wanted: usize },
 }
 
@@ -89,12 +93,13 @@ impl Parser {
         Parser::default()
     }
 
-    /// Parses the next request of `buffer[*at..]`, where `*at` is where the last request ended. Appends its spans,
-    /// which are relative to `buffer`, to `spans`; requests without arguments, such as an empty line, are passed over.
+    /// Parses the next request of `buffer[*at..]`, where `*at` is where the last request ended. Appends its
+    /// spans, which are relative to `buffer`, to `spans`; requests without arguments, such as an empty
+    /// line, are passed over.
     ///
-    /// On `Incomplete` `*at` is where the unfinished request starts. Call again with that start and more bytes: none is read
-    /// twice but those of the last unfinished line. In between the buffer may move or lose what is before `*at`, and
-    /// `spans` may be emptied.
+    /// On `Incomplete` `*at` is where the unfinished request starts. Call again with that start and more
+    /// bytes: none is read twice but those of the last unfinished line. In between the buffer may move or
+    /// lose what is before `*at`, and `spans` may be emptied.
     ///
     /// After an error nothing is appended, and the connection is to be closed: the parser has lost its place.
     ///
@@ -112,8 +117,8 @@ impl Parser {
         }
     }
 
-    /// The same, but leaves the buffer as it is, so that what is parsed may be parsed again: None, and nothing is taken, where
-    /// the next request is one for [`Parser::parse_quoted`].
+    /// The same, but leaves the buffer as it is, so that what is parsed may be parsed again: None, and
+    /// nothing is taken, where the next request is one for [`Parser::parse_quoted`].
     #[inline]
     pub fn parse_plain(
         &mut self,
@@ -150,8 +155,8 @@ impl Parser {
         parsed.map(Some)
     }
 
-    /// The inline request with quotes that [`Parser::parse_plain`] has stopped at; its line is there. Decoded where it lies:
-    /// the bytes of its line mean something else afterwards.
+    /// The inline request with quotes that [`Parser::parse_plain`] has stopped at; its line is there. Decoded
+    /// where it lies: the bytes of its line mean something else afterwards.
     #[cold]
     pub fn parse_quoted(
         &mut self,
@@ -194,7 +199,8 @@ impl Parser {
         Ok(parsed)
     }
 
-    /// Reads as many of the arguments as are there. `origin` is where `request` starts in what the spans count from.
+    /// Reads as many of the arguments as are there. `origin` is where `request` starts in what
+    /// the spans count from.
     #[inline(always)]
     fn read_args(
         &mut self,
@@ -361,8 +367,8 @@ fn bulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usize)>, 
     Ok(Some((bulk_len, line.len() + 2)))
 }
 
-/// The number in a header of one to three digits and the header's length: nearly all that clients send. Whatever else it
-/// is (unfinished, longer, negative, wrong) has the slow way.
+/// The number in a header of one to three digits and the header's length: nearly all that clients send.
+/// Whatever else it is (unfinished, longer, negative, wrong) has the slow way.
 #[inline(always)]
 fn plain_header(bytes: &[u8]) -> Option<(usize, usize)> {
     let digit = |byte: u8| usize::from(byte.wrapping_sub(b'0'));
@@ -376,8 +382,8 @@ fn plain_header(bytes: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
-/// The line up to its CR, once the byte behind that is there too. The outer `None`: no line's end in more bytes than are
-/// allowed.
+/// The line up to its CR, once the byte behind that is there too. The outer `None`: no line's end in more
+/// bytes than are allowed.
 fn header_line<'a>(bytes: &'a [u8], limits: &Limits) -> Option<Option<&'a [u8]>> {
     match memchr::memchr2(b'\r', 0, bytes).filter(|at| bytes[*at] == b'\r') {
         Some(end) if end + 2 <= bytes.len() => Some(Some(&bytes[..end])),
@@ -392,8 +398,8 @@ mod tests {
     use crate::model;
     use proptest::prelude::*;
 
-    /// The requests of a stream that arrives in `pieces`, and the error that ends it. As a server does, drops what is
-    /// executed from the buffer and forgets the spans after each read.
+    /// The requests of a stream that arrives in `pieces`, and the error that ends it. As a server does, drops
+    /// what is executed from the buffer and forgets the spans after each read.
     fn parse_pieces(pieces: &[&[u8]], limits: &Limits) -> (model::Requests, Option<ProtocolError>) {
         let (mut parser, mut requests) = (Parser::new(), Vec::new());
         let (mut buffer, mut spans, mut at) = (Vec::new(), Vec::new(), 0);
@@ -519,11 +525,14 @@ mod tests {
         assert_eq!(spans.iter().map(|s| s.start).collect::<Vec<_>>(), [0, 5, 16]);
     }
 
+    /// Words of an inline request, plain and in both kinds of quotes.
+    const LINE: &str = "[a-z]{1,5}( [a-z\\\\x0-9]{1,6}| \"[a-z \\\\x0-9]{0,6}z\"| '[a-z ]{0,6}')*\r?\n";
+
     fn any_request() -> impl Strategy<Value = Vec<u8>> {
         let args = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..6);
         prop_oneof![
             4 => args.prop_map(|args| model::multibulk(&args)),
-            1 => "[a-z]{1,5}( [a-z\\\\x0-9]{1,6}| \"[a-z \\\\x0-9]{0,6}z\"| '[a-z ]{0,6}')*\r?\n".prop_map(String::into_bytes),
+            1 => LINE.prop_map(String::into_bytes),
             1 => "[a-c\\\\\"' x01nf\\t\u{b}]{0,14}\r?\n".prop_map(String::into_bytes),
             1 => prop::sample::select(vec![b"\r\n".to_vec(), b"*0\r\n".to_vec(), b"*-1\r\n".to_vec(), b" \n".to_vec()]),
         ]

@@ -1,8 +1,10 @@
-//! What is left of a long reply: a command begins it, and whoever sends it has it written piece by piece as the client reads.
+//! What is left of a long reply: a command begins it, and whoever sends it has it written piece by
+//! piece as the client reads.
 //!
-//! A command that could write for long would keep its locks and its thread, and the reply its memory, until all is written. So it
-//! writes the header, which says how many elements come, perhaps some of them, and leaves a remainder that owns what it
-//! needs ([`crate::Reply::leave`]). The elements are those of the moment at which the command ran, whatever happens later.
+//! A command that could write for long would keep its locks and its thread, and the reply its memory, until
+//! all is written. So it writes the header, which says how many elements come, perhaps some of them, and
+//! leaves a remainder that owns what it needs ([`crate::Reply::leave`]). The elements are those of the moment
+//! at which the command ran, whatever happens later.
 use crate::Reply;
 use std::ops::ControlFlow;
 
@@ -20,7 +22,8 @@ impl Enough {
 
 /// It owns what it writes from, so it may be carried between threads and outlive what the command saw.
 pub trait Remainder: Send {
-    /// Writes the next piece; `Break` when that was the last. Of a full reply nothing is sent, so a remainder may end there.
+    /// Writes the next piece; `Break` when that was the last. Of a full reply nothing is sent, so a
+    /// remainder may end there.
     fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()>;
 
     /// What it takes by itself, in bytes.

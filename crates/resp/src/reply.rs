@@ -26,12 +26,14 @@ pub enum Protocol {
 
 /// Appends replies to a buffer that the owner sends and reuses.
 ///
-/// The buffer has a bound. What does not fit is left out, and the reply is *full* from then on: the client will be closed and sees
-/// nothing of it, so only the owner of the buffer has to ask ([`Reply::is_due`]), and commands are right without knowing. A
-/// loop that could go on for long asks [`Reply::is_full`] and ends. The bound is on the buffer's room, and looked at only where the
-/// buffer must grow, so a reply that fits pays nothing.
+/// The buffer has a bound. What does not fit is left out, and the reply is *full* from then on: the
+/// client will be closed and sees nothing of it, so only the owner of the buffer has to ask
+/// ([`Reply::is_due`]), and commands are right without knowing. A loop that could go on for long asks
+/// [`Reply::is_full`] and ends. The bound is on the buffer's room, and looked at only where the buffer
+/// must grow, so a reply that fits pays nothing.
 ///
-/// A command whose reply is long may leave a [`Remainder`] instead of writing all of it. The reply is due then.
+/// A command whose reply is long may leave a [`Remainder`] instead of writing all of it. The
+/// reply is due then.
 pub struct Reply {
     pub out: Vec<u8>,
     pub protocol: Protocol,
@@ -183,8 +185,8 @@ impl Reply {
         self.line(b'+', text.as_bytes());
     }
 
-    /// `-text`, the code included ("ERR ..."). The text may quote what a client sent: line ends around it are cut off,
-    /// those within become spaces.
+    /// `-text`, the code included ("ERR ..."). The text may quote what a client sent: line ends around it are
+    /// cut off, those within become spaces.
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         if self.room(text.len() + 3) {
@@ -224,8 +226,9 @@ impl Reply {
         }
     }
 
-    /// A bulk string of a few bytes, in two parts of which the second may be empty, written into a block of a fixed size that is appended first: no piece of it is a call, and none is
-    /// written elsewhere and read back at another width, which a processor waits for. Replies of many short strings are mostly this.
+    /// A bulk string of a few bytes, in two parts of which the second may be empty, written into a block of a
+    /// fixed size that is appended first: no piece of it is a call, and none is written elsewhere and read
+    /// back at another width, which a processor waits for. Replies of many short strings are mostly this.
     #[inline]
     fn short_bulk(&mut self, front: &[u8], back: &[u8]) {
         if !self.room(SHORT_CELL) {
@@ -366,8 +369,8 @@ impl Reply {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A place for a header whose length is known later. What is written meanwhile moves by the header's length when it
-    /// is filled in, so of two open places the later one is filled first.
+    /// A place for a header whose length is known later. What is written meanwhile moves by the header's
+    /// length when it is filled in, so of two open places the later one is filled first.
     pub fn deferred(&mut self) -> Deferred {
         Deferred(self.out.len())
     }
@@ -591,7 +594,11 @@ mod tests {
         let mut reply = Reply::new(Protocol::Resp2);
         reply.protocol_error(ProtocolError::ExpectedDollar(0xff));
         reply.protocol_error(ProtocolError::TooBigInline);
-        assert_eq!(reply.out, b"-ERR Protocol error: expected '$', got '\xff'\r\n-ERR Protocol error: too big inline request\r\n");
+        let expected: [&[u8]; 2] = [
+            b"-ERR Protocol error: expected '$', got '\xff'\r\n",
+            b"-ERR Protocol error: too big inline request\r\n",
+        ];
+        assert_eq!(reply.out, expected.concat());
         assert_eq!(
             ProtocolError::ExpectedDollar(0xff).to_string(),
             "Protocol error: expected '$', got '\\xff'"

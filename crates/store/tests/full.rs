@@ -1,5 +1,6 @@
-//! A cache that fills up and then loses a key for each that comes, over the arena, as the program has it: what the data takes with the
-//! holes between it. A program of its own, because the arena is its allocator; no clock and no chance is in it.
+//! A cache that fills up and then loses a key for each that comes, over the arena, as the program has it:
+//! what the data takes with the holes between it. A program of its own, because the arena is its allocator;
+//! no clock and no chance is in it.
 use base::Millis;
 use base::hash::Seed;
 use pack::arena::{self, Arena};
@@ -94,8 +95,8 @@ impl Cache {
     }
 }
 
-/// In thousandths of the limit: at most what the data takes with the holes in between; at least, once as many keys have gone as are
-/// held, the data alone.
+/// In thousandths of the limit: at most what the data takes with the holes in between; at least, once as many
+/// keys have gone as are held, the data alone.
 fn fill(policy: Policy, value_bytes: usize) -> (u64, u64) {
     let mut cache = Cache::new(policy, value_bytes);
     let (mut held_most, mut used_least) = (0, u64::MAX);

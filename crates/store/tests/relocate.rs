@@ -1,5 +1,5 @@
-//! The keyspace over the arena, as the program has it, edited by several threads while its data is moved together. A program
-//! of its own, because the arena is its allocator.
+//! The keyspace over the arena, as the program has it, edited by several threads while its data is moved
+//! together. A program of its own, because the arena is its allocator.
 use base::Millis;
 use base::hash::Seed;
 use base::random::Random;

@@ -1,7 +1,8 @@
 //! The command line: `sardine [file] [--name value ...] [-]`.
 //!
-//! Read by hand: `--name value value` with names from the table of settings, values that may begin with dashes, and a bare
-//! `-`, all as Redis reads them, fit no argument parser. The few words that are not settings stand alone.
+//! Read by hand: `--name value value` with names from the table of settings, values that may begin with
+//! dashes, and a bare `-`, all as Redis reads them, fit no argument parser. The few words that are not
+//! settings stand alone.
 use server::Source;
 
 /// What the program is to do.

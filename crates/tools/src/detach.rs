@@ -1,9 +1,9 @@
 //! `daemonize`: the server in the background.
 //!
-//! A process that forks must not have threads and needs unsafe code. So nothing forks here: the program starts itself once
-//! more with the same arguments, gives it no terminal, and ends; the second one begins a session of its own. What was read
-//! from standard input is handed on. The configuration has been read by then, so what is wrong with it was told where it
-//! can be seen.
+//! A process that forks must not have threads and needs unsafe code. So nothing forks here: the program
+//! starts itself once more with the same arguments, gives it no terminal, and ends; the second one begins a
+//! session of its own. What was read from standard input is handed on. The configuration has been read by
+//! then, so what is wrong with it was told where it can be seen.
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! `sardine`: the server. It is the process that was started, unless `daemonize` is on; standard output carries its log.
+//! `sardine`: the server. It is the process that was started, unless `daemonize` is on; standard
+//! output carries its log.
 #![allow(clippy::disallowed_macros)] // The one program: it prints.
 mod allocator;
 mod arguments;

@@ -1,5 +1,5 @@
-//! Making the builds of the matrix, in a target folder of their own, and keeping their programs. Profile-guided ones are built
-//! twice: first to count what runs under load, then with what was counted.
+//! Making the builds of the matrix, in a target folder of their own, and keeping their programs.
+//! Profile-guided ones are built twice: first to count what runs under load, then with what was counted.
 use super::client::Client;
 use super::redis_benchmark::Load;
 use super::server::{Server, Spec};

@@ -124,8 +124,8 @@ fn str_sessions_json(send: Send<'_>) -> Result<(), String> {
     for i in 0..300_000u64 {
         let key = format!("session:{}", hex32(&mut random));
         let value = format!(
-            "{{\"user_id\": {i}, \"name\": \"{}\", \"email\": \"{}@example.com\", \"roles\": [\"user\"], \"csrf\": \"{}\", \
-             \"last_seen\": {}, \"theme\": \"dark\", \"cart\": [{{\"sku\": {}, \"qty\": 1}}]}}",
+            "{{\"user_id\": {i}, \"name\": \"{}\", \"email\": \"{}@example.com\", \"roles\": [\"user\"], \
+             \"csrf\": \"{}\", \"last_seen\": {}, \"theme\": \"dark\", \"cart\": [{{\"sku\": {}, \"qty\": 1}}]}}",
             name(&mut random),
             name(&mut random),
             hex32(&mut random),
@@ -194,7 +194,8 @@ fn list_blobs_json(send: Send<'_>) -> Result<(), String> {
                 let body = some(&mut random, 220, " ");
                 let (user, time) = (random.below(1_000_000), 1_700_000_000_000 + id);
                 let mut text = format!(
-                    "{{\"id\": {id}, \"user\": \"user:{user}\", \"ts\": {time}, \"tags\": [\"{tags}\"], \"body\": \"{body}\"}}"
+                    "{{\"id\": {id}, \"user\": \"user:{user}\", \"ts\": {time}, \"tags\": [\"{tags}\"], \
+                     \"body\": \"{body}\"}}"
                 );
                 text.truncate(2_500);
                 text.into_bytes()

@@ -1,5 +1,5 @@
-//! The memory of one list by `list-max-listpack-size`: the curves that were once published for the quicklist, with
-//! integers, words, and elements of 2.5 KB.
+//! The memory of one list by `list-max-listpack-size`: the curves that were once published for the quicklist,
+//! with integers, words, and elements of 2.5 KB.
 use super::Options;
 use super::bytes::labels;
 use super::cases::{Send, push_all, random_bytes, words};
@@ -61,9 +61,10 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
     Ok(Part {
         name: "curves",
         title: "Memory of a list by its leaf size",
-        method: "One list in a fresh process for each bar, pushed at its tail: a million consecutive integers, the word list \
-                 of Debian's miscfiles, 40,000 random elements of 2,500 bytes."
-            .into(),
+        method:
+            "One list in a fresh process for each bar, pushed at its tail: a million consecutive integers, \
+                 the word list of Debian's miscfiles, 40,000 random elements of 2,500 bytes."
+                .into(),
         is_quick: options.is_quick,
         charts,
     })

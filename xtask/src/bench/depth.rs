@@ -1,5 +1,5 @@
-//! Whether the length of a list shows: server CPU of LINDEX at the head and in the middle, and of LPOP and RPOP, on lists
-//! of 1,000 to 10 million elements.
+//! Whether the length of a list shows: server CPU of LINDEX at the head and in the middle, and of LPOP and
+//! RPOP, on lists of 1,000 to 10 million elements.
 
 use super::Options;
 use super::client::Client;

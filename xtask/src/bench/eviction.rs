@@ -1,17 +1,18 @@
-//! How well each server chooses what to evict: the same traces through a read-through cache (GET, and SET where it is missing), with
-//! the same number of keys fitting into each.
+//! How well each server chooses what to evict: the same traces through a read-through cache (GET, and SET
+//! where it is missing), with the same number of keys fitting into each.
 //!
-//! `maxmemory` means different bytes to each server, so it is found by its own count: the server is given so many keys under the
-//! policy, and what it then says it uses (`used_memory` less `mem_not_counted_for_evict`) becomes its limit. After a
-//! trace DBSIZE tells how many keys it really held. The first third of a trace only fills the cache. Beside the
-//! servers stands what an exact LRU list of that many keys would have had.
+//! `maxmemory` means different bytes to each server, so it is found by its own count: the server is given so
+//! many keys under the policy, and what it then says it uses (`used_memory` less `mem_not_counted_for_evict`)
+//! becomes its limit. After a trace DBSIZE tells how many keys it really held. The first third of a trace
+//! only fills the cache. Beside the servers stands what an exact LRU list of that many keys would have had.
 //!
 //! | trace | requests |
 //! |---|---|
 //! | `zipf-0.7`, `zipf-0.9`, `zipf-1.1` | drawn from all keys with the chance of rank^-s |
-//! | `scan` | `zipf-0.9`, and after every so many requests a run of as many keys that nobody asks for again as half the cache; those are not counted |
+//! | `scan` | `zipf-0.9`; now and then half a cache of keys that come once and are not counted |
 //!
-//! Names on the command line choose policies and traces; `--keys` is how many keys there are, a tenth of which fit.
+//! Names on the command line choose policies and traces; `--keys` is how many keys there are,
+//! a tenth of which fit.
 
 use super::Options;
 use super::client::{Answer, Client};

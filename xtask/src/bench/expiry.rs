@@ -1,8 +1,8 @@
-//! How late keys vanish: a million keys get deadlines spread over some seconds, and the count of keys is compared with the
-//! count of deadlines that have not passed.
+//! How late keys vanish: a million keys get deadlines spread over some seconds, and the count of keys is
+//! compared with the count of deadlines that have not passed.
 //!
-//! The clock is read before the count is asked for: the way to the server shortens what is measured by less than a
-//! millisecond, and a key that goes meanwhile counts as on time.
+//! The clock is read before the count is asked for: the way to the server shortens what is measured by less
+//! than a millisecond, and a key that goes meanwhile counts as on time.
 
 use super::Options;
 use super::client::Client;

@@ -1,14 +1,16 @@
-//! A cache at its limit: processor time of a request while each new key makes the server evict another, the servers taking turns. Keys
-//! are new ones with values of 100 bytes, sent by fifty connected clients, fifty at a time.
+//! A cache at its limit: processor time of a request while each new key makes the server evict another,
+//! the servers taking turns. Keys are new ones with values of 100 bytes, sent by fifty connected
+//! clients, fifty at a time.
 //!
 //! | case | requests |
 //! |---|---|
 //! | `allkeys-lru`, `allkeys-lfu`, `allkeys-random` | SET under that policy |
 //! | `volatile-lru`, `volatile-ttl` | SET with a deadline, up to eleven days away |
-//! | `reads` | under `allkeys-lru` three GETs for each SET, of keys that came lately, which renews their uses |
+//! | `reads` | under `allkeys-lru` three GETs for each SET, of keys that were set lately |
 //!
-//! Beside the time stand RSS and used memory at most, as parts of the limit, looked at after each turn, also while the cache fills; and the
-//! keys that it holds in the end. What the peer does not count against its limit is left out of its used memory, as of ours.
+//! Beside the time stand RSS and used memory at most, as parts of the limit, looked at after each turn, also
+//! while the cache fills; and the keys that it holds in the end. What the peer does not count against its
+//! limit is left out of its used memory, as of ours.
 
 use super::Options;
 use super::anysize::median;

@@ -1,8 +1,9 @@
-//! How long the machine itself takes a processor away: a loop that only reads the clock, and the gaps that it sees. What a server on
-//! the same processor shows beyond this is its own doing; what it shows up to this is the machine's.
+//! How long the machine itself takes a processor away: a loop that only reads the clock, and the gaps that
+//! it sees. What a server on the same processor shows beyond this is its own doing; what it shows up to
+//! this is the machine's.
 //!
-//! `hiccups` prints the gaps of some seconds (`--seconds S`). Others run it as a process of its own, pinned to the processor
-//! that they ask about.
+//! `hiccups` prints the gaps of some seconds (`--seconds S`). Others run it as a process of its own, pinned
+//! to the processor that they ask about.
 
 use super::Options;
 use std::process::Command;

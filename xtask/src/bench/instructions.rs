@@ -1,9 +1,9 @@
-//! User instructions a request, counted by callgrind: the same whatever else the machine does, where processor time on a shared machine
-//! differs by a tenth from run to run. They leave out the kernel, caches and the processor's guesses, so they tell what an edit did to the
-//! code, not how fast a server is.
+//! User instructions a request, counted by callgrind: the same whatever else the machine does, where
+//! processor time on a shared machine differs by a tenth from run to run. They leave out the kernel, caches
+//! and the processor's guesses, so they tell what an edit did to the code, not how fast a server is.
 //!
-//! Each server runs twice from scratch, with few requests and with more; what it takes to start, to fill and to end is in both, and
-//! falls out of the difference.
+//! Each server runs twice from scratch, with few requests and with more; what it takes to start, to fill and
+//! to end is in both, and falls out of the difference.
 
 use super::Options;
 use super::redis_benchmark::Load;
@@ -118,7 +118,8 @@ fn count(spec: &Spec, test: &str, requests: u64) -> Result<u64, String> {
             load(test, requests)?;
         }
     }
-    // The connection is closed instead of an answer; the count is written when the server has ended by itself.
+    // The connection is closed instead of an answer; the count is written when the server has
+    // ended by itself.
     let _ = server.client().and_then(|mut client| client.call(&[b"SHUTDOWN", b"NOSAVE"]));
     server.wait()?;
     let text = std::fs::read_to_string(&log).map_err(failed)?;

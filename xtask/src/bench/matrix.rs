@@ -1,5 +1,5 @@
-//! The build matrix: the same source built in different ways, measured side by side, all of them against the release profile.
-//! One thing is changed at a time; `--full` builds every combination.
+//! The build matrix: the same source built in different ways, measured side by side, all of them against the
+//! release profile. One thing is changed at a time; `--full` builds every combination.
 use super::Options;
 use super::builds;
 use super::chart::{Bar, Base, Better, Chart, Drawing};
@@ -54,8 +54,9 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
         charts.push(chart(depth, "throughput", "requests/s", Better::More, &built, &measured));
     }
     let method = format!(
-        "One worker thread on a processor of its own, redis-benchmark on another; medians of {rounds} rounds, the builds taking \
-         turns. `release` is what users get; each other build differs from it as its name says.{left_out}"
+        "One worker thread on a processor of its own, redis-benchmark on another; medians of {rounds} rounds, \
+         the builds taking turns. `release` is what users get; each other build differs from it as its name \
+         says.{left_out}"
     );
     Ok(Part { name: "matrix", title: "Ways to build it", method, is_quick: options.is_quick, charts })
 }
@@ -68,7 +69,9 @@ fn build_all(options: &Options) -> Result<(Vec<Built>, String), String> {
     let can_profile = builds::profdata().is_some();
     let mut left_out = String::new();
     if !can_profile && chosen.iter().any(|variant| variant.is_profiled) {
-        left_out = " Profile-guided builds are missing: the toolchain has no llvm-profdata (rustup component add llvm-tools).".into();
+        left_out = " Profile-guided builds are missing: the toolchain has no llvm-profdata \
+                    (rustup component add llvm-tools)."
+            .into();
         println!("{}", left_out.trim());
     }
     chosen.retain(|variant| can_profile || !variant.is_profiled);

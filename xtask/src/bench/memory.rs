@@ -68,8 +68,8 @@ impl Cost {
         self.resident as f64 / self.elements as f64
     }
 
-    /// A bar of RSS an element, that opens into payload, what the server adds to it, and what the allocator and the
-    /// system add to that. Packed data can be smaller than its payload: then it is one part.
+    /// A bar of RSS an element, that opens into payload, what the server adds to it, and what the allocator
+    /// and the system add to that. Packed data can be smaller than its payload: then it is one part.
     pub(crate) fn bar(&self, group: &str, series: &str) -> Bar {
         let each = |bytes: u64| bytes as f64 / self.elements as f64;
         let used = self.used.min(self.resident);

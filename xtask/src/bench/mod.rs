@@ -1,9 +1,10 @@
-//! `cargo xtask bench`: the commands behind every figure that the project quotes. Each starts the servers itself, on
-//! loopback, ends them, and compares with real peers in the same run. `cargo xtask bench --help` lists them from the table
-//! below.
+//! `cargo xtask bench`: the commands behind every figure that the project quotes. Each starts the servers
+//! itself, on loopback, ends them, and compares with real peers in the same run. `cargo xtask bench --help`
+//! lists them from the table below.
 //!
-//! Some are parts of a page: their figures are stored as JSON in `target/bench`, or the folder that `--out` names, with
-//! `index.html` over all that are there. Without a name all parts are measured. The others print what they find.
+//! Some are parts of a page: their figures are stored as JSON in `target/bench`, or the folder that `--out`
+//! names, with `index.html` over all that are there. Without a name all parts are measured. The others
+//! print what they find.
 
 mod anysize;
 mod builds;
@@ -192,7 +193,9 @@ const BENCHMARKS: [Benchmark; 18] = [
 pub(crate) fn command() -> Command {
     Command::new("bench")
         .about("The measurements behind every figure that is quoted")
-        .after_help("Without a NAME all parts of the page are measured (anysize, load, bytes, curves, matrix) and stored.")
+        .after_help(
+            "Without a NAME all parts of the page are measured: anysize, load, bytes, curves, matrix.",
+        )
         .subcommand_value_name("NAME")
         .subcommand_help_heading("Benchmarks")
         .subcommands(BENCHMARKS.iter().map(Benchmark::command))

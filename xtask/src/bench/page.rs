@@ -1,11 +1,12 @@
-//! The page: one file that needs nothing else, with the figures in it as they are stored. The drawing is done by the script in
-//! `page.js`, which knows charts, bars and parts, and nothing of what was measured.
+//! The page: one file that needs nothing else, with the figures in it as they are stored. The drawing is done
+//! by the script in `page.js`, which knows charts, bars and parts, and nothing of what was measured.
 
 const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page over these parts, each a JSON text. `<` is escaped, so that no text in it ends the script element.
+/// The page over these parts, each a JSON text. `<` is escaped, so that no text in it ends the
+/// script element.
 pub(crate) fn html(parts: &[String]) -> String {
     let data = format!("[{}]", parts.join(",")).replace('<', "\\u003c");
     FRAME.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT).replace("/*DATA*/", &data)

@@ -1,5 +1,6 @@
-//! How far a long measurement is. On a terminal a bar says so; elsewhere, in a log above all, every step has a line when
-//! it begins. The bar is drawn when a step begins and not in between: what is measured has the processors to itself.
+//! How far a long measurement is. On a terminal a bar says so; elsewhere, in a log above all, every step has
+//! a line when it begins. The bar is drawn when a step begins and not in between: what is measured has the
+//! processors to itself.
 use indicatif::{HumanDuration, ProgressBar, ProgressFinish, ProgressStyle};
 
 /// Steps done, a bar, the step that runs, and how long the others will take.

@@ -1,4 +1,5 @@
-//! redis-benchmark as the load: one run, and what it reports. Its own work is on another processor where the server has one to itself.
+//! redis-benchmark as the load: one run, and what it reports. Its own work is on another processor where the
+//! server has one to itself.
 use super::server::Server;
 use std::process::Command;
 
@@ -50,7 +51,8 @@ impl Load<'_> {
         words.chain(self.what()).collect()
     }
 
-    /// LRANGE is spelled out: its own test would fill the list first, at the cost of the server that is measured.
+    /// LRANGE is spelled out: its own test would fill the list first, at the cost of the
+    /// server that is measured.
     fn what(&self) -> Vec<String> {
         let count = self.test.strip_prefix("lrange_").and_then(|count| count.parse::<u32>().ok());
         match count {

@@ -1,7 +1,9 @@
-//! Whether a large reply stops anyone: while one client reads a reply of many elements, again and again, another times PING.
+//! Whether a large reply stops anyone: while one client reads a reply of many elements, again and
+//! again, another times PING.
 //!
-//! The worker has a processor to itself, as in `stalls`, and the two clients share the others: what the reader takes from the probe
-//! shows in both servers that are compared. The list has `--keys` elements, the other collections a fifth of that.
+//! The worker has a processor to itself, as in `stalls`, and the two clients share the others: what the
+//! reader takes from the probe shows in both servers that are compared. The list has `--keys` elements, the
+//! other collections a fifth of that.
 
 use super::Options;
 use super::server::{Server, Spec};

@@ -1,4 +1,5 @@
-//! Servers under measurement: started on a free port of the loopback, watched through /proc, ended when dropped.
+//! Servers under measurement: started on a free port of the loopback, watched through /proc,
+//! ended when dropped.
 
 use super::client::Client;
 use crate::peers::{PEERS, Peer};
@@ -104,7 +105,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it, on the processors named by `cores` (as taskset takes them) or on all, and waits until it answers.
+    /// Starts it, on the processors named by `cores` (as taskset takes them) or on all, and
+    /// waits until it answers.
     pub(crate) fn start(spec: &Spec, cores: Option<&str>) -> Result<Server, String> {
         let port = free_port()?;
         let mut words: Vec<String> =
@@ -148,8 +150,8 @@ impl Server {
         CpuReading { us: self.cpu_us(), user_ticks, system_ticks }
     }
 
-    /// Gives the server's first worker (or, of a peer, its main thread) a processor to itself: its other threads and this process go to the
-    /// others. The worker's thread.
+    /// Gives the server's first worker (or, of a peer, its main thread) a processor to itself: its other
+    /// threads and this process go to the others. The worker's thread.
     pub(crate) fn isolate_worker(&self, core: &str) -> Result<u32, String> {
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let cores = stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1);
@@ -194,7 +196,8 @@ fn pin(cores: &str, what: &str, id: u32) -> Result<(), String> {
     status.is_ok_and(|s| s.success()).then_some(()).ok_or("bench: taskset failed".to_string())
 }
 
-/// The 14th and 15th field of `/proc/PID/stat`. The name before them may hold anything, but ends with the last parenthesis.
+/// The 14th and 15th field of `/proc/PID/stat`. The name before them may hold anything, but ends with
+/// the last parenthesis.
 fn ticks(stat: &str) -> (f64, f64) {
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let number =

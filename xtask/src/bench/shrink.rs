@@ -1,9 +1,9 @@
-//! Whether RSS follows the data down: a server is filled with mixed keys, a part of them, chosen at random, is deleted by
-//! pipelines, and then RSS is set beside `used_memory` once a second for a minute.
+//! Whether RSS follows the data down: a server is filled with mixed keys, a part of them, chosen at random,
+//! is deleted by pipelines, and then RSS is set beside `used_memory` once a second for a minute.
 //!
 //! Meanwhile another client reads, writes and pings; its longest round trips are told, and the server's own
-//! histogram of command times beside them, in which a pause would show that the probe happened to miss. A server without that
-//! histogram (the peer) is told by the probe alone.
+//! histogram of command times beside them, in which a pause would show that the probe happened to miss. A
+//! server without that histogram (the peer) is told by the probe alone.
 
 use super::Options;
 use super::client::{Answer, Client};
@@ -116,8 +116,8 @@ fn fill(client: &mut Client, bytes: u64) -> Result<u64, String> {
     Ok(keys)
 }
 
-/// Of a hundred keys 55 are strings of 20 bytes to 4 KB, each doubling as likely as the next, 20 such strings with a deadline, 22
-/// short lists, 3 long ones.
+/// Of a hundred keys 55 are strings of 20 bytes to 4 KB, each doubling as likely as the next, 20 such strings
+/// with a deadline, 22 short lists, 3 long ones.
 fn add(client: &mut Client, i: u64) -> Result<(), String> {
     static TEXT: [u8; 4096] = [b'v'; 4096];
     let (dice, key) = (mixed(i), key(i));

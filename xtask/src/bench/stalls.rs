@@ -1,10 +1,12 @@
-//! Whether the size of the data stops anyone: while one connection loads keys by pipelines, flushes them and loads them
-//! again, the server's own histogram of command times is read (LATENCY HISTOGRAM), and another connection times PING.
+//! Whether the size of the data stops anyone: while one connection loads keys by pipelines, flushes them and
+//! loads them again, the server's own histogram of command times is read (LATENCY HISTOGRAM), and another
+//! connection times PING.
 //!
-//! The server's figures tell what commands cost by the clock, and the clock goes on while the machine has taken the processor away. So
-//! the worker has a processor to itself: all else, the load, the probe and the server's other threads, shares the others. What is still
-//! taken from it is told three ways: the worker's wait for its processor as the kernel counts it, the time that the hypervisor stole,
-//! and the gaps that a loop without any work sees on the same processor before and after (`hiccups.rs`). The probe's figures tell
+//! The server's figures tell what commands cost by the clock, and the clock goes on while the machine has
+//! taken the processor away. So the worker has a processor to itself: all else, the load, the probe and the
+//! server's other threads, shares the others. What is still taken from it is told three ways: the worker's
+//! wait for its processor as the kernel counts it, the time that the hypervisor stole, and the gaps that a
+//! loop without any work sees on the same processor before and after (`hiccups.rs`). The probe's figures tell
 //! what a client sees; the same probe on an idle server stands beside them.
 
 use super::Options;
@@ -133,8 +135,8 @@ pub(super) fn summary(mut times: Vec<u64>) -> String {
     )
 }
 
-/// "3 calls: 1 <=66us, 2 <=8us" from LATENCY HISTOGRAM's cumulative counts: what each power of two holds by itself, the
-/// longest first.
+/// "3 calls: 1 <=66us, 2 <=8us" from LATENCY HISTOGRAM's cumulative counts: what each power of two holds by
+/// itself, the longest first.
 pub(super) fn histogram(answer: &Answer) -> String {
     let Answer::Many(parts) = answer else { return "no histogram".into() };
     let Some(Answer::Many(fields)) = parts.get(1) else { return "no histogram".into() };

@@ -1,5 +1,5 @@
-//! Where parts of the bench go: a JSON file each, and one page over all that are there, so that a part that was measured
-//! again replaces its own figures only.
+//! Where parts of the bench go: a JSON file each, and one page over all that are there, so that a part that
+//! was measured again replaces its own figures only.
 use super::chart::Chart;
 use super::page;
 use super::server::Server;

@@ -1,9 +1,9 @@
 //! Processor time a request, the servers taking turns of some 50 ms: what `speed` measures in seconds, finer.
 //!
-//! On a shared machine the same server takes 9 us for a request now and 14 a moment later. Runs of seconds, of which
-//! `speed` takes the medians, so differ by a tenth. Here the clients stay connected, every round gives each server a turn, and
-//! what counts is the median of the ratios within rounds, with the interval in which 90% of such medians lie: about a hundredth
-//! with the usual 200 rounds.
+//! On a shared machine the same server takes 9 us for a request now and 14 a moment later. Runs of seconds,
+//! of which `speed` takes the medians, so differ by a tenth. Here the clients stay connected, every round
+//! gives each server a turn, and what counts is the median of the ratios within rounds, with the interval in
+//! which 90% of such medians lie: about a hundredth with the usual 200 rounds.
 use super::Options;
 use super::anysize::median;
 use super::client::append_request;
@@ -15,7 +15,8 @@ use base::random::Random;
 const TESTS: [&str; 4] = ["set", "get", "lpush", "rpop"];
 const DEPTHS: [usize; 3] = [1, 16, 100];
 const ROUNDS: usize = 200;
-/// In a turn, at depth 1: fewer would mostly be its start and its end, in caches that another server has left.
+/// In a turn, at depth 1: fewer would mostly be its start and its end, in caches that another
+/// server has left.
 const REQUESTS: usize = 4_000;
 const DEPTH_MAX: usize = 16;
 /// The list that RPOP empties is filled once in so many rounds.

@@ -1,5 +1,6 @@
-//! Circles of imports inside a crate: files of which each can be reached from each other by following what they name of the crate.
-//! None of them can be read or tested without all others, so tidy prints the largest of every crate and refuses one that is too large.
+//! Circles of imports inside a crate: files of which each can be reached from each other by following what
+//! they name of the crate. None of them can be read or tested without all others, so tidy prints the largest
+//! of every crate and refuses one that is too large.
 use super::Complaint;
 use super::source::Source;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
-//! A command's name stands in its row. Whatever else depends on the command is a field of the row: code that compares
-//! names is found by nobody who adds a command, or renames one.
+//! A command's name stands in its row. Whatever else depends on the command is a field of the row: code that
+//! compares names is found by nobody who adds a command, or renames one.
 //!
-//! A family's file or folder may name its own commands, and the words that their grammars take (GET is a command, and
-//! an option of SET). Files that families share may name words of any grammar. Elsewhere in the crates that run
-//! commands no text is a command's name.
+//! A family's file or folder may name its own commands, and the words that their grammars take (GET is a
+//! command, and an option of SET). Files that families share may name words of any grammar. Elsewhere in the
+//! crates that run commands no text is a command's name.
 use super::Complaint;
 use super::source::{Literal, Source};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! The texts of error replies stand together, one file a crate, as named functions: two commands that refuse the same
-//! thing cannot drift apart, and whoever compares them with the peer's reads one page.
+//! The texts of error replies stand together, one file a crate, as named functions: two commands that refuse
+//! the same thing cannot drift apart, and whoever compares them with the peer's reads one page.
 use super::Complaint;
 use super::source::Source;
 
@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn texts_of_errors_stand_in_their_files() {
-        let text = "// \"ERR x\"\nfn a() {\n    f(\"ERR no\");\n    f(b\"-WRONGTYPE no\");\n    f(\"ERROR no\");\n    f(\"ERR\");\n}\n\
+        let text = "// \"ERR x\"\nfn a() {\n    f(\"ERR no\");\n    f(b\"-WRONGTYPE no\");\n    f(\"ERROR no\");\n    \
+                    f(\"ERR\");\n}\n\
                     #[cfg(test)]\nmod tests {\n    f(\"ERR no\");\n}\n";
         check(elsewhere, "crates/command/src/stream/id.rs", text, &[3, 4]);
         check(elsewhere, "crates/server/src/core/dispatch.rs", text, &[3, 4]);

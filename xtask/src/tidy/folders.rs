@@ -1,4 +1,5 @@
-//! Which folders of a crate may import which: the layers inside a crate, as `layers` has those between crates.
+//! Which folders of a crate may import which: the layers inside a crate, as `layers` has those
+//! between crates.
 use super::circles::{self, Module};
 use super::source::Source;
 use super::{Complaint, layers};
@@ -11,9 +12,9 @@ struct Folder {
     below: &'static [&'static str],
 }
 
-/// The server's files outside its folders, those that start it, name them all; the table of the families is `commands/families.rs`.
-/// The faces of `pack` are made of its lower folders and know nothing of each other, but that a sorted set keeps the members of
-/// long runs of one score in a map.
+/// The server's files outside its folders, those that start it, name them all; the table of the families is
+/// `commands/families.rs`. The faces of `pack` are made of its lower folders and know nothing of each other,
+/// but that a sorted set keeps the members of long runs of one score in a map.
 const FOLDERS: [Folder; 13] = [
     Folder { in_crate: "server", name: "state", below: &[] },
     Folder { in_crate: "server", name: "core", below: &["state"] },

@@ -65,7 +65,8 @@ pub(crate) fn manifest(path: &str, text: &str) -> Vec<Complaint> {
     complaints
 }
 
-/// Checks the paths that start with a crate's name. Cargo would refuse most; it does not where the manifest is wrong too.
+/// Checks the paths that start with a crate's name. Cargo would refuse most; it does not where the
+/// manifest is wrong too.
 pub(crate) fn imports(source: &Source) -> Vec<Complaint> {
     let Some(name) = source.crate_name() else { return Vec::new() };
     let mut complaints = Vec::new();

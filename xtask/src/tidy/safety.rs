@@ -1,5 +1,5 @@
-//! Rules about what may go wrong while running: unsafe code has its zones and its reasons, and nothing but a test panics
-//! without saying why it cannot.
+//! Rules about what may go wrong while running: unsafe code has its zones and its reasons, and nothing but a
+//! test panics without saying why it cannot.
 use super::Complaint;
 use super::source::{Line, Source};
 
@@ -44,7 +44,8 @@ fn keeps_a_trait(source: &Source, at: usize) -> bool {
     is_method && around.is_some_and(|line| line.has_word("impl") && line.has_word("for"))
 }
 
-/// Whether a comment on the line or above it, with a few lines of the same statement between, gives the reason.
+/// Whether a comment on the line or above it, with a few lines of the same statement between,
+/// gives the reason.
 fn has_reason(source: &Source, at: usize) -> bool {
     let mut between = 0;
     for line in source.lines[..=at].iter().rev() {

@@ -1,8 +1,9 @@
-//! A Rust file as the rules see it: its lines, each with its code apart from its comments, and which lines are tests.
+//! A Rust file as the rules see it: its lines, each with its code apart from its comments, and
+//! which lines are tests.
 //!
-//! This is no parser. It knows what hides text from the compiler (comments, strings, character literals) and blanks it, so
-//! that a rule may search code for a word and braces may be counted. That is enough for every rule of the house, and
-//! it is a hundred lines that do not break when the language grows.
+//! This is no parser. It knows what hides text from the compiler (comments, strings, character literals) and
+//! blanks it, so that a rule may search code for a word and braces may be counted. That is enough for every
+//! rule of the house, and it is a hundred lines that do not break when the language grows.
 
 /// One file.
 pub(crate) struct Source {
@@ -26,6 +27,8 @@ pub(crate) struct Line {
     /// The text with comments and the insides of strings blanked.
     pub(crate) code: String,
     pub(crate) is_test: bool,
+    /// Whether a string begins here or goes on from above.
+    has_string: bool,
 }
 
 impl Line {
@@ -35,7 +38,7 @@ impl Line {
 
     /// Nothing but a comment.
     pub(crate) fn is_comment(&self) -> bool {
-        !self.is_blank() && self.code.trim().is_empty()
+        !self.is_blank() && self.code.trim().is_empty() && !self.has_string
     }
 
     /// Whether `word` stands in the code, not inside another word.
@@ -60,9 +63,18 @@ impl Source {
         let (code, literals) = split(text);
         let is_test_file = path.split('/').any(|part| TEST_PARTS.contains(&part));
         let lines = text.lines().zip(code.lines());
-        let lines =
-            lines.map(|(text, code)| Line { text: text.into(), code: code.into(), is_test: is_test_file });
-        let mut source = Source { path: path.to_string(), lines: lines.collect(), literals };
+        let lines = lines.map(|(text, code)| Line {
+            text: text.into(),
+            code: code.into(),
+            is_test: is_test_file,
+            has_string: false,
+        });
+        let mut lines: Vec<Line> = lines.collect();
+        for literal in &literals {
+            let count = 1 + literal.text.matches('\n').count();
+            lines.iter_mut().skip(literal.line).take(count).for_each(|line| line.has_string = true);
+        }
+        let mut source = Source { path: path.to_string(), lines, literals };
         source.mark_test_modules();
         source
     }
@@ -134,7 +146,8 @@ pub(crate) enum End {
     Semicolon,
 }
 
-/// `text` with comments, strings and character literals replaced by spaces, line ends where they are; and the strings.
+/// `text` with comments, strings and character literals replaced by spaces, line ends where they
+/// are; and the strings.
 fn split(text: &str) -> (String, Vec<Literal>) {
     let mut mask =
         Mask { bytes: text.as_bytes(), out: text.as_bytes().to_vec(), at: 0, line: 0, literals: Vec::new() };
@@ -271,6 +284,13 @@ mod tests {
         let literals: Vec<(usize, &str)> = literals.iter().map(|it| (it.line, it.text.as_str())).collect();
         let expected = [(0, "x\\\"y"), (2, "z"), (2, "two\nlines"), (3, "\"q\""), (3, ""), (4, "last")];
         assert_eq!(literals, expected);
+    }
+
+    #[test]
+    fn a_line_of_a_string_is_no_comment() {
+        let source = Source::new("a.rs", "f(\n\"a\n  // b\n  c\"); // d\n/* e\n f */\n  /// g\n\n");
+        let marks: Vec<bool> = source.lines.iter().map(Line::is_comment).collect();
+        assert_eq!(marks, [false, false, false, false, true, true, true, false]);
     }
 
     #[test]

@@ -71,7 +71,8 @@ fn a_reset_after_the_end_is_told_as_gone(mut rig: Rig) {
     until_gone_by_itself(&mut rig, id);
 }
 
-/// The kernel takes no more of what is sent when a request and a reset arrive together: both are told by one wait.
+/// The kernel takes no more of what is sent when a request and a reset arrive together: both
+/// are told by one wait.
 fn what_came_before_a_reset_is_received_though_sending_fails_first(mut rig: Rig) {
     for _ in 0..20 {
         let (mut client, id) = rig.connect();
@@ -144,8 +145,8 @@ fn closing_twice_tells_gone_once(mut rig: Rig) {
 fn open_sockets_of(rig: &Rig) -> usize {
     let port = rig.address.port();
     let is_ours = |fd: &i32| {
-        // SAFETY: only borrowed for the calls below; a number that is no socket, or is closed meanwhile, answers
-        // with an error.
+        // SAFETY: only borrowed for the calls below; a number that is no socket, or is closed meanwhile,
+        // answers with an error.
         let socket = unsafe { std::os::fd::BorrowedFd::borrow_raw(*fd) };
         let local = SockRef::from(&socket).local_addr().ok();
         local.and_then(|address| address.as_socket()).is_some_and(|address| address.port() == port)

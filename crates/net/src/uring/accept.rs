@@ -1,9 +1,10 @@
 //! Accepting with io_uring: one multishot operation a listener.
 //!
-//! A listener is *armed* while the kernel accepts from it. The operation ends by an error, and is armed anew by the
-//! next poll, but after a rest when descriptors have run out; or it is *ending*, cancelled by `stop_listening`, and
-//! its place in the list is free for another listener once its last completion has come. The kernel takes entries in
-//! order, so a cancellation that comes too late finds nothing, and not what has been armed behind it.
+//! A listener is *armed* while the kernel accepts from it. The operation ends by an error, and is armed anew
+//! by the next poll, but after a rest when descriptors have run out; or it is *ending*, cancelled by
+//! `stop_listening`, and its place in the list is free for another listener once its last completion has
+//! come. The kernel takes entries in order, so a cancellation that comes too late finds nothing, and not what
+//! has been armed behind it.
 use super::Uring;
 use super::token::Token;
 use crate::Event;

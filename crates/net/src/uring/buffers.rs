@@ -1,14 +1,15 @@
-//! The buffers that the kernel receives into: a provided buffer ring, and the chains of filled buffers that wait for
-//! `receive`.
+//! The buffers that the kernel receives into: a provided buffer ring, and the chains of filled buffers
+//! that wait for `receive`.
 //!
 //! ```text
-//! map:  [ ring: 16 bytes a buffer: address, length, number; the tail at byte 14 ][ buffer 0 ][ buffer 1 ] ...
+//! map:  [ ring ][ buffer 0 ][ buffer 1 ] ...      ring: 16 bytes a buffer: address, length, number;
+//!                                                 the ring's tail at byte 14
 //! ```
 //!
-//! A buffer is in one of two hands. *The kernel's*: its number stands in the ring between the kernel's head and our
-//! tail. *Ours*: a completion named it; it is a link of one connection's chain, or about to be. `Buffers::release`
-//! gives it back; the kernel sees it after `publish`. One buffer belongs to at most one chain, so the links need no
-//! allocation: `next` and `len` are arrays by buffer number.
+//! A buffer is in one of two hands. *The kernel's*: its number stands in the ring between the kernel's head
+//! and our tail. *Ours*: a completion named it; it is a link of one connection's chain, or about to be.
+//! `Buffers::release` gives it back; the kernel sees it after `publish`. One buffer belongs to at most one
+//! chain, so the links need no allocation: `next` and `len` are arrays by buffer number.
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 use std::io;
@@ -17,8 +18,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A power of two, as the kernel wants.
 const COUNT: u16 = 256;
-/// How many the kernel is offered at first. It goes through all that it has in turn, so each becomes resident: 2 MB a
-/// worker would be a tenth of what 100,000 small keys take. Whoever runs out is given as many again.
+/// How many the kernel is offered at first. It goes through all that it has in turn, so each
+/// becomes resident: 2 MB a worker would be a tenth of what 100,000 small keys take. Whoever runs
+/// out is given as many again.
 const OFFERED_FIRST: u16 = 16;
 pub(super) const BUFFER_BYTES: usize = 8 << 10;
 /// The only group of buffers of a ring.
@@ -72,7 +74,8 @@ impl Buffers {
             Buffers { map: map()?, tail: 0, offered: 0, is_short: true, is_given_up: false, next, len };
         buffers.publish();
         let address = buffers.map.as_ptr() as u64;
-        // SAFETY: the map holds COUNT entries, page aligned, and lives until `self` is dropped, after the ring.
+        // SAFETY: the map holds COUNT entries, page aligned, and lives until `self` is
+        // dropped, after the ring.
         unsafe { submitter.register_buf_ring_with_flags(address, COUNT, GROUP, 0)? };
         Ok(buffers)
     }
@@ -103,9 +106,9 @@ impl Buffers {
     pub(super) fn release(&mut self, number: u16) {
         let address = self.buffer(number) as u64;
         let entry = self.entry(self.tail);
-        // SAFETY: `entry` points into the map, is aligned, and is not among those that the kernel may read now: it is
-        // at the tail, and no more than COUNT are ever out. The fields are written one by one because the last two
-        // bytes of the first entry are the ring's tail.
+        // SAFETY: `entry` points into the map, is aligned, and is not among those that the kernel may read
+        // now: it is at the tail, and no more than COUNT are ever out. The fields are written one by one
+        // because the last two bytes of the first entry are the ring's tail.
         unsafe {
             (*entry).set_addr(address);
             (*entry).set_len(BUFFER_BYTES as u32);
@@ -119,8 +122,8 @@ impl Buffers {
         if std::mem::take(&mut self.is_short) {
             self.offer_more();
         }
-        // SAFETY: the map starts with the first entry, in which the tail lies, aligned to two bytes; the kernel reads
-        // it atomically, and nobody else writes it.
+        // SAFETY: the map starts with the first entry, in which the tail lies, aligned to two bytes; the
+        // kernel reads it atomically, and nobody else writes it.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(self.entry(0)).cast_mut()) };
         tail.store(self.tail, Ordering::Release);
     }
@@ -137,7 +140,8 @@ impl Buffers {
         chain.last = number;
     }
 
-    /// Appends at most `limit` bytes of a chain to `into` and gives back the buffers it empties. The number of bytes.
+    /// Appends at most `limit` bytes of a chain to `into` and gives back the buffers it
+    /// empties. The number of bytes.
     pub(super) fn read(&mut self, chain: &mut Chain, into: &mut Vec<u8>, limit: usize) -> usize {
         let mut total = 0;
         while chain.first != NONE && total < limit {
@@ -169,7 +173,8 @@ impl Buffers {
     fn bytes(&self, number: u16, from: u32, len: usize) -> &[u8] {
         let (from, end) = (from as usize, self.len[usize::from(number)] as usize);
         assert!(from + len <= end, "beyond what the kernel has written");
-        // SAFETY: the buffer is ours, so the kernel does not write to it, and its first `end` bytes are written.
+        // SAFETY: the buffer is ours, so the kernel does not write to it, and its first `end`
+        // bytes are written.
         unsafe { std::slice::from_raw_parts(self.buffer(number).add(from), len) }
     }
 

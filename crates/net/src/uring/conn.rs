@@ -1,7 +1,7 @@
 //! One connection of the io_uring engine: its flags, and what it holds in either direction.
 //!
-//! Received bytes are read in the order `stash`, then `chain`: what `receive` leaves is moved from the chain behind the
-//! stash by the next poll, so that the kernel has its buffers back.
+//! Received bytes are read in the order `stash`, then `chain`: what `receive` leaves is moved from the chain
+//! behind the stash by the next poll, so that the kernel has its buffers back.
 use super::buffers::{BUFFER_BYTES, Chain};
 use crate::queue::SendQueue;
 use crate::table::Life;

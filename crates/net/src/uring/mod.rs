@@ -1,22 +1,25 @@
-//! The engine over io_uring. On the path of every request: a share of one `io_uring_enter`, which submits all sends
-//! of the last batch, waits, and comes back with all that has arrived, already received.
+//! The engine over io_uring. On the path of every request: a share of one `io_uring_enter`, which submits all
+//! sends of the last batch, waits, and comes back with all that has arrived, already received.
 //!
-//! * Accepting and receiving are *multishot*: armed once a connection, they complete again and again. They end when
-//!   the kernel says so (no MORE flag): out of buffers, an error, a cancellation. `arm` starts them anew if wanted.
-//! * Received bytes lie in buffers of one ring (`buffers.rs`). What is not taken by `receive` until the next `poll` is
-//!   moved to the connection's `stash`, so during every wait all buffers are the kernel's, and running out of them is
-//!   a matter of one batch. A connection with more than `UNREAD_MAX` unread bytes is not received from until they
-//!   are read: that, not an operation, is what a pause comes to.
-//! * Sends are queued and submitted together by the next `poll`. The first try is *quick*: with MSG_DONTWAIT it
-//!   completes while it is being submitted. So the wait can ask for one completion more than there are quick sends,
-//!   and returns for news only, not for its own sends. What the kernel does not take at once is *patient*: it
-//!   completes when there is room, and is not counted. A quick send after which there is more to send, or which is
-//!   so long that the kernel may not take all of it, is waited for: its rest would lie until something else happens.
-//!   A short one that finds the socket full, which is rare, makes the rest wait for `QUICK_WAIT` at most.
+//! * Accepting and receiving are *multishot*: armed once a connection, they complete again and again.
+//!   They end when the kernel says so (no MORE flag): out of buffers, an error, a cancellation. `arm`
+//!   starts them anew if wanted.
+//! * Received bytes lie in buffers of one ring (`buffers.rs`). What is not taken by `receive` until the next
+//!   `poll` is moved to the connection's `stash`, so during every wait all buffers are the kernel's, and
+//!   running out of them is a matter of one batch. A connection with more than `UNREAD_MAX` unread bytes is
+//!   not received from until they are read: that, not an operation, is what a pause comes to.
+//! * Sends are queued and submitted together by the next `poll`. The first try is *quick*: with MSG_DONTWAIT
+//!   it completes while it is being submitted. So the wait can ask for one completion more than there are
+//!   quick sends, and returns for news only, not for its own sends. What the kernel does not take at once is
+//!   *patient*: it completes when there is room, and is not counted. A quick send after which there is more
+//!   to send, or which is so long that the kernel may not take all of it, is waited for: its rest would lie
+//!   until something else happens. A short one that finds the socket full, which is rare, makes the rest wait
+//!   for `QUICK_WAIT` at most.
 //!
-//! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed or failed:
-//! its operations are cancelled, and when the last has completed it leaves the table, its socket is closed and `Gone`
-//! is told. Until then it keeps its descriptor and its queue, because operations may use them.
+//! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed
+//! or failed: its operations are cancelled, and when the last has completed it leaves the table, its
+//! socket is closed and `Gone` is told. Until then it keeps its descriptor and its queue, because
+//! operations may use them.
 mod accept;
 mod buffers;
 mod conn;
@@ -71,7 +74,8 @@ pub(crate) struct Uring {
     dying: Vec<ConnId>,
     /// Quick sends whose completion has not been taken.
     quick_sends: usize,
-    /// Whether the completion of a quick send is news in itself: its connection closes then, or has more to send.
+    /// Whether the completion of a quick send is news in itself: its connection closes then,
+    /// or has more to send.
     awaits_sends: bool,
     pool: Pool,
     completions: Vec<cqueue::Entry>,
@@ -173,8 +177,8 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(Token::Receive(id).pack())) };
     }
 
-    /// While nothing is received a reset must still be seen. Multishot, because io_uring always asks for POLLRDHUP
-    /// too, which a half-closed peer raises at once.
+    /// While nothing is received a reset must still be seen. Multishot, because io_uring always asks for
+    /// POLLRDHUP too, which a half-closed peer raises at once.
     fn watch(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_watched) else { return };
         conn.is_watched = true;
@@ -201,9 +205,9 @@ impl Uring {
             self.quick_sends += 1;
             self.awaits_sends |= len > QUICK_BYTES_MAX || len < conn.queue.bytes();
         }
-        // SAFETY: the piece is the queue's first buffer. A connection leaves the table only when `is_sending` is
-        // false, that is after this entry's completion; the queue drops its first buffer only in `advance`, and
-        // appends to it only within its capacity, behind the piece.
+        // SAFETY: the piece is the queue's first buffer. A connection leaves the table only when `is_sending`
+        // is false, that is after this entry's completion; the queue drops its first buffer only in
+        // `advance`, and appends to it only within its capacity, behind the piece.
         unsafe { self.ring.push(entry.user_data(token.pack())) };
     }
 
@@ -244,7 +248,8 @@ impl Uring {
 
     // The end of a connection.
 
-    /// Sending has failed. What the peer has sent before that can still be received, where that was not told to wait.
+    /// Sending has failed. What the peer has sent before that can still be received, where that
+    /// was not told to wait.
     #[cold]
     fn fail(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -280,7 +285,8 @@ impl Uring {
         }
     }
 
-    /// How many completions are worth waking for: quick sends alone are none, but where something follows one of them.
+    /// How many completions are worth waking for: quick sends alone are none, but where
+    /// something follows one of them.
     fn wanted_completions(&mut self) -> usize {
         let is_followed = std::mem::take(&mut self.awaits_sends) && self.quick_sends > 0;
         self.quick_sends + usize::from(!is_followed)
@@ -366,8 +372,8 @@ impl Uring {
                 conn.has_ended = true;
                 self.tell(id, events);
             }
-            // It is armed anew when there is room.
-            // One that has filled many buffers itself sends much, and more of them would only hold more of that.
+            // It is armed anew when there is room. One that has filled many buffers itself sends much, and
+            // more of them would only hold more of that.
             libc::ENOBUFS if conn.unread_bytes > 2 * BUFFER_BYTES => {}
             libc::ENOBUFS => self.buffers.note_shortage(),
             libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
@@ -427,7 +433,8 @@ impl Uring {
         let result = entry.result();
         match conn.life {
             Life::Dying => self.retire(id, events),
-            // Only a hang-up, or receiving finds the error out by itself, behind the bytes that came before it.
+            // Only a hang-up, or receiving finds the error out by itself, behind the bytes
+            // that came before it.
             _ if conn.is_receiving || result < 0 || result & i32::from(libc::POLLERR) == 0 => {}
             Life::Open if !conn.is_paused => {
                 conn.error = Some(libc::ECONNRESET);

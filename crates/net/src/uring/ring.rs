@@ -1,9 +1,10 @@
 //! The two rings: entries in, completions out, and the one system call between them.
 //!
-//! Set up with SINGLE_ISSUER and DEFER_TASKRUN: completions are made only while the owner waits for them, in its own
-//! context, so nothing interrupts it and nothing is shared. The kernel then accepts calls from one thread only. An
-//! engine is opened on one thread and driven by another, so the rings start disabled, and the first `enter` enables
-//! them for its caller. Both flags came with Linux 6.1, as the last of all that the engine needs.
+//! Set up with SINGLE_ISSUER and DEFER_TASKRUN: completions are made only while the owner waits for them,
+//! in its own context, so nothing interrupts it and nothing is shared. The kernel then accepts calls from
+//! one thread only. An engine is opened on one thread and driven by another, so the rings start disabled,
+//! and the first `enter` enables them for its caller. Both flags came with Linux 6.1, as the last of all
+//! that the engine needs.
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, Submitter, cqueue, squeue};
 use std::collections::VecDeque;
@@ -50,8 +51,8 @@ impl Ring {
     ///
     /// # Safety
     ///
-    /// What the entry points to stays where it is, readable or writable as the operation wants, until its last
-    /// completion has been taken.
+    /// What the entry points to stays where it is, readable or writable as the operation wants, until its
+    /// last completion has been taken.
     pub(super) unsafe fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: as demanded of the caller.
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
@@ -59,8 +60,8 @@ impl Ring {
         }
     }
 
-    /// Submits all that is queued and waits until `want` completions are there or `timeout` has passed. With `want`
-    /// of 0 it only collects what is ready.
+    /// Submits all that is queued and waits until `want` completions are there or `timeout` has passed. With
+    /// `want` of 0 it only collects what is ready.
     pub(super) fn enter(&mut self, want: usize, timeout: Option<Duration>) -> io::Result<()> {
         if !self.is_enabled {
             self.ring.submitter().register_enable_rings()?;
@@ -111,7 +112,8 @@ impl Ring {
     }
 }
 
-/// The time has passed, a signal came, or the kernel is short of something and takes the rest at the next call.
+/// The time has passed, a signal came, or the kernel is short of something and takes the rest
+/// at the next call.
 fn is_no_failure(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN))
 }

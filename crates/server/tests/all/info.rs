@@ -6,50 +6,57 @@ use std::time::Duration;
 
 /// What redis_exporter makes metrics of (the maps of its exporter/exporter.go), but for the fields of other
 /// servers.
-const EXPORTED: &str = "uptime_in_seconds process_id io_threads_active hz configured_hz connected_clients blocked_clients \
+const EXPORTED: &str = "\
+    uptime_in_seconds process_id io_threads_active hz configured_hz connected_clients blocked_clients \
     maxclients tracking_clients clients_in_timeout_table pubsub_clients watching_clients total_watched_keys \
     total_blocking_keys total_blocking_keys_on_nokey cluster_connections client_longest_output_list \
-    client_biggest_input_buf client_recent_max_output_buffer client_recent_max_input_buffer \
-    allocator_active allocator_allocated allocator_resident allocator_frag_ratio allocator_frag_bytes allocator_rss_ratio \
+    client_biggest_input_buf client_recent_max_output_buffer client_recent_max_input_buffer allocator_active \
+    allocator_allocated allocator_resident allocator_frag_ratio allocator_frag_bytes allocator_rss_ratio \
     allocator_rss_bytes used_memory used_memory_rss used_memory_peak used_memory_lua used_memory_vm_eval \
-    used_memory_scripts_eval used_memory_overhead used_memory_startup used_memory_dataset number_of_cached_scripts \
-    number_of_functions number_of_libraries used_memory_vm_functions used_memory_scripts used_memory_functions \
-    used_memory_vm_total maxmemory maxmemory_reservation maxmemory_desired_reservation \
-    maxfragmentationmemory_reservation maxfragmentationmemory_desired_reservation mem_fragmentation_ratio \
-    mem_fragmentation_bytes mem_clients_slaves mem_clients_normal mem_cluster_links mem_aof_buffer \
-    mem_replication_backlog mem_total_replication_buffers total_system_memory expired_stale_perc \
-    mem_not_counted_for_evict lazyfree_pending_objects lazyfreed_objects active_defrag_running migrate_cached_sockets \
+    used_memory_scripts_eval used_memory_overhead used_memory_startup used_memory_dataset \
+    number_of_cached_scripts number_of_functions number_of_libraries used_memory_vm_functions \
+    used_memory_scripts used_memory_functions used_memory_vm_total maxmemory maxmemory_reservation \
+    maxmemory_desired_reservation maxfragmentationmemory_reservation \
+    maxfragmentationmemory_desired_reservation mem_fragmentation_ratio mem_fragmentation_bytes \
+    mem_clients_slaves mem_clients_normal mem_cluster_links mem_aof_buffer mem_replication_backlog \
+    mem_total_replication_buffers total_system_memory expired_stale_perc mem_not_counted_for_evict \
+    lazyfree_pending_objects lazyfreed_objects active_defrag_running migrate_cached_sockets \
     active_defrag_hits active_defrag_misses active_defrag_key_hits active_defrag_key_misses \
-    expired_time_cap_reached_count expire_cycle_cpu_milliseconds loading async_loading rdb_changes_since_last_save \
-    rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status rdb_last_bgsave_time_sec \
-    rdb_current_bgsave_time_sec rdb_saves rdb_last_cow_size rdb_last_load_keys_expired rdb_last_load_keys_loaded \
-    aof_enabled aof_rewrite_in_progress aof_rewrite_scheduled aof_last_rewrite_time_sec aof_current_rewrite_time_sec \
-    aof_last_cow_size aof_current_size aof_base_size aof_pending_rewrite aof_buffer_length aof_rewrite_buffer_length \
-    aof_pending_bio_fsync aof_delayed_fsync aof_last_bgrewrite_status aof_last_write_status module_fork_in_progress \
-    module_fork_last_cow_size current_eviction_exceeded_time total_eviction_exceeded_time pubsub_channels \
-    pubsub_patterns pubsubshard_channels latest_fork_usec total_forks tracking_total_keys tracking_total_items \
-    tracking_total_prefixes connected_slaves repl_backlog_size repl_backlog_active repl_backlog_first_byte_offset \
-    repl_backlog_histlen master_repl_offset second_repl_offset slave_expires_tracked_keys slave_priority sync_full \
+    expired_time_cap_reached_count expire_cycle_cpu_milliseconds loading async_loading \
+    rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status \
+    rdb_last_bgsave_time_sec rdb_current_bgsave_time_sec rdb_saves rdb_last_cow_size \
+    rdb_last_load_keys_expired rdb_last_load_keys_loaded aof_enabled aof_rewrite_in_progress \
+    aof_rewrite_scheduled aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_cow_size \
+    aof_current_size aof_base_size aof_pending_rewrite aof_buffer_length aof_rewrite_buffer_length \
+    aof_pending_bio_fsync aof_delayed_fsync aof_last_bgrewrite_status aof_last_write_status \
+    module_fork_in_progress module_fork_last_cow_size current_eviction_exceeded_time \
+    total_eviction_exceeded_time pubsub_channels pubsub_patterns pubsubshard_channels latest_fork_usec \
+    total_forks tracking_total_keys tracking_total_items tracking_total_prefixes connected_slaves \
+    repl_backlog_size repl_backlog_active repl_backlog_first_byte_offset repl_backlog_histlen \
+    master_repl_offset second_repl_offset slave_expires_tracked_keys slave_priority sync_full \
     sync_partial_ok sync_partial_err cluster_enabled total_connections_received total_commands_processed \
     rejected_connections total_net_input_bytes total_net_output_bytes total_net_repl_input_bytes \
-    total_net_repl_output_bytes expired_subkeys expired_keys evicted_keys evicted_clients evicted_scripts keyspace_hits \
-    keyspace_misses used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children used_cpu_sys_main_thread \
-    used_cpu_user_main_thread unexpected_error_replies total_error_replies dump_payload_sanitizations \
-    total_reads_processed total_writes_processed io_threaded_reads_processed io_threaded_writes_processed \
-    client_query_buffer_limit_disconnections client_output_buffer_limit_disconnections reply_buffer_shrinks \
-    reply_buffer_expands eventloop_cycles eventloop_duration_sum eventloop_duration_cmd_sum \
-    instantaneous_eventloop_cycles_per_sec instantaneous_eventloop_duration_usec acl_access_denied_auth \
-    acl_access_denied_cmd acl_access_denied_key acl_access_denied_channel";
+    total_net_repl_output_bytes expired_subkeys expired_keys evicted_keys evicted_clients evicted_scripts \
+    keyspace_hits keyspace_misses used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children \
+    used_cpu_sys_main_thread used_cpu_user_main_thread unexpected_error_replies total_error_replies \
+    dump_payload_sanitizations total_reads_processed total_writes_processed io_threaded_reads_processed \
+    io_threaded_writes_processed client_query_buffer_limit_disconnections \
+    client_output_buffer_limit_disconnections reply_buffer_shrinks reply_buffer_expands eventloop_cycles \
+    eventloop_duration_sum eventloop_duration_cmd_sum instantaneous_eventloop_cycles_per_sec \
+    instantaneous_eventloop_duration_usec acl_access_denied_auth acl_access_denied_cmd acl_access_denied_key \
+    acl_access_denied_channel";
 
 /// These Redis 8.0.2 does not show either: they are of older versions, of a replica, or of an append-only
 /// file that is on.
-const ABSENT_FROM_REDIS: &str = "client_longest_output_list client_biggest_input_buf maxmemory_reservation \
-    maxmemory_desired_reservation maxfragmentationmemory_reservation maxfragmentationmemory_desired_reservation \
-    aof_current_size aof_base_size aof_pending_rewrite aof_buffer_length aof_rewrite_buffer_length \
-    aof_pending_bio_fsync aof_delayed_fsync slave_priority";
+const ABSENT_FROM_REDIS: &str = "\
+    client_longest_output_list client_biggest_input_buf maxmemory_reservation maxmemory_desired_reservation \
+    maxfragmentationmemory_reservation maxfragmentationmemory_desired_reservation aof_current_size \
+    aof_base_size aof_pending_rewrite aof_buffer_length aof_rewrite_buffer_length aof_pending_bio_fsync \
+    aof_delayed_fsync slave_priority";
 
 /// What else scripts and test harnesses of the field look for.
-const RELIED_UPON: &str = "redis_version redis_build_id redis_mode os tcp_port run_id role maxmemory_policy mem_allocator \
+const RELIED_UPON: &str = "\
+    redis_version redis_build_id redis_mode os tcp_port run_id role maxmemory_policy mem_allocator \
     process_id loading used_memory total_error_replies expired_keys evicted_keys rdb_bgsave_in_progress \
     aof_rewrite_in_progress master_repl_offset master_replid blocked_clients lazyfree_pending_objects";
 

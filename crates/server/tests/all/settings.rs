@@ -90,7 +90,8 @@ fn one_address_twice_is_refused_and_changes_nothing() {
             let set = request(&["CONFIG", "SET", "bind", bind]);
             client.send(&set);
             client.expect(
-                "-ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses.\r\n",
+                "-ERR CONFIG SET failed (possibly related to argument 'bind') - \
+                 Failed to bind to specified addresses.\r\n",
             );
             client.check("CONFIG GET bind", "*2\r\n$4\r\nbind\r\n$9\r\n127.0.0.1\r\n");
             Client::to((Ipv4Addr::LOCALHOST, port).into()).check("PING", "+PONG\r\n");

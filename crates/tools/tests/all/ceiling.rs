@@ -103,7 +103,8 @@ const LIMIT: u64 = 2 << 20;
 /// What several workers may add between two looks, and allocations that come and go within a command.
 const MARGIN: u64 = 256 << 10;
 
-/// Several clients write three times as much as fits. The most that was counted meanwhile, and how many were refused.
+/// Several clients write three times as much as fits. The most that was counted meanwhile, and
+/// how many were refused.
 fn overfill(server: &Server, value_bytes: usize, more: &[&str]) -> (u64, usize) {
     let keys = (LIMIT as usize * 3 / value_bytes) as u32;
     std::thread::scope(|scope| {

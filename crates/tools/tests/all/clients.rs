@@ -1,7 +1,7 @@
 //! The clients that people use, against the program: redis-py, ioredis, redis-cli and redis-benchmark.
 //!
-//! What is used is installed by `cargo xtask setup` (target/clients of this repository, and Debian's packages); where it is
-//! missing the test says so, and fails where changes are checked.
+//! What is used is installed by `cargo xtask setup` (target/clients of this repository, and Debian's
+//! packages); where it is missing the test says so, and fails where changes are checked.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use std::fs::{self, File};
 use std::io::Write;

@@ -7,7 +7,8 @@ use testkit::resp_value::Value;
 use testkit::scratch::Scratch;
 
 const HARD_BYTES: u64 = 16 << 20;
-/// Code that runs for the first time, a batch's buffers, and what a growing buffer leaves behind in the arena.
+/// Code that runs for the first time, a batch's buffers, and what a growing buffer leaves
+/// behind in the arena.
 const MARGIN_BYTES: u64 = 12 << 20;
 
 struct Server {
@@ -51,11 +52,13 @@ impl Drop for Server {
     }
 }
 
-/// Each asks for far more than the limit, by few bytes. The server closes, so what it does not take is no error.
+/// Each asks for far more than the limit, by few bytes. The server closes, so what it does not
+/// take is no error.
 fn hostile_requests() -> Vec<Vec<u8>> {
     let request = |words: &[&str]| testkit::resp_client::request(words);
     vec![
-        // Shorter strings would be written piece by piece, and a client that does not read them is only paused.
+        // Shorter strings would be written piece by piece, and a client that does not read
+        // them is only paused.
         request(&[&["MGET"][..], &["large"; 200]].concat()),
         request(&["GET", "mb"]).repeat(200),
         request(&["GET", "tenth"]).repeat(2_000),
@@ -69,8 +72,8 @@ fn connected(client: &mut RespClient) -> u64 {
     text.lines().find_map(|line| line.strip_prefix("connected_clients:")).unwrap().parse().unwrap()
 }
 
-/// Asks again and again, each time once around the server's loop: what has not come after so many rounds does not
-/// come at all.
+/// Asks again and again, each time once around the server's loop: what has not come after so many rounds
+/// does not come at all.
 fn wait_until(client: &mut RespClient, what: &str, mut holds: impl FnMut(&mut RespClient) -> bool) {
     const ROUNDS: usize = 300_000;
     assert!((0..ROUNDS).any(|_| holds(client)), "{what}: not after {ROUNDS} rounds");

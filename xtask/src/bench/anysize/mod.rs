@@ -1,13 +1,14 @@
-//! Bytes an element and server CPU an operation against the number of elements: what the project is for, in one picture.
+//! Bytes an element and server CPU an operation against the number of elements: what the project
+//! is for, in one picture.
 //!
-//! Redis has to choose for each collection between a packed block and a pointer structure; its two extremes are measured, one
-//! server with limits that nothing passes ("compact") and one with limits of 0 ("fast"). The compact one stops early: its
-//! work grows with the length of the block, and so does the time to fill it.
+//! Redis has to choose for each collection between a packed block and a pointer structure; its two extremes
+//! are measured, one server with limits that nothing passes ("compact") and one with limits of 0 ("fast").
+//! The compact one stops early: its work grows with the length of the block, and so does the time to fill it.
 //!
-//! Sizes are powers of four from 16 on, to a million or as far as `--keys` says. Bytes are RSS in a fresh process that holds keys of
-//! that size until there are enough elements to be seen. Times are medians of rounds in which the servers take turns on one
-//! processor with the same requests; small collections are several keys, so that what is added does not change their size by
-//! much before it is removed again.
+//! Sizes are powers of four from 16 on, to a million or as far as `--keys` says. Bytes are RSS in a fresh
+//! process that holds keys of that size until there are enough elements to be seen. Times are medians of
+//! rounds in which the servers take turns on one processor with the same requests; small collections are
+//! several keys, so that what is added does not change their size by much before it is removed again.
 mod picture;
 mod subject;
 
@@ -83,9 +84,9 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
         name: "anysize",
         title: "Any size",
         method: format!(
-            "Bytes: RSS of a fresh process that holds collections of this size. Time: server CPU an operation, {DEPTH} at once, \
-             medians of {} rounds, the servers taking turns on one processor. Compact: listpack limits that nothing passes, up \
-             to {COMPACT_MOST} elements. Fast: limits of 0. Streams have one form.",
+            "Bytes: RSS of a fresh process that holds collections of this size. Time: server CPU an operation, \
+             {DEPTH} at once, medians of {} rounds, the servers taking turns on one processor. Compact: listpack \
+             limits that nothing passes, up to {COMPACT_MOST} elements. Fast: limits of 0. Streams have one form.",
             rounds(options)
         ),
         is_quick: options.is_quick,
@@ -237,7 +238,8 @@ impl Runner {
         self.client.flush()
     }
 
-    /// Microseconds of server time for `batches` times [`DEPTH`] requests; what they added is removed without being counted.
+    /// Microseconds of server time for `batches` times [`DEPTH`] requests; what they added is removed
+    /// without being counted.
     fn run(
         &mut self,
         subject: &Subject,

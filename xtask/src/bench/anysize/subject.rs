@@ -1,5 +1,5 @@
-//! The collections, how they are filled, and the operations on one element. Every request is drawn from a seed, so all servers
-//! get the same.
+//! The collections, how they are filled, and the operations on one element. Every request is drawn from a
+//! seed, so all servers get the same.
 use base::random::Random;
 use std::ops::Range;
 

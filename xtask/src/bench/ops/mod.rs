@@ -1,9 +1,10 @@
-//! Processor time of single operations, Sardine's beside a peer's: every family, small values and large ones, what is common and
-//! what is rare, so that an operation that costs too much is seen before somebody has a workload of it.
+//! Processor time of single operations, Sardine's beside a peer's: every family, small values and large
+//! ones, what is common and what is rare, so that an operation that costs too much is seen before somebody
+//! has a workload of it.
 //!
-//! The servers take turns as in `turns`. For each operation the data is made anew on each server, a first turn tells how many
-//! requests take about the same time, and what counts is the median of the ratios within rounds. The table comes as it is measured;
-//! in the end it is told again, worst first.
+//! The servers take turns as in `turns`. For each operation the data is made anew on each server, a first
+//! turn tells how many requests take about the same time, and what counts is the median of the ratios within
+//! rounds. The table comes as it is measured; in the end it is told again, worst first.
 use super::Options;
 use super::anysize::median;
 use super::client::{Client, append_request};

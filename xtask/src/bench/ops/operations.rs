@@ -5,7 +5,8 @@ pub(super) struct Operation {
     pub(super) name: &'static str,
     /// What is there beforehand, by its name in [`FILLS`]; empty: nothing.
     pub(super) data: &'static str,
-    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B` and `10KB` are values.
+    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B`
+    /// and `10KB` are values.
     pub(super) request: &'static str,
     pub(super) keys: u64,
     /// It takes away what it works on, so that the data is made again for each turn.
@@ -25,6 +26,9 @@ const fn consuming(name: &'static str, data: &'static str, request: &'static str
     Operation { consumes: true, ..of(name, data, request, keys) }
 }
 
+const MSET_10: &str = "MSET key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B \
+    key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B";
+
 #[rustfmt::skip]
 pub(super) const OPERATIONS: &[Operation] = &[
     of("get hit", "strings", "GET key:#", 200_000),
@@ -35,7 +39,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("set NX exists", "strings", "SET key:# x NX", 200_000),
     of("set GET", "strings", "SET key:# 100B GET", 200_000),
     of("mget 10", "strings", "MGET key:# key:# key:# key:# key:# key:# key:# key:# key:# key:#", 200_000),
-    of("mset 10", "", "MSET key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B", 200_000),
+    of("mset 10", "", MSET_10, 200_000),
     of("exists", "strings", "EXISTS key:#", 200_000),
     of("ttl", "strings", "TTL key:#", 200_000),
     of("expire", "strings", "EXPIRE key:# 1000", 200_000),
