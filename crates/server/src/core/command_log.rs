@@ -1,9 +1,9 @@
 //! Which calls were slow, and which requests and replies large: three logs in memory, each of the last so
 //! many entries. `commands/commandlog.rs` and `commands/slowlog.rs` show them.
 //!
-//! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only one
+//! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only a call
 //! that passes a bound comes here, where it is copied under a lock. Arguments are shortened, and what is
-//! secret is left out, as the peers do.
+//! secret is left out, as in Redis and Valkey.
 use super::redact;
 use super::registry::Row;
 use super::session::ClientRecord;
@@ -14,7 +14,7 @@ use resp::Args;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What was measured of one call.
+/// What was measured of one call, and its arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Measured<'a> {
     pub(crate) time_ns: u64,
@@ -22,16 +22,18 @@ pub(crate) struct Measured<'a> {
     pub(crate) reply_bytes: usize,
 }
 
-/// Below all of these nobody wants to know of a call.
+/// A call below all of these is in no log. Three comparisons a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
+    /// Of the processor's counter: the least time that SLOWLOG or the latency monitor keeps.
     pub(crate) ticks: u64,
-    /// Of all that one connection has sent for a batch.
+    /// Of all that one connection has sent for a batch, which is at least what one of its requests has.
     pub(crate) request_bytes: usize,
     pub(crate) reply_bytes: usize,
 }
 
 impl Bounds {
+    /// The bounds that these settings make. A log that is off has none.
     pub(crate) fn of(config: &Config, meter: &Meter) -> Bounds {
         let rules = &config.command_log;
         let slow_ns = rules.slow.bound().map(|us| us.saturating_mul(1_000));
@@ -46,6 +48,7 @@ impl Bounds {
     }
 }
 
+/// Which of the three logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     Slow,
@@ -57,6 +60,7 @@ pub(crate) enum Type {
 #[derive(Default)]
 pub(crate) struct CommandLog([Mutex<Entries>; 3]);
 
+/// One log.
 #[derive(Default)]
 pub(crate) struct Entries {
     /// The newest first.
@@ -64,18 +68,22 @@ pub(crate) struct Entries {
     next_id: i64,
 }
 
+/// One call, as it is shown.
 pub(crate) struct Entry {
+    /// Grows with every entry and is never used again, not even after RESET.
     pub(crate) id: i64,
     pub(crate) time_s: i64,
-    /// Microseconds, or bytes.
+    /// Microseconds in the slow log, bytes in the others.
     pub(crate) figure: i64,
     pub(crate) args: Vec<Vec<u8>>,
+    /// The client's address.
     pub(crate) client: String,
     pub(crate) client_name: Vec<u8>,
 }
 
 impl CommandLog {
-    /// Keeps a call in the logs whose bounds it passes.
+    /// Keeps a call in the logs whose bounds it passes. `time_s` is the wall clock. A lock and an allocation
+    /// for each log that keeps it.
     pub(crate) fn note(
         &self,
         rules: &LogRules,
@@ -100,21 +108,24 @@ impl CommandLog {
         }
     }
 
+    /// One log, locked, to be shown.
     pub(crate) fn entries(&self, kind: Type) -> MutexGuard<'_, Entries> {
         self.0[kind as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many entries it has.
     pub(crate) fn len(&self, kind: Type) -> usize {
         self.entries(kind).list.len()
     }
 
-    /// Ids go on where they were.
+    /// Forgets all entries; ids go on where they were.
     pub(crate) fn reset(&self, kind: Type) {
         self.entries(kind).list.clear();
     }
 }
 
 impl Entries {
+    /// Puts an entry first, and forgets the oldest beyond `entries_max`.
     fn add(&mut self, entry: Entry, entries_max: i64) {
         self.list.push_front(Entry { id: self.next_id, ..entry });
         self.next_id += 1;
@@ -122,6 +133,7 @@ impl Entries {
     }
 }
 
+/// Redis's limits: so many arguments of a call are kept, and so many bytes of each.
 const ARGS_MAX: usize = 32;
 const ARG_BYTES_MAX: usize = 128;
 
@@ -148,6 +160,7 @@ fn shortened<'a>(args: impl Iterator<Item = &'a [u8]>, count: usize) -> Vec<Vec<
     texts
 }
 
+/// The beginning of a long argument, and how much of it is left out.
 fn shortened_one(arg: &[u8]) -> Vec<u8> {
     let mut text = arg[..arg.len().min(ARG_BYTES_MAX)].to_vec();
     if arg.len() > ARG_BYTES_MAX {

@@ -11,8 +11,9 @@ use std::backtrace::Backtrace;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Writes it, unless `crash-log-enabled` says no, and removes the pid file of a server in the background.
-/// `worker` is the one on whose thread this runs, if it is one. Whether it was written.
+/// Writes the report, unless `crash-log-enabled` says no, and removes the pid file of a server in the
+/// background. `cause` says what happened. `worker` is the one on whose thread this runs, if it is one.
+/// Returns whether the report was written.
 pub(crate) fn report(server: &Server, worker: Option<usize>, cause: &str) -> bool {
     let config = server.try_config();
     if config.as_ref().is_some_and(|config| !config.crash_log) {
@@ -53,6 +54,7 @@ fn executing(text: &mut String, server: &Server, worker: Option<usize>, hides_us
     let _ = writeln!(text, "locked shards: {:?} of {}", server.keyspace.locked(), server.keyspace.shards());
 }
 
+/// What is known of the client that is served. `hides_user` leaves out all that it has said about itself.
 fn client(text: &mut String, server: &Server, record: &ClientRecord, hides_user: bool) {
     match record.last_row.load(Relaxed) {
         ClientRecord::NO_COMMAND => text.push_str("command: none yet\n"),
@@ -70,7 +72,7 @@ fn client(text: &mut String, server: &Server, record: &ClientRecord, hides_user:
     text.push('\n');
 }
 
-/// A line each, named as in INFO.
+/// Figures of the server, a line each, named as in INFO.
 fn facts(server: &Server) -> String {
     let numbers = [
         ("process_id", u64::from(std::process::id())),

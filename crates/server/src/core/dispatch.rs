@@ -1,10 +1,18 @@
 //! From a request to its reply: the checks, the locks, the command. On the path of every request: nothing
-//! here allocates, formats, logs or reads the clock for a request that names one key and succeeds; the time
-//! of the batch is the time of its commands. How long each took is told by the processor's counter, read once
-//! between two of them ([`Executor::start_turn`], [`Executor::lap`]).
+//! here allocates, formats, logs or reads the clock for a request that names one key and succeeds.
+//!
+//! ```text
+//! execute -- admit: is there such a command, enough arguments, a password given? ------ refused: an error
+//!         -- guard: may its arguments be kept, is there memory for them? -------------- refused, or tried again later
+//!         -- run:   lock the shards of its keys (or all gates), call the handler, unlock
+//!         -- count ticks, calls and bytes; look closer at a call that was slow or large
+//! ```
+//!
+//! All commands of a batch see the same time, the time at which the batch began. How long each took is told
+//! by the processor's counter, read once between two of them ([`Executor::start_turn`], [`Executor::lap`]).
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
-//! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (see `gate`).
+//! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
 use super::attack;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
@@ -32,27 +40,30 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
 use store::{Garbage, View};
 
-/// A request, and what was looked up for it when it was parsed.
+/// A request, and what was looked up for it when it was parsed, so that its key's memory could be asked for
+/// early.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'s, 'a> {
     /// The row of its name, if there is one.
     pub(crate) row: Option<&'s Row>,
-    /// Of its first key, where the table says where that stands.
+    /// The hash of its first key, where the command's row says which argument that is.
     pub(crate) hash: Option<Hash>,
     pub(crate) args: Args<'a>,
 }
 
 /// A connection that has sent many requests lets others have their turn when its own have run for so long.
 const TURN_NS: u64 = 1_000_000;
-/// That is looked at after a call that took so long, besides between parts of a batch.
+/// Whether its turn is over is looked at between parts of a batch, and after every call that took so long.
 const LOOK_NS: u64 = 50_000;
-/// What a client that has not said the password may keep the server waiting with.
+/// How much may be kept of a request of a client that has not given the password.
 const UNAUTHENTICATED_BUFFER_BYTES_MAX: u64 = 1 << 20;
 
-/// When to count what memory is used.
+/// When [`Executor::relieve`] counts what memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
+    /// Only if this worker has allocated so much that the limit may have been reached.
     WhenDue,
+    /// Whatever it has allocated: other threads may have used memory too.
     Now,
 }
 
@@ -63,49 +74,55 @@ enum Hindrance<'s> {
     Refused(Refusal<'s>),
 }
 
-/// One worker's means to run commands.
+/// One worker's means to run commands: its copy of the settings, what it measures with, and buffers that keep
+/// their room from request to request.
 pub(crate) struct Executor<'s> {
     server: &'s Server,
     worker: usize,
     counters: &'s Counters,
-    /// The worker's copy of the configuration in force, and which version it is.
+    /// The worker's copy of the configuration in force, and which version that is.
     config: Arc<Config>,
     config_version: u64,
     memory_limit: MemoryLimit<'s>,
-    /// Which calls are worth a second look.
+    /// Calls below these are of no interest to the logs of commands.
     bounds: Bounds,
+    /// How many bytes of replies may be made for a client.
     output_bound: OutputBound,
+    /// What clients that watch with MONITOR are to be shown of this batch.
     feed: Feed,
-    /// Whether keys that the connection which is served looks at count as used.
+    /// Whether keys that the connection which is served looks at count as used (CLIENT NO-TOUCH).
     leaves_trace: bool,
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
-    /// Requests of this turn are looked at before they run: memory has a ceiling, or an argument may be too
-    /// long.
+    /// Whether requests of this turn are looked at before they run: memory has a limit, or an argument may be
+    /// too long.
     is_guarded: bool,
     element_bytes_max: usize,
-    /// So many ticks later it has had its turn.
+    /// A turn is over when it has taken so many ticks.
     turn_ticks: u64,
-    /// A call of so many ticks is reason to look whether it has.
+    /// A call of so many ticks is reason to look whether it is.
     look_ticks: u64,
-    /// A call of its that takes so many ticks is looked at again.
+    /// A call of this connection that takes so many ticks is looked at again. 0: every call is.
     ticks_max: u64,
     meter: Meter,
-    /// Counts ticks for the histograms, while calls are tracked.
+    /// Turns ticks into the buckets of the histograms; None while `latency-tracking` is off.
     tracked: Option<Scale>,
     /// When the call that is measured began.
     mark: Tick,
     random: Random,
     garbage: Vec<Garbage>,
+    /// Room for the places of keys among the arguments.
     positions: Vec<u32>,
     now: Moment,
     /// What CLIENT PAUSE holds back in this batch.
     held: Held,
+    /// The worker's gate, between `begin` and `end`.
     inside: Option<RwLockReadGuard<'s, ()>>,
 }
 
 impl<'s> Executor<'s> {
+    /// For the worker with this index, by the settings in force now.
     pub(crate) fn new(server: &'s Server, worker: usize) -> Executor<'s> {
         let config_version = server.config_version();
         let config = server.config();
@@ -142,45 +159,52 @@ impl<'s> Executor<'s> {
         }
     }
 
+    /// The settings by which this worker goes at the moment.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
+    /// The worker's own counters, which only it writes.
     pub(crate) fn counters(&self) -> &'s Counters {
         self.counters
     }
 
+    /// What turns the processor's counter into nanoseconds and back.
     pub(crate) fn meter(&self) -> Meter {
         self.meter
     }
 
+    /// How many bytes of replies may be made for a client.
     pub(crate) fn output_bound(&self) -> OutputBound {
         self.output_bound
     }
 
+    /// The wall clock when this turn of the event loop began.
     pub(crate) fn now(&self) -> Millis {
         self.now.wall
     }
 
+    /// Both clocks when this turn of the event loop began.
     pub(crate) fn moment(&self) -> Moment {
         self.now
     }
 
-    /// What measures how long something takes.
+    /// The steady clock when this turn of the event loop began: it measures how long something takes.
     pub(crate) fn steady(&self) -> Millis {
         self.now.steady
     }
 
-    /// What it holds between batches.
+    /// Bytes of memory that it holds between batches.
     pub(crate) fn room_bytes(&self) -> usize {
         self.positions.capacity() * size_of::<u32>()
     }
 
+    /// Gives that memory back; the next command of several keys takes it up again.
     pub(crate) fn give_room_back(&mut self) {
         self.positions = Vec::new();
     }
 
-    /// The time that commands see from here on, and the configuration in force.
+    /// Sets the time that commands see from here on, and takes up the configuration in force.
     pub(crate) fn set_now(&mut self, now: Moment) {
         self.now = now;
         self.refresh_config();
@@ -195,6 +219,7 @@ impl<'s> Executor<'s> {
         }
     }
 
+    /// The configuration has changed: everything that was derived from it is derived anew.
     #[inline(never)]
     fn obey_config(&mut self, version: u64) {
         self.config = self.server.config();
@@ -208,7 +233,8 @@ impl<'s> Executor<'s> {
         self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
     }
 
-    /// Before the first command of a batch.
+    /// Enters the worker's gate, before the first command of a batch. It waits while another worker runs a
+    /// command alone.
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.server.gates.enter(self.worker));
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
@@ -218,8 +244,8 @@ impl<'s> Executor<'s> {
         };
     }
 
-    /// What CLIENT PAUSE holds back now. Whoever sees first that it is over lets expiry go on; no pause can
-    /// begin meanwhile.
+    /// What CLIENT PAUSE holds back now. Whoever sees first that the pause is over lets expiry go on; no
+    /// pause can begin meanwhile, because that takes all gates.
     #[cold]
     fn look_at_pause(&self) -> Held {
         let held = self.server.pause.held(self.now.steady);
@@ -230,7 +256,7 @@ impl<'s> Executor<'s> {
         held
     }
 
-    /// Between batches: ends a pause whose time is over.
+    /// Between batches: ends a pause whose time is over, even if no client sends anything.
     pub(crate) fn end_pause(&mut self) {
         if self.server.pause.end().is_some_and(|end| end <= self.now.steady) {
             self.begin();
@@ -238,7 +264,7 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// After its last.
+    /// Leaves the worker's gate, after the last command of a batch, and hands on what MONITOR shows of it.
     pub(crate) fn end(&mut self) {
         self.inside = None;
         if !self.feed.is_empty() {
@@ -252,7 +278,8 @@ impl<'s> Executor<'s> {
         self.held != Held::Nothing && self.holds_back(session, request)
     }
 
-    /// What is refused anyway is refused at once, and one that watches with MONITOR never waits.
+    /// A request that is refused anyway is refused at once, and a client that watches with MONITOR never
+    /// waits.
     #[cold]
     fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
         let Ok(row) = admit(session, request, &self.config) else { return false };
@@ -265,8 +292,8 @@ impl<'s> Executor<'s> {
         waits
     }
 
-    /// A connection's requests begin now, of so many bytes together: what this worker did before is not their
-    /// doing.
+    /// A connection's requests begin now; together they had so many bytes. What this worker did before is not
+    /// counted as theirs.
     #[inline]
     pub(crate) fn start_turn(&mut self, session: &Session, request_bytes: usize) {
         self.leaves_trace = session.leaves_trace;
@@ -282,7 +309,7 @@ impl<'s> Executor<'s> {
         self.mark.since(self.turn_start) >= self.turn_ticks
     }
 
-    /// How much may be kept of a client's unfinished request.
+    /// How many bytes may be kept of this client's requests that have not run.
     pub(crate) fn query_buffer_bytes_max(&self, session: &Session) -> u64 {
         let limit = self.config.client_query_buffer_bytes_max;
         match session.must_log_in(&self.config) {
@@ -291,8 +318,8 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// A large request lies in a large batch: all calls of such a batch are looked at again, and others need
-    /// not be, if nobody watches all.
+    /// Says which calls of this turn are looked at again, and whether requests are looked at before they run.
+    /// A large request lies in a large batch, so in a small batch no request has to be measured.
     #[inline]
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
@@ -301,14 +328,15 @@ impl<'s> Executor<'s> {
         self.is_guarded = self.memory_limit.is_set() || self.request_bytes > self.element_bytes_max;
     }
 
-    /// How many ticks it is since the last call of this or of `start_turn`.
+    /// How many ticks have passed since the last call of this function or of `start_turn`.
     #[inline]
     pub(crate) fn lap(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.mark, self.meter.read());
         self.mark.since(before)
     }
 
-    /// Runs one request and appends its reply. How many ticks that took, and bytes of reply.
+    /// Runs one request and appends its reply, or an error. Returns how many ticks that took, and how many
+    /// bytes of reply it made. What is to happen to the connection then is in `session.after`.
     pub(crate) fn execute(
         &mut self,
         session: &mut Session,
@@ -339,7 +367,8 @@ impl<'s> Executor<'s> {
         (ticks, reply_bytes)
     }
 
-    /// The command that ran, if one did.
+    /// The row of the command that ran; None if none did, because the request was refused or has to wait for
+    /// memory.
     fn check_and_run(
         &mut self,
         session: &mut Session,
@@ -395,7 +424,7 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// After a call that took long or may be remarkable.
+    /// Looks closer at a call that took long, or that somebody wants to see.
     #[cold]
     fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
         if self.is_turn_over() && session.after == After::Next {
@@ -409,14 +438,14 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// A command whose reply is written piece by piece took so much time more.
+    /// A command whose reply is written piece by piece has taken so many ticks more.
     #[cold]
     pub(crate) fn count_time(&self, row: u32, ticks: u64) {
         self.counters.commands[row as usize].ticks.add(ticks);
     }
 
-    /// After the last piece: by how long all of them took, and the ticks of the command by itself are the
-    /// first.
+    /// After the last piece of such a reply. `ticks` are those of the command by itself, which were counted
+    /// when it ran, and those of all pieces together; the statistics get the second instead of the first.
     #[cold]
     pub(crate) fn look_back(
         &self,
@@ -429,7 +458,7 @@ impl<'s> Executor<'s> {
         self.report(session, row, (ticks.1, args, reply_bytes));
     }
 
-    /// Shows a call that may be remarkable to the logs.
+    /// Shows a call to the latency monitor and the logs of commands, which keep it if it passes their bounds.
     fn report(&self, session: &Session, row: &Row, (ticks, args, reply_bytes): (u64, Args<'_>, usize)) {
         let shows_all = self.ticks_max == 0;
         if !shows_all && ticks < self.bounds.ticks && reply_bytes < self.bounds.reply_bytes {
@@ -442,7 +471,8 @@ impl<'s> Executor<'s> {
         self.server.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
     }
 
-    /// Whether there is memory for what this request may add, after keys were evicted if need be.
+    /// Whether there is memory for what this request may add, after keys were evicted if need be. A request
+    /// adds about as many bytes as its arguments have.
     #[inline(never)]
     fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
         let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
@@ -455,6 +485,7 @@ impl<'s> Executor<'s> {
         self.evict(coming_bytes)
     }
 
+    /// Evicts until there is room for so many bytes, and tells the latency monitor how long that took.
     fn evict(&mut self, coming_bytes: u64) -> Room {
         let start = self.meter.read();
         let room = self.memory_limit.make_room(self.now.wall, coming_bytes);
@@ -463,14 +494,16 @@ impl<'s> Executor<'s> {
         room
     }
 
-    /// Keeps what is known of keys' uses true, ten times a second.
+    /// Ages what is known of the uses of keys, for LRU and LFU; the first worker calls this ten times a
+    /// second.
     pub(crate) fn tend_uses(&mut self) {
         self.begin();
         self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
         self.end();
     }
 
-    /// Between batches: evicts for a moment where memory is over its limit. Whether there is more to do.
+    /// Between batches: evicts for a moment where memory is over its limit. Returns whether there is more to
+    /// do.
     pub(crate) fn relieve(&mut self, look: Look) -> bool {
         if !self.memory_limit.is_set() || (look == Look::WhenDue && !self.memory_limit.is_due(0)) {
             return false;
@@ -485,6 +518,7 @@ impl<'s> Executor<'s> {
         room == Room::Later
     }
 
+    /// Answers with the refusal's error and counts it.
     #[cold]
     fn refuse(&mut self, refusal: &Refusal<'_>, args: &Args<'_>, reply: &mut Reply) {
         if let Some(row) = refusal.row() {
@@ -495,6 +529,7 @@ impl<'s> Executor<'s> {
         append_error(reply, &text);
     }
 
+    /// Calls the command's handler under the locks that its row asks for.
     fn run(
         &mut self,
         session: &mut Session,
@@ -530,6 +565,8 @@ impl<'s> Executor<'s> {
         }
     }
 
+    /// A command of one key: its shard is locked while the handler runs. The hash was computed when the
+    /// request was parsed.
     fn run_on_key(
         &mut self,
         db: u16,
@@ -546,6 +583,7 @@ impl<'s> Executor<'s> {
         done
     }
 
+    /// A command of any number of keys: their shards are locked in ascending order, each once.
     #[inline(never)]
     fn run_on_keys(
         &mut self,
@@ -570,7 +608,7 @@ impl<'s> Executor<'s> {
         done
     }
 
-    /// Tells the view what the looks of this command count as.
+    /// Tells the view what the lookups of this command count as: hits and misses of INFO, uses of a key.
     #[inline]
     fn prepare(&self, view: &mut View<'_>, row: &Row) {
         if row.flags.has(Flags::READONLY) {
@@ -581,7 +619,7 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Unlocks; what is large is freed elsewhere.
+    /// Unlocks the shards. Large values that the command has removed are freed by the background thread.
     #[inline(always)]
     fn let_go(&self, mut view: View<'_>) {
         if view.has_garbage() {
@@ -592,6 +630,7 @@ impl<'s> Executor<'s> {
         }
     }
 
+    /// A command on the whole keyspace, which locks shard by shard; alone if its row says `Scope::Exclusive`.
     #[inline(never)]
     fn run_on_all(
         &mut self,
@@ -614,6 +653,7 @@ impl<'s> Executor<'s> {
         done
     }
 
+    /// A command on the server, with the session of its client.
     #[inline(never)]
     fn run_on_server(
         &mut self,
@@ -635,7 +675,8 @@ impl<'s> Executor<'s> {
         done
     }
 
-    /// Runs `work` while commands that need all gates may run on other workers.
+    /// Runs `work` outside the worker's gate: commands that need all gates may run on other workers
+    /// meanwhile.
     #[cold]
     fn outside<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.end();
@@ -644,7 +685,8 @@ impl<'s> Executor<'s> {
         result
     }
 
-    /// Runs `work` while no other worker executes anything.
+    /// Runs `work` while no other worker executes anything. It waits until every worker has finished its
+    /// batch.
     #[cold]
     fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.end();
@@ -656,11 +698,13 @@ impl<'s> Executor<'s> {
     }
 }
 
+/// The scale of the histograms, if calls are tracked.
 fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
     (config.latency_tracking == Tracking::On).then(|| meter.scale(histogram::UNIT_NS))
 }
 
-/// The checks before a command runs; the row that runs, which is a subcommand's where the request names one.
+/// The checks that need nothing but the row, the number of arguments and the session. Returns the row that
+/// runs, which is a subcommand's where the request names one.
 #[inline(always)]
 fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> Result<&'s Row, Refusal<'s>> {
     let args = &request.args;

@@ -1,35 +1,38 @@
-//! The ceiling, `maxmemory`: how much memory the data may take, when that is looked at, and who makes room.
+//! `maxmemory`: how much memory the data may take, when that is counted, and how room is made.
 //!
 //! ```text
-//!  counts = used_memory - buffers of clients and of the event loops - what the freeing thread has yet to free
+//! counted = used_memory - buffers of clients and of the event loops - garbage: what the background thread has yet to free
 //!
-//!  what it has yet to free, beyond a tenth of the limit, is no reason to evict or to refuse: commands that need memory wait
-//!                    over the limit                   under the target, or all the rest claimed by others
-//!   looking away ---------------------> making room -----------------------------------------------------> looking away
-//!        |  \                             |      \
-//!        |   a worker has allocated       |       no time left: the command runs; every worker goes on at its turns
-//!        |   half of its share of         no key may go: the command is refused (OOM)
-//!        |   what is left: it counts
+//!                  over the limit                  under the target, or all the rest
+//!                                                  claimed by other workers
+//! not counting ---------------------> making room ------------------------------------> not counting
+//!      |  \                              |     \
+//!      |   this worker has allocated     |      no time left: the command runs, and every
+//!      |   half of its share of what     |      worker goes on making room at its turns
+//!      |   is left: it counts            no key may go: the command is refused (OOM)
 //! ```
 //!
+//! Garbage beyond a tenth of the limit is no reason to evict or to refuse, because it is on its way to be
+//! freed; commands that need memory wait for it.
+//!
 //! Where keys may go, holes between the data that no allocation fits into count too, beyond what there always
-//! is of them ([`store::counted_holes`]): so keys go for the memory that the process takes. No command is
-//! refused for them, for that would not make them fewer. The arena is asked for them with the cron.
+//! is of them ([`store::counted_holes`]), so that it is the memory of the process that stays below the limit.
+//! No command is refused because of holes: that would not make them fewer. How many there are is looked up
+//! ten times a second.
 //!
-//! Counting is a sum over the threads' counters, and so cheap that it needs no thread of its own, and yet too
-//! dear for every command. So each worker notes how much it may allocate before it must count again: its part
-//! of half of what is left. Until then a command pays for one load, and without `maxmemory` for one test.
+//! To count is to sum up the threads' counters: so cheap that it needs no thread of its own, and yet too dear
+//! for every command. So each worker notes how much it may allocate before it must count again: its share of
+//! half of what is left. Until then a command pays for one load, and without `maxmemory` for one test.
 //!
-//! Most evictions happen before that. A little under the limit begins a zone in which every command that
-//! writes a key first spares some of the keys beside it
+//! Most evictions happen before the limit is reached. A little below it begins a zone in which every command
+//! that writes a key first evicts some of the keys beside it in memory
 //! ([`Keyspace::evict_beside`](store::Keyspace::evict_beside)), the more readily the nearer the limit is. So
-//! a full cache stands somewhere in the zone, where as much goes as comes, and what follows is for what the
-//! zone cannot hold up: values that grow in one place, commands of many keys, policies that look for
-//! deadlines.
+//! a full cache stands somewhere in the zone, where as much goes as comes. Making room is for what the zone
+//! cannot hold up: values that grow in one place, commands of many keys, policies that look for deadlines.
 //!
-//! Workers make room at the same time. Each first claims a part of the excess, and what others have claimed
-//! is none of its business, so that together they evict once what one alone would have. The target lies a
-//! little under the limit, so that not every command evicts.
+//! Workers make room at the same time. Each first claims a part of the excess and leaves to the others what
+//! they have claimed, so that together they evict what one alone would have. The target lies a little under
+//! the limit, so that not every command has to evict.
 use crate::core::server::Server;
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
@@ -54,7 +57,7 @@ fn counted_bytes(server: &Server) -> u64 {
 /// Garbage on its way to be freed may take this part of the limit beside the data.
 const GARBAGE_PART: u64 = 10;
 
-/// How much more than that it is. No key goes for it: what would be gained is on its way already.
+/// How much more garbage than that there is. No key goes for it, since as much is about to become free.
 fn garbage_beyond(server: &Server, limit_bytes: u64) -> u64 {
     match limit_bytes {
         0 => 0,
@@ -74,17 +77,18 @@ pub(crate) enum Room {
     None,
 }
 
-/// One worker's look at the ceiling.
+/// One worker's view of the limit.
 pub(crate) struct MemoryLimit<'s> {
     server: &'s Server,
     evictor: Evictor,
+    /// What it has evicted and not handed over yet.
     garbage: Vec<Garbage>,
     /// `maxmemory`; 0 for none.
     limit_bytes: u64,
     eviction: Eviction,
     /// How long one command may evict, by `maxmemory-eviction-tenacity`.
     patience_ns: u64,
-    /// When to count again, as this thread's counter will say it.
+    /// When to count again: at this value of the thread's own counter of allocated bytes.
     look_at: i64,
     /// Where the zone begins in which keys go beside those that are written; the limit where the policy has
     /// no such thing.
@@ -93,7 +97,7 @@ pub(crate) struct MemoryLimit<'s> {
 
 /// A worker goes no further than this without counting, however much is left.
 const STRIDE_BYTES_MAX: u64 = 1 << 20;
-/// The part of the limit that each worker evicts in advance, between these bounds.
+/// How much each worker evicts beyond what is needed: this part of the limit, between these bounds.
 const ADVANCE_PART: u64 = 4096;
 const ADVANCE_BYTES: std::ops::RangeInclusive<u64> = 256..=(16 << 10);
 /// The zone's part of the limit, between these bounds. It is wider than what buffers add between two looks at
@@ -102,14 +106,15 @@ const ZONE_PART: u64 = 512;
 const ZONE_BYTES: std::ops::RangeInclusive<u64> = 1024..=(1 << 20);
 /// What an entry takes beside the text of its key and value, about.
 const ENTRY_BYTES: usize = 8;
-/// Claimed at a time.
+/// As much as a worker claims at a time.
 const CLAIM_BYTES: i64 = 64 << 10;
 /// So many keys are evicted between two looks at the clock.
 const KEYS_PER_LOOK: u32 = 16;
-/// Expired keys that are removed before any other.
+/// So many expired keys are removed before any other has to go.
 const EXPIRED_BUDGET: usize = 256;
 
 impl<'s> MemoryLimit<'s> {
+    /// For one worker; `seed` decides which keys are looked at for eviction.
     pub(crate) fn new(server: &'s Server, seed: u64, config: &Config) -> MemoryLimit<'s> {
         let mut limit = MemoryLimit {
             server,
@@ -125,7 +130,7 @@ impl<'s> MemoryLimit<'s> {
         limit
     }
 
-    /// The configuration is another.
+    /// The configuration has changed.
     pub(crate) fn obey(&mut self, config: &Config) {
         self.limit_bytes = config.maxmemory_bytes;
         self.eviction = config.store.eviction;
@@ -136,6 +141,7 @@ impl<'s> MemoryLimit<'s> {
         self.zone_start = self.limit_bytes.saturating_sub(zone);
     }
 
+    /// Whether there is a limit at all.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
         self.limit_bytes != 0
@@ -209,7 +215,7 @@ impl<'s> MemoryLimit<'s> {
         if room == Room::None && !is_over { Room::Enough } else { room }
     }
 
-    /// What counts, and where keys may go for it what lies in holes.
+    /// What counts, and where keys may go for them, the holes that count.
     fn held_bytes(&self) -> u64 {
         let holes = match self.eviction.policy {
             Policy::NoEviction => 0,
@@ -218,14 +224,14 @@ impl<'s> MemoryLimit<'s> {
         counted_bytes(self.server) + holes
     }
 
-    /// By how much memory is over `target`, what others are about to free left out.
+    /// By how many bytes memory is over `target`, without what other workers are about to free.
     fn excess(&self, target: u64, coming_bytes: u64) -> i64 {
         let counts = self.held_bytes() + coming_bytes;
         let claimed = self.server.pressure.claimed_bytes();
         counts as i64 - claimed - i64::try_from(target).unwrap_or(i64::MAX)
     }
 
-    /// Until it pays to count again.
+    /// Says when to count again, `counts` being what counts now.
     fn look_away(&mut self, counts: u64) {
         let left = self.zone_start.checked_sub(counts);
         let stride = |left: u64| (left / (2 * self.workers())).min(STRIDE_BYTES_MAX);
@@ -238,12 +244,13 @@ impl<'s> MemoryLimit<'s> {
         self.server.mailboxes.len().max(1) as u64
     }
 
-    /// How much is evicted in advance where memory is over the limit.
+    /// How much is evicted beyond what is needed, over all workers.
     fn advance(&self) -> u64 {
         let each = (self.limit_bytes / ADVANCE_PART).clamp(*ADVANCE_BYTES.start(), *ADVANCE_BYTES.end());
         each * self.workers()
     }
 
+    /// Makes room down to the target, claim by claim.
     fn evict(&mut self, now: Millis, coming_bytes: u64) -> Room {
         let target = self.limit_bytes.saturating_sub(self.advance());
         let watch = Stopwatch::start();
@@ -266,7 +273,7 @@ impl<'s> MemoryLimit<'s> {
         }
     }
 
-    /// What is gone anyway goes first.
+    /// Removes keys whose time has come before any other has to go.
     fn expire(&mut self, now: Millis) {
         if self.server.keyspace.soonest_due().is_some_and(|due| due <= now) {
             self.server.keyspace.expire(now, EXPIRED_BUDGET, &mut self.garbage);
@@ -274,7 +281,7 @@ impl<'s> MemoryLimit<'s> {
         }
     }
 
-    /// Evicts until this thread has freed so much.
+    /// Evicts keys until this thread has freed so many bytes.
     fn free(&mut self, wanted_bytes: i64, now: Millis, watch: &Stopwatch) -> Room {
         let start = counted::thread_bytes();
         let mut keys = 0;
@@ -292,7 +299,7 @@ impl<'s> MemoryLimit<'s> {
     }
 }
 
-/// What freeing these pieces will give back, where that is known.
+/// How many bytes freeing these pieces will give back, of those that say so.
 fn weight(garbage: &[Garbage]) -> i64 {
     let bytes = |piece: &Garbage| match piece.weight() {
         Weight::Bytes(bytes) => bytes as i64,
@@ -310,7 +317,8 @@ fn patience_ns(tenacity: u32) -> u64 {
     }
 }
 
-/// Hands flushed keys to the freeing thread, with what they probably weigh: their share of all that counts.
+/// Hands the keys of a flushed database to the background thread, with an estimate of what they take: their
+/// share of all that counts.
 pub(crate) fn free_flushed(server: &Server, garbage: &mut Vec<Garbage>) {
     if !garbage.is_empty() {
         cold_path();

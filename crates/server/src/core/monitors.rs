@@ -5,9 +5,10 @@
 //! a batch ends --- the feed, as a message ---> each worker that serves a watcher --- its watchers' sockets
 //! ```
 //!
-//! Who watches is asked once for a connection's requests, not for each: while somebody does, all calls are
-//! looked at a second time, as those that were slow are, and otherwise nothing is paid. Lines of one worker
-//! are in the order in which its commands ran; those of several workers come batch by batch.
+//! Whether somebody watches is asked once for all of a connection's requests, not for each. While somebody
+//! does, dispatch looks a second time at every call, as it does at slow calls anyway; otherwise nothing is
+//! paid. Lines of one worker are in the order in which its commands ran; those of several workers come batch
+//! by batch.
 use super::redact;
 use super::registry::Row;
 use super::server::{Message, Server};
@@ -20,21 +21,23 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Who watches.
+/// The clients that watch.
 #[derive(Default)]
 pub(crate) struct Monitors {
+    /// How many, so that nobody takes the lock while there are none.
     count: AtomicUsize,
     /// (worker, client id)
     watchers: Mutex<BTreeSet<(usize, u64)>>,
 }
 
 impl Monitors {
+    /// Whether anybody watches: a load.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.count.load(Relaxed) > 0
     }
 
-    /// Whether it did not watch before.
+    /// This client watches from here on. Returns whether it did not before.
     pub(crate) fn add(&self, record: &ClientRecord) -> bool {
         let mut watchers = self.watchers();
         let is_new = watchers.insert((record.worker, record.id));
@@ -44,6 +47,7 @@ impl Monitors {
         is_new
     }
 
+    /// This client does not watch any more, if it did.
     pub(crate) fn remove(&self, record: &ClientRecord) {
         if self.is_any() {
             let mut watchers = self.watchers();
@@ -54,7 +58,7 @@ impl Monitors {
         }
     }
 
-    /// The clients of one worker that watch.
+    /// The ids of one worker's clients that watch.
     pub(crate) fn of_worker(&self, worker: usize) -> Vec<u64> {
         self.watchers().range((worker, 0)..=(worker, u64::MAX)).map(|(_, client)| *client).collect()
     }
@@ -64,12 +68,12 @@ impl Monitors {
     }
 }
 
-/// What commands on one worker have to be shown.
+/// The lines that one worker's commands have made since its batch began.
 #[derive(Default)]
 pub(crate) struct Feed(Vec<u8>);
 
 impl Feed {
-    /// What administrates the server is shown to nobody, and secrets are not.
+    /// Appends a line for a call. Commands that administer the server are shown to nobody, nor are secrets.
     pub(crate) fn add(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
         if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {
             return;
@@ -90,7 +94,7 @@ impl Feed {
         self.0.is_empty()
     }
 
-    /// To the workers of all who watch.
+    /// Sends the lines to the workers of all who watch, and begins anew. One copy of them is shared by all.
     #[cold]
     pub(crate) fn send(&mut self, server: &Server) {
         let lines: Arc<[u8]> = std::mem::take(&mut self.0).into();
@@ -101,6 +105,7 @@ impl Feed {
     }
 }
 
+/// The client as a line shows it: its address, or the path of the Unix socket.
 fn source(record: &ClientRecord) -> String {
     match &record.peer {
         net::Peer::Tcp { .. } => record.addresses().0,

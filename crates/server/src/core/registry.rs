@@ -1,12 +1,15 @@
-//! All commands by name: one row each, whoever runs it, built once from the tables. Found on the path of
-//! every request: a name is packed into two integers, a multiplication chosen at start-up makes their hash
-//! perfect, one comparison confirms.
+//! All commands by name: one row for each, whoever runs it, built once from the tables. A row is looked up on
+//! the path of every request: a name is packed into two integers, a multiplication chosen at start-up makes
+//! their hash perfect, and one comparison confirms that it is this name and no other.
 //!
-//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key; a MEMORY
-//! PURGE would not): rows of the same name are joined, their subcommands together.
+//! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key, MEMORY PURGE
+//! does not): rows of the same name are joined, their subcommands together.
 //!
 //! `rename-command` changes what a command is called, or takes its name away, and nothing else about it:
 //! statistics, COMMAND and error texts go on with its own name, as in Redis.
+//!
+//! A row holds its handler. A table of handlers beside the rows was measured and is dearer
+//! (docs/decisions/handlers-in-the-row.md).
 use crate::core::call::{ServerCommand, ServerRun};
 use crate::state::config::Rename;
 use base::word::is_same_word;
@@ -14,6 +17,7 @@ use command::{Acl, Arity, Command, DataRun, Doc, Flags, KeyShape, KeySpec};
 use resp::Args;
 use std::hint::cold_path;
 
+/// What runs a command: a function of keys, or one of the server.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Data(DataRun),
@@ -38,9 +42,11 @@ impl From<ServerRun> for Run {
     }
 }
 
+/// All that is known of a command or a subcommand. Made at the start, never changed.
 pub(crate) struct Row {
     /// Lower case; subcommands as `client|list`.
     pub(crate) full_name: String,
+    /// In upper case, without its container's.
     pub(crate) name: &'static str,
     /// What clients call it: its name, another by `rename-command`, or nothing at all.
     pub(crate) called: Vec<u8>,
@@ -50,17 +56,20 @@ pub(crate) struct Row {
     pub(crate) flags: Flags,
     pub(crate) acl: Acl,
     pub(crate) keys: &'static [KeySpec],
+    /// Where its keys are, as far as dispatch must know at once.
     pub(crate) shape: KeyShape,
     pub(crate) doc: &'static Doc,
-    /// Whether its grammar marks secrets.
+    /// Whether its grammar marks arguments as secret.
     has_secrets: bool,
     pub(crate) run: Run,
     pub(crate) subcommands: Vec<Row>,
-    /// Dense over rows and subcommands, for statistics.
+    /// Dense over rows and subcommands: the place of its statistics in every worker's counters.
     pub(crate) number: usize,
 }
 
 impl Row {
+    /// The row of a command of any table; `container` is the lower-case name of the container that it belongs
+    /// to.
     fn new<R: Copy + Into<Run>>(command: &'static Command<R>, container: Option<&str>) -> Row {
         let lower = command.name.to_ascii_lowercase();
         let subcommands: Vec<Row> = command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect();
@@ -86,18 +95,20 @@ impl Row {
         }
     }
 
-    /// The subcommand of this name, in any case.
+    /// The subcommand of this name, in any case. It compares with one after the other: few containers have
+    /// many.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Row> {
         self.subcommands.iter().find(|s| is_same_word(s.name.as_bytes(), name))
     }
 
-    /// All places of keys, in the order of the key specs.
+    /// Puts the places of all keys among the arguments into `positions`, in the order of the key specs.
     pub(crate) fn extract_keys(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
         positions.clear();
         command::key_positions(self.keys, args, positions);
     }
 
-    /// The places of the arguments that nobody but the client may read, ascending.
+    /// The places of the arguments that nobody but the client may read, ascending. Nothing is allocated for a
+    /// command without secrets.
     pub(crate) fn secrets(&self, args: &Args<'_>) -> Vec<usize> {
         if !self.has_secrets {
             return Vec::new();
@@ -111,7 +122,8 @@ impl Row {
         self.shape.only_key(args)
     }
 
-    /// Which argument is the first key, of every request that has keys: for what is worth knowing early.
+    /// Which argument is the first key, in every request of this command that has keys: what dispatch can
+    /// know before it has looked at the arguments.
     #[inline]
     pub(crate) fn first_key(&self) -> Option<usize> {
         self.shape.first()
@@ -136,6 +148,7 @@ fn shape_of_container(subcommands: &[Row]) -> KeyShape {
     KeyShape::of_container(subcommands.iter().map(|row| row.shape))
 }
 
+/// See the file's opener.
 pub(crate) struct Registry {
     /// In the order of the tables.
     pub(crate) rows: Vec<Row>,
@@ -151,12 +164,12 @@ struct Place {
 }
 
 impl Registry {
-    /// Every command by its own name.
+    /// Every command by its own name. `families` are the server's tables; those of the data are known.
     pub(crate) fn new(families: &[&[&'static ServerCommand]]) -> Registry {
         Registry::renamed(families, &[]).expect("the names of the tables are told apart, which a test shows")
     }
 
-    /// With these renamed one after the other, or what is wrong with one of them.
+    /// The same with these renamed one after the other; or what is wrong with one of them, in Redis's words.
     pub(crate) fn renamed(
         families: &[&[&'static ServerCommand]],
         renames: &[Rename],
@@ -177,7 +190,9 @@ impl Registry {
         Ok(Registry { rows, places, index })
     }
 
-    /// The row of a command's name in any case; a container's row where it has subcommands.
+    /// The row of a command's name in any case; the container's row where it has subcommands. On the path of
+    /// every request: one multiplication, one comparison, and where the name has other signs than letters a
+    /// second one.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Row> {
         let word = Word::of(name);
@@ -189,7 +204,7 @@ impl Registry {
         is_same_word(&row.called, name).then_some(row)
     }
 
-    /// The rows that a name leads to.
+    /// The rows that a name leads to: all but those whose name `rename-command` took away.
     pub(crate) fn callable(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| !row.called.is_empty())
     }
@@ -199,7 +214,7 @@ impl Registry {
         self.places.len()
     }
 
-    /// The row or subcommand with this `Row::number`.
+    /// The row or subcommand with this `Row::number`, which must be one.
     pub(crate) fn row(&self, number: usize) -> &Row {
         let place = self.places[number];
         let row = &self.rows[place.row];
@@ -226,6 +241,7 @@ fn rows(families: &[&[&'static ServerCommand]]) -> Vec<Row> {
     rows
 }
 
+/// Numbers rows and subcommands, and returns where the row of each number is.
 fn number(rows: &mut [Row]) -> Vec<Place> {
     let mut places = Vec::new();
     for (row, r) in rows.iter_mut().enumerate() {
@@ -239,13 +255,15 @@ fn number(rows: &mut [Row]) -> Vec<Place> {
     places
 }
 
-/// A perfect hash from names to rows.
+/// A perfect hash from names to rows: no two names fall on one slot.
 struct Index {
     multiplier: u64,
     /// Row numbers by hash; `EMPTY` where no name falls.
     slots: Box<[u16; SLOTS]>,
 }
 
+/// Some twenty for each name: with fewer slots a multiplier is harder to find, with more the index takes more
+/// cache.
 const SLOTS: usize = 4096;
 const EMPTY: u16 = u16::MAX;
 
@@ -267,6 +285,7 @@ impl Index {
         }
     }
 
+    /// Enters a name; whether its slot was free.
     fn claim(&mut self, name: &[u8], row: usize) -> bool {
         let slot = &mut self.slots[slot(Word::of(name), self.multiplier)];
         let is_free = *slot == EMPTY;
@@ -274,6 +293,7 @@ impl Index {
         is_free
     }
 
+    /// The only row that may have this name; beyond the last row where none has.
     #[inline]
     fn candidate(&self, word: Word) -> usize {
         usize::from(self.slots[slot(word, self.multiplier)])

@@ -33,7 +33,7 @@ impl Worker<'_> {
         self.server.log.warning_seldom(&self.server.warnings.accepting, &text);
     }
 
-    /// Lets a client in, or tells it why not, and gives it to the worker with the fewest.
+    /// Lets a client in, or tells it why not, and gives it to the worker that has the fewest.
     pub(super) fn accept(&mut self, accepted: Accepted) {
         let server = self.server;
         let config = self.executor.config();
@@ -84,6 +84,7 @@ impl Worker<'_> {
         self.table.insert(connection(id, session(record, is_authenticated)));
     }
 
+    /// What other workers will see of the new connection.
     fn record(&self, fd: i32, peer: Peer) -> Arc<ClientRecord> {
         let now = self.executor.steady();
         Arc::new(ClientRecord {
@@ -115,6 +116,8 @@ impl Worker<'_> {
         }
     }
 
+    /// Closes a connection, at once or when its replies have left. Nothing more of it runs; the engine
+    /// reports when it has let go of it.
     pub(super) fn close(&mut self, id: ConnId, when: CloseWhen) {
         if let Some(connection) = self.table.at(id) {
             connection.flow = Flow::Closing;
@@ -143,7 +146,7 @@ impl Worker<'_> {
         self.keep_last_requests(connection);
     }
 
-    /// A client is one no more.
+    /// The connection is no client any more: neither listed nor counted.
     pub(super) fn deregister(&mut self, connection: &Connection) {
         let record = &connection.session.record;
         self.ids.remove(&record.id);
@@ -153,6 +156,7 @@ impl Worker<'_> {
     }
 }
 
+/// A connection's state before its first request.
 fn session(record: Arc<ClientRecord>, is_authenticated: bool) -> Session {
     Session {
         record,
@@ -183,17 +187,18 @@ fn connection(id: ConnId, session: Session) -> Connection {
     }
 }
 
-/// All workers' connections, those on their way included.
+/// All workers' connections, and those that are on their way to one.
 fn connections(server: &Server) -> usize {
     server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Acquire)).sum()
 }
 
+/// The worker with the fewest connections.
 fn least_loaded(server: &Server) -> usize {
     let load = |index: &usize| server.mailboxes[*index].connections.load(Acquire);
     (0..server.mailboxes.len()).min_by_key(load).unwrap_or(0)
 }
 
-/// Protected mode: without a password only this machine is served.
+/// Protected mode: without a password only clients on this machine are served.
 fn is_denied(config: &Config, peer: &Peer) -> bool {
     let is_local = match peer {
         Peer::Unix { .. } => true,
@@ -202,7 +207,8 @@ fn is_denied(config: &Config, peer: &Peer) -> bool {
     config.is_protected && !config.needs_password() && !is_local
 }
 
-/// Tells a client why it is closed. What does not fit into its empty socket buffer is not sent.
+/// Tells a client why it is closed. Its socket buffer is empty, so the text fits; what does not fit is not
+/// sent, because the worker waits for nobody.
 fn turn_away(accepted: Accepted, text: &str) {
     let _ = std::fs::File::from(accepted.fd).write(text.as_bytes());
 }

@@ -20,17 +20,22 @@ use store::Keyspace;
 
 /// Asked of the engine at a time.
 const RECEIVE_BYTES: usize = 64 << 10;
-/// Requests of one connection that are parsed at a time: many enough that the next ones' keys are in time
-/// asked for.
+/// Requests of one connection that are parsed at a time: enough that the next ones' keys can be asked for in
+/// time.
 const REQUESTS_MAX: usize = 128;
-/// A batch this large is executed before more is received: about a core's second-level cache.
+/// A batch of so many bytes is executed before more is received: about a core's second-level cache.
 const BATCH_BYTES: usize = 128 << 10;
 
+/// What one round of the event loop has received and parsed. Its vectors keep their room.
 #[derive(Default)]
 pub(super) struct Batch<'s> {
+    /// What was received, connection behind connection.
     scratch: Vec<u8>,
+    /// Where the arguments of all requests lie, request behind request.
     spans: Vec<Span>,
+    /// The requests of all turns.
     pub(super) requests: Vec<Parsed<'s>>,
+    /// One for each connection of the batch.
     pub(super) turns: Vec<Turn>,
 }
 
@@ -40,11 +45,11 @@ pub(super) struct Parsed<'s> {
     pub(super) row: Option<&'s Row>,
     /// Of its first key, if the table says where that stands.
     pub(super) hash: Option<Hash>,
-    /// The request before it has the same key, which is asked for once.
+    /// The request before it has the same key, whose memory is asked for once.
     is_asked_for: bool,
     /// The database selected when it was parsed, which is where to prefetch.
     db: u16,
-    /// Where its spans end; they begin where those of the request before it end.
+    /// Where its arguments end among the spans; they begin where those of the request before it end.
     pub(super) spans_end: usize,
     /// Where its bytes end.
     end: usize,
@@ -60,7 +65,7 @@ pub(super) struct Turn {
     pub(super) first_span: usize,
     /// How many have run.
     pub(super) executed: usize,
-    /// Where the bytes of those that have run end.
+    /// Where the bytes of the requests that have run end.
     done: usize,
     /// Where parsing ended: behind the last whole request and the empty lines that follow it.
     parsed: usize,
@@ -110,11 +115,12 @@ pub(super) enum Rest {
 }
 
 impl<'s> Batch<'s> {
+    /// Whether it should be executed before more is received.
     pub(super) fn is_full(&self) -> bool {
         self.scratch.len() >= BATCH_BYTES
     }
 
-    /// What it holds between batches.
+    /// Bytes of memory that it holds between batches.
     pub(super) fn room_bytes(&self) -> usize {
         self.scratch.capacity()
             + self.spans.capacity() * size_of::<Span>()
@@ -122,6 +128,7 @@ impl<'s> Batch<'s> {
             + self.turns.capacity() * size_of::<Turn>()
     }
 
+    /// Forgets everything and keeps the room.
     pub(super) fn clear(&mut self) {
         self.scratch.clear();
         self.spans.clear();
@@ -136,7 +143,8 @@ impl<'s> Batch<'s> {
         *self = Batch::default();
     }
 
-    /// Takes in what waits for a connection, behind what it has kept; how many bytes came.
+    /// Takes in what waits for a connection, behind what it has kept. Returns how many bytes came; an error
+    /// closes the connection.
     pub(super) fn receive(
         &mut self,
         engine: &mut dyn Engine,
@@ -168,7 +176,8 @@ impl<'s> Batch<'s> {
         Ok(count)
     }
 
-    /// Behind an unfinished request.
+    /// Receives behind an unfinished request: in place if it is long, otherwise after it was moved to the
+    /// scratch buffer.
     #[inline(never)]
     fn receive_more(&mut self, engine: &mut dyn Engine, connection: &mut Connection) -> (Received, Source) {
         let kept = &mut connection.kept;
@@ -191,9 +200,10 @@ impl<'s> Batch<'s> {
         self.turns.push(Turn::new(connection.id, Source::Kept));
     }
 
-    /// Parses some requests of a turn and looks their rows up. Only one before authentication, since it may
-    /// change what the client may send after it. One that is decoded where it lies is the first: no other has
-    /// to wait behind requests that may not get to run.
+    /// Parses some requests of a turn and looks their rows up. Before the client has given the password it is
+    /// one request at a time, since that may change what the client may send after it. A request whose
+    /// arguments had to be decoded (inline, with quotes) ends what is parsed at a time unless it is the
+    /// first: it may have to be written anew if it does not get to run.
     pub(super) fn parse(
         &mut self,
         turn: &mut Turn,
@@ -253,7 +263,7 @@ impl<'s> Batch<'s> {
         turn.requests = first..self.requests.len();
     }
 
-    /// So many of the turn's requests have run.
+    /// So many of the turn's parsed requests have run.
     pub(super) fn advance(&self, turn: &mut Turn, executed: usize) {
         turn.executed += executed;
         turn.requests.start += executed;
@@ -296,7 +306,7 @@ impl<'s> Batch<'s> {
         }
     }
 
-    /// Gives back to the connection what has not run.
+    /// Gives back to the connection the bytes that have not run.
     pub(super) fn keep_rest(&self, turn: &Turn, connection: &mut Connection) {
         match &turn.source {
             Source::Scratch(range) if range.start + turn.done == range.end => {}
@@ -330,6 +340,7 @@ impl<'s> Batch<'s> {
     }
 }
 
+/// Writes a request as an array of bulk strings, which any parser takes.
 fn write_request(out: &mut Vec<u8>, args: &Args<'_>) {
     out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
     for arg in args.iter_from(0) {

@@ -1,11 +1,12 @@
-//! What a client sends while its requests have to wait: it is received and kept, up to what any client may
-//! keep unread by us (`client-query-buffer-limit`), and run later. So a client that sends all of its requests
-//! before it reads is not stuck, and one that leaves is noticed, however much it has sent before.
+//! What a client sends while its requests have to wait. It is received and kept, as far as
+//! `client-query-buffer-limit` allows, and run later. So a client that sends all of its requests before it
+//! reads a reply is not stuck, and a client that leaves is noticed, however much it has sent before.
 use super::{Worker, count_received, note_kept};
 use net::{CloseWhen, ConnId, Received};
 
 impl Worker<'_> {
-    /// Whether the end has come: the client sends no more, but may still read.
+    /// Receives what has come. Returns whether this was the end: the client sends no more, but it may still
+    /// read.
     pub(super) fn receive_behind(&mut self, id: ConnId) -> bool {
         let Some(connection) = self.table.at(id) else { return false };
         let (bytes, limit) = connection.kept.make_room();

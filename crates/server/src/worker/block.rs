@@ -7,26 +7,29 @@ use net::ConnId;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::AcqRel;
 
-/// Those that do not wait for ever, by when they stop: (milliseconds, connection).
+/// Connections whose command waits and has an end, by when that is: (milliseconds, connection).
 #[derive(Default)]
 pub(super) struct Waits(BTreeSet<(i64, ConnId)>);
 
 impl Waits {
+    /// A command begins to wait; one that waits without end is not kept here.
     pub(super) fn add(&mut self, id: ConnId, waiting: &Waiting) {
         self.0.extend(waiting.until.map(|until| (until.0, id)));
     }
 
+    /// It waits no longer.
     pub(super) fn remove(&mut self, id: ConnId, waiting: &Waiting) {
         if let Some(until) = waiting.until {
             self.0.remove(&(until.0, id));
         }
     }
 
+    /// INFO's clients_in_timeout_table.
     pub(super) fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// When the next one stops.
+    /// When the next one's time is over.
     pub(super) fn due(&self) -> Option<Millis> {
         self.0.first().map(|(until_ms, _)| Millis(*until_ms))
     }
@@ -55,13 +58,14 @@ impl Worker<'_> {
         }
     }
 
+    /// Answers the command that waited, and lets its client go on.
     fn end_wait(&mut self, id: ConnId, how: Unblock) {
         let Some(connection) = self.table.at(id) else { return };
         let Some(waiting) = connection.session.waiting.take() else { return };
         connection.session.after = After::Next;
         self.waits.remove(id, &waiting);
         self.reply.protocol = connection.protocol;
-        // The one that was left is another client's.
+        // The bound that was left from before is another client's.
         self.reply.bound(usize::MAX);
         match how {
             _ if waiting.is_mute => {}

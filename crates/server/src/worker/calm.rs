@@ -1,11 +1,12 @@
-//! Whether the processors have time to spare, which the first worker asks ten times a second: for work that
-//! is welcome but not urgent. Where they have none it would take a worker's processor for some milliseconds,
-//! and clients would see it.
+//! Whether the processors have time to spare. The first worker asks this ten times a second, for work that is
+//! welcome but not urgent, such as making huge pages: it takes some milliseconds of a processor, and where
+//! none is free, clients would see it.
 use crate::state::system::processor_us;
 
-/// The server has been busy when it took more than this part of its workers' processors.
+/// The server is busy when it takes more than this part of its workers' processors.
 const BUSY_PERCENT: u64 = 40;
 
+/// What was seen at the last look.
 #[derive(Default)]
 pub(super) struct Calm {
     /// Processor time at the last look.

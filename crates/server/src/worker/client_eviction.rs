@@ -11,7 +11,8 @@ use crate::core::session::ClientRecord;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Closes clients, those that take most first, until all take no more than this together.
+/// Closes clients, those that take most first, until all of them take no more than `limit_bytes` together.
+/// Where they do already this costs a load for each worker.
 pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
     let connections: usize = server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     let buffers = server.counters.sum(|worker| &worker.client_bytes);
@@ -25,7 +26,7 @@ pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
     }
 }
 
-/// Takes out of the list of clients those that must go.
+/// Takes the clients that must go out of the list, so that no other worker counts or closes them again.
 fn take_largest(server: &Server, limit_bytes: u64) -> Vec<Arc<ClientRecord>> {
     let mut clients = server.clients();
     let mut total: u64 = clients.values().map(|record| bytes_of(record)).sum();

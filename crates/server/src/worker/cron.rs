@@ -1,12 +1,13 @@
 //! What happens without a request: expiry, idle clients, clients that do not read, and the rates that INFO
 //! shows.
 //!
-//! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates; the others
-//! tick while they have clients to watch, and once after they have been busy, to give back what their batches
-//! took.
+//! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates and for
+//! memory; the others tick while they have clients to watch, and once after they have been busy, to give back
+//! what their batches took.
 //!
-//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at
-//! a time holds the watch for it ([`ExpiryWatch`]): the first to see that it is due earlier than the watch says.
+//! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a
+//! time holds the watch for it ([`ExpiryWatch`](crate::state::expiry_watch::ExpiryWatch)): the first to see
+//! that a key is due earlier than the watch says.
 use super::Worker;
 use super::calm::Calm;
 use super::peaks::Peaks;
@@ -21,14 +22,16 @@ use net::{CloseWhen, ConnId};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Ten times a second.
 const TICK_MS: i64 = 100;
-/// How often it is asked what memory is free.
+/// After so many ticks it is asked anew what memory is free.
 const FREE_MEMORY_TICKS: u32 = 10;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
-/// Keys removed at once; the rest at the next turn, so that clients do not wait.
+/// Keys that are removed at once; the rest go at the next turn, so that clients do not wait.
 const EXPIRE_BUDGET: usize = 256;
 
+/// What the ticks of one worker remember.
 #[derive(Default)]
 pub(super) struct Cron {
     /// Clients that are paused or over their soft output limit.
@@ -37,7 +40,7 @@ pub(super) struct Cron {
     ticks: u32,
     /// Where the round over idle connections stands.
     idle_cursor: usize,
-    /// What had left for those that had not read all, at the last look.
+    /// For connections with unsent replies: how many bytes had left at the last look.
     draining: BTreeMap<ConnId, u64>,
     rates: Rates,
     peaks: Peaks,
@@ -56,12 +59,14 @@ impl Worker<'_> {
         [measured, expire].into_iter().flatten().min()
     }
 
+    /// Whether this worker has anything to do ten times a second.
     fn ticks(&self) -> bool {
         let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
         let has_room = self.executor.counters().batch_bytes.load(Relaxed) > 0;
         self.index == 0 || is_timing || has_room || !self.cron.watched.is_empty()
     }
 
+    /// Does what is to be done ten times a second, if its time has come.
     pub(super) fn run_cron(&mut self) {
         let now = self.executor.steady();
         let Some(elapsed_ms) = tick(self.cron.last_tick_ms, now.0).filter(|_| self.ticks()) else { return };
@@ -95,7 +100,8 @@ impl Worker<'_> {
         self.close_idle(now, elapsed_ms);
     }
 
-    /// Removes keys whose time has come, whichever worker's commands set it.
+    /// Removes keys whose time has come, whichever worker's commands set it. A part of them, so that clients
+    /// do not wait.
     pub(super) fn expire(&mut self) {
         let keyspace = &self.server.keyspace;
         let now = self.executor.now();
@@ -115,8 +121,9 @@ impl Worker<'_> {
         self.server.background.free(&mut self.garbage);
     }
 
-    /// Also those that are closing and do not read their last replies. Who reads is not idle, nor who watches
-    /// or waits.
+    /// `timeout`: closes clients that have been idle for so long, also those that are being closed and do not
+    /// read their last replies. A client that reads is not idle, nor one that watches with MONITOR or whose
+    /// command waits. A part of all connections is looked at each time, and all within a second.
     fn close_idle(&mut self, now: Millis, elapsed_ms: i64) {
         let timeout_ms = i64::from(self.executor.config().timeout_s) * 1000;
         if timeout_ms == 0 {
@@ -154,6 +161,7 @@ impl Cron {
         before.is_some_and(|before| before != left)
     }
 
+    /// The connection has gone.
     pub(super) fn forget(&mut self, id: ConnId) {
         self.draining.remove(&id);
     }
@@ -164,7 +172,7 @@ fn tick(last_ms: i64, now_ms: i64) -> Option<i64> {
     Some(now_ms.saturating_sub(last_ms)).filter(|elapsed_ms| *elapsed_ms >= TICK_MS)
 }
 
-/// The figures of the last samples.
+/// How fast counters grew in the last samples: a mean over them is what INFO shows.
 #[derive(Default)]
 struct Rates {
     before: Totals,
@@ -186,6 +194,7 @@ struct Totals {
 }
 
 impl Rates {
+    /// Takes a sample, some 100 ms after the last one.
     fn sample(&mut self, server: &Server, elapsed_ms: i64) {
         let counters = &server.counters;
         let totals = Totals {
@@ -208,6 +217,7 @@ impl Rates {
         self.publish(server);
     }
 
+    /// Where INFO finds them.
     fn publish(&self, server: &Server) {
         let mean = |of: fn(&Totals) -> u64| self.samples.iter().map(of).sum::<u64>() / RATE_SAMPLES as u64;
         server.stats.ops_per_second.store(mean(|t| t.commands), Relaxed);

@@ -27,13 +27,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What may wait unsent for a client at first.
 pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
-/// Less than this is not looked at, unless an output limit is smaller.
+/// A client with less than this unsent is not looked at, unless an output limit is smaller.
 const LOOK_BYTES: usize = 64 << 10;
 
-/// What to do with a client for which so much waits.
+/// What to do with a client for which so much waits, by `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Fine,
+    /// It is over the soft limit, not yet for too long.
     Watch,
     Close,
 }
@@ -115,7 +116,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Until it has read what is unsent.
+    /// Neither reads from a client nor serves it until it has read what is unsent.
     pub(super) fn pause(&mut self, id: ConnId, unsent_bytes: usize) {
         let Some(connection) = self.table.at(id) else { return };
         connection.flow = Flow::Paused;
@@ -195,6 +196,7 @@ impl Worker<'_> {
     }
 }
 
+/// So many bytes of replies were handed to the engine.
 pub(super) fn count_sent(record: &ClientRecord, counters: &Counters, bytes: usize) {
     counters.bytes_out.add(bytes as u64);
     counters.writes.add(1);
@@ -215,12 +217,13 @@ pub(super) fn send_early(
     }
 }
 
-/// Less unsent than this changes nothing for the client.
+/// The fewest unsent bytes that may change something for the client.
 fn worth_a_look(limit: OutputLimit) -> usize {
     let limits = [limit.hard_bytes, limit.soft_bytes].into_iter().filter(|bytes| *bytes > 0);
     limits.fold(LOOK_BYTES, |least, bytes| least.min(bytes as usize))
 }
 
+/// Compares what a client is owed with the limits. It remembers since when the client is over the soft one.
 fn judge(connection: &mut Connection, owed_bytes: usize, limit: OutputLimit, now: Millis) -> Verdict {
     let is_over = |max: u64| max > 0 && owed_bytes as u64 >= max;
     if is_over(limit.hard_bytes) {

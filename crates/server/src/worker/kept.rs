@@ -13,16 +13,17 @@
 //! While whole requests wait nothing is received but of clients that wait themselves (`behind`). So bytes are
 //! moved together only in front of an unfinished request, once, or where as much has run or room is doubled.
 
-/// So little is moved to where many connections receive: a connection that waits for the rest of a small
-/// request needs no room of its own.
+/// The beginning of a request of no more than this is moved into the buffer into which all connections
+/// receive: a connection that waits for the rest of a small request then needs no buffer of its own.
 const SMALL_BYTES: usize = 1 << 10;
-/// Room is made for so much at least.
+/// Room is made for at least so many bytes.
 const ROOM_BYTES_MIN: usize = 16 << 10;
-/// Asked of the engine at a time, where much arrives.
+/// So much is asked of the engine at a time where much arrives.
 const STREAM_BYTES: usize = 64 << 10;
-/// Of a large argument; so that no client keeps its worker for long.
+/// So much at most, of a large argument, so that no client keeps its worker for long.
 const RECEIVE_BYTES_MAX: usize = 1 << 20;
 
+/// The bytes of one connection, and how far they have run.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     bytes: Vec<u8>,
@@ -36,24 +37,27 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Whether nothing is kept, and no memory held.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
+    /// How many bytes have not run.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.done
     }
 
-    /// What it takes, used or not.
+    /// Bytes of memory that it takes, used or not.
     pub(super) fn room_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// What has not run.
+    /// The bytes that have not run.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.done..]
     }
 
+    /// The same, for a parser that decodes in place.
     pub(super) fn rest_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.done..]
     }
@@ -103,7 +107,7 @@ impl Kept {
         }
     }
 
-    /// Whether more is to be received behind it, where it lies.
+    /// Whether more is to be received behind it in place, because it is too long to be moved.
     pub(super) fn stays(&self) -> bool {
         self.len() > SMALL_BYTES
     }

@@ -1,4 +1,4 @@
-//! The last requests of a client that has died: what it sent before it knew that it would.
+//! The last requests of a client that is gone: those that it had sent when its connection broke.
 //!
 //! ```text
 //! served --- its connection has gone ---> on the list --- all has run, or none of it may ---> forgotten
@@ -6,12 +6,12 @@
 //!                                           \------ its turn is over, or memory has to be freed first
 //! ```
 //!
-//! A client may send requests and close its socket without reading the answers. The peer runs all that one
-//! read brings, up to 16 KB, before it can notice. Here a connection that has sent much takes turns with
-//! others, so it may be gone before all of that has run; then the rest of it goes on taking turns, but for
-//! what only reads: nobody is there to hear. What has arrived beyond that is dropped, as with the peer, and
-//! so is what a client had sent that the server closed or that waits for something else than memory. Until
-//! then its place is taken: it counts as a client.
+//! A client may send requests and close its socket without reading the answers. Redis runs all that one read
+//! brings, up to 16 KB, before it can notice. Here a connection that has sent much takes turns with others,
+//! so it may be gone before all of that has run. Then the rest of it goes on taking turns; commands that only
+//! read are left out, because nobody gets their replies. What has arrived beyond 16 KB is dropped, as with
+//! Redis, and so is what a client had sent that the server closed or whose request waits for something else
+//! than memory. Until then its place is taken: it counts as a client.
 use super::batch::{Rest, Turn};
 use super::table::{Connection, Flow};
 use super::{Parsed, Worker, limits};
@@ -22,12 +22,12 @@ use resp::Parser;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// What the peer reads at a time.
+/// What Redis reads at a time.
 const READ_BYTES: usize = 16 << 10;
-/// So many of the dead have turns before others are served.
+/// So many of them have turns before connected clients are served.
 const TURNS_IN_A_ROW: usize = 4;
 
-/// Those that have died, each with what it had sent.
+/// Connections that are gone, each with the requests that it had sent. The first has the next turn.
 #[derive(Default)]
 pub(super) struct Departed(VecDeque<Box<Connection>>);
 
@@ -37,7 +37,7 @@ impl Departed {
     }
 }
 
-/// Whether something is left to be run.
+/// Whether requests are left to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Later,
@@ -57,7 +57,7 @@ impl Worker<'_> {
         self.departed.0.push_back(connection);
     }
 
-    /// Between batches: a turn for some of those that have died.
+    /// Between batches: a turn for some of them.
     pub(super) fn run_last_requests(&mut self) {
         for _ in 0..self.departed.0.len().min(TURNS_IN_A_ROW) {
             let Some(mut connection) = self.departed.0.pop_front() else { return };
@@ -68,6 +68,7 @@ impl Worker<'_> {
         }
     }
 
+    /// One turn: its requests run until its time is over, or until none is left that may.
     #[cold]
     fn run_departed(&mut self, connection: &mut Connection) -> Progress {
         if connection.session.record.is_killed.load(Acquire) {
@@ -98,7 +99,8 @@ impl Worker<'_> {
         progress
     }
 
-    /// Runs what is parsed and does more than read; how many requests that took, and why not all of them.
+    /// Runs what is parsed and does more than read. Returns how many requests that took, and why not all of
+    /// them have run.
     fn execute_departed(&mut self, turn: &Turn, connection: &mut Connection) -> (usize, Option<Progress>) {
         let Worker { batch, executor, reply, is_retrying, .. } = self;
         reply.protocol = connection.protocol;

@@ -6,8 +6,14 @@
 //! ```
 //!
 //! Requests of all connections that one poll reported form one batch, so that the memory their keys lie in is
-//! asked for before the first of them runs: even clients that wait for each reply profit, if there are many.
-//! On the path of every request, with `batch` and `dispatch`.
+//! asked for before the first of them runs. So even clients that wait for each reply profit, if there are
+//! many of them. On the path of every request, with `batch` and `dispatch`.
+//!
+//! The files of this folder by the part of a connection's life that they hold: `accept` lets it in and closes
+//! it, `table` has what is kept of it, `batch` and `kept` receive and parse, `pieces` writes long replies,
+//! `flow` and `output` deal with clients that do not read, `park`, `block` and `behind` with requests that
+//! have to wait, `last` with what a client has left when it is gone. Beside requests, `cron` does what is due
+//! ten times a second, with `peaks`, `calm` and `client_eviction`.
 mod accept;
 mod batch;
 mod behind;
@@ -47,47 +53,57 @@ use table::{Connection, Flow, Table};
 
 /// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry
 /// in it: enough to hide the memory's latency twice, few enough that what arrives is still in the first-level
-/// cache when its request runs.
+/// cache when its request runs (docs/decisions/prefetch-at-a-distance.md).
 const LEAF_AHEAD: usize = 16;
 const ENTRY_AHEAD: usize = 8;
-/// More room than this is given back as soon as a batch has run; less, ten times a second.
+/// Buffers of a batch that take more than this are given back as soon as it has run; smaller ones ten times a
+/// second.
 const ROOM_BYTES_KEPT: usize = 4 << 20;
 /// A reply buffer that has grown beyond this is not kept.
 const REPLY_BYTES_KEPT: usize = 1 << 20;
-/// How long a worker rests before a command looks for memory again.
+/// How long a worker sleeps before a command that waits for memory is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(1);
 /// How long clients are given to read their last replies when the server stops.
 const WIND_UP: Duration = Duration::from_millis(1000);
 
+/// One worker. It stays on its thread, so nothing in it needs a lock; what others may see is in `server`.
 pub(crate) struct Worker<'s> {
     server: &'s Server,
     index: usize,
+    /// epoll or io_uring: the sockets.
     engine: Box<dyn Engine>,
+    /// The connections, by the index that the engine gave them.
     table: Table,
     executor: Executor<'s>,
     batch: Batch<'s>,
-    /// Connections with something kept that can go on without receiving.
+    /// Connections that can go on without receiving anything: whole requests of theirs wait, or the rest of a
+    /// reply.
     again: Vec<ConnId>,
     /// Connections to which much was sent since the last poll.
     sent: Vec<ConnId>,
+    /// Connections that CLIENT PAUSE holds back.
     parked: Parked,
+    /// Connections whose command waits, by when its time is over.
     waits: Waits,
+    /// Connections that are gone and have sent requests that are still to run.
     departed: Departed,
+    /// Replies to the connection that is served; empty between two of them.
     reply: Reply,
     cron: Cron,
     /// When the next key expires.
     expire_due: Option<Millis>,
     garbage: Vec<Garbage>,
-    /// Memory is over its limit, and there are keys to evict.
+    /// Memory is over its limit, and there are keys to evict: the worker does not sleep.
     is_relieving: bool,
-    /// Some command has to wait for memory.
+    /// Some command waits for memory that is being freed: the worker sleeps for a moment only.
     is_retrying: bool,
-    /// Connections by client id.
+    /// Connections by client id, for messages.
     ids: BTreeMap<u64, ConnId>,
     clock: &'s Clock,
 }
 
 impl<'s> Worker<'s> {
+    /// A worker without connections; the engine has its listeners already.
     pub(crate) fn new(server: &'s Server, index: usize, engine: Box<dyn Engine>) -> Worker<'s> {
         Worker {
             server,
@@ -132,6 +148,7 @@ impl<'s> Worker<'s> {
         self.wind_up(events);
     }
 
+    /// INFO's figures of the event loop.
     fn count_turn(&self, start: Tick) {
         let counters = self.executor.counters();
         counters.turns.add(1);
@@ -139,7 +156,8 @@ impl<'s> Worker<'s> {
         counters.timed_waits.store(self.waits.count(), Relaxed);
     }
 
-    /// Seen from the time at which the turn began: what has become due since wakes at once.
+    /// How long to sleep. This is computed from the time at which the turn began, so what has become due
+    /// during the turn ends the sleep at once.
     fn wait(&mut self) -> Wait {
         if std::mem::take(&mut self.is_retrying) {
             // The freeing thread may need this processor.
@@ -151,6 +169,7 @@ impl<'s> Worker<'s> {
         self.clock.sleep_until(self.executor.now(), self.next_due())
     }
 
+    /// What a poll has brought, after what was left from before it.
     fn handle(&mut self, events: &mut Vec<Event>) {
         self.look_at_sent();
         self.relieve_clients();
@@ -174,7 +193,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// `maxmemory-clients`: after a poll, when what could be sent was.
+    /// `maxmemory-clients`: looked at after a poll, when what could be sent was sent.
     fn relieve_clients(&self) {
         let config = self.executor.config();
         let limit_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
@@ -183,6 +202,7 @@ impl<'s> Worker<'s> {
         }
     }
 
+    /// Does what other threads have asked for.
     fn read_messages(&mut self) {
         for message in self.server.mailboxes[self.index].take() {
             match message {
@@ -241,8 +261,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Goes on with connections that have something kept, or that have not been written all of a reply. Of
-    /// those some, lest others wait for all of them.
+    /// Goes on with connections of which something is kept, or which have not been written all of a reply. Of
+    /// the latter only some have a turn, so that others do not wait for all of them.
     fn take_up_all(&mut self) {
         let (mut pieces, mut first) = (0, Vec::new());
         for id in std::mem::take(&mut self.again) {
@@ -290,13 +310,14 @@ impl<'s> Worker<'s> {
         }
     }
 
+    /// Tells how much memory the batch takes, and returns it.
     fn note_room(&self) -> usize {
         let room = self.batch.room_bytes() + self.reply.out.capacity() + self.executor.room_bytes();
         self.executor.counters().batch_bytes.store(room as u64, Relaxed);
         room
     }
 
-    /// What batches have needed, between two of them: the next one takes it up again.
+    /// Gives back the memory that batches have needed, between two of them: the next one takes it up again.
     fn give_room_back(&mut self) {
         self.batch.give_room_back();
         self.executor.give_room_back();
@@ -304,14 +325,16 @@ impl<'s> Worker<'s> {
         self.executor.counters().batch_bytes.store(0, Relaxed);
     }
 
+    /// Parses the next requests of a connection's turn.
     fn parse(&mut self, turn: &mut Turn) {
         let Some(connection) = self.table.at(turn.id) else { return };
         let limits = limits(self.executor.config(), connection);
         self.batch.parse(turn, connection, self.server, &limits);
     }
 
-    /// Asks for the memory that the keys of the first requests from `first` on lie in; `execute` goes on, so
-    /// far ahead. One request alone would wait for it just the same.
+    /// Asks for the memory that the keys of the first requests from `first` on lie in; `execute` goes on with
+    /// those that follow, a fixed number ahead. One request alone would wait for its memory just the same, so
+    /// for it nothing is asked.
     fn prefetch(&self, first: usize) {
         let count = self.batch.requests.len() - first;
         if count > 1 {
@@ -367,14 +390,14 @@ impl<'s> Worker<'s> {
             && self.table.at(turn.id).is_some_and(|c| c.session.after == After::Next && !c.flow.keeps_all())
     }
 
-    /// Executes what is parsed, or until the connection is to be closed, its client to be waited for, or a
-    /// request has to wait, or others are to have their turn.
+    /// Executes what is parsed, up to a request that has to wait, the end of the connection, or the end of
+    /// its turn.
     fn execute(&mut self, turn: &mut Turn) {
         let executed = self.execute_some(turn);
         self.batch.advance(turn, executed);
     }
 
-    /// How many have run.
+    /// The same; returns how many requests have run.
     fn execute_some(&mut self, turn: &Turn) -> usize {
         let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
@@ -443,7 +466,8 @@ impl<'s> Worker<'s> {
         turn.requests.len()
     }
 
-    /// What becomes of a connection whose replies are sent.
+    /// Decides what becomes of a connection whose replies are sent: closed, read from again, served again, or
+    /// parked.
     fn settle(&mut self, turn: &Turn, is_cut: bool) {
         let Some(connection) = self.table.at(turn.id) else { return };
         let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.kept.is_empty());
@@ -480,7 +504,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Timers, and what other workers asked for.
+    /// Timers, and the end of what clients wait for.
     fn tend(&mut self) {
         self.executor.end_pause();
         self.unpark();
@@ -490,8 +514,8 @@ impl<'s> Worker<'s> {
         self.run_cron();
     }
 
-    /// The server stops: whoever is owed a reply gets it if it reads soon, and the next server can have the
-    /// port at once.
+    /// The server stops: the listeners are closed first, so that the next server can have the port at once.
+    /// Clients that are owed a reply get it if they read within [`WIND_UP`].
     fn wind_up(mut self, mut events: Vec<Event>) {
         self.engine.stop_listening();
         let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();
@@ -513,7 +537,7 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// All that was parsed has run: what follows.
+/// All that was parsed has run: keeps the beginning of a request, or answers bytes that are none.
 fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     match &turn.rest {
         Rest::Unfinished { wanted_bytes } => {
@@ -532,6 +556,7 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     }
 }
 
+/// So many bytes have come.
 fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
     counters.bytes_in.add(bytes as u64);
     counters.reads.add(u64::from(bytes > 0));
@@ -539,7 +564,7 @@ fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
     record.bytes_in.store(record.bytes_in.load(Relaxed) + bytes as u64, Relaxed);
 }
 
-/// What others may see of the batch.
+/// Brings what others may see of the connection up to date, once for each turn.
 fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters) {
     let record = &connection.session.record;
     record.commands.store(record.commands.load(Relaxed) + executed, Relaxed);
@@ -547,6 +572,7 @@ fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters
     note_kept(connection, counters);
 }
 
+/// Notes what is kept of requests that have not run.
 fn note_kept(connection: &Connection, counters: &Counters) {
     let mut query = QueryBuffer::default();
     if !connection.kept.is_empty() {
@@ -558,6 +584,7 @@ fn note_kept(connection: &Connection, counters: &Counters) {
     connection.session.record.note_query_buffer(query, counters);
 }
 
+/// What this client may send: less as long as it has not given the password.
 fn limits(config: &Config, connection: &Connection) -> Limits {
     Limits {
         bulk_len_bytes_max: config.store.proto_max_bulk_len_bytes,

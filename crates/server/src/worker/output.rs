@@ -1,15 +1,15 @@
-//! The end of those who are owed more than their bound (`core/output_bound.rs`).
+//! The end of clients that are owed more than their bound (`core/output_bound.rs`).
 //!
-//! `resp::Reply` holds its buffer's room to the bound and leaves out what does not fit; then the client is
-//! closed at once, with nothing more sent to it, and what its command changed stays changed. Redis does the
-//! same when a buffer passes the hard limit.
+//! `resp::Reply` holds its buffer's room to the bound and leaves out what does not fit. Then the client is
+//! closed at once, with nothing more sent to it; what its command changed stays changed. Redis does the same
+//! when a buffer passes the hard limit.
 use super::Worker;
 use crate::core::client_line::line_of;
 use crate::core::output_bound::Excess;
 use net::{CloseWhen, ConnId};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a client that has not said the password may be owed.
+/// What a client may be owed that has not given the password.
 const UNAUTHENTICATED_BYTES_MAX: usize = 16 << 10;
 
 impl Worker<'_> {
@@ -23,8 +23,9 @@ impl Worker<'_> {
         self.close_for_its_output(id, owed_bytes);
     }
 
-    /// Replies to a client that has not said the password may wait as far as Redis has room for them in the
-    /// client itself. Such a client's requests run one by one, and this is asked after each.
+    /// Drops the replies to a client that has not given the password if too many bytes of them wait; the
+    /// caller then closes it. Redis allows such a client what fits into the client's own static buffer. Its
+    /// requests run one by one, and this is asked after each.
     #[cold]
     pub(super) fn limit_stranger(&mut self, id: ConnId) {
         let owed_bytes = self.reply.out.len() + self.engine.unsent_bytes(id);
@@ -35,6 +36,7 @@ impl Worker<'_> {
         }
     }
 
+    /// Closes a client that is owed so many bytes, counts it, and says in the log which bound it has passed.
     #[cold]
     pub(super) fn close_for_its_output(&mut self, id: ConnId, owed_bytes: usize) {
         let Some(connection) = self.table.at(id) else { return };

@@ -15,14 +15,15 @@ use base::Millis;
 use net::{CloseWhen, ConnId};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
+/// Connections that a pause holds back.
 #[derive(Default)]
 pub(super) struct Parked {
-    /// With the pause under which each was parked; see `Pause::word`.
+    /// Each with the pause under which it was parked; see `Pause::word`.
     ids: Vec<(ConnId, u64)>,
 }
 
 impl Parked {
-    /// Those that have left meanwhile stay on the list until it would have to grow: a pause may last for
+    /// Clients that have left meanwhile stay on the list until it would have to grow: a pause may last for
     /// long, and clients come and go.
     fn add(&mut self, id: ConnId, word: u64, mut is_parked: impl FnMut(ConnId) -> bool) {
         if self.ids.len() == self.ids.capacity() {
@@ -34,7 +35,7 @@ impl Parked {
 }
 
 impl Worker<'_> {
-    /// A request of this connection has to wait: it and all behind it is kept by now.
+    /// A request of this connection has to wait: it and all that is behind it has been kept.
     pub(super) fn park(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         connection.session.record.is_parked.store(true, Relaxed);
@@ -74,6 +75,7 @@ impl Worker<'_> {
         }
     }
 
+    /// Lets a parked connection go on at its next turn.
     pub(super) fn unpark_one(&mut self, id: ConnId) {
         let now = self.executor.steady();
         if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
@@ -83,7 +85,7 @@ impl Worker<'_> {
     }
 }
 
-/// From now on it may be idle, and was not before.
+/// The client counts as idle from now on, not from before it waited.
 fn go_on(connection: &mut Connection, now: Millis) {
     connection.flow = Flow::Busy;
     connection.session.record.last_active_ms.store(now.0, Relaxed);

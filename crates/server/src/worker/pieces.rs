@@ -23,28 +23,29 @@ use std::hint::cold_path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use store::Garbage;
 
-/// What is written between two looks at the time.
+/// Elements that are written between two looks at the time.
 const ELEMENTS_AT_ONCE: u64 = 64;
-/// What is written between two sends.
+/// Bytes that are written between two sends.
 const PIECE_BYTES_MAX: usize = 256 << 10;
 /// What a remainder may take by itself to be freed by the worker.
 const FREED_AT_ONCE_BYTES: usize = 64 << 10;
 /// So many connections have turns before others are served.
 pub(super) const PIECES_IN_A_ROW: usize = 4;
 
-/// A reply that goes on.
+/// A reply that is being written piece by piece, and the request that it answers.
 pub(super) struct Unfinished {
     remainder: Box<dyn Remainder>,
     /// The request, for the logs.
     request: Vec<u8>,
     spans: Vec<Span>,
-    /// What the command took itself, and what it has taken by now.
+    /// What the command itself took, and what it and the pieces have taken by now.
     first_ticks: u64,
     ticks: u64,
     reply_bytes: usize,
-    /// What only it keeps in memory of the value that it reads from, when that was last looked at.
+    /// Bytes of memory that only this reply keeps of the value that it reads from, when that was last looked
+    /// at.
     held_bytes: usize,
-    /// What was fed to a client that watches (MONITOR) meanwhile.
+    /// Lines for MONITOR that have come meanwhile: they are sent behind the reply.
     lines: Vec<u8>,
 }
 
@@ -60,7 +61,7 @@ impl Unfinished {
         Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, held_bytes, lines }
     }
 
-    /// At least what the request took as it arrived.
+    /// At least as many bytes as the request had when it arrived.
     fn request_bytes(&self) -> usize {
         const HEADER_BYTES_MAX: usize = 32;
         self.request.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
@@ -71,19 +72,18 @@ impl Unfinished {
         self.lines.extend_from_slice(lines);
     }
 
-    /// Looks at what of the value nobody else has any more, because its key was deleted or written meanwhile.
-    /// Some hundred cache misses, so this is not for every piece.
+    /// Looks how much of the value nobody else has any more, because its key was deleted or written
+    /// meanwhile. That takes some hundred cache misses, so it is not done for every piece.
     pub(super) fn weigh(&mut self) {
         self.held_bytes = self.remainder.burden_bytes() as usize;
     }
 
-    /// What waits to be sent behind the reply, and what is kept in memory for it alone. A snapshot of one value is
-    /// nothing, but MGET has one of each string.
+    /// What waits to be sent behind the reply, and what is kept in memory for it alone, in bytes.
     pub(super) fn owed_bytes(&self) -> usize {
         self.lines.len() + self.held_bytes + self.remainder.bytes()
     }
 
-    /// What it takes, the value that it reads from left out where its key still has it.
+    /// Bytes of memory that it takes, without the value that it reads from as long as its key still has it.
     pub(super) fn bytes(&self) -> usize {
         let spans_bytes = self.spans.capacity() * size_of::<Span>();
         let own_bytes = size_of::<Unfinished>() + self.request.capacity() + spans_bytes;
@@ -91,7 +91,7 @@ impl Unfinished {
     }
 }
 
-/// Takes up what the command that ran last has left, if it has; whether it has.
+/// Takes up what the command that ran last has left to be written. Returns whether it has left anything.
 pub(super) fn begin(
     (unfinished, flow): (&mut Option<Box<Unfinished>>, &mut Flow),
     reply: &mut Reply,
@@ -171,16 +171,17 @@ impl Worker<'_> {
     }
 }
 
-/// What may wait unsent before no more is written: so far below the bound that a piece has room.
+/// As many bytes may wait unsent before no more is written: so few that a piece still fits below the bound.
 fn allowance_bytes(bound: u64) -> usize {
     ALLOWANCE_BYTES.min(bound as usize / 2)
 }
 
+/// How many bytes a piece may have under this bound.
 fn piece_bytes(bound: u64) -> usize {
     PIECE_BYTES_MAX.min(bound as usize / 4)
 }
 
-/// A value that nobody else has any more may be large, and snapshots may be many.
+/// Ends with a reply. The value that it read from may be large and nobody else's any more.
 fn free(server: &Server, unfinished: Box<Unfinished>) {
     let (own_bytes, bytes) = (unfinished.remainder.bytes(), unfinished.remainder.burden_bytes());
     if bytes > 0 || own_bytes > FREED_AT_ONCE_BYTES {

@@ -19,7 +19,7 @@ pub(super) struct Connection {
     pub(super) flow: Flow,
     /// It has a turn in the batch that is being put together.
     pub(super) is_in_batch: bool,
-    /// It is on the list of those to be looked at again.
+    /// It is on the list of those that the cron looks at.
     pub(super) is_watched: bool,
     /// The peer has shut down its side.
     pub(super) has_ended: bool,
@@ -27,7 +27,7 @@ pub(super) struct Connection {
     pub(super) allowance_bytes: usize,
     /// Unsent bytes when the client was last looked at, while it is paused.
     pub(super) unsent_before_bytes: usize,
-    /// Since when it is over the soft output limit, in milliseconds.
+    /// Since when it is over the soft output limit, by the steady time in milliseconds.
     pub(super) over_soft_limit_since_ms: Option<i64>,
     /// The reply that is being written to it, with [`Flow::Writing`], or while it is paused.
     pub(super) unfinished: Option<Box<Unfinished>>,
@@ -37,13 +37,13 @@ pub(super) struct Connection {
 const _: () = assert!(cfg!(test) || size_of::<Connection>() == CONNECTION_BYTES);
 
 impl Connection {
-    /// What the reply that is being written to it takes.
+    /// Bytes of memory that the reply which is being written to it takes.
     pub(super) fn unfinished_bytes(&self) -> usize {
         self.unfinished.as_ref().map_or(0, |unfinished| unfinished.bytes())
     }
 }
 
-/// Whether a connection is read from.
+/// Whether a connection is read from and served. Each state's file has a picture of how it begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Open,
@@ -56,7 +56,7 @@ pub(super) enum Flow {
     Paused,
     /// Its next request has to wait: what it sends is kept, nothing executed; see `park`.
     Parked,
-    /// It will be gone; what still arrives is not looked at.
+    /// It is being closed; what still arrives is not looked at.
     Closing,
 }
 
@@ -68,6 +68,7 @@ impl Flow {
     }
 }
 
+/// Connections by index. An index is used again when its connection has gone, with another generation.
 #[derive(Default)]
 pub(super) struct Table {
     slots: Vec<Option<Box<Connection>>>,
@@ -75,6 +76,7 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// Takes in a connection; its index must be free.
     pub(super) fn insert(&mut self, connection: Connection) {
         let index = connection.id.index as usize;
         if index >= self.slots.len() {
@@ -85,6 +87,7 @@ impl Table {
         self.count += 1;
     }
 
+    /// The connection with this id, unless it has gone.
     pub(super) fn at(&mut self, id: ConnId) -> Option<&mut Connection> {
         let connection = self.slots.get_mut(id.index as usize)?.as_deref_mut()?;
         (connection.id == id).then_some(connection)
@@ -97,6 +100,7 @@ impl Table {
         }
     }
 
+    /// Takes a connection out.
     pub(super) fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
         self.at(id)?;
         self.count -= 1;
@@ -117,6 +121,7 @@ impl Table {
         self.slots.iter().skip(first).take(count).flatten().map(Box::as_ref)
     }
 
+    /// All connections.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
         self.slots.iter().flatten().map(Box::as_ref)
     }
