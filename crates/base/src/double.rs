@@ -10,9 +10,9 @@
 //! | k < 0 and (k > -7 or abs(e) < 4) | plain decimal | `0.000015`, `1234.5` |
 //! | else | scientific, sign always, no padding | `1e+19`, `1.23e-7` |
 //!
-//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. The
-//! digits are those of [`crate::grisu`], as there: the shortest for all but about one double in a
-//! thousand, which has one more.
+//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. The digits
+//! are those of [`crate::grisu`], as there: the shortest for all but about one double in a thousand, which
+//! has one more.
 //!
 //! Reading: what C's `strtod` accepts, hexadecimal and `inf` included, without leading spaces, trailing
 //! bytes, NaN, overflow to infinity or underflow to zero.
@@ -33,6 +33,7 @@ impl Default for F64Text {
 }
 
 impl F64Text {
+    /// A buffer without a text yet. Allocates nothing.
     pub const fn new() -> F64Text {
         F64Text { bytes: [0; 40], len: 0 }
     }
@@ -49,7 +50,8 @@ impl F64Text {
         }
     }
 
-    /// The same without the rule for whole numbers, so that `1e+15` is that: what DEBUG DIGEST sums up.
+    /// The same without the rule for whole numbers, so that 10 to the 15 is `1e+15`: DEBUG DIGEST adds up
+    /// such texts.
     pub fn format_digits(&mut self, n: f64) -> &[u8] {
         self.len = 0;
         if n.is_nan() {
@@ -74,6 +76,7 @@ impl F64Text {
         self.len += count;
     }
 
+    /// The digits of a number that is neither zero nor infinite, in the form that the table says.
     fn put_digits(&mut self, n: f64) {
         if n < 0.0 {
             self.put(b"-");
@@ -91,6 +94,7 @@ impl F64Text {
         }
     }
 
+    /// Digits with a point: `0.00123`, `12.5`.
     fn put_plain(&mut self, digits: &[u8], exponent: i32) {
         if exponent < 0 {
             self.put(b"0.");
@@ -104,6 +108,7 @@ impl F64Text {
         }
     }
 
+    /// Digits with a power of ten: `1.23e-7`.
     fn put_scientific(&mut self, digits: &[u8], exponent: i32) {
         self.put(&digits[..1]);
         if digits.len() > 1 {
@@ -121,8 +126,8 @@ const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
 /// `n` where it prints as an integer. Zero does not: it may be negative.
 #[inline]
 pub fn whole_number(n: f64) -> Option<i64> {
-    // A double beyond the range becomes its nearest end, which is another number or too large,
-    // and no number becomes 0.
+    // The conversion turns a double beyond the range into the nearest end of it, which is another number or
+    // too large, and what is no number into 0: the comparisons refuse both.
     let whole = n as i64;
     (whole as f64 == n && whole != 0 && n.abs() <= INTEGER_MAX).then_some(whole)
 }
@@ -145,7 +150,7 @@ pub fn text_of_17_digits(n: f64) -> String {
     format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
 }
 
-/// Without the zeros that end a fraction, nor the point that then ends the number.
+/// Takes off the zeros that end a fraction, and the point where it would then stand last.
 fn without_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -166,6 +171,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
+/// `inf` or `infinity`, in any case.
 fn parse_infinity(text: &[u8]) -> Option<f64> {
     let is_named = text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity");
     is_named.then_some(f64::INFINITY)
@@ -225,6 +231,8 @@ fn parse_hex(text: &[u8]) -> Option<f64> {
     (hex.count > 0).then(|| hex.value(power))?
 }
 
+/// The power of two behind the `p` of a hexadecimal double. Digits beyond 64 bits give the greatest or the
+/// least.
 fn parse_power(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -249,6 +257,7 @@ struct Hex {
 }
 
 impl Hex {
+    /// Takes one more digit; None where it is none.
     fn push(&mut self, byte: u8) -> Option<()> {
         let digit = u64::from((byte as char).to_digit(16)?);
         self.count += 1;
@@ -282,8 +291,8 @@ impl Hex {
     }
 }
 
-/// `mantissa` without its `drop` lowest bits, rounded to nearest, ties to even; and how many
-/// bits were dropped.
+/// `mantissa` without its `drop` lowest bits, rounded to nearest, ties to even; and how many bits were
+/// dropped.
 fn round(mantissa: u64, drop: i64) -> (u64, i64) {
     match drop {
         ..=0 => (mantissa, 0),

@@ -11,9 +11,9 @@
 //! empty text is matched by the empty pattern only, not by `*` (KEYS and SCAN treat a lone `*` apart), and
 //! under case folding an escaped byte inside a class still compares exactly.
 //!
-//! Redis recurses at each star, which takes exponential time without its counter-measures. Here only the last
-//! star is ever returned to: whatever an earlier one could take more, the later one can take as well. So the
-//! cost is at most pattern times text.
+//! Redis recurses at each star, which takes exponential time without its counter-measures. Here a mismatch
+//! goes back to the last star only: more bytes that an earlier star could take, the later one can take as
+//! well. So the cost is at most the length of the pattern times that of the text.
 
 /// Whether the case of ASCII letters counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ enum Case {
 }
 
 impl Case {
+    /// Whether two bytes are the same.
     fn same(self, a: u8, b: u8) -> bool {
         match self {
             Case::Exact => a == b,
@@ -30,6 +31,7 @@ impl Case {
         }
     }
 
+    /// The byte that stands for all that are the same as this one.
     fn fold(self, byte: u8) -> u8 {
         match self {
             Case::Exact => byte,
@@ -81,8 +83,8 @@ fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
     }
 }
 
-/// Matches `byte` against the pattern's first element, which is no star; what follows that
-/// element, or `None`.
+/// Matches `byte` against the pattern's first element, which is no star; what follows that element, or
+/// `None`.
 fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     match pattern {
         [] => None,
@@ -112,6 +114,7 @@ fn match_class(class: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     }
 }
 
+/// Whether `byte` lies between the two ends of a class's range.
 fn in_range(low: u8, high: u8, byte: u8, case: Case) -> bool {
     // The ends are put in order before their case is folded, as Redis does.
     let (low, high) = (low.min(high), low.max(high));

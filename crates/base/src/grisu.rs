@@ -39,6 +39,7 @@ struct Scaled {
 }
 
 impl Scaled {
+    /// A positive double, exactly.
     fn of(n: f64) -> Scaled {
         let bits = n.to_bits();
         let (exponent, fraction) = ((bits >> FRACTION_BITS & 0x7FF) as i32, bits & (HIDDEN_BIT - 1));
@@ -115,7 +116,7 @@ impl Digits {
         }
     }
 
-    /// No zeros in front.
+    /// Appends a digit, but for zeros in front of the first.
     fn push(&mut self, digit: u8) {
         if digit > 0 || self.count > 0 {
             self.bytes[self.count] = b'0' + digit;
@@ -156,6 +157,7 @@ fn power_for(exponent: i32) -> (Scaled, i32) {
     }
 }
 
+/// The power of ten at an index of [`POWERS`].
 fn power(index: i32) -> Scaled {
     let ten = POWER_MIN + index * POWER_STEP;
     // The logarithm of 10 to the base 2, in 65,536ths.

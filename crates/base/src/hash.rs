@@ -28,8 +28,8 @@ impl Seed {
         Seed { secrets: RapidSecrets { seed: RapidSecrets::seed(second).seed, secrets } }
     }
 
-    /// A seed for one purpose. Who finds out all of it knows nothing of this one, nor of those for other
-    /// purposes: it would take a preimage of SHA-1.
+    /// A seed for one purpose. Somebody who finds it out knows nothing of the seed that it was made from, nor
+    /// of those for other purposes: that would take a preimage of SHA-1.
     pub fn derive(&self, purpose: &str) -> Seed {
         let words = self.secrets.secrets.iter().chain([&self.secrets.seed]);
         let mut text: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
@@ -39,7 +39,7 @@ impl Seed {
         Seed::new(word(0), word(8))
     }
 
-    /// The hash of a key, field or member.
+    /// The hash of a key, field or member. Costs about 2 ns for a short one.
     pub fn hash(&self, bytes: &[u8]) -> Hash {
         Hash(rapidhash_v3_inline::<true, false, true>(bytes, &self.secrets))
     }

@@ -22,6 +22,7 @@ pub fn murmur_hash_64a(bytes: &[u8], seed: u64) -> u64 {
     hash ^ hash >> SHIFT
 }
 
+/// A word before it goes into the hash.
 fn scrambled(word: u64) -> u64 {
     let word = word.wrapping_mul(FACTOR);
     (word ^ word >> SHIFT).wrapping_mul(FACTOR)
@@ -31,8 +32,8 @@ fn scrambled(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Found by the registers that PFADD of Redis 8.0.2 sets; the transcripts of the family
-    /// hold whole strings.
+    /// Found by the registers that PFADD of Redis 8.0.2 sets; the transcripts of the family hold whole
+    /// strings.
     #[test]
     fn every_length_of_the_tail_counts() {
         let hashes: Vec<u64> = (0..17).map(|len| murmur_hash_64a(&vec![b'a'; len], 1)).collect();

@@ -1,5 +1,5 @@
-//! Numbers shown in another order, which nobody can tell who does not know the seed: a cursor so says where a
-//! walk goes on, and nothing of the hashes that it goes by.
+//! Numbers shown as other numbers, which only those can turn back who know the seed. SCAN's cursors are made
+//! so: a cursor says where a walk goes on, and tells a client nothing of the hashes by which the walk goes.
 //!
 //! ```text
 //! number = left | right       six times: (left, right) = (right, left XOR hash(round, right))
@@ -20,12 +20,14 @@ pub struct Permutation {
 }
 
 impl Permutation {
+    /// A permutation of numbers with twice `half_bits` bits, at most 62.
     pub fn new(seed: Seed, half_bits: u32) -> Permutation {
         assert!(half_bits < u64::BITS / 2, "halves of a number");
         let plain = Permutation { seed, half_bits, of_zero: 0 };
         Permutation { of_zero: plain.mixed(0, 0..ROUNDS), ..plain }
     }
 
+    /// The number that is shown in place of this one. 0 stays 0. Costs six hashes.
     pub fn hide(&self, number: u64) -> u64 {
         if number == 0 || self.is_beyond(number) {
             return number;
@@ -33,7 +35,7 @@ impl Permutation {
         self.mixed(number, 0..ROUNDS) ^ self.of_zero
     }
 
-    /// What was hidden as this.
+    /// The number for which [`Permutation::hide`] showed this one.
     pub fn show(&self, hidden: u64) -> u64 {
         if hidden == 0 || self.is_beyond(hidden) {
             return hidden;
@@ -42,10 +44,12 @@ impl Permutation {
         self.exchanged(self.mixed(self.exchanged(hidden ^ self.of_zero), (0..ROUNDS).rev()))
     }
 
+    /// Whether a number has more bits than are permuted.
     fn is_beyond(&self, number: u64) -> bool {
         number >> (2 * self.half_bits) != 0
     }
 
+    /// The rounds of the network, in the given order.
     fn mixed(&self, number: u64, rounds: impl Iterator<Item = u64>) -> u64 {
         let mask = (1 << self.half_bits) - 1;
         let (mut left, mut right) = (number >> self.half_bits, number & mask);
@@ -56,6 +60,7 @@ impl Permutation {
         left << self.half_bits | right
     }
 
+    /// The two halves in each other's place.
     fn exchanged(&self, number: u64) -> u64 {
         let mask = (1 << self.half_bits) - 1;
         (number & mask) << self.half_bits | number >> self.half_bits

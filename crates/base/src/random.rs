@@ -1,17 +1,19 @@
-//! A small seeded generator (not for secrets), so that every random choice can be replayed from its
-//! seed: xoshiro256++ of Blackman and Vigna (https://prng.di.unimi.it), its state filled by
-//! splitmix64 as they advise.
+//! A small seeded generator (not for secrets), so that every random choice can be replayed from its seed:
+//! xoshiro256++ of Blackman and Vigna (https://prng.di.unimi.it), its state filled by splitmix64 as they
+//! advise.
 
 /// The generator; `Clone` forks the sequence.
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);
 
 impl Random {
+    /// The sequence of this seed: the same for every run.
     pub fn new(seed: u64) -> Random {
         let mut state = seed;
         Random(std::array::from_fn(|_| splitmix(&mut state)))
     }
 
+    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -45,6 +47,7 @@ impl Random {
     }
 }
 
+/// The next word of splitmix64.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -54,6 +54,7 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// The value of a decimal digit.
 fn digit(byte: u8) -> Option<u64> {
     let value = byte.wrapping_sub(b'0');
     (value < 10).then_some(u64::from(value))
@@ -80,6 +81,7 @@ impl Default for I64Text {
 }
 
 impl I64Text {
+    /// A buffer without a text yet. Allocates nothing.
     #[inline]
     pub const fn new() -> I64Text {
         I64Text([0; 20])
@@ -119,6 +121,7 @@ impl I64Text {
         start
     }
 
+    /// Writes two digits.
     fn put_pair(&mut self, start: usize, pair: usize) {
         self.0[start..start + 2].copy_from_slice(&PAIRS[2 * pair..2 * pair + 2]);
     }

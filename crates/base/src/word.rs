@@ -1,6 +1,6 @@
-//! Whether two words are the same in any case, in a few instructions for names of commands and
-//! options: `<[u8]>::eq_ignore_ascii_case` takes about twelve a letter for such short texts. On the
-//! path of every request.
+//! Whether two words are the same in any case: names of commands and options, in a few instructions.
+//! `<[u8]>::eq_ignore_ascii_case` takes about twelve for each letter of such short texts. On the path of
+//! every request.
 
 /// As `left.eq_ignore_ascii_case(right)`.
 #[inline]
@@ -16,8 +16,8 @@ pub fn is_same_word(left: &[u8], right: &[u8]) -> bool {
     }
 }
 
-/// Up to sixteen bytes as two integers, in which some stand twice; of one length each byte
-/// stands in the same place.
+/// Up to sixteen bytes as two integers, in which some bytes stand twice. Texts of the same length have each
+/// byte at the same places, so that they are equal where the integers are.
 #[inline(always)]
 fn packed(text: &[u8]) -> Option<(u64, u64)> {
     let eight = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));

@@ -1,6 +1,6 @@
-//! What an engine costs by itself: answers `+PONG` to every line, so that `redis-benchmark -t
-//! ping_inline` drives it and its processor time per request can be held against a server's (`speed.py
-//! --tests ping_inline`).
+//! What an engine costs by itself: answers `+PONG` to every line, so that `redis-benchmark -t ping_inline`
+//! drives it and its processor time per request can be held against a server's (`speed.py --tests
+//! ping_inline`).
 //!
 //! `echo_bench PORT [auto|epoll|uring]`
 use net::{CloseWhen, Engine, EngineKind, Event, Listener, Received, Wait};

@@ -11,8 +11,8 @@
 //! set for T      T has come: the engine is woken, has seen it          -> quiet
 //! ```
 //!
-//! So it may ring early, for a time that nobody waits for any more: once at most for each time
-//! that it was set for.
+//! So it may ring early, for a time that nobody waits for any more: once at most for each time that it was
+//! set for.
 //!
 //! Times are the system's, not from some start: then a time that has come once the clock was put forward
 //! rings at once. Put back, it rings early. The engine watches it by edge and never reads it.
@@ -26,6 +26,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
+    /// A timer of the kernel that is not set.
     pub(crate) fn new() -> io::Result<Alarm> {
         // SAFETY: no pointers; the result is checked before it is used.
         let fd =
@@ -46,6 +47,7 @@ impl Alarm {
         }
     }
 
+    /// Sets the timer to an absolute time.
     #[cold]
     fn set(&mut self, due: Millis) -> io::Result<()> {
         let timer =
@@ -68,12 +70,13 @@ impl Alarm {
         self.set_for = None;
     }
 
+    /// What the engine watches.
     pub(crate) fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 }
 
-/// As the kernel has it. All of it 0 would say "never".
+/// A time as the kernel takes it. A time of 0 would mean "never", so it becomes a millisecond.
 fn point(due: Millis) -> libc::timespec {
     let ms = due.0.max(1);
     libc::timespec { tv_sec: ms / 1000, tv_nsec: ms % 1000 * 1_000_000 }

@@ -1,24 +1,22 @@
 //! The engine over epoll, for every kernel. On the path of every request: one `recv`, one `send`, and a share
 //! of one `epoll_wait`; no `epoll_ctl`.
 //!
-//! Sockets are watched by edge: it spares the kernel a second look at each socket at the next wait.
-//! (Levels were not measured against it.) The price is that the engine must remember what an edge told it
-//! until it has been acted on:
+//! Sockets are watched by edge: it spares the kernel a second look at each socket at the next wait. (Levels
+//! were not measured against it.) The price is that the engine must remember what an edge told it until it
+//! has been acted on:
 //!
 //! ```text
 //! edge says          kept as       until
-//! readable           is_unread     `receive` reads less than it asked for; a full read puts the connection
-//!                                  on `again`, and so does `resume` if it was paused meanwhile
-//! hung up or error   is_hung_up    for ever: `receive` goes on until the end or the error, because no other
-//!                                  edge will tell of it
-//! writable           (acted on)    the queue is empty, or the kernel takes no more and will raise another
-//!                                  edge
+//! readable           is_unread     `receive` reads less than it asked for; a full read puts it on `again`,
+//!                                  and so does `resume` if it was paused meanwhile
+//! hung up or error   is_hung_up    for ever: `receive` goes on until the end or the error; no edge follows
+//! writable           (acted on)    the queue is empty, or the kernel takes no more: another edge follows
 //! ```
 //!
 //! Sends are queued and written by the next poll, so that several to one connection share a call. Writing at
-//! once was tried: of four runs each was cheaper in two, so the processor time does not decide between them.
-//! Much is written at once where the caller agrees, from its buffer: while it lies in the cache, and so that
-//! what follows can use the same room.
+//! once was tried: in two of four runs it was cheaper, in two it was not, so the processor time does not
+//! decide between them. Long data is written at once, from the caller's buffer, where the caller agrees
+//! (`send_at_once`): it still lies in the cache, and its room is free for what follows.
 //!
 //! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every
 //! reply that its peer reads.
@@ -47,7 +45,7 @@ const ACCEPTS_MAX: usize = 256;
 const PIECES_MAX: usize = 64;
 /// Calls that one connection's queue may take in one poll.
 const FLUSH_CALLS_MAX: usize = 8;
-/// So much is worth a call of its own.
+/// From this many bytes on, data is worth a call of its own.
 const SEND_AT_ONCE_BYTES: usize = 16 << 10;
 
 const READ_EDGES: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
@@ -59,7 +57,7 @@ struct Conn {
     life: Life,
     is_tcp: bool,
     is_paused: bool,
-    /// Something waits, or may, that no edge will tell of again.
+    /// Something has arrived, or may have, and no edge will tell of it again.
     is_unread: bool,
     is_hung_up: bool,
     /// Nothing sent will arrive: the peer has reset the connection, or sending has failed.
@@ -94,6 +92,7 @@ pub(crate) struct Epoll {
 const WAKER_TOKEN: u64 = 0;
 const ALARM_TOKEN: u64 = 1;
 
+/// The token of a connection.
 fn token_of(id: ConnId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
 }
@@ -109,6 +108,7 @@ enum Named {
     Conn(ConnId),
 }
 
+/// What a token names.
 fn named_by(token: u64) -> Named {
     match ((token >> 32) as u32, token as u32) {
         (0, 0) => Named::Waker,
@@ -147,6 +147,7 @@ impl Epoll {
         Ok(engine)
     }
 
+    /// Adds, changes or removes what is watched of a descriptor.
     fn control(&self, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: token };
         // SAFETY: `event` lives through the call, which only reads it.
@@ -156,12 +157,13 @@ impl Epoll {
         }
     }
 
+    /// Watches a listener. Of the engines that watch it, one is told of each connection.
     fn watch(&self, index: usize) -> io::Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLEXCLUSIVE) as u32;
         self.control(libc::EPOLL_CTL_ADD, self.listeners[index].fd(), events, token_of_listener(index))
     }
 
-    /// A listener that is not watched is not an error: accepting may rest.
+    /// Watches no listener any more. One that was not watched is no error: accepting may rest.
     fn unwatch_all(&self) {
         for listener in &self.listeners {
             let _ = self.control(libc::EPOLL_CTL_DEL, listener.fd(), 0, 0);
@@ -180,6 +182,7 @@ impl Epoll {
         self.rest.until()
     }
 
+    /// Stops watching the listeners for a while.
     #[cold]
     fn begin_rest(&mut self, error: io::Error, events: &mut Vec<Event>) {
         self.unwatch_all();
@@ -187,6 +190,7 @@ impl Epoll {
         events.push(Event::Refused(error));
     }
 
+    /// Accepts what waits on a listener.
     #[inline(never)]
     fn accept_from(&mut self, index: usize, events: &mut Vec<Event>) {
         let Some(listener) = self.listeners.get(index) else { return };
@@ -203,7 +207,7 @@ impl Epoll {
         }
     }
 
-    /// Reports the dead, and those of whom no edge will tell.
+    /// Reports connections that are gone, and those that have something to read of which no edge will tell.
     #[inline(never)]
     fn report_kept(&mut self, events: &mut Vec<Event>) {
         for id in self.dying.drain(..) {
@@ -219,6 +223,7 @@ impl Epoll {
         }
     }
 
+    /// Waits in the kernel. Returns how many events came.
     fn wait(&mut self, wait: Wait) -> io::Result<usize> {
         let timeout_ms = match wait {
             Wait::Not => 0,
@@ -243,6 +248,7 @@ impl Epoll {
         }
     }
 
+    /// Acts on what the kernel tells of a connection.
     fn on_edge(&mut self, id: ConnId, edges: u32, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         if edges & libc::EPOLLOUT as u32 != 0 && conn.is_blocked {
@@ -253,8 +259,7 @@ impl Epoll {
         conn.is_hung_up |= edges & HANGUP != 0;
         conn.is_failed |= edges & libc::EPOLLERR as u32 != 0;
         match conn.life {
-            // The peer is not there any more, and nobody would find out by reading: TCP goes
-            // on to tell the end.
+            // The peer is gone. Nobody reads this connection any more, so nobody else would find out.
             Life::Open if (conn.is_paused || conn.has_ended) && edges & libc::EPOLLERR as u32 != 0 => {
                 cold_path();
                 self.kill(id)
@@ -312,6 +317,7 @@ impl Epoll {
         self.ask_edges(id, WRITE_EDGES);
     }
 
+    /// All that was queued has left.
     fn on_emptied(&mut self, id: ConnId, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         if conn.life == Life::Flushing {
@@ -326,6 +332,7 @@ impl Epoll {
         }
     }
 
+    /// Asks for other edges of a connection. Raises those whose condition holds already.
     fn ask_edges(&mut self, id: ConnId, edges: u32) {
         let Some(conn) = self.table.get(id) else { return };
         let fd = conn.fd.as_raw_fd();
@@ -345,8 +352,8 @@ impl Epoll {
         self.kill(id);
     }
 
-    /// Sending has failed. What the peer has sent before that can still be received, where that
-    /// was not told to wait.
+    /// Sending has failed. What the peer has sent before that can still be received, where that was not told
+    /// to wait.
     #[cold]
     fn fail(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -360,6 +367,7 @@ impl Epoll {
         self.remember(id);
     }
 
+    /// The connection is dying from now on: the next poll reports it gone.
     fn kill(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
         if conn.life != Life::Dying {
@@ -369,6 +377,7 @@ impl Epoll {
         }
     }
 
+    /// Has the next poll report that there is something to read.
     fn remember(&mut self, id: ConnId) {
         if let Some(conn) = self.table.get_mut(id)
             && !conn.is_again
@@ -378,6 +387,7 @@ impl Epoll {
         }
     }
 
+    /// The connection, if it is open.
     fn open_conn(&mut self, id: ConnId) -> Option<&mut Conn> {
         self.table.get_mut(id).filter(|conn| conn.life == Life::Open)
     }
@@ -538,7 +548,7 @@ impl Engine for Epoll {
         let Some(conn) = self.open_conn(id) else { return };
         conn.is_paused = true;
         if conn.is_failed {
-            // Nobody would find out by reading.
+            // Nobody reads a paused connection, so nobody would find out that it has failed.
             self.kill(id);
         }
     }
@@ -564,8 +574,8 @@ impl Engine for Epoll {
     }
 }
 
-/// How much of it the kernel takes now. What it refuses, for whatever reason, the next poll
-/// tries again and acts on.
+/// Sends as much of `data` as the kernel takes now, and returns how many bytes. What it refuses, for whatever
+/// reason, is for the next poll to try again.
 fn send_some(conn: &Conn, data: &[u8]) -> usize {
     let mut sent = 0;
     for _ in 0..FLUSH_CALLS_MAX {
@@ -580,6 +590,7 @@ fn send_some(conn: &Conn, data: &[u8]) -> usize {
     sent
 }
 
+/// Sends from the front of the queue, in one call.
 fn write_queued(conn: &Conn) -> io::Result<usize> {
     match conn.queue.only() {
         Some(piece) => socket::send(conn.fd.as_raw_fd(), piece),

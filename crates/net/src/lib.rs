@@ -29,14 +29,18 @@ pub use waker::Waker;
 /// One connection of one engine. Never reused while an event for it may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId {
+    /// The slot of the engine's table.
     pub index: u32,
+    /// Raised whenever the slot's connection goes; never 0.
     pub generation: u32,
 }
 
 /// The other side of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
+    /// Both addresses.
     Tcp { peer: SocketAddr, local: SocketAddr },
+    /// The socket file through which it came.
     Unix { path: PathBuf },
 }
 
@@ -47,7 +51,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Gives the socket its options; whoever serves it can do without those that the system refuses.
+    /// Gives the socket its options. An error is no reason to close it: the connection works without them.
     pub fn set_up(&self, options: SocketOptions) -> io::Result<()> {
         match self.peer {
             Peer::Tcp { .. } => socket::set_up(&self.fd, options),
@@ -59,29 +63,32 @@ impl Accepted {
 /// How accepted sockets are set up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SocketOptions {
-    /// `tcp-keepalive` in seconds, 0 = off; more than the kernel knows is the most that it knows.
-    /// TCP_NODELAY is always set.
+    /// `tcp-keepalive` in seconds, 0 = off. A value that is too large for the kernel is lowered to the
+    /// greatest that it takes. TCP_NODELAY is always set.
     pub keepalive_s: u32,
 }
 
+/// What a poll has found.
 pub enum Event {
-    /// Nobody serves it yet: pass it to `Engine::adopt` of some worker, or drop it to close.
+    /// A connection that nobody serves yet: pass it to `Engine::adopt` of some worker, or drop it to close
+    /// it.
     Accepted(Accepted),
-    /// Somebody waits to be accepted, for whom the system has no descriptor or memory: it is
-    /// tried again after a while.
+    /// A client waits to be accepted, but the system has no descriptor or memory for it. Accepting is tried
+    /// again after a pause.
     Refused(io::Error),
-    /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or
-    /// `pause` and `resume`.
+    /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or `pause` and
+    /// `resume`.
     Readable(ConnId),
     /// All that was queued by `send` has left, after it could not leave at once.
     Drained(ConnId),
-    /// The connection failed, after what had arrived before was told, or was closed by `close`; its id is
-    /// dead after this. A later poll's connection may have its index, none of this poll's.
+    /// The connection has failed, after what had arrived before was told of, or was closed by `close`. Its id
+    /// names nothing after this. A connection of a later poll may have its index, none of this poll has.
     Gone(ConnId),
     /// `Waker::wake` was called at least once since the last poll.
     Woken,
 }
 
+/// What `Engine::receive` has found.
 pub enum Received {
     /// This many bytes were appended.
     Bytes(usize),
@@ -89,20 +96,22 @@ pub enum Received {
     Empty,
     /// The peer has shut down its side; it may still read.
     End,
+    /// The connection has failed; `Event::Gone` follows.
     Failed(io::Error),
 }
 
 /// How long a poll may wait for news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
+    /// Only what is there already is collected.
     Not,
-    /// By the system's clock.
+    /// At most until then, by the system's clock.
     Until(Millis),
     Forever,
 }
 
 impl Wait {
-    /// From now on.
+    /// At most so long from now on.
     pub fn at_most(time: Duration) -> Wait {
         if time.is_zero() {
             return Wait::Not;
@@ -133,7 +142,8 @@ fn now() -> Millis {
 /// The most descriptors that an engine has open by itself: epoll takes one, its waker and its alarm one each.
 pub const DESCRIPTORS_MAX: usize = 3;
 
-/// What a worker drives.
+/// An event loop over one worker's connections. Calls that name a connection which is gone do nothing, but
+/// that `receive` fails.
 pub trait Engine: Send {
     /// Accepts from this listener (shared with other engines) from the next poll on.
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()>;
@@ -142,11 +152,12 @@ pub trait Engine: Send {
     /// Whether the kernel may still hold a listener for this engine: after `stop_listening`, until polls have
     /// told that it lets go. A process that ends earlier leaves the address taken for a moment.
     fn is_listening(&self) -> bool;
+    /// What wakes this engine from other threads.
     fn waker(&self) -> Waker;
-    /// Takes over a socket.
+    /// Takes over a socket and reports on it from now on. On an error the socket is closed.
     fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId>;
-    /// Submits what is queued, waits for something to happen, appends what happened. It may come
-    /// back early, with nothing.
+    /// Submits what is queued, waits for something to happen, appends what happened. It may come back early,
+    /// with nothing.
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()>;
     /// Appends what has arrived to `into`, at most about `limit` bytes. After `Bytes` more may wait: the
     /// engine raises `Readable` again at the next poll if so.
@@ -160,20 +171,24 @@ pub trait Engine: Send {
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         self.send(id, data)
     }
-    /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try
-    /// for the first time.
+    /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first
+    /// time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
     /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it
     /// has sent waits to be worked off. If the peer resets meanwhile, or has, `Gone` tells of it.
     fn pause(&mut self, id: ConnId);
+    /// Ends a `pause`. The next poll tells `Readable` if something has come meanwhile.
     fn resume(&mut self, id: ConnId);
     /// Closes: after what is queued has left, or at once. `Gone` follows.
     fn close(&mut self, id: ConnId, when: CloseWhen);
 }
 
+/// When a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseWhen {
+    /// Once all that is queued has left. Nothing is read any more.
     Flushed,
+    /// At once: what is queued is dropped.
     Now,
 }
 
@@ -183,6 +198,7 @@ pub enum CloseWhen {
 /// (docs/decisions/epoll-or-io-uring.md has the figures), so it is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
+    /// io_uring where the kernel accepts all that is needed, else epoll.
     Auto,
     Epoll,
     Uring,
@@ -197,8 +213,8 @@ pub struct Opened {
 
 /// Makes an engine. `Auto` takes io_uring where the kernel accepts all that is needed, and epoll otherwise.
 ///
-/// An engine may be opened on one thread and moved to another; it then belongs to the thread
-/// that first polls it.
+/// An engine may be opened on one thread and moved to another; it then belongs to the thread that first polls
+/// it.
 pub fn open(kind: EngineKind) -> io::Result<Opened> {
     match kind {
         EngineKind::Epoll => open_epoll(None),

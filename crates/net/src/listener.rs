@@ -21,13 +21,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// `backlog` as `tcp-backlog`. IPv6 sockets are v6-only.
+    /// Listens on a TCP address; `backlog` is `tcp-backlog`. An IPv6 socket takes no IPv4 connections.
     pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
         Listener::bound(address, backlog, |_| Ok(()))
     }
 
-    /// The same where the address may be taken, as a whole or in part, by listeners that
-    /// [`Listener::share`] it.
+    /// As [`Listener::tcp`], where listeners that [`Listener::share`] the address may still have all or a
+    /// part of it.
     pub fn tcp_beside(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
         let alone = Listener::tcp(address, backlog);
         if !alone.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse) {
@@ -44,6 +44,7 @@ impl Listener {
         self.socket.set_reuse_port(is_leaving)
     }
 
+    /// Binds and listens, after `prepare` has set the options that must be there before.
     fn bound(
         address: SocketAddr,
         backlog: u32,
@@ -83,10 +84,12 @@ impl Listener {
         self.address.clone()
     }
 
+    /// What the engine watches or accepts from.
     pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
+    /// Sets the listening socket's own mode, as the kind of engine wants it.
     pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.socket.set_nonblocking(nonblocking)
     }
@@ -104,6 +107,7 @@ impl Listener {
         self.with_peer(socket, &from)
     }
 
+    /// A connected socket with both its addresses.
     fn with_peer(&self, socket: Socket, from: &SockAddr) -> io::Result<Accepted> {
         let peer = match &self.address {
             Peer::Tcp { .. } => Peer::Tcp { peer: as_inet(from)?, local: as_inet(&socket.local_addr()?)? },
@@ -123,10 +127,12 @@ impl Drop for Listener {
     }
 }
 
+/// The backlog as the system takes it.
 fn clamped(backlog: u32) -> i32 {
     i32::try_from(backlog).unwrap_or(i32::MAX)
 }
 
+/// The address of an IPv4 or IPv6 socket.
 fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
 }

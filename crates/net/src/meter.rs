@@ -7,8 +7,8 @@
 //!
 //! The counter is used where the kernel holds it fit to be the system's clock, which it takes back where
 //! counters of two processors drift apart or stop; elsewhere, and on other processors than x86-64, the
-//! system's clock is read. How many nanoseconds a tick has is measured once a process, against that
-//! clock, over [`MEASURED`].
+//! system's clock is read. How many nanoseconds a tick has is measured once a process, against that clock,
+//! over [`MEASURED`].
 //!
 //! Crates that do this (`quanta`, `minstant`) measure for up to 200 ms or before `main`, and bring other
 //! clocks along; what is needed is these lines.
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// What the counter's speed is measured over: it is known to some ten nanoseconds in this time.
 const MEASURED: Duration = Duration::from_millis(2);
 
-/// Reads moments and knows what their differences are in nanoseconds. All of one process agree; copy
-/// it to where it is used.
+/// Reads moments and knows what their differences are in nanoseconds. All of one process agree; copy it to
+/// where it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter(Source);
 
@@ -50,6 +50,7 @@ pub struct Scale {
 }
 
 impl Scale {
+    /// So many ticks in units, rounded down.
     #[inline]
     pub fn units(self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.units_in_4g)) >> 32) as u64
@@ -57,12 +58,13 @@ impl Scale {
 }
 
 impl Meter {
-    /// The first call in a process takes some milliseconds.
+    /// The process's meter. The first call takes some milliseconds, in which the counter's speed is measured.
     pub fn new() -> Meter {
         static METER: OnceLock<Meter> = OnceLock::new();
         *METER.get_or_init(|| Meter(counter().unwrap_or_else(|| Source::System { since: now() })))
     }
 
+    /// This moment. Costs one instruction where the counter is used, else a look at the system's clock.
     #[inline]
     pub fn read(&self) -> Tick {
         match self.0 {
@@ -71,20 +73,23 @@ impl Meter {
         }
     }
 
+    /// What turns ticks into units of so many nanoseconds. Made once, used for many.
     pub fn scale(&self, unit_ns: u64) -> Scale {
         Scale { units_in_4g: self.ns_in_4g() / unit_ns }
     }
 
+    /// So many ticks in nanoseconds, rounded down.
     pub fn ns(&self, ticks: u64) -> u64 {
         self.scale(1).units(ticks)
     }
 
-    /// The least count of ticks that takes so long.
+    /// How many ticks take so many nanoseconds, rounded up.
     pub fn ticks(&self, ns: u64) -> u64 {
         let ticks = (u128::from(ns) << 32).div_ceil(u128::from(self.ns_in_4g()));
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
+    /// How many nanoseconds 2^32 ticks take.
     fn ns_in_4g(&self) -> u64 {
         match self.0 {
             Source::Counter { ns_in_4g } => ns_in_4g,
@@ -107,6 +112,7 @@ impl Default for Meter {
     }
 }
 
+/// The system's clock, which this crate may read.
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
@@ -148,8 +154,8 @@ fn anchor() -> (Instant, u64) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it unless
-    // one asks to be stopped.
+    // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it unless one asks to
+    // be stopped.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 

@@ -4,8 +4,8 @@
 //! system's cache and shared: mapping them costs nothing that is not there.
 use std::ops::Range;
 
-/// Maps all code of the running program. Kernels before 5.14 do not know the request, and refuse it: then
-/// it is as it always was.
+/// Maps all code of the running program. Kernels before 5.14 do not know the request and refuse it: then each
+/// page is mapped when it is first needed, as without this.
 pub fn map_code() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();

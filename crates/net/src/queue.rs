@@ -1,10 +1,10 @@
 //! What a connection has still to send, and the buffers that come back once it is sent.
 //!
-//! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer
-//! is taken over, never copied, unless it is small and others wait before it: many small replies to a
-//! client that does not read are gathered in few buffers. The first lies in the queue itself: nearly
-//! always it is the only one, and then no memory but the connection's own is touched. `Pool` keeps emptied
-//! buffers for the next sender.
+//! `SendQueue` owns whole buffers in order and the number of bytes of the first that have left. A buffer is
+//! taken over, never copied, unless it is small and others wait before it: many small replies to a client
+//! that does not read are gathered in few buffers. The first lies in the queue itself: nearly always it is
+//! the only one, and then no memory but the connection's own is touched. `Pool` keeps emptied buffers for the
+//! next sender.
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -17,6 +17,7 @@ const KEPT_CAPACITY_MAX: usize = 256 << 10;
 /// The most room that all kept buffers may have together.
 const POOL_BYTES_MAX: usize = 1 << 20;
 
+/// The bytes of one connection that have yet to leave.
 #[derive(Default)]
 pub(crate) struct SendQueue {
     /// Empty only where all are.
@@ -33,6 +34,7 @@ impl SendQueue {
         self.bytes
     }
 
+    /// Whether all bytes have left.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -51,7 +53,7 @@ impl SendQueue {
         }
     }
 
-    /// For the second part of a reply and those that follow it.
+    /// Takes data that has to wait behind other data: the second part of a reply and those that follow it.
     #[inline(never)]
     fn push_behind(&mut self, data: &mut Vec<u8>, pool: &mut Pool) {
         let len = data.len();
@@ -76,13 +78,14 @@ impl SendQueue {
         self.more.is_empty().then(|| &self.first[self.head_sent..])
     }
 
-    /// The first unsent bytes, as many pieces as `into` has room for. The number of pieces.
+    /// Puts the first unsent bytes into `into`, as many pieces as it has room for. Returns how many these
+    /// are.
     pub(crate) fn slices<'q>(&'q self, into: &mut [IoSlice<'q>]) -> usize {
         let pieces = self.first_piece().into_iter().chain(self.more.iter().map(Vec::as_slice));
         into.iter_mut().zip(pieces).map(|(slot, piece)| *slot = IoSlice::new(piece)).count()
     }
 
-    /// `sent` more bytes have left.
+    /// Takes note that `sent` more bytes have left. Buffers that are empty by then go to the pool.
     pub(crate) fn advance(&mut self, sent: usize, pool: &mut Pool) {
         assert!(sent <= self.bytes, "more bytes left than were queued");
         if sent == self.bytes && self.more.is_empty() {
@@ -92,6 +95,7 @@ impl SendQueue {
         self.advance_in_part(sent, pool);
     }
 
+    /// The same where bytes remain, or several buffers have left.
     #[inline(never)]
     fn advance_in_part(&mut self, sent: usize, pool: &mut Pool) {
         self.bytes -= sent;
@@ -104,7 +108,7 @@ impl SendQueue {
     }
 }
 
-/// A buffer that starts with `data` and has room for more of its size.
+/// A buffer that starts with `data` and has room for more pieces like it.
 fn gathering(data: &mut Vec<u8>) -> Vec<u8> {
     let mut buffer = Vec::with_capacity(GATHER_BYTES);
     buffer.append(data);
@@ -119,12 +123,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// An empty buffer, with the room of one that was used before if there is one.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let buffer = self.kept.pop().unwrap_or_default();
         self.kept_bytes -= buffer.capacity();
         buffer
     }
 
+    /// Keeps a buffer for the next sender, or frees it where it or the pool is too large.
     pub(crate) fn put(&mut self, mut buffer: Vec<u8>) {
         let room = buffer.capacity();
         if room != 0 && room <= KEPT_CAPACITY_MAX && self.kept_bytes + room <= POOL_BYTES_MAX {

@@ -1,7 +1,7 @@
-//! The pause in accepting after descriptors or memory have run out: trying again at once would spin.
+//! The pause in accepting after descriptors or memory have run out. Without it the engine would try again at
+//! once, and go on trying for as long as the shortage lasts.
 //!
-//! It is timed by the system's clock, as all waits of the engines are. A clock that is put
-//! back meanwhile ends it.
+//! The pause is timed by the system's clock, as all waits of the engines are. Putting the clock back ends it.
 use crate::now;
 use base::Millis;
 use std::io;
@@ -12,25 +12,27 @@ const REST_MS: i64 = 100;
 pub(crate) struct Rest(Option<Millis>);
 
 impl Rest {
-    /// Whether accepting failed so that it has to rest.
+    /// Whether accepting has failed for want of descriptors or memory.
     pub(crate) fn is_needed(error: &io::Error) -> bool {
         matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
     }
 
+    /// Begins a pause now.
     pub(crate) fn begin(&mut self) {
         self.0 = now().checked_add(REST_MS);
     }
 
-    /// Until when it lasts; None when it is over, or was none.
+    /// Until when the pause lasts; None when it is over, or there was none.
     pub(crate) fn until(&self) -> Option<Millis> {
         self.0.filter(|until| (1..=REST_MS).contains(&until.since(now())))
     }
 
-    /// Whether it was there and is over: told once.
+    /// Whether there was a pause that is over. Says so once.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.until().is_none() && self.0.take().is_some()
     }
 
+    /// Whether there is a pause, or one has ended that nobody has asked for yet.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }

@@ -1,10 +1,10 @@
-//! The calls on connected sockets. All of them say `MSG_DONTWAIT`, so a socket's own mode does not
-//! matter, and none raises SIGPIPE. This file is on the path of every request: no allocation, but what
-//! `receive` must reserve.
+//! The calls on connected sockets. All of them say `MSG_DONTWAIT`, so a socket's own mode does not matter,
+//! and none raises SIGPIPE. This file is on the path of every request: no allocation, but what `receive` must
+//! reserve.
 //!
 //! `recv` and `send` are system calls here, not the C library's functions: in a process of several threads
-//! those make the calling thread cancellable and back, which is two locked instructions a call, and nobody
-//! cancels threads here.
+//! those make the calling thread cancellable and then not, which takes two locked instructions a call, and no
+//! thread is cancelled here.
 use crate::SocketOptions;
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice};
@@ -15,7 +15,8 @@ use std::time::Duration;
 /// A closing socket reads and drops up to this much of what has arrived, see `discard`.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 
-/// Appends what has arrived, at most `limit` bytes, straight into `into`'s spare room; 0 is the end.
+/// Appends what has arrived, at most `limit` bytes, straight into `into`'s spare room. Returns how many
+/// bytes; 0 is the end of the connection.
 pub(crate) fn receive(fd: RawFd, into: &mut Vec<u8>, limit: usize) -> io::Result<usize> {
     into.reserve(limit);
     let spare = into.spare_capacity_mut();
@@ -30,7 +31,7 @@ pub(crate) fn receive(fd: RawFd, into: &mut Vec<u8>, limit: usize) -> io::Result
     Ok(n)
 }
 
-/// Sends what the kernel takes at once.
+/// Sends as much as the kernel takes at once. Returns how many bytes that was.
 pub(crate) fn send(fd: RawFd, data: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: `data` is readable for its length, borrowed for the duration of the call.
@@ -41,7 +42,7 @@ pub(crate) fn send(fd: RawFd, data: &[u8]) -> io::Result<usize> {
     checked(n as isize)
 }
 
-/// `send` for several pieces.
+/// [`send`] for several pieces, in one call.
 pub(crate) fn send_pieces(fd: RawFd, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     // SAFETY: all-zero is a valid msghdr: no address, no pieces, no control data.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -53,7 +54,8 @@ pub(crate) fn send_pieces(fd: RawFd, pieces: &[IoSlice<'_>]) -> io::Result<usize
     checked(unsafe { libc::sendmsg(fd, &raw const message, flags) })
 }
 
-/// Nothing more is sent or arrives: what has arrived can be received, then the end.
+/// Ends both directions: nothing more is sent or arrives. What has arrived can still be received, and then
+/// the end.
 pub(crate) fn shut_down(fd: RawFd) {
     // SAFETY: no pointers. That the peer has gone already is no error.
     unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
@@ -68,11 +70,12 @@ pub(crate) fn discard(fd: RawFd) {
     unsafe { libc::recv(fd, std::ptr::null_mut(), DISCARD_BYTES_MAX, flags) };
 }
 
+/// The result of a system call.
 fn checked(n: isize) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-/// The kernel refuses more.
+/// The longest keepalive that the kernel accepts, in seconds.
 const KEEPALIVE_S_MAX: u32 = 32_767;
 
 /// No delay and keepalive, of TCP. Keepalive as Redis sets it: first probe after the given seconds of

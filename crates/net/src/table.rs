@@ -1,13 +1,13 @@
 //! The connections of one engine: a slab whose slots carry generations.
 //!
-//! A `ConnId` is a slot's index and the generation it had when the connection was put in. Taking a
-//! connection out raises the generation, so an id that outlived its connection finds nothing, whoever has
-//! the slot now. Generation 0 is never given out: as a kernel token it marks what is no connection (the
-//! waker, a listener, a timer).
+//! A `ConnId` is a slot's index and the generation it had when the connection was put in. Taking a connection
+//! out raises the generation, so an id that outlived its connection finds nothing, whoever has the slot now.
+//! Generation 0 is never given out: as a kernel token it marks what is no connection (the waker, a listener,
+//! a timer).
 //!
-//! A slot is given again only after the next `reuse`, which every poll begins with: whoever keeps
-//! connections by their index has then seen the `Gone` of the one before, in whichever order it takes
-//! the events of a poll.
+//! A slot is given again only after the next `reuse`, which every poll begins with: whoever keeps connections
+//! by their index has then seen the `Gone` of the one before, in whichever order it takes the events of a
+//! poll.
 use crate::ConnId;
 
 /// Tokens have 28 bits for the index; see `Token` of the engines.
@@ -31,15 +31,17 @@ struct Slot<C> {
 pub(crate) struct Table<C> {
     slots: Vec<Slot<C>>,
     free: Vec<u32>,
-    /// Empty, but not yet known to be.
+    /// Slots whose connection was taken out since the last `reuse`: not yet given again.
     left: Vec<u32>,
 }
 
 impl<C> Table<C> {
+    /// Without connections.
     pub(crate) fn new() -> Table<C> {
         Table { slots: Vec::new(), free: Vec::new(), left: Vec::new() }
     }
 
+    /// Puts a connection in a free slot, or in a new one.
     pub(crate) fn insert(&mut self, conn: C) -> ConnId {
         let index = self.free.pop().unwrap_or_else(|| self.grow());
         let slot = &mut self.slots[index as usize];
@@ -48,6 +50,7 @@ impl<C> Table<C> {
         ConnId { index, generation: slot.generation }
     }
 
+    /// One slot more.
     fn grow(&mut self) -> u32 {
         let index = self.slots.len() as u32;
         assert!(index <= INDEX_MAX, "more connections than tokens can name");
@@ -55,21 +58,25 @@ impl<C> Table<C> {
         index
     }
 
+    /// The connection with this id; None where it is gone.
     pub(crate) fn get(&self, id: ConnId) -> Option<&C> {
         let slot = self.slots.get(id.index as usize)?;
         if slot.generation == id.generation { slot.conn.as_ref() } else { None }
     }
 
+    /// The same, to be changed.
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut C> {
         let slot = self.slots.get_mut(id.index as usize)?;
         if slot.generation == id.generation { slot.conn.as_mut() } else { None }
     }
 
+    /// All connections. Goes over all slots.
     pub(crate) fn ids(&self) -> Vec<ConnId> {
         let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.conn.is_some());
         live.map(|(index, slot)| ConnId { index: index as u32, generation: slot.generation }).collect()
     }
 
+    /// Takes a connection out. Its id names nothing from now on.
     pub(crate) fn remove(&mut self, id: ConnId) -> Option<C> {
         let slot = self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)?;
         let conn = slot.conn.take()?;

@@ -1,13 +1,13 @@
 //! Waking a worker that waits in `poll`, from any thread.
 //!
 //! An eventfd carries the wake-up; a flag keeps it to one system call however often `wake` is called before
-//! the engine looks. States of the flag: *quiet* (a `wake` must write) and *rung* (a write has been made
-//! that the engine has not yet reported). `wake` moves quiet to rung and writes; the engine moves rung to
-//! quiet, then reports `Woken`. In that order: a `wake` after the move writes again, one before it is
-//! covered by the report that follows.
+//! the engine looks. States of the flag: *quiet* (a `wake` must write) and *rung* (a write has been made that
+//! the engine has not yet reported). `wake` moves quiet to rung and writes; the engine moves rung to quiet,
+//! then reports `Woken`. In that order: a `wake` after the move writes again, one before it is covered by the
+//! report that follows.
 //!
-//! The engines watch the eventfd by edge, so its counter is never read back: every write is an
-//! edge of its own.
+//! The engines watch the eventfd by edge, so its counter is never read back: every write is an edge of its
+//! own.
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ struct Bell {
 }
 
 impl Waker {
+    /// A waker of a new engine, quiet.
     pub(crate) fn new() -> io::Result<Waker> {
         // SAFETY: eventfd takes no pointers; the result is checked before it is used.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -34,7 +35,8 @@ impl Waker {
         Ok(Waker(Arc::new(Bell { fd, is_rung: AtomicBool::new(false) })))
     }
 
-    /// The engine's `poll`, now or at its next call, reports `Woken`.
+    /// Has the engine's `poll` report `Woken`, now or at its next call. Costs a system call at most, and none
+    /// while one is yet to be reported.
     pub fn wake(&self) {
         if !self.0.is_rung.swap(true, Ordering::SeqCst) {
             let one = 1u64;
@@ -49,6 +51,7 @@ impl Waker {
         self.0.is_rung.store(false, Ordering::SeqCst);
     }
 
+    /// What the engine watches.
     pub(crate) fn fd(&self) -> RawFd {
         self.0.fd.as_raw_fd()
     }

@@ -15,11 +15,13 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
+    /// The arguments that lie at `spans` in `buffer`, of which there is at least one.
     #[inline]
     pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Args<'a> {
         Args { buffer, spans }
     }
 
+    /// How many there are, the name among them: at least one.
     #[inline]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
@@ -33,6 +35,7 @@ impl<'a> Args<'a> {
         &self.buffer[s.start..][..s.len]
     }
 
+    /// Argument `index`; None beyond the last.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         (index < self.spans.len()).then(|| self.at(index))
@@ -45,15 +48,16 @@ impl<'a> Args<'a> {
         header(self.spans.len()) + bulks.sum::<usize>()
     }
 
-    /// From where argument `index` begins to where the last one ends: no less than their text.
+    /// How many bytes lie between the beginning of argument `index` and the end of the last one: their text,
+    /// and the headers between them.
     #[inline]
     pub fn framed_bytes_from(&self, index: usize) -> usize {
         let end = self.spans[self.spans.len() - 1];
         end.start + end.len - self.spans[index].start
     }
 
-    /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None
-    /// where nothing is left.
+    /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None where nothing
+    /// is left.
     pub fn tail(&self, index: usize) -> Option<Args<'a>> {
         let spans = self.spans.get(index..).filter(|rest| !rest.is_empty())?;
         Some(Args { buffer: self.buffer, spans })

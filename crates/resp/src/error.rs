@@ -1,5 +1,5 @@
-//! What is wrong with a stream that is no RESP. After any of these the bytes that follow mean nothing: the
-//! server sends the text and closes the connection.
+//! The errors of a stream that is not RESP. After one of them nobody knows where the next request begins, so
+//! the server sends its text and closes the connection.
 use std::fmt;
 
 /// Each with the text that Redis sends. `Display` gives it from "Protocol error: " on, for logs;

@@ -3,9 +3,9 @@
 //! | written | means |
 //! |---|---|
 //! | `a b` | two words; blanks are space, tab, CR, LF, and before a word or behind a quote VT and FF too |
-//! | `"a b"` | one word; `\n \r \t \b \a` and `\xHH` are their bytes, `\` before another byte is that byte |
+//! | `"a b"` | one word; `\n \r \t \b \a` and `\xHH` are bytes, `\` before anything else is that |
 //! | `'a b'` | one word; only `\'` is special |
-//! | `fo"o b"` | one word: a quote may open inside a word; where it closes, a blank or the end must follow |
+//! | `fo"o b"` | one word: a quote may open inside a word; a blank or the end must follow its close |
 //!
 //! A word is never longer than what was written, so it is decoded in place: its bytes move to the front of
 //! the room it was written in, and nothing is allocated.
@@ -40,6 +40,7 @@ pub(crate) fn split_plain(line: &[u8], origin: usize, spans: &mut Vec<Span>) {
     }
 }
 
+/// Whether a byte ends a word that is not quoted.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
@@ -58,6 +59,7 @@ struct Word<'a> {
 }
 
 impl Word<'_> {
+    /// Decodes the word up to the blank or quote that ends it, or the line's end.
     fn decode(&mut self) -> Result<(), ProtocolError> {
         while let Some(byte) = self.take() {
             match byte {
@@ -70,6 +72,7 @@ impl Word<'_> {
         Ok(())
     }
 
+    /// Goes on behind a `"`, up to the one that closes it.
     fn decode_double_quoted(&mut self) -> Result<(), ProtocolError> {
         loop {
             match self.take().ok_or(ProtocolError::UnbalancedQuotes)? {
@@ -83,6 +86,7 @@ impl Word<'_> {
         }
     }
 
+    /// Goes on behind a `'`, up to the one that closes it.
     fn decode_single_quoted(&mut self) -> Result<(), ProtocolError> {
         loop {
             match self.take().ok_or(ProtocolError::UnbalancedQuotes)? {
@@ -96,8 +100,8 @@ impl Word<'_> {
         }
     }
 
-    /// The byte that a backslash and what follows it mean. A backslash at the end is one, and
-    /// the quote is open.
+    /// The byte that stands for a backslash and what follows it. At the end of the line it is a backslash,
+    /// and the quote is never closed.
     fn take_escape(&mut self) -> u8 {
         if let [b'x', high, low, ..] = self.line[self.read..]
             && let (Some(high), Some(low)) = ((high as char).to_digit(16), (low as char).to_digit(16))
@@ -116,6 +120,7 @@ impl Word<'_> {
         }
     }
 
+    /// A quote has closed: a blank or the line's end must follow.
     fn close(&self) -> Result<(), ProtocolError> {
         match self.peek() {
             Some(byte) if !is_space(byte) => Err(ProtocolError::UnbalancedQuotes),
@@ -123,16 +128,19 @@ impl Word<'_> {
         }
     }
 
+    /// The next byte, which stays.
     fn peek(&self) -> Option<u8> {
         self.line.get(self.read).copied()
     }
 
+    /// The next byte, which is read.
     fn take(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.read += 1;
         Some(byte)
     }
 
+    /// Appends a byte to the decoded word.
     fn put(&mut self, byte: u8) {
         debug_assert!(self.write < self.read, "a word is never longer than it was written");
         self.line[self.write] = byte;

@@ -1,18 +1,18 @@
 //! Requests: multibulk and inline, incremental over any split of the bytes.
 //!
 //! ```text
-//! *2\r\n  $3\r\n  GET\r\n  $5\r\n  key:1\r\n    multibulk: arguments of any bytes, their lengths before them
-//! GET key:1\r\n                                 inline: one line, see inline.rs
+//! *2\r\n  $3\r\n  GET\r\n  $5\r\n  key:1\r\n     multibulk: arguments of any bytes behind their lengths
+//! GET key:1\r\n                                  inline: one line, see inline.rs
 //! ```
 //!
 //! A connection's parser is in one of three states, told apart by `args_left` and `bulk_len`: between
-//! requests; before an argument's header; before an argument's bytes. All it keeps is relative to the
-//! start of the unfinished request, so the owner of the buffer may move the bytes as long as it
-//! passes the new start.
+//! requests; before an argument's header; before an argument's bytes. All it keeps is relative to the start
+//! of the unfinished request, so the owner of the buffer may move the bytes as long as it passes the new
+//! start.
 //!
-//! Like Redis it trusts the byte behind a CR and the two behind an argument to be the line's end,
-//! without a look; and like Redis it finds no end of a line behind a NUL, so that such a line waits
-//! until it is too long.
+//! Two habits of Redis are kept, because what clients get away with depends on them. The byte behind a CR and
+//! the two bytes behind an argument are taken for the line's end without a look. And no line's end is found
+//! behind a NUL, so a line with one is never complete, and an error once it is too long.
 //!
 //! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a
 //! request that came in several pieces, a list of the arguments it has so far.
@@ -23,10 +23,11 @@ use std::hint::cold_path;
 /// What a client may send.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// `proto-max-bulk-len`
+    /// How long an argument may be: `proto-max-bulk-len`.
     pub bulk_len_bytes_max: u64,
+    /// How many arguments a request may have.
     pub arg_count_max: u64,
-    /// Of an inline request, or a header, whose end has not come.
+    /// How long an inline request or a header may be whose end has not come.
     pub inline_len_bytes_max: usize,
     /// Whoever still has to authenticate gets [`UNAUTHENTICATED_ARGS_MAX`] and
     /// [`UNAUTHENTICATED_BULK_BYTES_MAX`].
@@ -37,11 +38,11 @@ pub struct Limits {
 const UNAUTHENTICATED_ARGS_MAX: u64 = 10;
 const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 
-/// A whole line may be longer than the limit by what Redis reads at a time: it looks at the length
-/// only where a read ends.
+/// A line that has its end may be longer than the limit by this much: as many bytes as Redis reads at a time,
+/// because it looks at the length only behind a read.
 const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
-/// Room for spans is made for so many at once at most, whatever the header promises.
+/// For how many arguments room is made at once at most, whatever the header promises.
 const RESERVE_MAX: usize = 1024;
 
 /// Redis's own defaults.
@@ -56,6 +57,7 @@ impl Default for Limits {
     }
 }
 
+/// What came of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// One request: its spans were appended, and `*at` moved behind it.
@@ -89,13 +91,14 @@ enum Start {
 }
 
 impl Parser {
+    /// A parser between two requests. Allocates nothing.
     pub fn new() -> Parser {
         Parser::default()
     }
 
     /// Parses the next request of `buffer[*at..]`, where `*at` is where the last request ended. Appends its
-    /// spans, which are relative to `buffer`, to `spans`; requests without arguments, such as an empty
-    /// line, are passed over.
+    /// spans, which are relative to `buffer`, to `spans`; requests without arguments, such as an empty line,
+    /// are passed over.
     ///
     /// On `Incomplete` `*at` is where the unfinished request starts. Call again with that start and more
     /// bytes: none is read twice but those of the last unfinished line. In between the buffer may move or
@@ -174,7 +177,7 @@ impl Parser {
         Ok(Parsed::Request)
     }
 
-    /// What it keeps of an unfinished request.
+    /// How many bytes it has allocated for the arguments of an unfinished request.
     pub fn room_bytes(&self) -> usize {
         self.pieces.capacity() * size_of::<Span>()
     }
@@ -199,8 +202,8 @@ impl Parser {
         Ok(parsed)
     }
 
-    /// Reads as many of the arguments as are there. `origin` is where `request` starts in what
-    /// the spans count from.
+    /// Reads as many of the arguments as are there. `origin` is where `request` starts in what the spans
+    /// count from.
     #[inline(always)]
     fn read_args(
         &mut self,
@@ -258,6 +261,7 @@ impl Parser {
         }
     }
 
+    /// Reads the header of a multibulk request.
     #[inline(always)]
     fn start_multibulk(
         &mut self,
@@ -286,6 +290,7 @@ impl Parser {
     }
 }
 
+/// Reads an inline request, if its line is there as a whole.
 #[inline(never)]
 fn start_inline(
     rest: &[u8],
@@ -311,6 +316,7 @@ fn start_inline(
     Ok(if spans.len() == first { Start::Empty } else { Start::Inline })
 }
 
+/// A line without the CR before its LF.
 fn without_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -1,34 +1,38 @@
-//! What is left of a long reply: a command begins it, and whoever sends it has it written piece by
-//! piece as the client reads.
+//! The rest of a long reply: a command begins the reply, and the server has the rest written piece by piece,
+//! as the client reads.
 //!
-//! A command that could write for long would keep its locks and its thread, and the reply its memory, until
-//! all is written. So it writes the header, which says how many elements come, perhaps some of them, and
-//! leaves a remainder that owns what it needs ([`crate::Reply::leave`]). The elements are those of the moment
-//! at which the command ran, whatever happens later.
+//! A command that wrote all of a long reply would hold its locks and its thread until the end, and the whole
+//! reply would lie in memory. So it writes the header, which says how many elements come, perhaps some of
+//! them, and leaves a remainder that owns what it needs ([`crate::Reply::leave`]). The elements are those of
+//! the moment at which the command ran, whatever happens later.
 use crate::Reply;
 use std::ops::ControlFlow;
 
-/// When a piece is long enough: whichever comes first, after one element at least.
+/// When a piece is long enough: at whichever of the two comes first, but not before one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enough {
-    /// What is in the reply then.
+    /// How many bytes the reply then has, those written before included.
     pub bytes: usize,
+    /// How many elements the piece has.
     pub elements: u64,
 }
 
 impl Enough {
+    /// No limit: all that is left.
     pub const MOST: Enough = Enough { bytes: usize::MAX, elements: u64::MAX };
 }
 
-/// It owns what it writes from, so it may be carried between threads and outlive what the command saw.
+/// The rest of a reply. It owns what it writes from, so it may be moved to another thread, and outlives the
+/// locks under which the command ran.
 pub trait Remainder: Send {
-    /// Writes the next piece; `Break` when that was the last. Of a full reply nothing is sent, so a
-    /// remainder may end there.
+    /// Writes the next piece; `Break` when that was the last. Nothing of a full reply is sent, so a remainder
+    /// may stop where the reply became full.
     fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()>;
 
-    /// What it takes by itself, in bytes.
+    /// How many bytes it has allocated for itself.
     fn bytes(&self) -> usize;
 
-    /// How many bytes dropping it would free at this moment, about, if that may take a while; otherwise 0.
+    /// About how many bytes dropping it would free at this moment, where that may take long; otherwise 0. The
+    /// server drops a remainder with many on another thread.
     fn burden_bytes(&self) -> u64;
 }

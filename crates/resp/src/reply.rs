@@ -17,6 +17,7 @@ use base::double::{F64Text, whole_number};
 use base::text::I64Text;
 use std::ops::ControlFlow;
 
+/// The version of the protocol that a client has chosen with HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
     #[default]
@@ -26,15 +27,16 @@ pub enum Protocol {
 
 /// Appends replies to a buffer that the owner sends and reuses.
 ///
-/// The buffer has a bound. What does not fit is left out, and the reply is *full* from then on: the
-/// client will be closed and sees nothing of it, so only the owner of the buffer has to ask
-/// ([`Reply::is_due`]), and commands are right without knowing. A loop that could go on for long asks
-/// [`Reply::is_full`] and ends. The bound is on the buffer's room, and looked at only where the buffer
-/// must grow, so a reply that fits pays nothing.
+/// The buffer has a bound. What does not fit is left out, and the reply is *full* from then on: the client
+/// will be closed and sees nothing of it, so only the owner of the buffer has to ask ([`Reply::is_due`]), and
+/// commands are right without knowing. A loop that could go on for long asks [`Reply::is_full`] and ends. The
+/// bound is on the buffer's room, and looked at only where the buffer must grow, so a reply that fits pays
+/// nothing.
 ///
-/// A command whose reply is long may leave a [`Remainder`] instead of writing all of it. The
-/// reply is due then.
+/// A command whose reply is long may leave a [`Remainder`] instead of writing all of it. The reply is due
+/// then.
 pub struct Reply {
+    /// The replies so far.
     pub out: Vec<u8>,
     pub protocol: Protocol,
     /// The room that `out` may have.
@@ -50,10 +52,12 @@ const DUE_BYTES: usize = 64 << 10;
 const HEADER_BYTES_MAX: usize = 23;
 
 impl Reply {
+    /// An empty buffer without a bound. Allocates nothing.
     pub fn new(protocol: Protocol) -> Reply {
         Reply { out: Vec::new(), protocol, bytes_max: usize::MAX, due_bytes: DUE_BYTES, remainder: None }
     }
 
+    /// Whether the client has chosen RESP3.
     pub fn is_resp3(&self) -> bool {
         self.protocol == Protocol::Resp3
     }
@@ -64,7 +68,7 @@ impl Reply {
         self.bytes_max = bytes_max;
     }
 
-    /// How much more has room.
+    /// How many bytes fit below the bound.
     pub fn spare_bytes(&self) -> usize {
         self.bytes_max.saturating_sub(self.out.len())
     }
@@ -75,13 +79,13 @@ impl Reply {
         self.due_bytes == 0
     }
 
-    /// The same for a walk that writes what it meets: whether to go on.
+    /// [`Reply::is_full`] for a walk that writes what it meets: whether to go on.
     #[inline]
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Makes it full: its client is to be closed.
+    /// Makes the reply full, so that its client is closed.
     pub fn give_up(&mut self) {
         self.due_bytes = 0;
     }
@@ -95,7 +99,7 @@ impl Reply {
         }
     }
 
-    /// For whoever goes on with it.
+    /// The remainder that a command has left, for the server to go on with.
     pub fn take_remainder(&mut self) -> Option<Box<dyn Remainder>> {
         if !self.is_full() {
             self.due_bytes = DUE_BYTES;
@@ -103,6 +107,7 @@ impl Reply {
         self.remainder.take()
     }
 
+    /// Whether a command has left a remainder.
     pub fn has_remainder(&self) -> bool {
         self.remainder.is_some()
     }
@@ -127,7 +132,8 @@ impl Reply {
         self.remainder = None;
     }
 
-    /// Another `bytes` have room, without a new look at the bound up to there.
+    /// Makes room for `bytes` more; false where the bound forbids it. Looks at the bound only where the
+    /// buffer must grow.
     #[inline]
     fn room(&mut self, bytes: usize) -> bool {
         self.out.capacity() - self.out.len() >= bytes || self.grow(bytes)
@@ -209,6 +215,7 @@ impl Reply {
         self.out.extend_from_slice(b"\r\n");
     }
 
+    /// `:n`
     #[inline]
     pub fn int(&mut self, n: i64) {
         match n {
@@ -218,6 +225,7 @@ impl Reply {
         }
     }
 
+    /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
         match bytes.len() {
@@ -226,9 +234,10 @@ impl Reply {
         }
     }
 
-    /// A bulk string of a few bytes, in two parts of which the second may be empty, written into a block of a
-    /// fixed size that is appended first: no piece of it is a call, and none is written elsewhere and read
-    /// back at another width, which a processor waits for. Replies of many short strings are mostly this.
+    /// A bulk string of a few bytes, in two parts of which the second may be empty. It is written into a
+    /// block of a fixed size that is appended first, in a few stores: nothing is called, and nothing is
+    /// written elsewhere and read back at another width, for which a processor would wait. Replies of many
+    /// short strings take most of their time here.
     #[inline]
     fn short_bulk(&mut self, front: &[u8], back: &[u8]) {
         if !self.room(SHORT_CELL) {
@@ -247,6 +256,7 @@ impl Reply {
         self.out.truncate(at + start + len + 2);
     }
 
+    /// A bulk string that is empty or not short.
     fn long_bulk(&mut self, bytes: &[u8]) {
         if self.room(bytes.len() + 32) {
             self.header(b'$', bytes.len());
@@ -255,6 +265,7 @@ impl Reply {
         }
     }
 
+    /// A bulk string of a stored value.
     #[inline]
     pub fn item(&mut self, item: Item<'_>) {
         match item {
@@ -305,6 +316,7 @@ impl Reply {
         self.header(mark, len);
     }
 
+    /// The header of a set of `len` replies; RESP2: an array.
     pub fn set(&mut self, len: usize) {
         self.header(self.set_mark(), len);
     }
@@ -375,15 +387,17 @@ impl Reply {
         Deferred(self.out.len())
     }
 
-    /// Fills it in as an array, set or map header (of `len` elements or pairs).
+    /// Puts the header of an array of `len` elements there. What was written since moves by its length.
     pub fn fill_array(&mut self, place: Deferred, len: usize) {
         self.fill(place, b'*', len);
     }
 
+    /// As [`Reply::fill_array`], of a set of `len` elements.
     pub fn fill_set(&mut self, place: Deferred, len: usize) {
         self.fill(place, self.set_mark(), len);
     }
 
+    /// As [`Reply::fill_array`], of a map of `pairs` pairs.
     pub fn fill_map(&mut self, place: Deferred, pairs: usize) {
         let (mark, len) = self.map_header(pairs);
         self.fill(place, mark, len);
@@ -399,13 +413,14 @@ impl Reply {
         self.insert(place, [&[mark], text.format_u64(len as u64), b"\r\n"]);
     }
 
-    /// Puts short replies there that are known only now.
+    /// Puts short replies there that are known only now. They are written elsewhere first.
     pub fn fill_with(&mut self, place: Deferred, write: impl FnOnce(&mut Reply)) {
         let mut front = Reply::new(self.protocol);
         write(&mut front);
         self.insert(place, [&front.out]);
     }
 
+    /// Puts some bytes before what was written since.
     fn insert<const N: usize>(&mut self, place: Deferred, parts: [&[u8]; N]) {
         assert!(place.0 <= self.out.len(), "places are filled in the reverse order of their making");
         if self.room(parts.iter().map(|part| part.len()).sum()) {
@@ -413,14 +428,17 @@ impl Reply {
         }
     }
 
+    /// The first byte of a set's header.
     fn set_mark(&self) -> u8 {
         if self.is_resp3() { b'~' } else { b'*' }
     }
 
+    /// The first byte of a map's header, and the number in it.
     fn map_header(&self, pairs: usize) -> (u8, usize) {
         if self.is_resp3() { (b'%', pairs) } else { (b'*', 2 * pairs) }
     }
 
+    /// A header: its first byte, a number and the line's end.
     fn header(&mut self, mark: u8, len: usize) {
         let digit = |n: usize| b'0' + (n % 10) as u8;
         match len {
@@ -433,6 +451,7 @@ impl Reply {
         }
     }
 
+    /// A reply of one line.
     #[inline]
     fn line(&mut self, mark: u8, text: &[u8]) {
         if self.room(text.len() + 3) {
@@ -442,6 +461,7 @@ impl Reply {
         }
     }
 
+    /// Appends the text of an error: line ends around it are cut off, those within become spaces.
     fn sanitized(&mut self, text: &[u8]) {
         let is_inner = |b: &u8| !matches!(b, b'\r' | b'\n');
         let start = text.iter().position(is_inner).unwrap_or(text.len());
@@ -450,7 +470,7 @@ impl Reply {
     }
 }
 
-/// Strings of so many bytes are short.
+/// The most bytes that a short string has.
 const SHORT_MAX: usize = 24;
 /// A short string with what stands around it.
 const SHORT_CELL: usize = 32;

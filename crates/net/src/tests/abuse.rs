@@ -71,8 +71,8 @@ fn a_reset_after_the_end_is_told_as_gone(mut rig: Rig) {
     until_gone_by_itself(&mut rig, id);
 }
 
-/// The kernel takes no more of what is sent when a request and a reset arrive together: both
-/// are told by one wait.
+/// The kernel takes no more of what is sent when a request and a reset arrive together: both are told by one
+/// wait.
 fn what_came_before_a_reset_is_received_though_sending_fails_first(mut rig: Rig) {
     for _ in 0..20 {
         let (mut client, id) = rig.connect();

@@ -1,7 +1,7 @@
-//! One suite over both engines. A test is a function of a `Rig`, which holds an engine and what it has
-//! told so far; `on_every_engine!` runs it on each kind, and says so where the kernel refuses io_uring.
-//! Clients are plain std sockets. Nothing is timed: waits end when what they wait for has come, or after a
-//! generous limit that fails.
+//! One suite over both engines. A test is a function of a `Rig`, which holds an engine and what it has told
+//! so far; `on_every_engine!` runs it on each kind, and says so where the kernel refuses io_uring. Clients
+//! are plain std sockets. Nothing is timed: waits end when what they wait for has come, or after a generous
+//! limit that fails.
 mod abuse;
 mod calm;
 mod face;

@@ -47,6 +47,7 @@ impl Uring {
         None
     }
 
+    /// Has the kernel accept from a listener, if it does not already.
     fn arm_listener(&mut self, index: usize) {
         let Some(accepting) = self.accepting[index].as_mut().filter(|a| !a.is_armed && !a.is_ending) else {
             return;
@@ -59,6 +60,7 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(Token::Accept(index as u32).pack())) };
     }
 
+    /// Acts on a completion of a listener: a connection, a shortage, or the end of accepting.
     pub(super) fn on_accepted(&mut self, index: usize, entry: &cqueue::Entry, events: &mut Vec<Event>) {
         let Some(Some(accepting)) = self.accepting.get_mut(index) else { return };
         match entry.result() {
@@ -86,6 +88,7 @@ impl Uring {
         }
     }
 
+    /// Stops accepting on all listeners.
     pub(super) fn end_accepting(&mut self) {
         for index in 0..self.accepting.len() {
             let Some(accepting) = &mut self.accepting[index] else { continue };
@@ -102,6 +105,7 @@ impl Uring {
     }
 }
 
+/// Whether a completion says that descriptors or memory have run out.
 fn is_shortage(result: i32) -> bool {
     Rest::is_needed(&io::Error::from_raw_os_error(-result))
 }

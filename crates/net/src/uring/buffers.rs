@@ -1,9 +1,8 @@
-//! The buffers that the kernel receives into: a provided buffer ring, and the chains of filled buffers
-//! that wait for `receive`.
+//! The buffers that the kernel receives into: a provided buffer ring, and the chains of filled buffers that
+//! wait for `receive`.
 //!
 //! ```text
-//! map:  [ ring ][ buffer 0 ][ buffer 1 ] ...      ring: 16 bytes a buffer: address, length, number;
-//!                                                 the ring's tail at byte 14
+//! map:  [ ring: 16 bytes a buffer: address, length, number; tail at byte 14 ][ buffer 0 ][ buffer 1 ] ...
 //! ```
 //!
 //! A buffer is in one of two hands. *The kernel's*: its number stands in the ring between the kernel's head
@@ -18,12 +17,12 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A power of two, as the kernel wants.
 const COUNT: u16 = 256;
-/// How many the kernel is offered at first. It goes through all that it has in turn, so each
-/// becomes resident: 2 MB a worker would be a tenth of what 100,000 small keys take. Whoever runs
-/// out is given as many again.
+/// How many the kernel is offered at first. It goes through all that it has in turn, so each becomes
+/// resident: 2 MB a worker would be a tenth of what 100,000 small keys take. Whoever runs out is given as
+/// many again.
 const OFFERED_FIRST: u16 = 16;
 pub(super) const BUFFER_BYTES: usize = 8 << 10;
-/// The only group of buffers of a ring.
+/// The number of the group of buffers: there is one.
 pub(super) const GROUP: u16 = 0;
 
 const RING_BYTES: usize = COUNT as usize * size_of::<BufRingEntry>();
@@ -61,6 +60,7 @@ impl Default for Chain {
 }
 
 impl Chain {
+    /// Whether it holds no buffers.
     pub(super) fn is_empty(&self) -> bool {
         self.first == NONE
     }
@@ -74,8 +74,8 @@ impl Buffers {
             Buffers { map: map()?, tail: 0, offered: 0, is_short: true, is_given_up: false, next, len };
         buffers.publish();
         let address = buffers.map.as_ptr() as u64;
-        // SAFETY: the map holds COUNT entries, page aligned, and lives until `self` is
-        // dropped, after the ring.
+        // SAFETY: the map holds COUNT entries, page aligned, and lives until `self` is dropped, after the
+        // ring.
         unsafe { submitter.register_buf_ring_with_flags(address, COUNT, GROUP, 0)? };
         Ok(buffers)
     }
@@ -85,17 +85,20 @@ impl Buffers {
         self.is_short = true;
     }
 
+    /// Gives the kernel as many buffers again as it has.
     fn offer_more(&mut self) {
         let first = self.offered;
         self.offered = (first * 2).clamp(OFFERED_FIRST, COUNT);
         (first..self.offered).for_each(|number| self.release(number));
     }
 
+    /// A place of the ring.
     fn entry(&mut self, at: u16) -> *mut BufRingEntry {
         // SAFETY: `at` is masked to COUNT, and COUNT entries stand at the map's start.
         unsafe { self.map.as_ptr().cast::<BufRingEntry>().add(usize::from(at & (COUNT - 1))) }
     }
 
+    /// Where a buffer begins.
     fn buffer(&self, number: u16) -> *mut u8 {
         assert!(number < COUNT, "no such buffer");
         // SAFETY: buffer `number` lies inside the map.
@@ -140,8 +143,8 @@ impl Buffers {
         chain.last = number;
     }
 
-    /// Appends at most `limit` bytes of a chain to `into` and gives back the buffers it
-    /// empties. The number of bytes.
+    /// Appends at most `limit` bytes of a chain to `into` and gives back the buffers it empties. The number
+    /// of bytes.
     pub(super) fn read(&mut self, chain: &mut Chain, into: &mut Vec<u8>, limit: usize) -> usize {
         let mut total = 0;
         while chain.first != NONE && total < limit {
@@ -170,14 +173,16 @@ impl Buffers {
         self.is_given_up = true;
     }
 
+    /// Some bytes of a buffer that is ours.
     fn bytes(&self, number: u16, from: u32, len: usize) -> &[u8] {
         let (from, end) = (from as usize, self.len[usize::from(number)] as usize);
         assert!(from + len <= end, "beyond what the kernel has written");
-        // SAFETY: the buffer is ours, so the kernel does not write to it, and its first `end`
-        // bytes are written.
+        // SAFETY: the buffer is ours, so the kernel does not write to it, and its first `end` bytes are
+        // written.
         unsafe { std::slice::from_raw_parts(self.buffer(number).add(from), len) }
     }
 
+    /// Gives back the first buffer of a chain.
     fn drop_first(&mut self, chain: &mut Chain) {
         let number = chain.first;
         *chain = match self.next[usize::from(number)] {
@@ -198,6 +203,7 @@ impl Drop for Buffers {
     }
 }
 
+/// Maps the ring and the buffers behind it. Pages are resident once they are touched.
 fn map() -> io::Result<NonNull<u8>> {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a fresh anonymous map touches no memory of ours.

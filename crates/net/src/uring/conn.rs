@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 
 /// Unread bytes of a connection beyond which it is not received from.
 const UNREAD_MAX: usize = 16 * BUFFER_BYTES;
+
 pub(super) struct Conn {
     pub(super) fd: OwnedFd,
     pub(super) life: Life,
@@ -45,6 +46,7 @@ pub(super) struct Conn {
 }
 
 impl Conn {
+    /// An open connection without operations.
     pub(super) fn new(fd: OwnedFd, is_tcp: bool) -> Conn {
         Conn {
             fd,
@@ -73,10 +75,12 @@ impl Conn {
         }
     }
 
+    /// Whether the kernel still has operations of it.
     pub(super) fn has_operations(&self) -> bool {
         self.is_receiving || self.is_sending || self.is_watched
     }
 
+    /// Whether it is to be received from.
     pub(super) fn wants_bytes(&self) -> bool {
         self.life == Life::Open && !self.has_ended && self.error.is_none() && self.unread_bytes <= UNREAD_MAX
     }
@@ -86,7 +90,7 @@ impl Conn {
         self.unread_bytes > 0 || !(self.has_ended || self.error.is_some())
     }
 
-    /// Takes at most `limit` bytes of the stash.
+    /// Appends at most `limit` bytes of the stash to `into`, and returns how many.
     pub(super) fn read_stash(&mut self, into: &mut Vec<u8>, limit: usize) -> usize {
         let n = limit.min(self.stash.len() - self.stash_read);
         into.extend_from_slice(&self.stash[self.stash_read..][..n]);

@@ -1,9 +1,9 @@
 //! The engine over io_uring. On the path of every request: a share of one `io_uring_enter`, which submits all
 //! sends of the last batch, waits, and comes back with all that has arrived, already received.
 //!
-//! * Accepting and receiving are *multishot*: armed once a connection, they complete again and again.
-//!   They end when the kernel says so (no MORE flag): out of buffers, an error, a cancellation. `arm`
-//!   starts them anew if wanted.
+//! * Accepting and receiving are *multishot*: armed once a connection, they complete again and again. They
+//!   end when the kernel says so (no MORE flag): out of buffers, an error, a cancellation. `arm` starts them
+//!   anew if wanted.
 //! * Received bytes lie in buffers of one ring (`buffers.rs`). What is not taken by `receive` until the next
 //!   `poll` is moved to the connection's `stash`, so during every wait all buffers are the kernel's, and
 //!   running out of them is a matter of one batch. A connection with more than `UNREAD_MAX` unread bytes is
@@ -16,10 +16,10 @@
 //!   until something else happens. A short one that finds the socket full, which is rare, makes the rest wait
 //!   for `QUICK_WAIT` at most.
 //!
-//! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed
-//! or failed: its operations are cancelled, and when the last has completed it leaves the table, its
-//! socket is closed and `Gone` is told. Until then it keeps its descriptor and its queue, because
-//! operations may use them.
+//! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed or
+//! failed: its operations are cancelled, and when the last has completed it leaves the table, its socket is
+//! closed and `Gone` is told. Until then it keeps its descriptor and its queue, because operations may use
+//! them.
 mod accept;
 mod buffers;
 mod conn;
@@ -49,7 +49,8 @@ const SEND_BYTES_MAX: usize = 1 << 30;
 const QUICK_BYTES_MAX: usize = 16 << 10;
 /// The longest wait before it is known what became of quick sends.
 const QUICK_WAIT: Duration = Duration::from_millis(1);
-/// How often a closing engine waits for its operations before it gives their memory up.
+/// How often an engine that is dropped waits for its operations, before it leaves their memory to the kernel
+/// for ever.
 const FAREWELLS_MAX: usize = 100;
 
 pub(crate) struct Uring {
@@ -74,8 +75,8 @@ pub(crate) struct Uring {
     dying: Vec<ConnId>,
     /// Quick sends whose completion has not been taken.
     quick_sends: usize,
-    /// Whether the completion of a quick send is news in itself: its connection closes then,
-    /// or has more to send.
+    /// Whether the completion of a quick send is news in itself: its connection closes then, or has more to
+    /// send.
     awaits_sends: bool,
     pool: Pool,
     completions: Vec<cqueue::Entry>,
@@ -119,6 +120,8 @@ impl Uring {
         self.buffers.publish();
     }
 
+    /// Receives again from connections whose receiving has ended; those that are not to be received from are
+    /// watched for a reset.
     fn arm_idle(&mut self) {
         for id in std::mem::take(&mut self.idle) {
             let Some(conn) = self.table.get_mut(id) else { continue };
@@ -131,6 +134,7 @@ impl Uring {
         }
     }
 
+    /// Starts to send what was queued since the last poll.
     fn send_unsent(&mut self) {
         let mut unsent = std::mem::take(&mut self.unsent);
         for id in unsent.drain(..) {
@@ -143,6 +147,7 @@ impl Uring {
         self.unsent = unsent;
     }
 
+    /// Reports connections that are gone, and those with something to read that has not been told of.
     fn report_kept(&mut self, events: &mut Vec<Event>) {
         for id in self.dying.drain(..) {
             self.table.remove(id);
@@ -157,6 +162,7 @@ impl Uring {
         }
     }
 
+    /// Watches the waker, if it is not watched.
     fn arm_waker(&mut self) {
         if !self.is_waker_armed {
             self.is_waker_armed = true;
@@ -169,6 +175,7 @@ impl Uring {
 
     // Operations of a connection.
 
+    /// Receives from a connection from now on.
     fn arm(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_receiving) else { return };
         conn.is_receiving = true;
@@ -188,6 +195,7 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(Token::Watch(id).pack())) };
     }
 
+    /// Sends from the front of a connection's queue.
     fn start_send(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
         assert!(!conn.is_sending, "one send at a time, or bytes could change places");
@@ -211,13 +219,14 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(token.pack())) };
     }
 
+    /// Asks the kernel to end an operation. Its completion comes all the same.
     fn cancel(&mut self, token: Token) {
         let entry = opcode::AsyncCancel::new(token.pack()).build();
         // SAFETY: the entry points to nothing.
         unsafe { self.ring.push(entry.user_data(Token::Cancel.pack())) };
     }
 
-    /// Puts it where the next poll looks whether it is to be received from.
+    /// Has the next poll look whether the connection is to be received from.
     fn set_idle(&mut self, id: ConnId) {
         if let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_idle && !conn.is_receiving) {
             conn.is_idle = true;
@@ -225,6 +234,7 @@ impl Uring {
         }
     }
 
+    /// Has the next poll tell that there is something to read.
     fn remember(&mut self, id: ConnId) {
         if let Some(conn) = self.table.get_mut(id).filter(|conn| !conn.is_again) {
             conn.is_again = true;
@@ -248,8 +258,8 @@ impl Uring {
 
     // The end of a connection.
 
-    /// Sending has failed. What the peer has sent before that can still be received, where that
-    /// was not told to wait.
+    /// Sending has failed. What the peer has sent before that can still be received, where that was not told
+    /// to wait.
     #[cold]
     fn fail(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -263,6 +273,8 @@ impl Uring {
         self.set_idle(id);
     }
 
+    /// The connection is dying from now on: its operations are cancelled, and when the last has completed it
+    /// is gone.
     fn kill(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life != Life::Dying) else { return };
         conn.life = Life::Dying;
@@ -285,8 +297,8 @@ impl Uring {
         }
     }
 
-    /// How many completions are worth waking for: quick sends alone are none, but where
-    /// something follows one of them.
+    /// How many completions are worth waking for: quick sends alone are none, but where something follows one
+    /// of them.
     fn wanted_completions(&mut self) -> usize {
         let is_followed = std::mem::take(&mut self.awaits_sends) && self.quick_sends > 0;
         self.quick_sends + usize::from(!is_followed)
@@ -313,6 +325,7 @@ impl Uring {
 
     // What completions say.
 
+    /// Acts on one completion.
     fn on_completion(&mut self, entry: &cqueue::Entry, events: &mut Vec<Event>) {
         match Token::unpack(entry.user_data()) {
             Token::Receive(id) => self.on_received(id, entry, events),
@@ -332,6 +345,7 @@ impl Uring {
         }
     }
 
+    /// Bytes have come, or receiving has ended.
     fn on_received(&mut self, id: ConnId, entry: &cqueue::Entry, events: &mut Vec<Event>) {
         self.keep_received(id, entry, events);
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -380,7 +394,7 @@ impl Uring {
             error => {
                 conn.error = Some(error);
                 match conn.is_paused {
-                    // Nobody would find out by reading.
+                    // Nobody reads it, so nobody would find out that it has failed.
                     true => self.kill(id),
                     false => self.tell(id, events),
                 }
@@ -395,6 +409,7 @@ impl Uring {
         }
     }
 
+    /// A send has completed: the rest of the queue follows, or it is empty.
     fn on_sent(&mut self, id: ConnId, result: i32, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         conn.is_sending = false;
@@ -416,6 +431,7 @@ impl Uring {
         }
     }
 
+    /// All that was queued has left.
     fn on_emptied(&mut self, id: ConnId, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         if conn.life == Life::Flushing {
@@ -427,14 +443,15 @@ impl Uring {
         }
     }
 
+    /// The peer of a connection that is not received from has reset or shut down.
     fn on_watched(&mut self, id: ConnId, entry: &cqueue::Entry, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
         conn.is_watched = cqueue::more(entry.flags());
         let result = entry.result();
         match conn.life {
             Life::Dying => self.retire(id, events),
-            // Only a hang-up, or receiving finds the error out by itself, behind the bytes
-            // that came before it.
+            // Only a hang-up, or receiving finds the error out by itself, behind the bytes that came before
+            // it.
             _ if conn.is_receiving || result < 0 || result & i32::from(libc::POLLERR) == 0 => {}
             Life::Open if !conn.is_paused => {
                 conn.error = Some(libc::ECONNRESET);
@@ -444,7 +461,7 @@ impl Uring {
         }
     }
 
-    /// Cancels everything and waits until nothing uses our memory any more.
+    /// Cancels all operations and waits until the kernel uses none of our memory any more.
     fn say_farewell(&mut self) -> io::Result<()> {
         for id in self.table.ids() {
             self.kill(id);
@@ -461,6 +478,7 @@ impl Uring {
         Err(io::ErrorKind::TimedOut.into())
     }
 
+    /// Acts on the completions that are there.
     fn take_completions(&mut self, events: &mut Vec<Event>) {
         let mut completions = std::mem::take(&mut self.completions);
         self.ring.take_completions(&mut completions);
@@ -575,7 +593,7 @@ impl Engine for Uring {
         if let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) {
             conn.is_paused = true;
             if conn.error.is_some() || conn.is_broken {
-                // Nobody would find out by reading.
+                // Nobody reads it, so nobody would find out that it has failed.
                 self.kill(id);
             }
         }
@@ -616,6 +634,7 @@ impl Drop for Uring {
     }
 }
 
+/// How long it is from now until `due`.
 fn left(due: Millis) -> Duration {
     Duration::from_millis(due.since(now()).max(0) as u64)
 }

@@ -1,10 +1,10 @@
 //! The two rings: entries in, completions out, and the one system call between them.
 //!
-//! Set up with SINGLE_ISSUER and DEFER_TASKRUN: completions are made only while the owner waits for them,
-//! in its own context, so nothing interrupts it and nothing is shared. The kernel then accepts calls from
-//! one thread only. An engine is opened on one thread and driven by another, so the rings start disabled,
-//! and the first `enter` enables them for its caller. Both flags came with Linux 6.1, as the last of all
-//! that the engine needs.
+//! Set up with SINGLE_ISSUER and DEFER_TASKRUN: completions are made only while the owner waits for them, in
+//! its own context, so nothing interrupts it and nothing is shared. The kernel then accepts calls from one
+//! thread only. An engine is opened on one thread and driven by another, so the rings start disabled, and the
+//! first `enter` enables them for its caller. Both flags came with Linux 6.1, as the last of all that the
+//! engine needs.
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, Submitter, cqueue, squeue};
 use std::collections::VecDeque;
@@ -28,6 +28,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
+    /// Both rings, disabled until the first `enter`. An error where the kernel lacks something that is
+    /// needed.
     pub(super) fn new() -> io::Result<Ring> {
         let ring = IoUring::builder()
             .setup_r_disabled()
@@ -43,6 +45,7 @@ impl Ring {
         Ok(Ring { ring, is_enabled: false, backlog: VecDeque::new() })
     }
 
+    /// For registering buffers.
     pub(super) fn submitter(&self) -> Submitter<'_> {
         self.ring.submitter()
     }
@@ -79,6 +82,7 @@ impl Ring {
         self.call(want.min(COMPLETIONS as usize / 2), timeout)
     }
 
+    /// Moves entries from the backlog to the ring, as many as find room.
     fn refill(&mut self) {
         let mut queue = self.ring.submission();
         while let Some(entry) = self.backlog.front() {
@@ -90,6 +94,7 @@ impl Ring {
         }
     }
 
+    /// The system call.
     fn call(&mut self, want: usize, timeout: Option<Duration>) -> io::Result<()> {
         let to_submit = self.ring.submission().len() as u32;
         let time = timeout.map(Timespec::from);
@@ -112,8 +117,8 @@ impl Ring {
     }
 }
 
-/// The time has passed, a signal came, or the kernel is short of something and takes the rest
-/// at the next call.
+/// The time has passed, a signal came, or the kernel is short of something and takes the rest at the next
+/// call.
 fn is_no_failure(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN))
 }

@@ -7,6 +7,7 @@
 use crate::ConnId;
 use crate::table::INDEX_MAX;
 
+/// An operation, and the connection or listener that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Receive(ConnId),
@@ -25,6 +26,7 @@ pub(super) enum Token {
 const WHAT_SHIFT: u32 = INDEX_MAX.count_ones();
 
 impl Token {
+    /// The 64 bits.
     pub(super) fn pack(self) -> u64 {
         let none = ConnId { index: 0, generation: 0 };
         let (what, id) = match self {
@@ -39,6 +41,7 @@ impl Token {
         u64::from(id.generation) << 32 | u64::from(id.index | what << WHAT_SHIFT)
     }
 
+    /// The token that was packed into these bits.
     pub(super) fn unpack(bits: u64) -> Token {
         let (generation, low) = ((bits >> 32) as u32, bits as u32);
         let id = ConnId { index: low & INDEX_MAX, generation };
