@@ -9,8 +9,9 @@ struct Document {
     name: &'static str,
 }
 
-const DOCUMENTS: [Document; 3] = [
+const DOCUMENTS: [Document; 4] = [
     Document { path: "docs/commands.md", name: "commands" },
+    Document { path: "docs/metrics.md", name: "metrics" },
     Document { path: "docs/settings.md", name: "settings" },
     Document { path: "sardine.conf", name: "sample" },
 ];

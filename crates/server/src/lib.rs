@@ -16,6 +16,7 @@ mod worker;
 
 pub use commands::command_info::command_reference;
 pub use commands::grammar::{Grammar, grammars};
+pub use commands::info::metrics_reference;
 pub use net::map_code;
 pub use service::crash::report_crashes;
 pub use service::supervisor::Supervisor;

@@ -21,6 +21,7 @@ pub(crate) enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Document {
     Commands,
+    Metrics,
     Settings,
     SampleFile,
 }
@@ -38,9 +39,12 @@ pub(crate) fn task(args: &[Vec<u8>]) -> Task {
         [b"-v" | b"--version", ..] => Task::Print(version()),
         [b"-h" | b"--help", ..] => Task::Print(HELP.into()),
         [b"--dump-docs", b"commands"] => Task::Dump(Document::Commands),
+        [b"--dump-docs", b"metrics"] => Task::Dump(Document::Metrics),
         [b"--dump-docs", b"settings"] => Task::Dump(Document::Settings),
         [b"--dump-docs", b"sample"] => Task::Dump(Document::SampleFile),
-        [b"--dump-docs", ..] => Task::Refuse("usage: sardine --dump-docs commands|settings|sample".into()),
+        [b"--dump-docs", ..] => {
+            Task::Refuse("usage: sardine --dump-docs commands|metrics|settings|sample".into())
+        }
         _ => Task::Serve(Source::from_args(args)),
     }
 }
@@ -64,7 +68,7 @@ Usage: sardine [/path/to/sardine.conf] [options] [-]
        sardine -v or --version
        sardine -h or --help
        sardine --check-config FILE [options] (say what is wrong with it, or has no effect)
-       sardine --dump-docs commands|settings|sample
+       sardine --dump-docs commands|metrics|settings|sample
 
 An option is a setting: `--name value`. docs/settings.md lists them all.
 

@@ -48,6 +48,7 @@ fn print(text: &str) -> ExitCode {
 fn text_of(document: Document) -> String {
     match document {
         Document::Commands => server::command_reference(),
+        Document::Metrics => server::metrics_reference(),
         Document::Settings => server::settings_reference(),
         Document::SampleFile => server::sample_file(),
     }

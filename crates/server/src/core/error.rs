@@ -1,5 +1,6 @@
-//! Every error text of the server's own commands, and of requests that are refused before they run: named functions,
-//! with the exact words of the peer. Those of data commands, and those that both send, are in `command::Error`.
+//! Every error text of the server's own commands, and of requests that are refused before they run: named
+//! functions, with the exact words of the peer. Those of data commands, and those that both send, are in
+//! `command::Error`.
 //!
 //! Texts that quote what a client sent are built as bytes, which need not be UTF-8.
 use command::Error;

@@ -60,6 +60,7 @@ const RELIED_UPON: &str = "\
     process_id loading used_memory total_error_replies expired_keys evicted_keys rdb_bgsave_in_progress \
     aof_rewrite_in_progress master_repl_offset master_replid blocked_clients lazyfree_pending_objects";
 
+const METRICS: &str = include_str!("../../../../docs/metrics.md");
 const DIFFERENCES: &str = include_str!("../../../../docs/differences.md");
 
 fn fields(info: &str) -> BTreeMap<String, String> {
@@ -91,6 +92,44 @@ fn what_redis_exporter_reads_is_answered_or_named_among_the_differences() {
     for name in RELIED_UPON.split_whitespace() {
         assert!(info.contains_key(name), "{name}");
     }
+}
+
+/// A family's fields are written `prefix<label>` there, a cell of their values in a row of its own.
+#[test]
+fn every_field_is_in_the_reference_of_metrics_with_every_cell_of_its_value() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.check("SET k v", "+OK\r\n");
+    client.check("NOSUCH", "-ERR unknown command 'NOSUCH', with args beginning with: \r\n");
+    let families: Vec<&str> =
+        METRICS.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('<').map(|it| it.0)).collect();
+    let mut cells_seen = 0;
+    for (name, value) in everything(&mut client) {
+        if METRICS.contains(&format!("`{name}`")) {
+            continue;
+        }
+        let is_of = |prefix: &&&str| name.starts_with(**prefix);
+        let prefix = families.iter().filter(is_of).max_by_key(|prefix| prefix.len());
+        let prefix = prefix.unwrap_or_else(|| panic!("docs/metrics.md does not say what {name} is"));
+        for cell in value.split(',').filter_map(|cell| cell.split_once('=')) {
+            let is_cell = |line: &str| {
+                let cells =
+                    line.strip_prefix(&format!("| `{prefix}<")).and_then(|rest| rest.split_once(": `"));
+                let named = cells.and_then(|(_, rest)| rest.split_once('`')).map(|(named, _)| named);
+                named.is_some_and(|named| match named.strip_suffix('*') {
+                    Some(beginning) => cell.0.starts_with(beginning),
+                    None => cell.0 == named,
+                })
+            };
+            assert!(
+                METRICS.lines().any(is_cell),
+                "docs/metrics.md does not say what {} of {name} is",
+                cell.0
+            );
+            cells_seen += 1;
+        }
+    }
+    assert!(cells_seen > 10, "{cells_seen}");
 }
 
 #[test]

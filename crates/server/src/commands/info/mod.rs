@@ -1,15 +1,24 @@
 //! INFO: the server's state in Redis's field names, section by section, gathered when asked and nowhere kept.
 //!
-//! Monitoring reads these fields by name, so those of mechanisms that Sardine does not have (replicas,
-//! snapshots, scripts) are here with the value of a server that does not use them. `sardine_version` and
-//! `worker_threads` are ours.
+//! `sections` is the table of all metrics, whose rows are in `rows`, a file for each subject; `metric` says
+//! what a row is, `reading` what it is read from. `report` writes INFO's text from them and `reference`
+//! docs/metrics.md. Monitoring reads fields by name, so those of mechanisms that Sardine does not have
+//! (replicas, snapshots, scripts) are here with the value of a server that does not use them.
+//! `sardine_version` and `worker_threads` are ours.
+mod metric;
+mod reading;
+mod reference;
 mod report;
+mod rows;
 mod sections;
+
+pub use reference::markdown as metrics_reference;
+pub(crate) use report::human;
 
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Acl, Arg, Arity, Doc, Done, Flags, Group};
+use reading::Reading;
 use report::Report;
-pub(crate) use report::human;
 use sections::{SECTIONS, Section, Sort};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&INFO]);
@@ -35,10 +44,10 @@ const INFO: ServerCommand = ServerCommand {
 
 fn info(call: &mut ServerCall<'_>) -> Done {
     let names: Vec<Vec<u8>> = call.args.iter_from(1).map(<[u8]>::to_ascii_lowercase).collect();
-    let mut report = Report::new();
+    let (mut report, reading) = (Report::new(), Reading::new(call.server, call.now));
     for section in SECTIONS.iter().filter(|s| is_wanted(s, &names)) {
         report.section(section.title);
-        (section.write)(&mut report, call.server, call.now);
+        section.rows.iter().for_each(|metric| report.metric(metric, &reading));
     }
     call.reply.verbatim("txt", report.text().as_bytes());
     Ok(())

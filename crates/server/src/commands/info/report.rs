@@ -1,4 +1,6 @@
 //! The text of INFO as it grows: `# Title`, then `name:value` lines, an empty line between sections.
+use super::metric::{Line, Metric, Read};
+use super::reading::Reading;
 use std::fmt::{Display, Write};
 
 pub(super) struct Report(String);
@@ -19,21 +21,35 @@ impl Report {
         let _ = write!(self.0, "# {title}\r\n");
     }
 
-    pub(super) fn field(&mut self, name: &str, value: impl Display) {
-        let _ = write!(self.0, "{name}:{value}\r\n");
-    }
-
-    /// Fields that share one value.
-    pub(super) fn fields(&mut self, names: &[&str], value: impl Display) {
-        for name in names {
-            self.field(name, &value);
+    /// Reads a metric and writes its field, or those of its family.
+    pub(super) fn metric(&mut self, metric: &Metric, reading: &Reading<'_>) {
+        match metric.read {
+            Read::One(read) => {
+                let value = read(reading);
+                self.field(metric.name, &value);
+                if let (true, super::metric::Value::Uint(bytes)) = (metric.is_human_too, value) {
+                    self.field(format_args!("{}_human", metric.name), human(bytes));
+                }
+            }
+            Read::Each { read, .. } => {
+                for line in read(reading) {
+                    self.line(metric.name, &line);
+                }
+            }
         }
     }
 
-    /// `name` in bytes, and `name_human` as people read it.
-    pub(super) fn bytes(&mut self, name: &str, bytes: u64) {
-        self.field(name, bytes);
-        self.field(&format!("{name}_human"), human(bytes));
+    fn line(&mut self, name: &str, line: &Line) {
+        let _ = write!(self.0, "{name}{}:", line.label);
+        for (index, (cell, value)) in line.cells.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let _ = write!(self.0, "{comma}{cell}={value}");
+        }
+        self.0.push_str("\r\n");
+    }
+
+    fn field(&mut self, name: impl Display, value: impl Display) {
+        let _ = write!(self.0, "{name}:{value}\r\n");
     }
 }
 

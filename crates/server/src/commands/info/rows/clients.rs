@@ -1,0 +1,58 @@
+//! Metrics of connections, and of the workers that serve them.
+use super::{NO_CLUSTER, NO_PUBSUB, NO_TRACKING, NO_TRANSACTIONS};
+use crate::commands::info::metric::{Cell, Kind, Line, Metric, Unit, cell, each, gauge, zero};
+use crate::commands::info::reading::Reading;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub(in super::super) const CLIENTS: &[Metric] = &[
+    gauge("connected_clients", "Connections of clients.", |r| r.server.clients().len().into()),
+    zero(Kind::Gauge, "cluster_connections", "Connections to other nodes.", NO_CLUSTER),
+    gauge("maxclients", "The setting `maxclients`.", |r| i64::from(r.config.maxclients).into()),
+    gauge("client_recent_max_input_buffer", "The largest buffer of requests of the last seconds.", |r| {
+        r.server.stats.recent_input_peak.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes),
+    gauge("client_recent_max_output_buffer", "The largest buffer of replies of the last seconds.", |r| {
+        r.server.stats.recent_output_peak.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes),
+    gauge("blocked_clients", "Clients that wait in a command.", |r| {
+        r.server.clients().values().filter(|record| record.is_parked.load(Relaxed)).count().into()
+    }),
+    zero(Kind::Gauge, "tracking_clients", "Clients that track keys.", NO_TRACKING),
+    zero(Kind::Gauge, "pubsub_clients", "Clients that listen to channels.", NO_PUBSUB),
+    zero(Kind::Gauge, "watching_clients", "Clients that watch keys for a transaction.", NO_TRANSACTIONS),
+    gauge("clients_in_timeout_table", "Waiting clients whose time ends.", |r| {
+        r.server.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum::<u64>().into()
+    }),
+    zero(Kind::Gauge, "total_watched_keys", "Keys that are watched for a transaction.", NO_TRANSACTIONS),
+    zero(Kind::Gauge, "total_blocking_keys", "Keys that clients wait for.", NO_WAITING),
+    zero(
+        Kind::Gauge,
+        "total_blocking_keys_on_nokey",
+        "Those of them for whose end clients wait.",
+        NO_WAITING,
+    ),
+];
+
+const NO_WAITING: &str = "No command waits for a key yet.";
+
+pub(in super::super) const THREADS: &[Metric] =
+    &[each("worker_", "worker", "What each worker does.", WORKER, workers)];
+
+const WORKER: &[Cell] = &[
+    cell("clients", Kind::Gauge, Unit::None, "Connections that it serves."),
+    cell("commands", Kind::Counter, Unit::None, "Commands that it has run."),
+];
+
+fn workers(reading: &Reading<'_>) -> Vec<Line> {
+    let counters = reading.server.counters.0.iter();
+    let mut lines = Vec::new();
+    for (index, (mailbox, counters)) in reading.server.mailboxes.iter().zip(counters).enumerate() {
+        let commands: u64 = counters.commands.iter().map(|command| command.calls.load()).sum();
+        let clients = mailbox.connections.load(Relaxed);
+        let cells = vec![("clients".into(), clients.into()), ("commands".into(), commands.into())];
+        lines.push(Line { label: index.to_string(), cells });
+    }
+    lines
+}

@@ -1,0 +1,23 @@
+//! The rows of metrics, a file for each subject. A new metric is a row in its section's list, under Redis's
+//! name for it.
+pub(super) mod calls;
+pub(super) mod clients;
+pub(super) mod memory;
+pub(super) mod persistence;
+pub(super) mod replication;
+pub(super) mod server;
+pub(super) mod stats;
+
+// Why metrics of mechanisms that Sardine does not have are the same at all times. Monitoring reads them by
+// name, so they are there.
+
+const NO_CLUSTER: &str = "There is no cluster mode.";
+const NO_DISK: &str = "Nothing is written to disk or read from it yet.";
+const NO_FORKS: &str = "The process never forks.";
+const NO_IO_THREADS: &str = "No thread does nothing but input and output: workers do their own.";
+const NO_PUBSUB: &str = "There is no publish and subscribe yet.";
+const NO_REPLICATION: &str = "There is no replication yet.";
+const NO_SCRIPTS: &str = "There are no scripts and functions yet.";
+const NO_TRACKING: &str = "No client can track keys yet.";
+const NO_TRANSACTIONS: &str = "There are no transactions yet.";
+const NO_USERS: &str = "There is only the default user, who may do all.";

@@ -1,0 +1,98 @@
+//! Metrics of the program and the process.
+use super::{NO_CLUSTER, NO_IO_THREADS};
+use crate::commands::connection::REDIS_VERSION;
+use crate::commands::info::metric::{
+    Cell, Kind, Line, Metric, Unit, Value, cell, counter, each, gauge, text, zero,
+};
+use crate::commands::info::reading::Reading;
+use crate::core::server::Server;
+use crate::state::system;
+use nix::sys::resource::UsageWho;
+use std::borrow::Cow;
+
+pub(in super::super) const SERVER: &[Metric] = &[
+    text("redis_version", "The version of Redis whose behaviour this is.", |_| REDIS_VERSION.into()),
+    text("sardine_version", "The version of Sardine.", |_| env!("CARGO_PKG_VERSION").into()),
+    text("redis_git_sha1", "The commit it was built from.", |_| "00000000".into()).constant(NOT_TOLD),
+    zero(Kind::Gauge, "redis_git_dirty", "Whether that commit was changed.", NOT_TOLD),
+    text("redis_build_id", "The build.", |_| "0000000000000000".into()).constant(NOT_TOLD),
+    text("redis_mode", "How it runs.", |_| "standalone".into()).constant(NO_CLUSTER),
+    text("os", "The operating system.", |_| system::name().into()),
+    gauge("arch_bits", "Bits of an address.", |_| usize::BITS.into()),
+    text("monotonic_clock", "What tells how long something takes.", |_| net::Meter::new().name().into()),
+    text("multiplexing_api", "How sockets are waited for.", |r| r.server.engine_name.into()),
+    gauge("process_id", "The number of the process.", |_| std::process::id().into()),
+    text("process_supervised", "What supervises the process.", |_| "no".into())
+        .constant("Monitoring of Redis reads it, and nothing here depends on it."),
+    text("run_id", "A random name of this run.", |r| r.server.run_id.clone().into()),
+    gauge("tcp_port", "The port of the first address that is listened on, 0 without one.", |r| {
+        u32::from(tcp_port(r.server)).into()
+    }),
+    gauge("server_time_usec", "The time, since 1970.", |r| r.server.clock.now_us().into())
+        .unit(Unit::Microseconds),
+    counter("uptime_in_seconds", "How long it has been running.", |r| r.server.uptime_s().into())
+        .unit(Unit::Seconds),
+    counter("uptime_in_days", "The same in whole days.", |r| (r.server.uptime_s() / 86_400).into())
+        .unit(Unit::Days),
+    gauge("hz", "How often a second expiry and other duties come round.", |r| r.config.hz.into())
+        .unit(Unit::PerSecond),
+    gauge("configured_hz", "The setting `hz`.", |r| r.config.hz.into()).unit(Unit::PerSecond),
+    gauge("lru_clock", "The time in seconds, its lowest 24 bits.", |r| ((r.now.0 / 1000) & 0xFF_FFFF).into()),
+    text("executable", "The path of the program.", |_| {
+        std::env::current_exe().unwrap_or_default().display().to_string().into()
+    }),
+    text("config_file", "The path of the configuration file, empty without one.", |r| {
+        r.config.file.clone().unwrap_or_default().display().to_string().into()
+    }),
+    zero(Kind::Gauge, "io_threads_active", "Whether threads for input and output run.", NO_IO_THREADS),
+    gauge("worker_threads", "How many workers serve clients.", |r| r.server.mailboxes.len().into()),
+    each("listener", "number", "What the server listens on.", LISTENER, listeners),
+];
+
+const NOT_TOLD: &str = "Builds do not tell.";
+
+const LISTENER: &[Cell] = &[
+    cell("name", Kind::Text, Unit::None, "`tcp` or `unix`."),
+    cell("bind", Kind::Text, Unit::None, "An address as it is configured, or the path of the socket."),
+    cell("port", Kind::Gauge, Unit::None, "The port, of `tcp`."),
+];
+
+pub(in super::super) const CPU: &[Metric] = &[
+    counter("used_cpu_sys", "In the system, for this process.", |_| cpu(UsageWho::RUSAGE_SELF).system.into())
+        .unit(Unit::Seconds),
+    counter("used_cpu_user", "In the program itself.", |_| cpu(UsageWho::RUSAGE_SELF).user.into())
+        .unit(Unit::Seconds),
+    counter("used_cpu_sys_children", "In the system, for processes that it started.", |_| {
+        cpu(UsageWho::RUSAGE_CHILDREN).system.into()
+    })
+    .unit(Unit::Seconds),
+    counter("used_cpu_user_children", "In processes that it started.", |_| {
+        cpu(UsageWho::RUSAGE_CHILDREN).user.into()
+    })
+    .unit(Unit::Seconds),
+];
+
+fn cpu(who: UsageWho) -> system::CpuTime {
+    system::cpu_time(who)
+}
+
+fn tcp_port(server: &Server) -> u16 {
+    server.listening.addresses().first().map_or(0, std::net::SocketAddr::port)
+}
+
+/// One line for TCP, with the addresses as they are configured, and one for the Unix socket.
+fn listeners(reading: &Reading<'_>) -> Vec<Line> {
+    let named = |name: &'static str, text: Value| (Cow::Borrowed(name), text);
+    let mut lines = Vec::new();
+    if !reading.server.listening.addresses().is_empty() {
+        let mut cells = vec![named("name", "tcp".into())];
+        cells.extend(reading.config.bind.iter().map(|address| named("bind", address.to_string().into())));
+        cells.push(named("port", u32::from(tcp_port(reading.server)).into()));
+        lines.push(cells);
+    }
+    if let Some(path) = &reading.config.unixsocket {
+        lines.push(vec![named("name", "unix".into()), named("bind", path.display().to_string().into())]);
+    }
+    let numbered = lines.into_iter().enumerate();
+    numbered.map(|(number, cells)| Line { label: number.to_string(), cells }).collect()
+}
