@@ -5,11 +5,12 @@
 use crate::start::Stopper;
 use nix::sys::signal::{SigSet, Signal};
 
-/// The signals that end the server, blocked: from here on they wait for [`Signals::end`]. Made before any
-/// thread is started, because threads inherit what is blocked.
+/// The signals that end the server, blocked: from here on they wait for [`Signals::end`].
 pub struct Signals(SigSet);
 
 impl Signals {
+    /// Blocks them in this thread. To be called before any thread is started, because threads inherit what is
+    /// blocked.
     pub fn block() -> std::io::Result<Signals> {
         // SIGHUP is blocked and never acted on: a terminal that goes away does not take the server along.
         let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
@@ -17,7 +18,7 @@ impl Signals {
         Ok(Signals(set))
     }
 
-    /// Ends this server when a signal comes.
+    /// Starts a thread that ends this server when a signal comes.
     pub fn end(self, server: Stopper) -> std::io::Result<()> {
         std::thread::Builder::new().name("sardine-signal".into()).spawn(move || self.wait(&server))?;
         Ok(())

@@ -1,4 +1,5 @@
-//! From a configuration to a running server, and back.
+//! From a configuration to a running server, and back: opens the sockets, puts the [`Server`] together,
+//! starts its threads, and waits for them when it ends. This is where all parts of the crate meet.
 use crate::commands::families::FAMILIES;
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Mailbox, Server, Stats};
@@ -26,27 +27,29 @@ use std::thread::JoinHandle;
 use store::{Keyspace, KeyspaceOptions};
 
 impl Source {
-    /// The default configuration with all of this over it. `stdin` is read if the command line says so.
+    /// The default configuration with all of this over it. `stdin` is read if the command line says so. An
+    /// error names the line.
     pub fn load(&self, stdin: &mut dyn Read) -> Result<Config, ConfigError> {
         self.load_checked(stdin, &|renames| Registry::renamed(FAMILIES, renames).map(drop))
     }
 }
 
-/// A running server. In-process servers of tests are made the same way as the binary's. Dropping it ends it.
+/// A running server. In-process servers of tests are made in the same way as the program's. Dropping it ends
+/// it.
 pub struct Running {
-    /// Where it listens: ports chosen by the system are known here.
+    /// Where it listens. Ports that the system has chosen are known here.
     pub addresses: Vec<SocketAddr>,
     server: Arc<Server>,
     workers: Vec<JoinHandle<()>>,
     background: Option<JoinHandle<()>>,
 }
 
-/// Ends a server from any thread.
+/// The means to end a server from any thread.
 #[derive(Clone)]
 pub struct Stopper(Arc<Server>);
 
 impl Stopper {
-    /// As SHUTDOWN NOSAVE would; `wait` returns `exit_status`.
+    /// As SHUTDOWN NOSAVE would; `Running::wait` returns `exit_status`.
     pub fn stop(&self, exit_status: i32) {
         self.0.stop(exit_status);
     }
@@ -57,6 +60,7 @@ impl Stopper {
 }
 
 impl Running {
+    /// The means to end it while another thread waits for its end.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.server))
     }
@@ -65,19 +69,20 @@ impl Running {
         &self.server.log
     }
 
-    /// Does from here on all the time what it does rarely (`DEBUG RESTLESS`): for tests.
+    /// From here on the server does all the time, at random, what it otherwise does rarely (`DEBUG
+    /// RESTLESS`): for tests.
     pub fn make_restless(&self, seed: u64) {
         if let Err(error) = self.server.restless.begin(seed) {
             self.server.fail(&format!("no thread for restless mode: {error}"));
         }
     }
 
-    /// Waits until SHUTDOWN or a signal has ended it; the exit status.
+    /// Waits until SHUTDOWN or a signal has ended it, and returns the exit status.
     pub fn wait(self) -> i32 {
         self.wait_then(|_| {})
     }
 
-    /// The same; `last` is done when nobody is served any more.
+    /// The same. `last` is called when nobody is served any more.
     pub fn wait_then(mut self, last: impl FnOnce(&Log)) -> i32 {
         self.join();
         last(&self.server.log);
@@ -91,6 +96,7 @@ impl Running {
         self.wait();
     }
 
+    /// Waits for all threads, workers first: they may still hand values to the background thread.
     fn join(&mut self) {
         for worker in self.workers.drain(..) {
             // A worker that panicked has said so itself; the others are told.
@@ -116,12 +122,12 @@ impl Drop for Running {
     }
 }
 
-/// Binds, starts the workers and returns. Why it does not start is also logged.
+/// Opens the sockets, starts the workers and returns. Why a server does not start is also logged.
 pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartError> {
     start_when(config, clock, log, |_| {})
 }
 
-/// The same, with something to do once it has its addresses and before anybody is served.
+/// The same. `is_bound` is called once the server has its addresses and before anybody is served.
 pub fn start_when(
     config: Config,
     clock: Clock,
@@ -191,6 +197,7 @@ fn open_engines(config: &Config, log: &Log) -> Result<Vec<Opened>, StartError> {
 
 type Engines = Vec<Box<dyn Engine>>;
 
+/// Puts the server together, with one engine for each worker.
 fn share(
     config: Config,
     clock: Clock,
@@ -250,14 +257,15 @@ fn share(
     Ok((server, engines))
 }
 
-/// 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the replication id, 20 for the run
-/// id.
+/// Randomness of the system: 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the
+/// replication id, 20 for the run id.
 fn random_bytes() -> std::io::Result<[u8; 52]> {
     let mut bytes = [0; 52];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
+/// Starts the thread of one worker.
 fn spawn(server: &Arc<Server>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
     let server = Arc::clone(server);
     let name = format!("sardine-{index}");

@@ -1,4 +1,4 @@
-//! The background thread: large values that left the keyspace come here (`state/background.rs`), so that no
+//! The background thread. Large values that left the keyspace come here (`state/background.rs`), so that no
 //! worker pays for their size. It also gives the pages of free blocks back to the system, which takes about a
 //! millisecond for 4 MB, puts full extents into huge pages, and moves data together (`defrag.rs`) when
 //! nothing waits to be freed.
@@ -10,16 +10,18 @@ use std::thread::JoinHandle;
 
 /// Free blocks of each stripe of the arena whose pages are given back at a time.
 const PURGED_BLOCKS: usize = 64;
-/// Huge pages made at a time: ten times a second at most, so 80 MB.
+/// Huge pages that are made at a time. This is asked for ten times a second at most, so it comes to 80 MB a
+/// second.
 const UNITED_PAGES: usize = 4;
 
-/// Starts the thread. It ends once it has freed what it was given before it was told to; it does not keep the
-/// server, which owns it.
+/// Starts the thread. It ends when it is told to, after it has freed what it was given before. The server
+/// owns it, so it does not keep the server alive.
 pub(crate) fn start(jobs: Jobs, server: &Arc<Server>) -> std::io::Result<JoinHandle<()>> {
     let server = Arc::downgrade(server);
     std::thread::Builder::new().name("sardine-free".into()).spawn(move || work(&jobs, &server))
 }
 
+/// Does one job after the other.
 fn work(jobs: &Jobs, server: &Weak<Server>) {
     let (mut defrag, mut next) = (Defrag::new(), Next::Asked);
     while let Some(job) = await_job(jobs, next) {
@@ -45,13 +47,14 @@ fn work(jobs: &Jobs, server: &Weak<Server>) {
     }
 }
 
+/// A turn of defragmentation, by the settings of this moment.
 fn turn(defrag: &mut Defrag, server: &Server) -> Next {
     let Server { keyspace, log, defrag: stats, .. } = server;
     defrag.turn(&Surroundings { keyspace, log, stats, settings: server.config().defrag })
 }
 
-/// What is there to do, freeing first but where it is time to move; None when nobody can send anything any
-/// more.
+/// The next job, waited for; freeing comes before moving unless it is time for that. None when nobody can ask
+/// for anything any more.
 fn await_job(jobs: &Jobs, next: Next) -> Option<Job> {
     match next {
         Next::Asked => jobs.next(),

@@ -1,9 +1,10 @@
 //! The panic hook: when the server stops by a fault of its own, it has the crash report written
 //! (`core/crash_report.rs`).
 //!
-//! Memory for the report comes from a stripe of the arena whose lock is free. Of several threads that panic
-//! at once one reports and the others stand still; whatever holds that one up, an alarm ends the process. It
-//! then ends by abort, so that the system keeps a core if it is told to.
+//! The thread that panics may hold any lock, also that of the memory allocator: so memory for the report
+//! comes from a stripe of the arena whose lock is free. Of several threads that panic at once one reports,
+//! and the others wait for the end. Whatever holds the report up, an alarm ends the process. It ends by
+//! abort, so that the system writes a core file if it is told to.
 //!
 //! A fault in memory (SIGSEGV) gets no report: its handler would need unsafe code. DEBUG SEGFAULT writes one
 //! first.
@@ -14,7 +15,7 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Where a thread is at home.
+/// The server whose worker a thread is, and which one.
 struct Home {
     server: Weak<Server>,
     worker: usize,
@@ -27,31 +28,31 @@ thread_local! {
 /// The server that started last, for threads that are no workers.
 static LATEST: Mutex<Weak<Server>> = Mutex::new(Weak::new());
 
-/// This thread is a worker from here on.
+/// This thread is a worker of this server from here on.
 pub(crate) fn note_worker(server: &Arc<Server>, worker: usize) {
     HOME.set(Some(Home { server: Arc::downgrade(server), worker }));
 }
 
-/// This server is told of panics anywhere.
+/// This server's log is told of a panic on a thread that is no worker.
 pub(crate) fn note_server(server: &Arc<Server>) {
     if let Ok(mut latest) = LATEST.lock() {
         *latest = Arc::downgrade(server);
     }
 }
 
-/// A report takes no longer. Who writes it may have to wait for others: for a reader of standard output, for
-/// a disk.
+/// A report may take so long. Whoever writes it may have to wait for others: for a reader of standard output,
+/// for a disk.
 const REPORT_SECONDS: u32 = 30;
 
-/// From here on a panic anywhere in the process is reported in the log and ends it. For the program; tests in
-/// one process want their panics.
+/// From here on a panic anywhere in the process is reported in the log and ends the process. For the program;
+/// tests run several servers in one process, and their panics are theirs.
 pub fn report_crashes() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         static IS_REPORTING: AtomicBool = AtomicBool::new(false);
         while IS_REPORTING.swap(true, Relaxed) {
-            // Another thread reports, and then ends the process. Should this one panic while it reports, that
-            // ends it before it comes here.
+            // Another thread reports, and then ends the process. If this is that thread, and it panics while
+            // it reports, the language ends the process before this is reached.
             std::thread::park();
         }
         nix::unistd::alarm::set(REPORT_SECONDS);
@@ -70,6 +71,7 @@ fn home() -> Option<(Arc<Server>, Option<usize>)> {
     worker.or_else(|| Some((LATEST.try_lock().ok()?.upgrade()?, None)))
 }
 
+/// What a panic says, and where in the source it happened.
 fn cause(panic: &PanicHookInfo<'_>) -> String {
     let what = panic.payload_as_str().unwrap_or("a panic without words");
     match panic.location() {

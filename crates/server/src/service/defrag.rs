@@ -22,22 +22,23 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use store::{Keyspace, Mover, StepLimits};
 
-/// How long a step should hold its lock.
+/// So long a step should hold its lock.
 const STEP_WANTED: Duration = Duration::from_micros(40);
-/// Steps on shards that follow each other before a pause.
+/// Steps on shards follow each other for so long before there is a pause.
 const TURN: Duration = Duration::from_micros(500);
-/// Bounds of a step's size, in blocks looked at.
+/// Bounds of a step's size, in blocks that are looked at.
 const EFFORT_MIN: u64 = 16;
 const EFFORT_MAX: u64 = 1024;
-/// Blocks of an extent that are gone over at a time when it is closed or opened.
+/// So many blocks of an extent are gone over at a time when it is closed or opened.
 const WALKED_BLOCKS: usize = 128;
-/// After a round that was of little use the next may not begin for so long, and each time it is of none for
-/// twice as long.
+/// After a round that emptied less than half of its extents the next one waits for so long; after each
+/// further one for twice as long, up to the second of these.
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(600);
-/// A round is worth its walk if it frees this part of what is used: one in so many.
+/// A round is worth its walk through all data if it can free this part of what is used: one in so many.
 const GAIN_SHARE: usize = 32;
 
+/// Where a round stands; see the picture above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -51,11 +52,13 @@ pub(crate) struct Defrag {
     phase: Phase,
     /// None while idle.
     evacuation: Option<Evacuation>,
+    /// Extents that did not empty: the next round leaves them out.
     stubborn: Stubborn,
-    /// While moving.
+    /// Where the walk through the data stands, while moving.
     mover: Option<Mover>,
+    /// How many blocks a step may look at.
     effort: u64,
-    /// Of this round.
+    /// The longest step of this round, for the log.
     longest_step: Duration,
     /// Share of a processor: within a round it only grows, so that a round which frees much ends as fast as
     /// it began.
@@ -73,15 +76,16 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) settings: Settings,
 }
 
-/// When to come again.
+/// When to call [`Defrag::turn`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     At(Instant),
-    /// When somebody says that it is due.
+    /// When somebody asks for it.
     Asked,
 }
 
 impl Defrag {
+    /// Nothing is under way.
     pub(crate) fn new() -> Defrag {
         Defrag {
             phase: Phase::Idle,
@@ -97,7 +101,7 @@ impl Defrag {
         }
     }
 
-    /// Takes one turn, or begins a round if one is due.
+    /// Takes one turn of the round, or begins one if it is due.
     pub(crate) fn turn(&mut self, around: &Surroundings<'_>) -> Next {
         let settings = &around.settings;
         let start = processor_time();
@@ -132,6 +136,7 @@ impl Defrag {
         }
     }
 
+    /// Chooses the extents of a new round. Returns whether there is one.
     fn begin(&mut self, settings: &Settings) -> bool {
         let now = now();
         if self.rests_until.is_some_and(|until| now < until) {
@@ -149,7 +154,7 @@ impl Defrag {
         true
     }
 
-    /// The next try is some time away, and is a whole one.
+    /// The next try is some time away, and may choose any extent.
     fn rest(&mut self, now: Instant) {
         self.rests_until = Some(now + self.rest);
         self.rest = (self.rest * 2).min(REST_MAX);
@@ -165,7 +170,7 @@ impl Defrag {
         }
     }
 
-    /// Does something under one lock.
+    /// Does a step under one lock: of a shard, or of the arena.
     fn step(&mut self, around: &Surroundings<'_>) {
         let Some(evacuation) = &mut self.evacuation else { return };
         match self.phase {
@@ -184,6 +189,7 @@ impl Defrag {
         }
     }
 
+    /// Moves data of one shard.
     fn move_some(&mut self, around: &Surroundings<'_>) {
         let Some(mover) = &mut self.mover else { return };
         let limits = StepLimits { effort: self.effort, len_max: around.settings.max_scan_fields };
@@ -195,7 +201,7 @@ impl Defrag {
         }
     }
 
-    /// What the last step took says how much the next one may do.
+    /// Makes the next step smaller or larger, by how long the last one took.
     fn learn(&mut self, took: Duration) {
         if took > STEP_WANTED * 2 {
             self.effort = (self.effort / 2).max(EFFORT_MIN);
@@ -204,6 +210,7 @@ impl Defrag {
         }
     }
 
+    /// Ends a round, and says in the log what it has done.
     fn finish(&mut self, log: &Log) {
         let Some(evacuation) = self.evacuation.take() else { return };
         let (chosen, left) = (evacuation.extents(), evacuation.left());
@@ -235,12 +242,12 @@ impl Defrag {
     }
 }
 
-/// How long it is until then.
+/// How long it is until then; zero if that has passed.
 pub(crate) fn until(time: Instant) -> Duration {
     time.saturating_duration_since(now())
 }
 
-/// Of this thread.
+/// Processor time that this thread has used.
 fn processor_time() -> Duration {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(Duration::ZERO, Duration::from)

@@ -1,5 +1,5 @@
-//! Restless mode, for tests: what a server does rarely and by itself, a thread of its own does all the time,
-//! at random.
+//! Restless mode, for tests: a thread does all the time, at random, what a server otherwise does rarely and
+//! by itself.
 //!
 //! | what | how |
 //! |---|---|
@@ -8,15 +8,15 @@
 //! | purging, huge pages | a few free blocks, or one page, at a time |
 //! | keys | come, split leaves, expire, are evicted and go under the lock of a shard (`store::Transients`) |
 //! | eviction, expiry, uses | in the shadow, by every policy, while its clock jumps |
-//! | messages | workers listen anew, wake for nothing, hear of clients that have gone; connections go to any worker |
+//! | messages | workers listen anew, wake for nothing, hear of gone clients; connections go to any worker |
 //!
-//! What clients see stays the same, so that every test of the server can run like this. `DEBUG RESTLESS seed`
+//! What clients see stays the same, so every test of the server can run like this. `DEBUG RESTLESS seed`
 //! begins it and `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the
 //! server, whoever starts that. All choices follow from the seed, which the log shows; when they are made is
 //! up to the threads.
 //!
-//! `state/restless.rs` knows whether it is on and what it has done. Its memory counts as the server's own,
-//! which `maxmemory` is compared with: a few megabytes.
+//! `state/restless.rs` knows whether it is on and what it has done. Its memory, a few megabytes, counts as
+//! the server's own, which `maxmemory` is compared with.
 use crate::core::server::{Message, Server};
 use crate::core::session::Unblock;
 use crate::state::restless::Started;
@@ -27,7 +27,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::{Mover, Shadow, StepLimits, Transients};
 
-/// A seed, or `random`.
+/// The environment variable: a seed, or any other word for a random one.
 const VARIABLE: &str = "SARDINE_RESTLESS";
 
 /// Lets the mode begin with this server.
@@ -48,7 +48,7 @@ fn start(weak: &Weak<Server>, seed: u64, is_over: Arc<AtomicBool>) -> Started {
     std::thread::Builder::new().name("sardine-restless".into()).spawn(run).map(Some)
 }
 
-/// What the environment asks for.
+/// The seed that the environment asks for; None where it does not.
 pub(crate) fn seed_of_environment(server: &Server) -> Option<u64> {
     let value = std::env::var(VARIABLE).ok()?;
     Some(value.parse().unwrap_or(server.random_seed))
@@ -58,17 +58,19 @@ fn count(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Relaxed);
 }
 
-/// The thread's state.
+/// What the thread works with.
 struct Unrest<'s> {
     server: &'s Server,
     random: Random,
+    /// Keys of its own among those of the clients, which come and go under the lock of a shard.
     transients: Transients,
+    /// A keyspace of its own, for what would change the clients' data.
     shadow: Shadow,
     moving: Moving,
     stubborn: Stubborn,
 }
 
-/// How far an evacuation has come.
+/// How far a round of defragmentation has come.
 enum Moving {
     Idle,
     Closing(Evacuation),
@@ -90,7 +92,7 @@ impl<'s> Unrest<'s> {
         }
     }
 
-    /// Does one thing, and rests for a moment.
+    /// Does one thing, and then pauses for a moment.
     fn stir(&mut self) {
         let deeds = &self.server.restless.deeds();
         match self.random.below(100) {

@@ -11,7 +11,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Who is told.
+/// The service manager that is told of the start and the end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Supervisor {
     Nobody,
@@ -21,7 +21,7 @@ pub enum Supervisor {
 }
 
 impl Supervisor {
-    /// As `supervised` says and the environment allows.
+    /// The manager that `supervised` asks for and the environment names; the log says what was found.
     pub fn find(wanted: Supervised, log: &Log) -> Supervisor {
         let found = choose(wanted, std::env::var_os("NOTIFY_SOCKET"), std::env::var_os("UPSTART_JOB"));
         match (wanted, &found) {
@@ -38,13 +38,13 @@ impl Supervisor {
         found
     }
 
-    /// Whether somebody waits, so that the server must not go to the background.
+    /// Whether a manager waits, so that the server must not go to the background.
     pub fn is_somebody(wanted: Supervised) -> bool {
         let found = choose(wanted, std::env::var_os("NOTIFY_SOCKET"), std::env::var_os("UPSTART_JOB"));
         found != Supervisor::Nobody
     }
 
-    /// The server serves.
+    /// Tells it that the server serves.
     pub fn ready(&self, log: &Log) {
         self.tell("STATUS=Ready to accept connections\nREADY=1\n", log);
         if *self == Supervisor::Upstart
@@ -54,7 +54,7 @@ impl Supervisor {
         }
     }
 
-    /// The server ends.
+    /// Tells it that the server ends.
     pub fn stopping(&self, log: &Log) {
         self.tell("STOPPING=1\n", log);
     }
@@ -80,6 +80,7 @@ fn choose(wanted: Supervised, socket: Option<OsString>, job: Option<OsString>) -
     found.unwrap_or(Supervisor::Nobody)
 }
 
+/// Sends the words over the socket of this name.
 fn notify(socket: &OsStr, words: &str) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

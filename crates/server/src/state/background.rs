@@ -37,8 +37,9 @@ pub(crate) struct Jobs {
 
 #[derive(Default)]
 struct Counts {
+    /// Pieces that wait to be freed, the one at hand included.
     pending: AtomicU64,
-    /// What waits, in bytes, all of the piece at hand included.
+    /// How many bytes they have, as their senders estimate.
     waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
     is_purging: AtomicBool,
@@ -56,7 +57,7 @@ impl Background {
         (Background { queue, counts: Arc::clone(&counts) }, Jobs { arrivals, counts })
     }
 
-    /// Takes everything out of `garbage`.
+    /// Takes everything out of `garbage` and has it freed. A message for each piece.
     pub(crate) fn free(&self, garbage: &mut Vec<Garbage>) {
         self.free_keys(garbage, 0);
     }
@@ -75,7 +76,7 @@ impl Background {
         }
     }
 
-    /// Bytes in use that are on their way to be freed, about.
+    /// How many bytes in use are on their way to be freed, about.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.counts.waiting_bytes.load(Relaxed).max(0) as u64
     }
@@ -94,7 +95,7 @@ impl Background {
         }
     }
 
-    /// Moves data together, if too much is lost between it.
+    /// Has data moved together, if that is on and too much is lost between it.
     pub(crate) fn defrag(&self, settings: &Settings) {
         let is_defragging = &self.counts.is_defragging;
         if settings.is_on && !is_defragging.load(Relaxed) && is_defrag_due(settings) {
@@ -114,7 +115,7 @@ impl Background {
         drop(self.queue.send(Job::End));
     }
 
-    /// lazyfree_pending_objects
+    /// Pieces that wait to be freed: lazyfree_pending_objects.
     pub(crate) fn pending(&self) -> u64 {
         self.counts.pending.load(Relaxed)
     }
@@ -143,10 +144,12 @@ impl Jobs {
         self.counts.waiting_bytes.fetch_sub(bytes, Relaxed);
     }
 
+    /// A purge is done; the next may be asked for.
     pub(crate) fn note_purged(&self) {
         self.counts.is_purging.store(false, Relaxed);
     }
 
+    /// Huge pages are made; the next may be asked for.
     pub(crate) fn note_united(&self) {
         self.counts.is_uniting.store(false, Relaxed);
     }

@@ -1,9 +1,9 @@
-//! The one place that reads the time. Everything else is given it: once a batch of requests, so that no
-//! command pays for it, and tests move it.
+//! The one place that reads the time. Everything else is given it, once a batch of requests: so no command
+//! pays for it, and tests move it.
 //!
-//! There are two times. That of the wall is what deadlines of keys are told in; somebody may set it, and it
-//! then jumps. What only measures how long something takes (a client that waits, or is idle, a pause, how
-//! long the server is up) goes by a steady time, which begins with that of the wall and then only passes.
+//! There are two times. The wall clock's is the one in which deadlines of keys are told; somebody may set
+//! that clock, and it then jumps. The steady time measures how long something takes: a client that waits or
+//! is idle, a pause, how long the server is up. It begins with the wall clock's time and then only passes.
 //!
 //! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers
 //! that sleep under a simulated clock are woken whenever it moves.
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Where the server's time comes from.
+/// Where the server's time comes from. Clones show the same time.
 #[derive(Clone)]
 pub struct Clock(Source);
 
@@ -31,16 +31,18 @@ enum Source {
 struct Simulated {
     /// The steady time.
     now_ms: AtomicI64,
-    /// By how much the wall's is ahead.
+    /// By how much the wall clock is ahead of the steady time.
     jumped_ms: AtomicI64,
+    /// Workers that look at the time again when it has moved.
     sleepers: Mutex<Vec<net::Waker>>,
 }
 
-/// Moves a simulated clock.
+/// Moves a simulated clock: the other end of [`Clock::simulated`].
 #[derive(Clone)]
 pub struct SimulatedTime(Arc<Simulated>);
 
 impl Simulated {
+    /// What the wall clock shows.
     fn wall_ms(&self) -> i64 {
         self.now_ms.load(Ordering::SeqCst) + self.jumped_ms.load(Ordering::SeqCst)
     }
@@ -63,20 +65,20 @@ impl Moment {
     /// Before all others.
     pub(crate) const NONE: Moment = Moment { wall: Millis(i64::MIN), steady: Millis(0) };
 
-    /// What the wall's clock will say at this steady time, unless it jumps.
+    /// What the wall clock will show at this steady time, unless it is set meanwhile.
     pub(crate) fn wall_at(self, steady: Millis) -> Millis {
         Millis(self.wall.0.saturating_add(steady.0.saturating_sub(self.steady.0)))
     }
 }
 
 impl Clock {
-    /// The system's.
+    /// The system's clock.
     #[allow(clippy::disallowed_methods)]
     pub fn real() -> Clock {
         Clock(Source::System { since: Instant::now(), began: Millis(system_now_us() / 1000) })
     }
 
-    /// One that stands at `start`.
+    /// A clock that stands at `start`, and the means to move it.
     pub fn simulated(start: Millis) -> (Clock, SimulatedTime) {
         let time = Arc::new(Simulated { now_ms: AtomicI64::new(start.0), ..Simulated::default() });
         (Clock(Source::Simulated(Arc::clone(&time))), SimulatedTime(time))
@@ -89,7 +91,8 @@ impl Clock {
         }
     }
 
-    /// Both times. In the millisecond of the reading before, only the wall's clock is looked at.
+    /// Both times. If the wall clock still shows the millisecond of the reading `before`, the steady one is
+    /// not read: a worker that is busy reads one clock for most batches.
     pub(crate) fn moment(&self, before: Moment) -> Moment {
         let wall = self.now();
         match &self.0 {
@@ -101,7 +104,7 @@ impl Clock {
         }
     }
 
-    /// Microseconds since the epoch, for TIME and the log.
+    /// What the wall clock shows, in microseconds since 1970: for TIME and the log.
     pub(crate) fn now_us(&self) -> i64 {
         match &self.0 {
             Source::Simulated(time) => time.wall_ms() * 1000,
@@ -117,7 +120,8 @@ impl Clock {
         }
     }
 
-    /// How long to sleep until `due`: under a simulated clock until it moves.
+    /// How to wait until `due`, a time of the wall clock that shows `now`; None is never. Under a simulated
+    /// clock that is until somebody moves it.
     pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Wait {
         match (due, &self.0) {
             (Some(due), _) if due <= now => Wait::Not,
@@ -126,7 +130,7 @@ impl Clock {
         }
     }
 
-    /// Wakes this engine whenever simulated time moves.
+    /// Wakes this engine whenever simulated time moves; under the system's clock this does nothing.
     pub(crate) fn wakes(&self, waker: net::Waker) {
         if let Source::Simulated(time) = &self.0 {
             time.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
@@ -135,17 +139,19 @@ impl Clock {
 }
 
 impl SimulatedTime {
+    /// What the wall clock shows.
     pub fn now(&self) -> Millis {
         Millis(self.0.wall_ms())
     }
 
+    /// Lets so much time pass, on both clocks.
     pub fn advance(&self, by: Duration) {
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.0.now_ms.fetch_add(by_ms, Ordering::SeqCst);
         self.0.wake_sleepers();
     }
 
-    /// Sets the wall's clock so much later, or earlier, though no time has passed.
+    /// Sets the wall clock so much later, or earlier, though no time has passed.
     pub fn jump(&self, by_ms: i64) {
         self.0.jumped_ms.fetch_add(by_ms, Ordering::SeqCst);
         self.0.wake_sleepers();
@@ -160,16 +166,18 @@ fn system_now_us() -> i64 {
     }
 }
 
-/// How long something takes, for statistics; never simulated.
+/// Measures how long something takes, for statistics. It is never simulated.
 #[derive(Clone, Copy)]
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
+    /// Reads the time: not for every request.
     #[allow(clippy::disallowed_methods)]
     pub(crate) fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
+    /// Nanoseconds since it was started.
     pub(crate) fn elapsed_ns(&self) -> u64 {
         self.0.elapsed().as_nanos() as u64
     }

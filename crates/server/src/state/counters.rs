@@ -9,15 +9,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A counter with one writer.
+/// A counter with one writer. It wraps around, so a figure that goes down is one to which a negative number
+/// is added.
 #[derive(Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Only its owner calls this.
+    /// Adds a number, by a load and a store. Only the thread that owns the counter may call this: of two at
+    /// once one would be lost.
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
+    /// The number as it is now; any thread may ask.
     pub(crate) fn load(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -27,11 +30,11 @@ impl Count {
     }
 }
 
-/// One command's, of one worker.
+/// What one worker counts of one command.
 #[derive(Default)]
 pub(crate) struct CommandCounts {
     pub(crate) calls: Count,
-    /// What they took, as the meter counts.
+    /// How long its calls took, in ticks of the processor's counter.
     pub(crate) ticks: Count,
     /// Refused before it ran (arity, authentication).
     pub(crate) rejected: Count,
@@ -42,8 +45,8 @@ pub(crate) struct CommandCounts {
 }
 
 impl CommandCounts {
-    /// A call that took so long, in the histogram too where there is a scale for it; only the owner calls
-    /// this.
+    /// Counts a call that took so many ticks, in the histogram too if there is a scale for it. Only the owner
+    /// calls this.
     #[inline]
     pub(crate) fn count(&self, ticks: u64, tracked: Option<Scale>) {
         self.calls.add(1);
@@ -53,7 +56,8 @@ impl CommandCounts {
         }
     }
 
-    /// A call that was counted took longer in the end. Its time is counted by now.
+    /// A call that was counted with `before` ticks took `now` in the end, because its reply was written piece
+    /// by piece. Only its place in the histogram is changed here.
     pub(crate) fn correct(&self, (before, now): (u64, u64), tracked: Option<Scale>) {
         if let (Some(scale), Some(histogram)) = (tracked, self.histogram.get()) {
             histogram.correct(scale.units(before), scale.units(now));
@@ -70,7 +74,7 @@ impl CommandCounts {
     }
 }
 
-/// One command's, summed over the workers.
+/// What all workers have counted of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandSum {
     pub(crate) calls: u64,
@@ -79,41 +83,42 @@ pub(crate) struct CommandSum {
     pub(crate) failed: u64,
 }
 
-/// One worker's.
+/// What one worker counts. Aligned, so that no two workers write to one cache line.
 #[repr(align(128))]
 pub(crate) struct Counters {
     /// By `Row::number`.
     pub(crate) commands: Box<[CommandCounts]>,
     pub(crate) bytes_in: Count,
     pub(crate) bytes_out: Count,
-    /// Kept of unfinished requests and unread replies of all its clients; goes up and down.
+    /// Memory for unfinished requests and unread replies of all its clients; it goes up and down.
     pub(crate) client_bytes: Count,
     /// The largest of these since somebody took them: 0 is put in their place ten times a second.
     pub(crate) input_peak: AtomicU64,
     pub(crate) output_peak: AtomicU64,
-    /// What batches are received into, parsed and answered in.
+    /// Memory into which batches are received, parsed and answered.
     pub(crate) batch_bytes: AtomicU64,
     /// The client whose turn it is or was last, for a crash report; noted once a turn.
     pub(crate) serving: AtomicU64,
     /// Receives that brought something, and times that replies were handed on to be sent.
     pub(crate) reads: Count,
     pub(crate) writes: Count,
-    /// Turns of the event loop, and what they took, waiting for events left out, as the meter counts.
+    /// Turns of the event loop, and the ticks that they took without the time that they waited for events.
     pub(crate) turns: Count,
     pub(crate) turn_ticks: Count,
-    /// Clients whose command waits until a time.
+    /// Clients whose command waits until a certain time.
     pub(crate) timed_waits: AtomicU64,
-    /// What removing keys past their deadlines took, and how often it stopped before it was done.
+    /// How long it took to remove keys past their deadlines, and how often that stopped before it was done.
     pub(crate) expire_ns: Count,
     pub(crate) expire_stops: Count,
     /// Replies that were errors, by their code ("ERR", "WRONGTYPE").
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
-/// Codes that INFO errorstats tells apart at most, so that a script cannot fill the memory with them.
+/// INFO errorstats tells so many codes apart, so that a script cannot fill the memory with codes.
 const CODES_MAX: usize = 128;
 
 impl Counters {
+    /// All zero, for so many commands.
     pub(crate) fn new(rows: usize) -> Counters {
         Counters {
             commands: (0..rows).map(|_| CommandCounts::default()).collect(),
@@ -135,7 +140,8 @@ impl Counters {
         }
     }
 
-    /// Counts an error reply: `text` without the leading `-`.
+    /// Counts an error reply by its code. `text` is the error without the leading `-`. It takes a lock, which
+    /// only whoever asks for INFO shares.
     pub(crate) fn count_error(&self, text: &[u8]) {
         let code = text.split(|byte| *byte == b' ').next().unwrap_or(text);
         let code = &*String::from_utf8_lossy(code);
@@ -163,11 +169,11 @@ impl Counters {
     }
 }
 
-/// Sums over all workers.
+/// The counters of all workers, by worker. Sums are made when somebody asks.
 pub(crate) struct AllCounters(pub(crate) Box<[Counters]>);
 
 impl AllCounters {
-    /// By `Row::number`.
+    /// What all workers have counted of the command with this `Row::number`.
     pub(crate) fn command(&self, number: usize) -> CommandSum {
         let (mut sum, mut ticks) = (CommandSum::default(), 0);
         for c in self.0.iter().map(|w| &w.commands[number]) {
@@ -179,7 +185,7 @@ impl AllCounters {
         CommandSum { time_ns: Meter::new().ns(ticks), ..sum }
     }
 
-    /// How long the calls of a command took, if any was tracked.
+    /// How long the calls of a command took; None if no call was tracked.
     pub(crate) fn latencies(&self, number: usize) -> Option<Latencies> {
         let mut all = Latencies::new();
         for c in self.0.iter().map(|w| &w.commands[number]) {
@@ -190,7 +196,7 @@ impl AllCounters {
         (all.calls() > 0).then_some(all)
     }
 
-    /// total_commands_processed
+    /// All calls of all commands: total_commands_processed.
     pub(crate) fn commands(&self) -> u64 {
         self.0.iter().flat_map(|w| &w.commands).map(|c| c.calls.load()).sum()
     }
@@ -200,31 +206,33 @@ impl AllCounters {
         self.0.iter().map(|worker| of(worker).load()).sum()
     }
 
-    /// What all commands took.
+    /// How long all commands took together.
     pub(crate) fn command_time_ns(&self) -> u64 {
         let ticks = self.0.iter().flat_map(|w| &w.commands).map(|c| c.ticks.load()).sum();
         Meter::new().ns(ticks)
     }
 
-    /// What the turns of all event loops took.
+    /// How long the turns of all event loops took together.
     pub(crate) fn turn_time_ns(&self) -> u64 {
         Meter::new().ns(self.sum(|worker| &worker.turn_ticks))
     }
 
+    /// total_net_input_bytes
     pub(crate) fn bytes_in(&self) -> u64 {
         self.sum(|worker| &worker.bytes_in)
     }
 
+    /// total_net_output_bytes
     pub(crate) fn bytes_out(&self) -> u64 {
         self.sum(|worker| &worker.bytes_out)
     }
 
-    /// What clients and event loops hold in buffers.
+    /// Memory in buffers of clients and of event loops, which `maxmemory` does not count.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         self.0.iter().map(|w| w.client_bytes.load().wrapping_add(w.batch_bytes.load(Relaxed))).sum()
     }
 
-    /// INFO errorstats; the sum of the counts is total_error_replies.
+    /// Error replies by code, for INFO errorstats; the sum of the counts is total_error_replies.
     pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for worker in &self.0 {

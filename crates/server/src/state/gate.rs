@@ -6,24 +6,27 @@
 //! cannot wait for each other.
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// 128 bytes: two lines, because processors fetch lines in pairs.
+/// 128 bytes: two cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
 #[derive(Default)]
 struct Gate(RwLock<()>);
 
+/// One for each worker.
 pub(crate) struct Gates(Box<[Gate]>);
 
 impl Gates {
+    /// All open.
     pub(crate) fn new(workers: usize) -> Gates {
         Gates((0..workers).map(|_| Gate::default()).collect())
     }
 
-    /// This worker executes until the guard goes.
+    /// This worker runs commands until the guard is dropped. It waits while somebody runs alone.
     pub(crate) fn enter(&self, worker: usize) -> RwLockReadGuard<'_, ()> {
         self.0[worker].0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody else executes until the guards go. The caller holds no read side.
+    /// Nobody else runs commands until the guards are dropped. It waits until every worker has finished its
+    /// batch. The caller must hold no gate.
     pub(crate) fn enter_alone(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
         self.0.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner)).collect()
     }

@@ -1,4 +1,4 @@
-//! How long calls took, as counts by duration: one histogram a worker and command, written only by its
+//! How long calls took, as counts by duration: a histogram for each worker and command, written only by its
 //! worker.
 //!
 //! Cells are narrow where calls are short and wide where they are long: eight of equal width up to 1.032 us,
@@ -16,7 +16,7 @@
 use crate::state::counters::Count;
 use std::array::from_fn;
 
-/// What durations are counted in.
+/// Durations are counted in units of so many nanoseconds.
 pub(crate) const UNIT_NS: u64 = 129;
 /// Cells in a power of two.
 const SPLIT: usize = 8;
@@ -34,12 +34,13 @@ impl Histogram {
         Histogram(from_fn(|_| Count::default()))
     }
 
+    /// Counts a call of so many units. Only the histogram's owner calls this: an addition to one cell.
     #[inline]
     pub(crate) fn record(&self, units: u64) {
         self.0[cell(units)].add(1);
     }
 
-    /// One that was recorded took longer, unless it was forgotten since.
+    /// A call that was recorded with `before` units took `now`; unless the histogram was reset since.
     pub(crate) fn correct(&self, before: u64, now: u64) {
         let was = &self.0[cell(before)];
         if was.load() > 0 {
@@ -53,6 +54,7 @@ impl Histogram {
     }
 }
 
+/// The cell that counts a duration.
 #[inline]
 fn cell(units: u64) -> usize {
     if units < SPLIT as u64 {
@@ -75,6 +77,7 @@ fn longest_ns(cell: usize) -> u64 {
 pub(crate) struct Latencies([u64; CELLS]);
 
 impl Latencies {
+    /// No calls.
     pub(crate) fn new() -> Latencies {
         Latencies([0; CELLS])
     }
@@ -86,11 +89,13 @@ impl Latencies {
         }
     }
 
+    /// How many calls there were.
     pub(crate) fn calls(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// (microseconds, calls that took at most so long), for each power of two in which there are calls.
+    /// For each power of two in which there are calls: its end in microseconds, and how many calls took at
+    /// most so long.
     pub(crate) fn by_power(&self) -> Vec<(u64, u64)> {
         let mut sum = 0;
         let mut all = Vec::new();
@@ -104,7 +109,7 @@ impl Latencies {
         all
     }
 
-    /// How many nanoseconds at most so many per cent of the calls took.
+    /// How many nanoseconds at most so many percent of the calls took; 0 where there were none.
     pub(crate) fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = ((percent / 100.0 * self.calls() as f64 + 0.5) as u64).max(1);
         let mut sum = 0;

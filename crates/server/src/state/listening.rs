@@ -24,18 +24,21 @@ struct Lists {
     leaving: Vec<Weak<Listener>>,
 }
 
+/// As many of those that have left are remembered.
 const LEFT_MAX: usize = 64;
 
 impl Listening {
+    /// The listeners with which the server starts.
     pub(crate) fn new(listeners: Vec<Arc<Listener>>) -> Listening {
         Listening(Mutex::new(Lists { all: listeners, leaving: Vec::new() }))
     }
 
+    /// Those in force, which every worker accepts from.
     pub(crate) fn all(&self) -> Vec<Arc<Listener>> {
         self.lists().all.clone()
     }
 
-    /// Of TCP, port 0 resolved.
+    /// The TCP addresses of those in force. Where the system has chosen a port, it is known here.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.all().iter().filter_map(|listener| tcp_address(listener)).collect()
     }
@@ -79,7 +82,7 @@ impl Listening {
     }
 }
 
-/// At the start.
+/// Opens the listeners of the configuration with which the server starts; or says why it cannot start.
 pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> {
     let failed = || StartError(format!("Failed listening on port {} (tcp), aborting.", config.port));
     let binds =

@@ -20,11 +20,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Where messages go. Levels below the one set are dropped.
+/// Where messages go. Any thread may write; messages below `loglevel` are dropped.
 pub struct Log {
     level: AtomicU8,
+    /// The role is `M`.
     is_running: AtomicBool,
     clock: Clock,
+    /// The time zone of the machine, read once.
     zone: jiff::tz::TimeZone,
     output: Mutex<Output>,
     syslog: Option<Mutex<Syslog>>,
@@ -39,6 +41,7 @@ enum Output {
 struct LogFile {
     /// Absolute.
     path: PathBuf,
+    /// The file into which the last line was written.
     last: File,
 }
 
@@ -48,6 +51,7 @@ impl LogFile {
         Ok(LogFile { last: open_file(&path)?, path })
     }
 
+    /// Opens the file anew and appends a line; where it cannot be opened, to the file that was open before.
     fn write(&mut self, line: &[u8]) -> std::io::Result<()> {
         if let Ok(file) = open_file(&self.path) {
             self.last = file;
@@ -56,12 +60,12 @@ impl LogFile {
     }
 }
 
-/// Something that is logged once a minute at most.
+/// A message that is logged once a minute at most, because clients can cause it as often as they like.
 #[derive(Default)]
 pub(crate) struct Seldom {
-    /// In milliseconds.
+    /// When the next line may come, in milliseconds of the wall clock.
     next: AtomicI64,
-    /// Since the last line.
+    /// How often it was left out since the last line.
     left_out: AtomicU64,
 }
 
@@ -84,7 +88,8 @@ impl Seldom {
 }
 
 impl Log {
-    /// As `loglevel` and `logfile` say. The file is tried, so that a server that cannot log does not start.
+    /// A log as `loglevel`, `logfile` and `syslog-*` say. The file is opened, so that a server that cannot
+    /// log does not start.
     pub fn open(config: &Config, clock: Clock) -> Result<Log, ConfigError> {
         let output = match &config.logfile {
             None => Output::Stdout,
@@ -103,7 +108,7 @@ impl Log {
         Ok(log)
     }
 
-    /// One that says nothing, for servers in the process of a test.
+    /// A log that keeps nothing, for servers in the process of a test.
     pub fn silent() -> Log {
         Log::new(LogLevel::Nothing, Clock::real(), Output::Nowhere)
     }
@@ -119,6 +124,7 @@ impl Log {
         }
     }
 
+    /// CONFIG SET loglevel
     pub(crate) fn set_level(&self, level: LogLevel) {
         self.level.store(level as u8, Relaxed);
     }
@@ -128,23 +134,29 @@ impl Log {
         self.is_running.store(true, Relaxed);
     }
 
+    /// One line of this level. All of these take a lock and format: none of them is for the path of a
+    /// request.
     pub fn debug(&self, message: &str) {
         self.write(LogLevel::Debug, message);
     }
 
+    /// One line of this level.
     pub fn verbose(&self, message: &str) {
         self.write(LogLevel::Verbose, message);
     }
 
+    /// One line of this level.
     pub fn notice(&self, message: &str) {
         self.write(LogLevel::Notice, message);
     }
 
+    /// One line of this level, the highest.
     pub fn warning(&self, message: &str) {
         self.write(LogLevel::Warning, message);
     }
 
-    /// A warning of what may come again and again.
+    /// A warning that may come again and again: once a minute at most, with how often it was left out
+    /// meanwhile.
     pub(crate) fn warning_seldom(&self, seldom: &Seldom, message: &str) {
         match seldom.due(self.clock.now().0) {
             Some(0) => self.warning(message),
@@ -173,8 +185,9 @@ impl Log {
         }
     }
 
-    /// Text as it is, whatever the level; whether it was written. For a server that crashes: it waits for
-    /// nobody, and a log that this thread was just writing to is passed by.
+    /// Writes text as it is, whatever the level, and returns whether that was possible. For a server that
+    /// crashes: it waits for nobody. Where this thread was just writing to the log, the text goes to standard
+    /// error.
     pub(crate) fn emergency(&self, text: &str) -> bool {
         let mut output = self.output.try_lock();
         match output.as_deref_mut() {
@@ -184,6 +197,7 @@ impl Log {
         }
     }
 
+    /// The time now, in this form.
     fn time(&self, format: &str) -> String {
         let now =
             jiff::Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

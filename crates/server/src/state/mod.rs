@@ -1,11 +1,15 @@
-//! What the server keeps beside its data, apart from the commands that show and change it.
+//! What the server keeps beside its data, apart from the commands that show and change it. Nothing here knows
+//! a command, a session or a worker.
 //!
-//! Settings and what is read from them: `config`. Time: `clock`, and `expiry_watch`, which says who wakes for the
-//! next key that expires. Figures: `counters` of each worker, the `histogram` of how long commands took,
-//! `latency` for what took too long. What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE),
-//! `listening` (the sockets). Memory: the `pressure` that it is under, `defrag`, and what the `background`
-//! thread is asked for. And the `log` with its way to `syslog`, the `replication` id, the `start_error`, the
-//! `restless` mode of tests, and what the operating `system` says of the process and allows it.
+//! * Settings and where they come from: `config`.
+//! * Time: `clock`, and `expiry_watch`, which says what worker wakes for the next key that expires.
+//! * Figures: the `counters` of each worker, the `histogram` of how long commands took, `latency` for what
+//!   took too long.
+//! * What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets).
+//! * Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
+//! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
+//!   the `start_error` that keeps it from starting.
+//! * The `replication` id, and the `restless` mode of tests.
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod config;

@@ -15,10 +15,11 @@
 use base::Millis;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Pause(AtomicU64);
 
-/// What waits.
+/// Which requests wait, the fewest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Held {
     Nothing,
@@ -27,10 +28,11 @@ pub(crate) enum Held {
     Everything,
 }
 
-/// Times beyond, in millions of years, are never reached.
+/// Later times, in millions of years, are never reached.
 const END_MS_MAX: u64 = u64::MAX >> 1;
 
 impl Pause {
+    /// Which requests wait at this steady time.
     pub(crate) fn held(&self, now: Millis) -> Held {
         match self.0.load(Relaxed) {
             0 => Held::Nothing,
@@ -40,19 +42,20 @@ impl Pause {
         }
     }
 
-    /// When what is held back goes on, unless it does before. Past times mean nothing.
+    /// When the pause ends by itself; None where there is none. It may have passed: nobody has looked yet.
     pub(crate) fn end(&self) -> Option<Millis> {
         let word = self.0.load(Relaxed);
         (word != 0).then(|| end(word))
     }
 
-    /// Changes with everything that may let a client go on.
+    /// Changes with everything that may let a client go on: a worker compares it to see whether it has to
+    /// look.
     pub(crate) fn word(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Holds back until `until`; returns until when in fact. A pause that is on is not cut short, nor made
-    /// milder. Called while no other worker executes.
+    /// Holds requests back until `until`; returns until when in fact, because a pause that is on is neither
+    /// cut short nor made milder. Called while no other worker executes.
     pub(crate) fn start(&self, held: Held, until: Millis, now: Millis) -> Millis {
         let before = self.held(now);
         let until = match self.end() {
@@ -65,6 +68,7 @@ impl Pause {
         until
     }
 
+    /// Ends the pause.
     pub(crate) fn stop(&self) {
         self.0.store(0, Relaxed);
     }

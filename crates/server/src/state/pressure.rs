@@ -2,21 +2,22 @@
 use pack::arena;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// What workers tell each other of `maxmemory`, and INFO of them.
+/// What workers tell each other about `maxmemory`, and INFO shows of it.
 #[derive(Default)]
 pub(crate) struct Pressure {
-    /// Bytes that workers are about to free.
+    /// Bytes that workers have undertaken to free and have not freed yet.
     claimed: AtomicI64,
     /// Since when memory is over the limit, in microseconds of the steady time; 0 while it is not.
     over_since_us: AtomicI64,
-    /// For how long it was in all, before that.
+    /// For how long it was over the limit in all, without the time since then.
     over_total_us: AtomicU64,
-    /// What the arena had in holes at the last look.
+    /// How many bytes of the arena lay in holes at the last look.
     hole_bytes: AtomicU64,
 }
 
 impl Pressure {
-    /// total_eviction_exceeded_time and current_eviction_exceeded_time, in milliseconds.
+    /// total_eviction_exceeded_time and current_eviction_exceeded_time, in milliseconds. `now_us` is the
+    /// steady time.
     pub(crate) fn exceeded_ms(&self, now_us: i64) -> (u64, u64) {
         let current = match self.over_since_us.load(Relaxed) {
             0 => 0,

@@ -4,6 +4,7 @@ use base::random::Random;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
+/// The generator stands where the id of today begins.
 pub(crate) struct ReplicationId(Mutex<Random>);
 
 impl ReplicationId {
@@ -12,11 +13,12 @@ impl ReplicationId {
         ReplicationId(Mutex::new(Random::new(seed)))
     }
 
-    /// DEBUG CHANGE-REPL-ID: another history from here on.
+    /// DEBUG CHANGE-REPL-ID: a new history begins, with another id.
     pub(crate) fn change(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u64();
     }
 
+    /// The id: 40 hex digits.
     pub(crate) fn text(&self) -> String {
         let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut text = String::new();

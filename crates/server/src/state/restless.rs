@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Whether it is on, its thread, and what that has done.
+/// Whether the mode is on, its thread, and what that has done.
 #[derive(Default)]
 pub(crate) struct Restless {
     deeds: Deeds,
-    /// Grows with every connection that is given to any worker; 0 while it is off.
+    /// Grows with every connection that is given to a worker by lot; 0 while the mode is off.
     draws: AtomicU64,
+    /// Starts the thread: put in by `service/restless.rs`, which knows the server.
     starter: Mutex<Option<Box<Starter>>>,
     thread: Mutex<Option<(Arc<AtomicBool>, JoinHandle<()>)>>,
 }
@@ -56,7 +57,7 @@ impl Restless {
         *lock(&self.starter) = Some(Box::new(start));
     }
 
-    /// Begins, or goes on with another seed.
+    /// Begins, or goes on with another seed. It returns when the thread runs.
     pub(crate) fn begin(&self, seed: u64) -> std::io::Result<()> {
         self.end();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -67,7 +68,7 @@ impl Restless {
         Ok(())
     }
 
-    /// Ends, and waits for the step that is being done.
+    /// Ends, and waits for the step that is being done. A panic of the thread is a panic here.
     pub(crate) fn end(&self) {
         self.draws.store(0, Relaxed);
         if let Some((is_over, thread)) = lock(&self.thread).take() {
@@ -76,11 +77,12 @@ impl Restless {
         }
     }
 
+    /// What has been done since the server began.
     pub(crate) fn deeds(&self) -> &Deeds {
         &self.deeds
     }
 
-    /// The worker that a new connection goes to, if that is by lot.
+    /// The worker that a new connection goes to, if the mode is on and it goes to any.
     pub(crate) fn draw(&self, workers: usize) -> Option<usize> {
         if self.draws.load(Relaxed) == 0 {
             return None;

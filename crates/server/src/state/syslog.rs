@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 /// Where the daemon listens.
 pub(crate) const SOCKET: &str = "/dev/log";
 
+/// A connection to the system's log, made when the first line is sent.
 pub(crate) struct Syslog {
     path: PathBuf,
     facility: Facility,
@@ -21,11 +22,13 @@ pub(crate) struct Syslog {
 }
 
 impl Syslog {
+    /// Nothing is sent yet, so this cannot fail.
     pub(crate) fn new(path: &Path, facility: Facility, ident: &[u8]) -> Syslog {
         Syslog { path: path.to_path_buf(), facility, ident: ident.to_vec(), socket: None }
     }
 
-    /// `time` is "Nov 21 14:33:43", the day padded with a space.
+    /// Sends one line; where that fails it connects anew and tries once more. `time` is "Nov 21 14:33:43",
+    /// the day padded with a space.
     pub(crate) fn send(&mut self, level: LogLevel, time: &str, message: &str) {
         let mut line = format!("<{}>{time} ", u32::from(self.facility.0) * 8 + severity(level)).into_bytes();
         line.extend_from_slice(&self.ident);
@@ -40,7 +43,7 @@ impl Syslog {
     }
 }
 
-/// A daemon that does not read must not stop the server.
+/// A socket that never waits: a daemon that does not read must not stop the server.
 fn connect(path: &Path) -> Option<UnixDatagram> {
     let socket = UnixDatagram::unbound().ok()?;
     socket.connect(path).ok()?;
@@ -48,6 +51,7 @@ fn connect(path: &Path) -> Option<UnixDatagram> {
     Some(socket)
 }
 
+/// The protocol's number for a level.
 fn severity(level: LogLevel) -> u32 {
     match level {
         LogLevel::Debug => 7,

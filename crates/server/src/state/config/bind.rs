@@ -1,5 +1,5 @@
-//! `bind`: from words to addresses. Names are looked up, which may take long: nobody waits for it but who has
-//! asked.
+//! `bind`: from words to addresses. Names are looked up, which may take long, so only the client that has
+//! asked for it waits (`ServerRun::Outside`).
 use super::Config;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
@@ -14,11 +14,12 @@ pub(crate) struct Bind {
 /// What the words of `bind` mean.
 pub(crate) struct Binds {
     words: Vec<String>,
-    /// Port 0 everywhere; or the word that means nothing, and why.
+    /// The addresses with port 0; or the name that could not be looked up, and why.
     found: Result<Vec<Bind>, (String, String)>,
 }
 
 impl Binds {
+    /// Looks up every name of `bind`. It may wait for a name server.
     pub(crate) fn look_up(config: &Config) -> Binds {
         let found = config.bind.iter().map(|word| look_up(word)).collect();
         Binds { words: config.bind.clone(), found }
@@ -29,7 +30,7 @@ impl Binds {
         self.words == config.bind
     }
 
-    /// Where this configuration listens, nowhere if TCP is off; otherwise a sentence for the log.
+    /// The addresses at which this configuration listens, none if TCP is off; or a sentence for the log.
     pub(crate) fn at(&self, config: &Config) -> Result<Vec<Bind>, String> {
         if config.port == 0 && !config.picks_port {
             return Ok(Vec::new());

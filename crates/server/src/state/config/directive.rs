@@ -15,11 +15,11 @@ pub struct Rename {
 /// Says what is wrong with the renaming so far, if anything is: the settings do not know the commands.
 pub(crate) type RenameCheck = dyn Fn(&[Rename]) -> Result<(), &'static str>;
 
-/// Names that Redis has given up and still reads over.
+/// Names that Redis has given up and still accepts in a file.
 const RETIRED: &[&str] =
     &["io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
 
-/// What the line does, if it is one of these; none of them stands alone.
+/// Does what a line of the file says, if its name is one of these; None if it is none.
 pub(super) fn apply(
     config: &mut Config,
     name: &[u8],
@@ -45,7 +45,8 @@ fn rename(config: &mut Config, from: &[u8], to: &[u8], check: &RenameCheck) -> O
     check(&config.renamed_commands).map_err(Into::into)
 }
 
-/// A file that Redis has rewritten names the default user as it is without any rule; that one is true.
+/// A line `user`. A file that Redis has rewritten describes the default user, who may do everything without a
+/// password; that line is true here too.
 fn declare(user: &[u8], rules: Words<'_>) -> Outcome {
     const WITHOUT_LIMITS: &[&str] = &[
         "on",

@@ -57,7 +57,7 @@ fn names(setting: &Setting) -> String {
     setting.names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Links to the headings of a page, in a line.
+/// Links to the headings of a page, in one line.
 pub(crate) fn contents<'t>(titles: impl Iterator<Item = &'t str>) -> String {
     let link = |title: &str| {
         let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-'));
@@ -104,7 +104,7 @@ pub fn sample_file() -> String {
     out
 }
 
-/// A line that is seen from afar, and what follows it.
+/// A line that is easily seen when the file is scrolled, and what follows it.
 fn heading(out: &mut String, title: &str, about: &str) {
     let _ = writeln!(out, "\n{:#<98}\n", format!("########## {title} "));
     comment(out, about);

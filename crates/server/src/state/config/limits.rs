@@ -4,7 +4,7 @@
 use super::rewrite::with_unit;
 use super::setting::{Words, memory, until_nul};
 
-/// Bytes, or a part of `maxmemory`. No bytes, or a part of no limit, are no limit.
+/// Bytes, or a part of `maxmemory`. 0 bytes, and a part where there is no `maxmemory`, mean no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
     Bytes(u64),
@@ -13,6 +13,7 @@ pub enum MemoryShare {
 }
 
 impl MemoryShare {
+    /// In bytes, where `maxmemory` is `whole`.
     pub(crate) fn bytes(self, whole: u64) -> u64 {
         match self {
             MemoryShare::Bytes(bytes) => bytes,
@@ -41,7 +42,8 @@ impl MemoryShare {
     }
 }
 
-/// One class's limits; 0 is no limit.
+/// The limits of one class of clients; 0 is no limit. A client over the hard limit is closed at once, one
+/// over the soft limit after `soft_s` seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct OutputLimit {
     pub hard_bytes: u64,
@@ -49,6 +51,7 @@ pub struct OutputLimit {
     pub soft_s: u32,
 }
 
+/// The limits of all classes. Only normal clients exist so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimits {
     pub normal: OutputLimit,

@@ -29,11 +29,12 @@ impl Default for LogRules {
 }
 
 impl LogRule {
-    /// From where on; None where nothing is kept.
+    /// The figure from which on a call is kept; None where the log is off.
     pub(crate) fn bound(self) -> Option<u64> {
         u64::try_from(self.from).ok().filter(|_| self.entries_max > 0)
     }
 
+    /// Whether a call of this figure, microseconds or bytes, is kept.
     pub(crate) fn keeps(self, figure: u64) -> bool {
         self.bound().is_some_and(|from| figure >= from)
     }

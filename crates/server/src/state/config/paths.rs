@@ -3,8 +3,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Sorted; None where they, or the folders on the way to them, are more than `count_max`. A path without
-/// wildcards is answered whether there is such a file or not, one with them may match nothing.
+/// The files that a pattern means, sorted. None where they, or the folders on the way to them, are more than
+/// `count_max`. A path without wildcards is returned whether there is such a file or not; a path with
+/// wildcards may match nothing.
 pub(super) fn matching(pattern: &[u8], count_max: usize) -> Option<Vec<PathBuf>> {
     let path = Path::new(OsStr::from_bytes(pattern));
     if !has_wildcard(pattern) {
@@ -27,7 +28,7 @@ fn has_wildcard(text: &[u8]) -> bool {
     text.iter().any(|b| b"*?[".contains(b))
 }
 
-/// What `part` stands for in `folder`.
+/// What one part of the path stands for in `folder`.
 fn below(folder: &Path, part: Component<'_>) -> Vec<PathBuf> {
     let pattern = part.as_os_str().as_bytes();
     if !matches!(part, Component::Normal(_)) || !has_wildcard(pattern) {

@@ -1,4 +1,5 @@
-//! The values of the settings on how the process meets its surroundings; `service/process` is what they do.
+//! The values of the settings on how the process meets its surroundings; `state/system`, `state/syslog.rs`
+//! and `service/supervisor.rs` do what they say.
 
 /// `supervised`: who waits for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
 pub(super) type Words<'a> = &'a [&'a [u8]];
 
-/// What a setter says: the text after "- " in the error, where it refuses.
+/// What a setter returns; where it refuses, the text behind "- " in the error.
 pub(super) type Outcome = Result<(), String>;
 
 /// One row of the table.
@@ -107,17 +107,17 @@ pub(crate) fn listed() -> impl Iterator<Item = &'static Setting> {
     BY_NAME.iter().copied().chain(GROUPS.iter().flat_map(|group| group.rows))
 }
 
-/// All there are.
+/// All settings, also those that `CONFIG GET *` leaves out.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     listed().chain(UNLISTED)
 }
 
-/// The setting of this name or alias, in any case.
+/// The setting of this name or alias, in any case. It goes through all of them.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Setting> {
     all().find(|s| s.names().any(|n| n.as_bytes().eq_ignore_ascii_case(name)))
 }
 
-/// Whether the value of the setting of this name is a secret; None for a name that is none.
+/// Whether the value of the setting of this name is a secret; None where there is no such setting.
 pub(crate) fn is_secret(name: &[u8]) -> Option<bool> {
     find(name).map(|setting| setting.is_secret)
 }
@@ -128,6 +128,7 @@ impl Setting {
         Setting { is_secret: true, ..self }
     }
 
+    /// Its name, and its older name if it has one.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         [Some(self.name), self.alias].into_iter().flatten()
     }
@@ -146,7 +147,8 @@ impl Setting {
         }
     }
 
-    /// From one argument: what CONFIG SET has. Lists are split at spaces.
+    /// Sets it from one argument, as CONFIG SET has it. A list is split at spaces. Redis's words where the
+    /// value is refused.
     pub(crate) fn set_from_one(&self, config: &mut Config, value: &[u8]) -> Outcome {
         match &self.kind {
             Kind::List { set, .. } => {
@@ -158,7 +160,7 @@ impl Setting {
         }
     }
 
-    /// What Redis reads of a word: most end at a NUL, as texts of C do.
+    /// What Redis reads of a word: most values end at the first NUL, as strings in C do.
     fn read_part<'a>(&self, word: &'a [u8]) -> &'a [u8] {
         const WHOLE: [&str; 3] = ["latency-tracking-info-percentiles", "masterauth", "requirepass"];
         let is_whole = match self.kind {
@@ -180,7 +182,7 @@ impl Setting {
         if self.takes_words() { words.collect() } else { vec![self.read_part(value)] }
     }
 
-    /// From the words of a line.
+    /// Sets it from the words of a line.
     pub(super) fn set_from_words(&self, config: &mut Config, words: Words<'_>) -> Outcome {
         let parts: Vec<&[u8]> = words.iter().map(|word| self.read_part(word)).collect();
         match (&self.kind, words) {
@@ -199,6 +201,7 @@ impl Setting {
         config.accepted.set(self, &present, words)
     }
 
+    /// Sets it from one word.
     fn set_scalar(&self, config: &mut Config, value: &[u8]) -> Outcome {
         match &self.kind {
             Kind::Bool { set, .. } => set(config, boolean(value)?),
@@ -217,10 +220,12 @@ impl Setting {
     }
 }
 
+/// The text up to its first NUL.
 pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|b| *b == 0).next().unwrap_or_default()
 }
 
+/// `yes` or `no`, in any case.
 pub(super) fn boolean(value: &[u8]) -> Result<bool, String> {
     if value.eq_ignore_ascii_case(b"yes") {
         Ok(true)
@@ -231,6 +236,7 @@ pub(super) fn boolean(value: &[u8]) -> Result<bool, String> {
     }
 }
 
+/// An integer between these bounds, both included.
 pub(super) fn integer(value: &[u8], min: i64, max: i64) -> Result<i64, String> {
     let n = base::text::parse_i64(value).ok_or("argument couldn't be parsed into an integer")?;
     if (min..=max).contains(&n) { Ok(n) } else { Err(out_of_range(min, max)) }
@@ -240,12 +246,14 @@ fn out_of_range(min: impl std::fmt::Display, max: impl std::fmt::Display) -> Str
     format!("argument must be between {min} and {max} inclusive")
 }
 
+/// The permissions of a file, in octal.
 fn mode(value: &[u8]) -> Result<u32, String> {
     let parsed = std::str::from_utf8(value).ok().and_then(|s| u32::from_str_radix(s, 8).ok());
     let mode = parsed.ok_or("argument couldn't be parsed as an octal number")?;
     if mode <= 0o777 { Ok(mode) } else { Err("argument must be between 0 and 777 inclusive".into()) }
 }
 
+/// Bytes with an optional unit, between these bounds.
 pub(super) fn bounded_memory(value: &[u8], min: u64, max: u64) -> Result<u64, String> {
     let n = memory(value).ok_or("argument must be a memory value")?;
     if (min..=max).contains(&n) { Ok(n) } else { Err(out_of_range(min, max)) }
@@ -270,6 +278,7 @@ pub(super) fn memory(value: &[u8]) -> Option<u64> {
     Some(number.iter().fold(0, add).saturating_mul(scale))
 }
 
+/// The index of a word among these, in any case.
 pub(super) fn word(value: &[u8], words: &'static [&'static str]) -> Result<usize, String> {
     words
         .iter()

@@ -9,13 +9,14 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Files that include one another in a circle end here, and those that include others twice and twice again.
+/// A file that includes itself ends here, and so do files that include others twice, and those others twice
+/// again.
 const INCLUDE_DEPTH_MAX: usize = 32;
 const FILES_MAX: usize = 10_000;
-/// Of all files together.
+/// So many bytes all files together may have.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What the command line names.
+/// What the command line names, not read yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// The configuration file.
@@ -78,7 +79,7 @@ impl Source {
     }
 }
 
-/// A configuration that is being read, and what was read for it.
+/// A configuration that is being read, and how much was read for it.
 struct Reading<'c> {
     config: Config,
     check: &'c RenameCheck,
@@ -126,7 +127,7 @@ fn finish(lines: &mut Vec<u8>, name: Option<&[u8]>, values: usize) {
     }
 }
 
-/// The system's words without Rust's "(os error 2)".
+/// What the system says of an error, without Rust's "(os error 2)".
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
@@ -140,6 +141,7 @@ enum Fault {
 }
 
 impl Reading<'_> {
+    /// Applies the lines of one file, or of the command line.
     fn apply(&mut self, text: &[u8], depth: usize) -> Result<(), ConfigError> {
         for (index, line) in text.split(|b| *b == b'\n').enumerate() {
             let line = line.trim_ascii();
@@ -155,6 +157,7 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// Applies one line. Relative names behind a line `dir` mean files in that folder, as in Redis.
     fn apply_line(&mut self, line: &[u8], depth: usize) -> Result<(), Fault> {
         let words = split::words(line)
             .ok_or_else(|| Fault::Here("Unbalanced quotes in configuration line".into()))?;

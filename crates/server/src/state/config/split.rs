@@ -36,11 +36,12 @@ fn take_word<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-/// `rest` stands behind a closing quote.
+/// What follows a closing quote must be a space or the end.
 fn ends_here(rest: &[u8]) -> Option<&[u8]> {
     rest.first().is_none_or(|b| is_space(*b)).then_some(rest)
 }
 
+/// Reads up to the closing quote, and returns what stands behind it.
 fn take_double<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         match rest {
@@ -62,6 +63,7 @@ fn take_double<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     }
 }
 
+/// The same for a single quote.
 fn take_single<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         match rest {

@@ -24,7 +24,8 @@ pub(crate) fn total_bytes() -> u64 {
     field_bytes(&text, "MemTotal:").unwrap_or(0)
 }
 
-/// What may be taken before the system, or the group of processes that this one is limited with, has no more.
+/// How much memory may be taken before the machine, or the control group that this process is in, has no
+/// more. None where the system does not say. It reads files.
 pub(crate) fn free_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = field_bytes(&text, "MemAvailable:");
@@ -34,7 +35,7 @@ pub(crate) fn free_bytes() -> Option<u64> {
     machine.into_iter().chain(group).min()
 }
 
-/// A line of /proc/meminfo.
+/// The value of a line of /proc/meminfo.
 fn field_bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -49,7 +50,7 @@ pub(crate) fn name() -> String {
     )
 }
 
-/// Processor time of this process, in the kernel and outside it.
+/// Processor time that this process has used, in the kernel and outside it.
 pub(crate) fn processor_us() -> u64 {
     let micros = |time: TimeVal| time.num_microseconds().max(0) as u64;
     getrusage(UsageWho::RUSAGE_SELF)
@@ -62,6 +63,7 @@ pub(crate) struct CpuTime {
     pub(crate) user: String,
 }
 
+/// What this process, or its children, have used.
 pub(crate) fn cpu_time(who: UsageWho) -> CpuTime {
     let usage: Option<Usage> = getrusage(who).ok();
     let text = |time: TimeVal| format!("{}.{:06}", time.tv_sec(), time.tv_usec());

@@ -15,7 +15,8 @@ pub(crate) fn adjust(present: OomScore, next: &Config) -> io::Result<()> {
     std::fs::write(FILE, score.to_string())
 }
 
-/// The first value is a primary's; there are no replicas and no children that save.
+/// The score that a configuration asks for. The first value of `oom-score-adj-values` is a primary's; there
+/// are no replicas and no children that save a snapshot.
 fn score(config: &Config, at_start: i32) -> i32 {
     let value = config.oom_score_values[0];
     match config.oom_score {
@@ -25,7 +26,7 @@ fn score(config: &Config, at_start: i32) -> i32 {
     }
 }
 
-/// What the process was started with.
+/// The score with which the process was started, read once.
 fn at_start() -> io::Result<i32> {
     static SCORE: OnceLock<i32> = OnceLock::new();
     if let Some(score) = SCORE.get() {

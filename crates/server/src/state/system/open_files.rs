@@ -5,7 +5,7 @@ use crate::state::log::Log;
 use crate::state::start_error::StartError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Kept free in any case, as Redis keeps it.
+/// So many descriptors are kept free in any case, as in Redis.
 const RESERVED_MIN: u64 = 32;
 /// Standard input, output and error, the log, the system's log, and what is open for a moment: files that
 /// INFO reads, the configuration's, a name server's socket.
@@ -40,13 +40,15 @@ pub fn make_room(config: &mut Config, log: &Log) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Raises the limit so that this many clients fit; otherwise how many do.
+/// Raises the limit so that `maxclients` clients fit. Where the system does not allow that: how many would
+/// fit.
 pub(crate) fn room_for(config: &Config) -> Result<(), u32> {
     let possible = |reached: u64| reached.saturating_sub(reserved(config)).max(1);
     raise(config).map_err(|reached| u32::try_from(possible(reached)).unwrap_or(u32::MAX))
 }
 
-/// Raises the limit to what this configuration needs; otherwise what was reached.
+/// Raises the limit to what this configuration needs. Where the system does not allow that: to which it was
+/// raised.
 fn raise(config: &Config) -> Result<(), u64> {
     let wanted = u64::from(config.maxclients) + reserved(config);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };

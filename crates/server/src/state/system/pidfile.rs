@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Where it is if the server goes to the background and no setting names one.
 const USUAL: &str = "/var/run/redis.pid";
 
-/// The file that was written.
+/// The file that was written, if one was.
 #[derive(Debug, Default)]
 pub struct PidFile(Option<PathBuf>);
 
@@ -35,7 +35,7 @@ impl PidFile {
         }
     }
 
-    /// The server ends.
+    /// Removes the file, when the server ends.
     pub fn remove(self, log: &Log) {
         if let Some(path) = self.0 {
             log.notice("Removing the pid file.");
@@ -44,6 +44,7 @@ impl PidFile {
     }
 }
 
+/// Puts the text where readers find all of it or the file that was there before.
 fn put(path: &Path, text: &[u8]) -> std::io::Result<()> {
     // A device such as /dev/null, or a pipe, is written to and stays what it is.
     let is_replaceable = std::fs::metadata(path).map_or(true, |there| there.is_file());

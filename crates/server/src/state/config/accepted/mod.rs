@@ -28,9 +28,9 @@ pub(super) struct Group {
     pub(super) rows: &'static [Setting],
 }
 
-/// What a value of an accepted setting would mean to whoever relies on it.
+/// What a value of an accepted setting would mean to somebody who relies on it.
 pub(super) struct Promise {
-    /// The value that is true.
+    /// The one value that is true here.
     pub(super) kept: &'static str,
     /// What becomes of any other.
     pub(super) otherwise: Otherwise,
@@ -45,7 +45,7 @@ pub(super) enum Otherwise {
     Warned,
 }
 
-/// One row.
+/// One row: a name, when it may change, its values and its default.
 const fn row(name: &'static str, change: Change, shape: Shape, default: &'static str) -> Setting {
     Setting {
         name,
@@ -65,12 +65,12 @@ impl Setting {
         Setting { alias: Some(alias), ..self }
     }
 
-    /// Only this value is true; another is refused.
+    /// Only `kept` is true; any other value is refused.
     const fn only(self, kept: &'static str, why: &'static str) -> Setting {
         self.promising(Promise { kept, otherwise: Otherwise::Refused, why })
     }
 
-    /// Only this value is true; another is warned of.
+    /// Only `kept` is true; any other value is warned of.
     const fn but(self, kept: &'static str, why: &'static str) -> Setting {
         self.promising(Promise { kept, otherwise: Otherwise::Warned, why })
     }
@@ -85,7 +85,7 @@ impl Setting {
         Setting { kind, ..self }
     }
 
-    /// Why its present value is not true, where it is not.
+    /// Why the value in force is not true; None where it is.
     pub(crate) fn untrue(&self, config: &Config) -> Option<&'static str> {
         match &self.kind {
             Kind::Accepted { promise: Some(promise), .. }
@@ -119,7 +119,7 @@ impl Accepted {
 }
 
 impl Config {
-    /// What was accepted though it will not happen: a line for each, for the log.
+    /// A line for the log for each setting that was accepted though its value will not come true.
     pub fn warnings(&self) -> Vec<String> {
         let warn = |s: &'static Setting| {
             let why = s.untrue(self)?;
@@ -130,7 +130,7 @@ impl Config {
 }
 
 impl Config {
-    /// What was given for settings that have no effect, below the reasons.
+    /// The settings that were given and have no effect, below the reasons.
     pub fn without_effect(&self) -> Vec<String> {
         let of_group = |group: &'static Group| {
             let given = group.rows.iter().filter(|s| self.accepted.0.contains_key(s.name));

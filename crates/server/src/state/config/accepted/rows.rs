@@ -1,5 +1,9 @@
-//! The accepted settings, by what they would need. Names, values and defaults are those of Redis 8.0.2;
-//! settings that `CONFIG GET *` does not list there are in [`UNLISTED`].
+//! The accepted settings, grouped by what they would need. Names, values and defaults are those of Redis
+//! 8.0.2; settings that `CONFIG GET *` does not list there are in [`UNLISTED`].
+//!
+//! A row is a name, when it may change, the shape of its values, and its default. `.only` and `.but` mark
+//! values that would promise what is not kept: the first refuses all others, the second warns of them. `.or`
+//! gives the setting an older name.
 use super::shape::{Shape, events, file_name, primary, save_points, shutdown_words, title_template};
 use super::{Group, row};
 use crate::state::config::setting::Change::{Anytime, AtStart, Protected};
@@ -7,6 +11,7 @@ use crate::state::config::setting::Setting;
 use Shape::{Bool, Checked, Int, Memory, Text, Word, Words};
 
 const INT_MAX: i64 = i32::MAX as i64;
+/// The bounds that Redis has for settings of these kinds.
 const COUNT: Shape = Int { min: 0, max: i64::MAX };
 const SMALL_COUNT: Shape = Int { min: 0, max: INT_MAX };
 const PORT: Shape = Int { min: 0, max: 65_535 };

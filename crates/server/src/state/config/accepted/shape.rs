@@ -2,7 +2,7 @@
 //! shows it.
 use crate::state::config::setting::{Words, boolean, bounded_memory, integer, word};
 
-/// The form of a value.
+/// The form of the values of an accepted setting.
 pub(in crate::state::config) enum Shape {
     Bool,
     Int {
