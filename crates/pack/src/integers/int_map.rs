@@ -203,23 +203,16 @@ impl IntMap {
 
     /// Joins a leaf that has become small with a neighbour under the same parent, if that is small too.
     fn join(&mut self, path: Path) {
-        let (mut next, mut prev) = (path, path);
-        let joined =
-            self.tree.has_next_sibling(&path) && self.tree.next(&mut next) && self.join_pair(path, next);
-        if !joined && self.tree.has_prev_sibling(&path) && self.tree.prev(&mut prev) {
-            self.join_pair(prev, path);
-        }
-    }
-
-    fn join_pair(&mut self, left: Path, right: Path) -> bool {
-        let (a, b) = (Paired::open(self.tree.leaf(&left)), Paired::open(self.tree.leaf(&right)));
-        if a.count() + b.count() > COUNT_MAX * 3 / 4 {
-            return false;
-        }
-        let (keys, values): (Vec<i64>, Vec<i64>) = a.elements(0).chain(b.elements(0)).unzip();
-        *self.tree.leaf_mut(&left) = paired::build(&keys, &values, Room::Around);
-        self.tree.remove(&right);
-        true
+        let count = |leaf: &Block| Paired::open(leaf).count();
+        self.tree.join_neighbour(
+            &path,
+            |pair| (count(pair.left) + count(pair.right) <= COUNT_MAX * 3 / 4).then_some(()),
+            |left, right, ()| {
+                let (a, b) = (Paired::open(left), Paired::open(&right));
+                let (keys, values): (Vec<i64>, Vec<i64>) = a.elements(0).chain(b.elements(0)).unzip();
+                *left = paired::build(&keys, &values, Room::Around);
+            },
+        );
     }
 }
 

@@ -180,25 +180,15 @@ impl IntSet {
 
     /// Joins a leaf that has become small with a neighbour under the same parent, if that is small too.
     fn join(&mut self, path: Path) {
-        let mut other = path;
-        if self.tree.has_next_sibling(&path) && self.tree.next(&mut other) && self.join_pair(path, other) {
-            return;
-        }
-        let mut other = path;
-        if self.tree.has_prev_sibling(&path) && self.tree.prev(&mut other) {
-            self.join_pair(other, path);
-        }
-    }
-
-    fn join_pair(&mut self, left: Path, right: Path) -> bool {
-        if !self.tree.leaf(&left).can_join(self.tree.leaf(&right)) {
-            return false;
-        }
-        let mut values = self.tree.leaf(&left).read().values();
-        self.tree.leaf(&right).read().for_each(|value| values.push(value));
-        *self.tree.leaf_mut(&left) = IntLeaf::of(&values);
-        self.tree.remove(&right);
-        true
+        self.tree.join_neighbour(
+            &path,
+            |pair| pair.left.can_join(pair.right).then_some(()),
+            |left, right, ()| {
+                let mut values = left.read().values();
+                right.read().for_each(|value| values.push(value));
+                *left = IntLeaf::of(&values);
+            },
+        );
     }
 }
 

@@ -134,24 +134,21 @@ impl<const N: usize> Records<N> {
         }
         leaf.splice(index * Self::RECORD_BYTES, Self::RECORD_BYTES, b"");
         if Self::count(leaf) < LEAF_RECORDS_MAX / 4 {
-            self.join_next(path);
+            self.join(path);
         }
         Some(old)
     }
 
-    /// Joins a leaf with the one behind it where both are small and have one parent: without the second leaf,
-    /// what it covered falls to the leaf before it below that parent.
-    fn join_next(&mut self, path: Path) {
-        let mut next = path;
-        if !self.tree.has_next_sibling(&path) || !self.tree.next(&mut next) {
-            return;
-        }
-        let counts = Self::count(self.tree.leaf(&path)) + Self::count(self.tree.leaf(&next));
-        if counts <= LEAF_RECORDS_MAX * 3 / 4 {
-            let right = self.tree.leaf(&next).clone();
-            self.tree.leaf_mut(&path).extend(&right);
-            self.tree.remove(&next);
-        }
+    /// Joins a leaf that has become small with a neighbour, if that is small too.
+    fn join(&mut self, path: Path) {
+        self.tree.join_neighbour(
+            &path,
+            |pair| {
+                let count = Self::count(pair.left) + Self::count(pair.right);
+                (count <= LEAF_RECORDS_MAX * 3 / 4).then_some(())
+            },
+            |left, right, ()| left.extend(&right),
+        );
     }
 
     /// Visits records from the first at or behind `from` on, until told to stop.

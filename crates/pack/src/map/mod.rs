@@ -528,7 +528,7 @@ impl<V: Clone, F: Form> Map<V, F> {
 
     /// Joins the leaf that covers `place` with a neighbour if both have become small; an empty one goes.
     fn join_if_under(&mut self, place: u32) {
-        let Some((path, range)) = self.tree.seek(place) else { return };
+        let Some((path, _)) = self.tree.seek(place) else { return };
         let leaf = self.tree.leaf(&path);
         if leaf.count() == 0 {
             let note = leaf.note();
@@ -537,26 +537,12 @@ impl<V: Clone, F: Form> Map<V, F> {
                 self.set_note(&heir, joined_note(self.tree.leaf(&heir).note(), note));
             }
         } else if leaf.is_under() {
-            let joined = self.tree.has_next_sibling(&path) && self.join(range.first, range.last + 1);
-            if !joined && self.tree.has_prev_sibling(&path) {
-                self.join(range.first - 1, range.first);
-            }
+            self.tree.join_neighbour(
+                &path,
+                |pair| pair.left.can_join(pair.right).then_some(()),
+                |left, right, ()| left.join(right),
+            );
         }
-    }
-
-    /// Joins the leaves that cover two places, neighbours under one parent; false if they would be too large.
-    fn join(&mut self, left_place: u32, right_place: u32) -> bool {
-        let seek = |place| self.tree.seek(place).expect("there are two leaves");
-        let ((left, left_range), (right, right_range)) = (seek(left_place), seek(right_place));
-        assert_eq!(left_range.last + 1, right_range.first, "neighbours");
-        if !self.tree.leaf(&left).can_join(self.tree.leaf(&right)) {
-            return false;
-        }
-        let leaf = self.tree.remove(&right);
-        let (left, range) = self.tree.seek(left_place).expect("the left leaf is still there");
-        assert_eq!(range, OrderRange { first: left_range.first, last: right_range.last });
-        self.tree.leaf_mut(&left).join(leaf);
-        true
     }
 }
 

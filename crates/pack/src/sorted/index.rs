@@ -146,25 +146,15 @@ impl Index {
     /// Joins the leaf that covers `range` with a neighbour under the same parent if both are small.
     fn join(&mut self, range: OrderRange) {
         let Some((path, _)) = self.tree.seek(range.first) else { return };
-        let joined = self.tree.has_next_sibling(&path) && self.join_at(range.first, range.last + 1);
-        if !joined && self.tree.has_prev_sibling(&path) {
-            self.join_at(range.first - 1, range.first);
-        }
-    }
-
-    fn join_at(&mut self, left_place: u32, right_place: u32) -> bool {
-        let seek = |place| self.tree.seek(place).expect("there are two leaves");
-        let ((left, left_range), (right, right_range)) = (seek(left_place), seek(right_place));
-        let (a, b) = (self.tree.leaf(&left), self.tree.leaf(&right));
-        if Placed::open(a).count() + Placed::open(b).count() > placed::COUNT_MAX * 3 / 4 {
-            return false;
-        }
-        let range = OrderRange { first: left_range.first, last: right_range.last };
-        let joined = placed::joined(a, b, range);
-        self.tree.remove(&right);
-        let (left, _) = self.tree.seek(left_place).expect("the left leaf is still there");
-        *self.tree.leaf_mut(&left) = joined;
-        true
+        let count = |leaf: &Block| Placed::open(leaf).count();
+        self.tree.join_neighbour(
+            &path,
+            |pair| {
+                let fits = count(pair.left) + count(pair.right) <= placed::COUNT_MAX * 3 / 4;
+                fits.then(|| pair.range())
+            },
+            |left, right, range| *left = placed::joined(left, &right, range),
+        );
     }
 
     /// Some `count` entries at or after the place `from`, of one leaf, all those of one place together; and the place to go on from,

@@ -627,30 +627,15 @@ impl Sorted {
         if scored::count(leaf) >= COUNT_MAX / 4 || leaf.len() >= BYTES_MAX / 4 {
             return;
         }
-        let (mut next, mut prev) = (path, path);
-        let joined = self.tree.has_next_sibling(&path) && self.tree.next(&mut next) && self.join(path, next);
-        if !joined && self.tree.has_prev_sibling(&path) && self.tree.prev(&mut prev) {
-            self.join(prev, path);
-        }
-    }
-
-    /// Joins two neighbours; false if they would make too large a leaf.
-    fn join(&mut self, left: Path, right: Path) -> bool {
-        let (a, b) = (self.tree.leaf(&left), self.tree.leaf(&right));
-        if a.len() + b.len() > BYTES_MAX * 3 / 4 {
-            return false;
-        }
-        let (a, b) = (Scored::open(a), Scored::open(b));
-        let count = a.count() + b.count();
-        if count > COUNT_MAX * 3 / 4 {
-            return false;
-        }
-        let joined = scored::joined(a, b);
-        let score = self.tree.mark(&left).score;
-        *self.tree.leaf_mut(&left) = joined;
-        self.tree.set_mark(&left, ScoreMark { count: count as u64, score });
-        self.tree.remove(&right);
-        true
+        self.tree.join_neighbour(
+            &path,
+            |pair| {
+                let count = scored::count(pair.left) + scored::count(pair.right);
+                let fits = pair.left.len() + pair.right.len() <= BYTES_MAX * 3 / 4;
+                (fits && count <= COUNT_MAX * 3 / 4).then_some(())
+            },
+            |left, right, ()| *left = scored::joined(Scored::open(left), Scored::open(&right)),
+        );
     }
 
     /// A set of one leaf needs no index.

@@ -5,12 +5,14 @@
 //! the nodes on it that a clone shares (their other children are then shared one level further down), so a clone is never
 //! disturbed and costs one increment. Edits that add or remove leaves say what becomes of the path.
 //!
-//! `descent.rs` has the way from the root to a leaf, `seek.rs` what is looked for on it in each order.
+//! `descent.rs` has the way from the root to a leaf, `seek.rs` what is looked for on it in each order,
+//! `join.rs` what becomes of neighbours that have become small.
 //!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
-//! full to be joined with when it last fell under [`FANOUT_MIN`]; a root that is an inner node has two children or more.
+//! full to be joined with when it last fell under [`node::FANOUT_MIN`]; a root that is an inner node has two children or more.
 mod descent;
 pub(crate) mod end;
+mod join;
 pub(crate) mod node;
 pub(crate) mod order;
 mod seek;
@@ -18,7 +20,7 @@ pub mod stats;
 
 use crate::memory::arena::Moves;
 use base::random::Random;
-use node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
+use node::{Child, FANOUT, Inner, Leaf};
 use order::Order;
 use stats::Stats;
 use std::mem::MaybeUninit;
@@ -215,16 +217,6 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         unsafe { child.into_leaf() }
     }
 
-    /// Whether the leaf after this one has the same parent.
-    pub(crate) fn has_next_sibling(&self, path: &Path) -> bool {
-        self.height > 1 && path.slot(1) + 1 < self.inner(path, 1).count()
-    }
-
-    /// Whether the leaf before this one has the same parent.
-    pub(crate) fn has_prev_sibling(&self, path: &Path) -> bool {
-        self.height > 1 && path.slot(1) > 0
-    }
-
     /// Draws a leaf: every one with the same chance, which full nodes would have. None where a node has no such child
     /// (draw again).
     pub(crate) fn draw(&self, random: &mut Random) -> Option<&L> {
@@ -376,57 +368,6 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         root.insert(1, right_mark, right);
         self.root.write(Child::of_inner(root));
         self.height += 1;
-    }
-
-    /// After a child of the node at level 1 went: joins nodes that are nearly empty, lowers a root of one child.
-    fn mend(&mut self, path: &Path) {
-        for level in 1..self.height() - 1 {
-            if self.inner(path, level).count() >= FANOUT_MIN {
-                break;
-            }
-            self.join_neighbour(path, level);
-        }
-        // SAFETY: a root with a height above 1 is an inner node.
-        while self.height > 1 && unsafe { self.root.assume_init_ref().inner() }.count() == 1 {
-            self.lower();
-        }
-    }
-
-    /// Joins the node at `level` with a neighbour that has room for both, and keeps some.
-    fn join_neighbour(&mut self, path: &Path, level: usize) {
-        let (slot, count) = (path.slot(level + 1), self.inner(path, level).count());
-        let parent = self.inner_mut(path, level + 1);
-        if count == 0 {
-            let (_, mut empty) = parent.remove(slot);
-            // SAFETY: it lies at this level, and is not used again.
-            unsafe { empty.release(level) };
-            return;
-        }
-        // SAFETY: only level 0 holds leaves.
-        let counts = |index: usize| unsafe { parent.children()[index].inner().count() };
-        let fits = |index: usize| counts(index) + count <= FANOUT * 3 / 4;
-        let left = if slot + 1 < parent.count() && fits(slot + 1) {
-            slot
-        } else if slot > 0 && fits(slot - 1) {
-            slot - 1
-        } else {
-            return;
-        };
-        let (mark, right) = parent.remove(left + 1);
-        let (marks, children) = parent.make_mut();
-        marks[left] = O::moved(marks[left], O::NONE, mark);
-        // SAFETY: only level 0 holds leaves.
-        unsafe { children[left].inner_mut().join(mark, right.into_inner()) };
-    }
-
-    /// Makes the only child of the root the root.
-    fn lower(&mut self) {
-        // SAFETY: the root is an inner node; it is moved out, and the field written over.
-        let root = unsafe { self.root.assume_init_read().into_inner() };
-        // SAFETY: the child lies one level below.
-        let child = unsafe { root.children()[0].share(self.height() - 2) };
-        self.root.write(child);
-        self.height -= 1;
     }
 }
 

@@ -77,10 +77,16 @@ impl OrderRange {
         // It comes while the marks do.
         inner.prefetch_child(guess);
         let slot = child_of_place(marks, place, guess);
+        *self = self.of_child(marks, slot);
+        slot
+    }
+
+    /// What one child of a node with this range covers.
+    #[inline(always)]
+    fn of_child(self, marks: &[u32], slot: usize) -> OrderRange {
         let first = if slot == 0 { self.first } else { marks[slot] };
         let last = if slot + 1 < marks.len() { marks[slot + 1] - 1 } else { self.last };
-        *self = OrderRange { first, last };
-        slot
+        OrderRange { first, last }
     }
 
     /// About which of so many children it is: hashes are uniform.
@@ -132,6 +138,17 @@ impl<L: Leaf> Tree<ByHash, L> {
         let mut range = OrderRange::ALL;
         let (path, leaf) = self.descend(|inner, _| Some(range.enter(inner, place)))?;
         Some((path, range, leaf))
+    }
+
+    /// All the places that a leaf covers.
+    pub(super) fn range(&self, path: &Path) -> OrderRange {
+        let mut range = OrderRange::ALL;
+        self.descend(|inner, level| {
+            let slot = path.slot(level);
+            range = range.of_child(inner.marks(), slot);
+            Some(slot)
+        });
+        range
     }
 
     /// The leaf that covers `place`, to be changed where no clone shares the way to it.

@@ -1,5 +1,5 @@
 //! The tree against a plain vector of leaves, in both orders, with clones held and checked.
-use super::order::{ByHash, ByRank};
+use super::order::{ByHash, ByRank, OrderRange};
 use super::*;
 use crate::memory::refs::REFS_MAX;
 use base::random::Random;
@@ -220,4 +220,88 @@ fn no_leaf_leaks_and_none_is_dropped_twice() {
     assert_eq!(Arc::strong_count(&witness.0), 1001);
     drop(clone);
     assert_eq!(Arc::strong_count(&witness.0), 1);
+}
+
+/// Joins a leaf, which is there, with a neighbour: the greater number goes to the left.
+fn join_at<O: Order>(tree: &mut Tree<O, Number>, path: &Path) -> Option<(u64, u64)> {
+    let mut pair = None;
+    let is_joined = tree.join_neighbour(
+        path,
+        |pair| Some((*pair.left.0, *pair.right.0)),
+        |left, right, told| {
+            assert_eq!((*left.0, *right.0), told);
+            pair = Some(told);
+            *left = number(told.0.max(told.1));
+        },
+    );
+    assert_eq!(is_joined, pair.is_some());
+    pair
+}
+
+#[test]
+fn joined_leaves_hold_the_elements_of_both_and_clones_keep_the_two() {
+    let mut random = Random::new(3);
+    let mut tree: Tree<ByRank, Number> = Tree::new();
+    let mut model: Vec<(u64, u64)> = vec![(0, 1)];
+    let mut path = tree.plant(1, number(0));
+    for n in 1..3000 {
+        tree.insert_after(&mut path, n % 4 + 1, number(n));
+        assert!(tree.next(&mut path));
+        model.push((n, n % 4 + 1));
+    }
+    let (held, then) = (tree.clone(), numbers(&tree));
+    while tree.height() > 1 {
+        let at = random.below(model.len() as u64) as usize;
+        let path = nth(&tree, at);
+        let Some((left, right)) = join_at(&mut tree, &path) else {
+            // The only child of its parent has no neighbour there.
+            tree.remove(&path);
+            model.remove(at);
+            continue;
+        };
+        let first = if at > 0 && (model[at - 1].0, model[at].0) == (left, right) { at - 1 } else { at };
+        assert_eq!((model[first].0, model[first + 1].0), (left, right), "neighbours");
+        let (_, count) = model.remove(first + 1);
+        model[first] = (left.max(right), model[first].1 + count);
+        if model.len().is_multiple_of(50) {
+            check_counts(&tree, &model);
+            assert_eq!(numbers(&tree), model.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+        }
+    }
+    assert_eq!((numbers(&tree), tree.total()), (vec![model[0].0], model[0].1));
+    assert!(join_at(&mut tree, &Path::FIRST).is_none(), "one leaf has no neighbour");
+    assert_eq!(numbers(&held), then, "the clone changed");
+}
+
+#[test]
+fn joined_leaves_cover_the_places_of_both() {
+    let mut random = Random::new(8);
+    let mut tree: Tree<ByHash, Number> = Tree::new();
+    tree.plant(0, number(0));
+    for n in 1..3000 {
+        let place = random.next_u64() as u32;
+        let (mut path, range) = tree.seek(place).unwrap();
+        assert_eq!(tree.range(&path), range);
+        if range.first < place {
+            tree.insert_after(&mut path, place, number(n));
+        }
+    }
+    while tree.height() > 1 {
+        let place = random.next_u64() as u32;
+        let (path, own) = tree.seek(place).unwrap();
+        let mut told = OrderRange::ALL;
+        let join = |left: &mut Number, _: Number, range| {
+            *left = number(1);
+            told = range;
+        };
+        if tree.join_neighbour(&path, |pair| Some(pair.range()), join) {
+            let (_, range) = tree.seek(place).unwrap();
+            assert_eq!(range, told);
+            assert!(range.first == own.first || range.last == own.last);
+            assert!(range.first < own.first || range.last > own.last);
+        } else {
+            tree.remove(&path);
+        }
+    }
+    assert_eq!(tree.seek(7).unwrap().1, OrderRange::ALL);
 }
