@@ -142,14 +142,14 @@ const NETWORK: &[Setting] = &[
         Kind::List { get: |c| c.bind.join(" ").into_bytes(), set: set_bind },
         "Addresses to listen on. `*` is every IPv4 address and `::*` every IPv6 one; an address behind `-` may be \
          missing on this machine. An empty value listens on no TCP address.",
-        "Name addresses where other machines may come by one network and not by another. Set a password \
-         before any may.",
+        "Name the addresses of those networks from which clients may connect. Set a password before other \
+         machines can.",
     ),
     row(
         "protected-mode",
         Anytime,
         field!(bool is_protected),
-        "Without a password and listening everywhere, serve only connections from this machine.",
+        "While no password is set, serve only connections from this machine.",
         "Turn it off only where a firewall keeps strangers out and no password is wanted.",
     ),
     row(
@@ -176,7 +176,7 @@ const NETWORK: &[Setting] = &[
         "tcp-backlog",
         AtStart,
         field!(int 0, INT_MAX, tcp_backlog as u32),
-        "Connections the kernel may hold ready for us.",
+        "How many new connections the kernel may hold until the server takes them.",
         "Raise it, with the kernel's net.core.somaxconn, where thousands of clients connect at the same time.",
     ),
     row(
@@ -190,7 +190,8 @@ const NETWORK: &[Setting] = &[
         "io-engine",
         AtStart,
         field!(word ENGINES, &["auto", "epoll", "uring"], io_engine),
-        "How the kernel is asked for network events: `epoll`, `uring` (io_uring), or `auto`: io_uring where the kernel lets us.",
+        "How the kernel is asked for network events: `epoll`, `uring` (io_uring), or `auto`: io_uring where the \
+         kernel allows it.",
         "Measure both with your own load before you change it: `epoll` is ahead where clients wait for each reply.",
     ),
 ];
@@ -257,8 +258,8 @@ const CLIENTS: &[Setting] = &[
         "client-query-buffer-limit",
         Anytime,
         field!(memory 1 << 20, client_query_buffer_bytes_max),
-        "How much of an unfinished request may wait for its rest before the client is closed.",
-        "Lower it where a client must not make the server keep so much; raise it for larger arguments.",
+        "How many bytes a client may have sent that have not run yet; beyond it the client is closed.",
+        "Lower it where a client must not take so much memory; raise it for larger arguments.",
     ),
     row(
         "maxmemory-clients",
@@ -322,15 +323,15 @@ const PROCESS: &[Setting] = &[
         AtStart,
         field!(bool daemonize),
         "Go to the background. The process that was started ends; its child, in a session of its own and without a \
-         terminal, serves. Not done where `supervised` finds somebody who waits.",
+         terminal, serves. It has no effect where `supervised` finds a service manager.",
         "Turn it on where nothing else keeps the server running in the background.",
     ),
     row(
         "pidfile",
         AtStart,
         field!(path pidfile),
-        "A file for the process's number, while the server runs. Where `daemonize` is on and none is named it is \
-         /var/run/redis.pid.",
+        "A file that holds the id of the process while the server runs. Without a name it is /var/run/redis.pid \
+         where `daemonize` is on, and none otherwise.",
         "Name one where a script has to find the process.",
     ),
     row(
@@ -338,7 +339,7 @@ const PROCESS: &[Setting] = &[
         AtStart,
         field!(word SUPERVISED, &["upstart", "systemd", "auto", "no"], supervised),
         "Tell the service manager when the server serves and when it ends: `systemd` over NOTIFY_SOCKET, `upstart` by \
-         stopping itself once, `auto` whichever the environment speaks of.",
+         stopping itself once, `auto` the one that the environment names.",
         "Set it where systemd (Type=notify) or upstart starts the server.",
     ),
     row(
@@ -371,7 +372,8 @@ const PROCESS: &[Setting] = &[
                 Ok(())
             },
         },
-        "Background rounds a second, 1 to 500. Nothing goes by it: what is due has a time of its own.",
+        "How many times a second Redis does its background work, 1 to 500. It has no effect: here that work is \
+         done when it is due.",
         "There is no reason to: it is kept for old configuration files.",
     ),
 ];
@@ -415,7 +417,7 @@ const LOG: &[Setting] = &[
         "syslog-facility",
         AtStart,
         field!(word FACILITIES, FACILITY_WORDS, syslog_facility),
-        "Under which heading the system's log has it.",
+        "The facility under which the system's log keeps the messages.",
         "Change it where the system sorts its log by facility.",
     ),
     row(
@@ -465,7 +467,7 @@ const EVICTION: &[Setting] = &[
         "maxmemory-samples",
         Anytime,
         field!(int 1, 64, store.eviction.samples as u32),
-        "How carefully to choose what to evict: some sixteen keys are compared for each of these.",
+        "How many keys are compared to choose the one that is evicted: some sixteen for each unit.",
         "Raise it for better choices at more processor time, lower it for the reverse.",
     ),
     row(
@@ -506,14 +508,14 @@ const MEMORY: &[Setting] = &[
         "active-defrag-threshold-lower",
         Anytime,
         field!(int 0, 1000, defrag.threshold_lower as u32),
-        "Defragmentation begins when so much is lost between the data, in percent of the data.",
+        "Defragmentation begins when the gaps between the data are this large, in percent of the data.",
         "Lower it to hold memory tight, raise it to move less.",
     ),
     row(
         "active-defrag-threshold-upper",
         Anytime,
         field!(int 0, 1000, defrag.threshold_upper as u32),
-        "Defragmentation works hardest when so much is lost, in percent of the data.",
+        "Defragmentation takes most processor time when the gaps are this large, in percent of the data.",
         "Lower it to have the full effort sooner.",
     ),
     row(
@@ -534,7 +536,7 @@ const MEMORY: &[Setting] = &[
         "active-defrag-ignore-bytes",
         Anytime,
         field!(memory 1, defrag.ignore_bytes),
-        "While less is lost between the data, nothing is moved.",
+        "Nothing is moved while the gaps between the data are smaller than this.",
         "Raise it where some more memory does not matter.",
     ),
     row(
@@ -609,7 +611,7 @@ const TYPES: &[Setting] = &[
         "list-compress-depth",
         Anytime,
         field!(int 0, INT_MAX, store.list.depth as u32),
-        "Compress a list but for so many leaves at each end; 0 compresses nothing.",
+        "Compress lists, but not this many leaves at each end; 0 compresses nothing.",
         "1 or 2 for long lists of text that are used near their ends, as queues and timelines are.",
     ),
     row(
@@ -623,14 +625,14 @@ const TYPES: &[Setting] = &[
         "stream-node-max-bytes",
         Anytime,
         field!(memory 0, store.stream.bytes),
-        "A leaf of a stream holds so many bytes, counted as Redis would keep them; 0 leaves it to the entries.",
+        "How many bytes a leaf of a stream holds, counted as Redis would keep them; 0 sets no such limit.",
         "Lower it where XADD and XTRIM with `~` should cut in smaller steps.",
     ),
     row(
         "stream-node-max-entries",
         Anytime,
         field!(int 0, i64::MAX, store.stream.entries as u64),
-        "A leaf of a stream holds so many entries; 0 leaves it to the bytes.",
+        "How many entries a leaf of a stream holds; 0 sets no such limit.",
         "Lower it where XADD and XTRIM with `~` should cut in smaller steps.",
     ),
     row(
@@ -646,7 +648,8 @@ const TYPES: &[Setting] = &[
             "hash-max-listpack-entries",
             Anytime,
             field!(int 0, i64::MAX, store.hash.entries as u64),
-            "A hash of more fields goes by the name hashtable. Nothing else depends on it: its bytes are packed at any size.",
+            "OBJECT ENCODING calls a hash of more fields `hashtable`. Nothing else depends on it: a hash is packed \
+             at any size.",
             "Only where a program reads OBJECT ENCODING and expects another name.",
         )
     },
@@ -656,7 +659,8 @@ const TYPES: &[Setting] = &[
             "hash-max-listpack-value",
             Anytime,
             field!(memory 0, store.hash.value),
-            "A hash goes by the name hashtable once a field or value of more bytes is written. Nothing else depends on it.",
+            "OBJECT ENCODING calls a hash `hashtable` once a field or value of more bytes was written. Nothing else \
+             depends on it.",
             "Only where a program reads OBJECT ENCODING and expects another name.",
         )
     },
@@ -687,7 +691,7 @@ const TYPES: &[Setting] = &[
             "zset-max-listpack-entries",
             Anytime,
             field!(int 0, i64::MAX, store.zset.listpack_entries as u64),
-            "A sorted set of more members goes by the name skiplist. Nothing else depends on it.",
+            "OBJECT ENCODING calls a sorted set of more members `skiplist`. Nothing else depends on it.",
             "Only where a program reads OBJECT ENCODING and expects another name.",
         )
     },
@@ -697,7 +701,7 @@ const TYPES: &[Setting] = &[
             "zset-max-listpack-value",
             Anytime,
             field!(memory 0, store.zset.listpack_value_bytes),
-            "A sorted set goes by the name skiplist once a longer member is added. Nothing else depends on it.",
+            "OBJECT ENCODING calls a sorted set `skiplist` once a longer member was added. Nothing else depends on it.",
             "Only where a program reads OBJECT ENCODING and expects another name.",
         )
     },
