@@ -1,6 +1,6 @@
 //! `cargo xtask arena SECONDS`: the arena's state machine for long: one thread beside its naive twin, several
 //! threads together, and then several under schedulers that choose at every lock who goes on (shuttle, in a
-//! build of its own). A failure names its seed; `ARENA_SEED` begins with it.
+//! build of its own). A failure names its seed; with that in `ARENA_SEED` the next run begins there.
 use crate::shell::{Outcome, cargo, execute, target};
 use clap::{Arg, ArgMatches, value_parser};
 use std::process::Command;

@@ -18,11 +18,11 @@ const FLAGS: &str = "-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-san
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-simplifycfg-branch-fold-threshold=0 \
     --cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions";
-/// Of an input, in bytes.
+/// The longest input, in bytes.
 const LEN_MAX: &str = "-max_len=2048";
-/// An input that takes so many seconds is a fault.
+/// An input that takes this many seconds counts as a fault.
 const TIMEOUT: &str = "-timeout=20";
-/// What is kept of a target, in bytes.
+/// The most that is kept for a target, in bytes.
 const KEPT_BYTES_MAX: usize = 12 << 10;
 
 pub(crate) fn command() -> clap::Command {
@@ -63,7 +63,7 @@ fn keep() -> Outcome {
     targets()?.iter().try_for_each(|name| keep_one(&program, name))
 }
 
-/// Every target keeps something.
+/// The names of all targets: each has a file of kept inputs.
 fn targets() -> Result<Vec<String>, String> {
     let folder = root().join("fuzz/corpus");
     let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -129,7 +129,8 @@ fn keep_one(program: &Path, name: &str) -> Outcome {
     fs::write(kept_file(name), text).map_err(|e| format!("{}: {e}", kept_file(name).display()))
 }
 
-/// All there is room for: else every second or third and so on by their length, short and long ones alike.
+/// All inputs if there is room for them, else every second or third (and so on) in the order of their
+/// lengths, so that short and long ones stay.
 fn chosen(mut inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     inputs.retain(|input| !input.is_empty());
     inputs.sort_by_key(|input| (input.len(), input.clone()));

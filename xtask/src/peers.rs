@@ -60,8 +60,8 @@ const LIBRARIES: [&str; 14] = [
 ];
 
 const SUITE: &str = "trixie";
-/// Whom Debian's mirrors are trusted by, where the package of that name is installed; else
-/// whom apt trusts anyway.
+/// The keys that sign Debian's archives, where the package of that name is installed; else apt uses those
+/// that it trusts anyway.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 impl Peer {

@@ -57,7 +57,7 @@ const PACKAGES: [Package; 8] = [
     },
 ];
 
-/// Whom Debian trusts to sign certificates.
+/// The authorities that Debian trusts to sign certificates.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 pub(crate) fn run() -> Outcome {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Tells the second process that it is the second.
+/// The environment variable that tells the second process that it is the second.
 const MARK: &str = "SARDINE_DETACHED";
 
 /// Whether this is the process that stays.
@@ -16,9 +16,10 @@ pub(crate) fn is_detached() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// Begins a session of its own, so that no terminal's end is its end.
+/// Begins a session of its own, so that it does not end with a terminal.
 pub(crate) fn settle() {
-    // It fails where this process leads a group already: somebody has set the mark by hand.
+    // It fails where this process leads a group already, which it does if somebody has set the
+    // variable by hand.
     let _ = nix::unistd::setsid();
 }
 

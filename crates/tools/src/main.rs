@@ -38,7 +38,7 @@ fn check(source: &Source) -> ExitCode {
     print(&lines.join("\n"))
 }
 
-/// Whoever has read enough may close the pipe.
+/// A reader that has read enough may close the pipe; that is no error.
 fn print(text: &str) -> ExitCode {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -60,7 +60,7 @@ fn fail(text: &str) -> ExitCode {
 }
 
 fn serve(source: &Source) -> ExitCode {
-    // First of all, so that every thread there will ever be inherits it.
+    // Comes first, so that every thread inherits it.
     let signals = match Signals::block() {
         Ok(signals) => signals,
         Err(error) => return fail(&format!("Cannot block signals: {error}")),
@@ -113,10 +113,10 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
         return ExitCode::FAILURE;
     }
     server::map_code();
-    // Not before it has the port: the file may be that of the server which has it.
+    // Only once the port is bound: until then the file may belong to another server that has the port.
     let mut pid_file = PidFile::default();
     let is_bound = |log: &Log| pid_file = PidFile::write(pid_path.as_deref(), is_background, log);
-    // Why it does not start is in the log.
+    // The log says why it does not start.
     let Ok(running) = server::start_when(config, Clock::real(), log, is_bound) else {
         pid_file.remove(&Log::silent());
         return ExitCode::FAILURE;

@@ -21,7 +21,7 @@ use base::random::Random;
 use std::collections::BTreeMap;
 
 const KEYS: u64 = 200_000;
-/// Of the keys one in so many fits.
+/// One in so many keys fits.
 const FITTING: u64 = 10;
 /// Requests for each key.
 const REQUESTS: u64 = 6;

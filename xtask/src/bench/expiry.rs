@@ -51,7 +51,7 @@ fn load(client: &mut Client, keys: i64, start: i64) -> Result<(), String> {
     client.flush()
 }
 
-/// Server and benchmark share the machine, hence the clock.
+/// Server and benchmark run on one machine, so they read the same clock.
 #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)

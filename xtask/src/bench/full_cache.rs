@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         let rounds = if options.is_quick { 1 } else { options.rounds.unwrap_or(ROUNDS) };
         for round in 0..rounds {
             for at in 0..caches.len() {
-                // Who is first changes.
+                // The servers take turns in being first.
                 let at = if round % 2 == 0 { at } else { caches.len() - 1 - at };
                 caches[at].measure()?;
             }

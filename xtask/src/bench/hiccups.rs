@@ -2,8 +2,8 @@
 //! it sees. What a server on the same processor shows beyond this is its own doing; what it shows up to
 //! this is the machine's.
 //!
-//! `hiccups` prints the gaps of some seconds (`--seconds S`). Others run it as a process of its own, pinned
-//! to the processor that they ask about.
+//! `hiccups` prints the gaps of some seconds (`--seconds S`). Other benchmarks run it as a process of its
+//! own, pinned to the processor that they measure.
 
 use super::Options;
 use std::process::Command;

@@ -2,8 +2,8 @@
 //! again, another times PING.
 //!
 //! The worker has a processor to itself, as in `stalls`, and the two clients share the others: what the
-//! reader takes from the probe shows in both servers that are compared. The list has `--keys` elements, the
-//! other collections a fifth of that.
+//! reader takes from the other client shows in both servers that are compared. The list has `--keys`
+//! elements, the other collections a fifth of that.
 
 use super::Options;
 use super::server::{Server, Spec};

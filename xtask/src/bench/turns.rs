@@ -51,7 +51,7 @@ fn compare(servers: &[Server], test: &str, depth: usize, rounds: usize) -> Resul
     let mut times_us = vec![Vec::new(); servers.len()];
     for round in 0..=rounds {
         for at in 0..servers.len() {
-            // Who is first changes.
+            // The servers take turns in being first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             if test == "rpop" && round % REFILL_ROUNDS == 0 {
                 let requests = requests * REFILL_ROUNDS + CLIENTS * depth;
@@ -60,7 +60,7 @@ fn compare(servers: &[Server], test: &str, depth: usize, rounds: usize) -> Resul
             let before = servers[at].cpu_us();
             let sent = turn(&mut crowds[at], test, (requests, depth), &mut random)?;
             let time_us = (servers[at].cpu_us() - before) / sent as f64;
-            // The first round is for the caches.
+            // The first round only warms the caches.
             if round > 0 {
                 times_us[at].push(time_us);
             }

@@ -71,8 +71,8 @@ pub(crate) fn leftovers(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// Where builds and people live, and mirrors of registries: none of it exists for a reader. Cut in two so
-/// that this file does not contain them.
+/// Folders and hosts of the machine that the code was written on: none of them exists for a reader. Cut in
+/// two so that this file does not contain them.
 const MACHINE_TEXTS: [(&str, &str); 6] = [
     ("/wo", "rk/"),
     ("/ro", "ot/"),

@@ -83,7 +83,7 @@ pub(crate) fn run() -> Outcome {
     report(complaints)
 }
 
-/// What git tracks or would track: neither builds nor what a person keeps beside them.
+/// The files that git tracks or would track; build output and ignored files are left out.
 fn tracked() -> Result<Vec<String>, String> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(arguments).current_dir(root()).output();

@@ -3,7 +3,7 @@
 use super::Complaint;
 use super::source::{Line, Source};
 
-/// What two windows side by side show of a comment.
+/// Two windows side by side show lines of this width.
 pub(crate) const COMMENT_COLUMNS_MAX: usize = 110;
 /// A line of code that rustfmt cannot break, a string above all, may be a little wider.
 pub(crate) const CODE_COLUMNS_MAX: usize = 120;

@@ -1,4 +1,4 @@
-//! What is no client: HTTP from a browser.
+//! Connections that are no clients of Redis: HTTP from a browser.
 use crate::client::{Client, config, request, start};
 use server::{Allow, Clock, Config, Log};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Long enough for the slowest machine; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two questions about something that the server does when it gets to it.
+/// The pause between two questions about something that the server does in its own time.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Every engine that this machine's kernel allows.
@@ -117,7 +117,7 @@ impl<S: Stream> Client<S> {
         }
     }
 
-    /// All until the end, which may be a reset.
+    /// Reads all until the connection ends, which may be by a reset.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest);
@@ -218,7 +218,7 @@ impl<S: Stream> Client<S> {
     }
 }
 
-/// Enough of it to tell.
+/// As much of a reply as the message of a failed test needs.
 fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
 }

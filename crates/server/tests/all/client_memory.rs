@@ -8,7 +8,7 @@ fn limited(bytes: u64) -> Running {
     start(Config { maxmemory_clients: MemoryShare::Bytes(bytes), ..config() })
 }
 
-/// Sends so much of a larger request that it waits for the rest.
+/// Sends this much of a larger request; the server keeps it and waits for the rest.
 fn fill(client: &mut Client, bytes: usize) {
     client.send(format!("*2\r\n$4\r\nECHO\r\n${}\r\n", 64 << 20).as_bytes());
     client.try_send(&vec![b'x'; bytes]);
@@ -92,7 +92,7 @@ fn the_largest_buffers_of_the_last_seconds_are_told() {
     a.wait_for_info("client_recent_max_input_buffer", "0");
 }
 
-/// The largest query buffer, its room included, once it is told.
+/// The largest query buffer, its room included, as soon as the server shows one.
 fn wait_for_peak(client: &mut Client) -> usize {
     loop {
         let peak = client.info("client_recent_max_input_buffer").parse().unwrap();

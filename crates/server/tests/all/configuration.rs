@@ -55,7 +55,7 @@ fn moved(client: &mut Client) -> SocketAddr {
     }
 }
 
-/// Workers let go of a listener at their next turn.
+/// Workers close a listener in their next turn.
 fn wait_until_refused(address: SocketAddr) {
     for _ in 0..1_000_000 {
         if TcpStream::connect(address).is_err() {

@@ -34,11 +34,11 @@ fn misbehave(server: &Running, random: &mut Random) -> Client {
     let pipeline: Vec<u8> = (0..random.below(50)).flat_map(|n| one(n, random)).collect();
     match random.below(4) {
         0 => {}
-        // Half a request, and silence.
+        // Sends half a request and then nothing.
         1 => client.send(&pipeline[..pipeline.len() / 2]),
-        // Everything, and never a look at the replies.
+        // Sends all requests and never reads a reply.
         2 => client.send(&pipeline),
-        // As far as it can get without reading.
+        // Sends as much as it can without reading.
         _ => {
             client.send(&pipeline);
             client.finish();

@@ -60,7 +60,7 @@ fn what_a_dead_client_has_sent_is_not_run_for_nobody() {
         other.check("SET k v", "+OK\r\n");
         let mut dead = reckless(&server);
         busy.send(&request(&["DEBUG", "SLEEP", "0.3"]));
-        // Each takes a turn of its own, and there are more of them than anybody would wait for.
+        // Each of them takes a turn of its own, and all of them would take two seconds.
         let slow = [request(&["DEBUG", "SLEEP", "0.002"]), request(&["GET", "k"])].concat().repeat(1000);
         dead.write_all(&slow).unwrap();
         drop(dead);
@@ -91,7 +91,7 @@ fn writes_that_have_arrived_with_slow_requests_are_not_lost_with_their_client() 
     }
 }
 
-/// They take turns as they would if their client lived.
+/// They run in turns, as if their client were still connected.
 #[test]
 fn the_last_requests_of_one_who_has_left_make_nobody_wait_for_all_of_them() {
     for io_engine in engines() {
@@ -123,7 +123,7 @@ fn paused_amid_a_large_request(server: &Running, other: &mut Client) -> TcpStrea
     let amid = format!("*5\r\n$4\r\nMSET\r\n$1\r\nk\r\n$17000\r\n{argument}\r\n");
     stream.write_all(&[request(&["GET", "large"]), amid.into_bytes()].concat()).unwrap();
     while sum_of(&other.ask("CLIENT LIST"), "qbuf") < 17_000 {}
-    // At a turn after that the worker has looked at what waits unread.
+    // In a later turn the worker has checked how much of the replies is unread.
     other.check("PING", "+PONG\r\n");
     stream
 }
@@ -164,7 +164,7 @@ fn one_who_ends_its_side_before_its_command_waits_is_forgotten() {
         let server = start(Config { io_engine, ..alone() });
         let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
         other.check("PING", "+PONG\r\n");
-        // The end arrives in the middle of the turns that its requests take.
+        // The connection ends while its requests are still being run in turns.
         client.send(&[request(&["DEBUG", "SLEEP", "0.05"]).repeat(4), request(&["WAIT", "1", "0"])].concat());
         client.finish();
         other.wait_for_info("connected_clients", "1");
@@ -304,7 +304,7 @@ fn what_a_client_was_owed_before_reset_is_no_reason_to_close_it() {
     client.check("AUTH secret", "+OK\r\n");
     let text = "x".repeat(40_000);
     client.check(&format!("SET k {text}"), "+OK\r\n");
-    // The quotes end what is parsed at a time.
+    // The parser stops in front of an inline request with quotes, so it is parsed after RESET has run.
     client.send(b"GET k\r\nRESET\r\nAUTH \"secret\"\r\nPING\r\n");
     client.expect(&format!("{}+RESET\r\n+OK\r\n+PONG\r\n", bulk(&text)));
 }

@@ -40,7 +40,8 @@ fn limited(normal: OutputLimit) -> Running {
     start(Config { client_output_buffer, ..config() })
 }
 
-/// Asks for so many megabytes, without reading. Whether the server took all the requests.
+/// Asks for this many megabytes of replies without reading them. Returns whether the server
+/// took all the requests.
 fn ask_for_megabytes(client: &mut Client, count: usize) -> bool {
     let mut setup = request(&["SETRANGE", "mb", "1048575", "x"]);
     setup.extend(request(&["GET", "mb"]).repeat(count));

@@ -1,5 +1,5 @@
-//! Replies that pass the bound on what a client may be owed: they end while they are made, and their client
-//! with them.
+//! Replies that pass the limit on what a client may be owed: they end while they are made, and
+//! their client is closed.
 use crate::client::{Client, config, request, start};
 use server::{Config, MemoryShare, OutputLimit, OutputLimits, Running};
 

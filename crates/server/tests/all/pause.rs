@@ -246,13 +246,13 @@ fn one_that_a_pause_has_stopped_goes_on_when_that_pause_ends_whatever_pause_begi
         let server = start(Config { worker_threads: 1, ..config() });
         let [mut a, mut b, mut c] = clients(&server);
         let [mut watcher, mut other, _] = clients(&server);
-        // Who watches is never held back, and so may end a pause of everything.
+        // A client in MONITOR is never held back, so it can end a pause of all commands.
         watcher.check("MONITOR", "+OK\r\n");
         other.check("MONITOR", "+OK\r\n");
         a.check(&format!("CLIENT PAUSE {FOREVER_MS} ALL"), "+OK\r\n");
         b.send(b"GET k\r\n");
         while !other.ask("INFO clients").contains("blocked_clients:1") {}
-        // While this keeps the worker busy, what makes the next batch arrives.
+        // While this request keeps the worker busy, the requests of the next batch arrive.
         watcher.send(b"DEBUG SLEEP 0.02\r\n");
         watcher.send(b"CLIENT UNPAUSE\r\n");
         watcher.send(format!("CLIENT PAUSE {FOREVER_MS} WRITE\r\n").as_bytes());

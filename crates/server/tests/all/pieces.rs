@@ -11,7 +11,7 @@ const MANY: usize = 3_000_000;
 /// What a client that does not read may be owed, about: its allowance and a piece.
 const OWED_BYTES_MAX: u64 = 2 << 20;
 
-/// One worker, so that whoever keeps it busy keeps everybody.
+/// One worker, so that a client which keeps it busy keeps all others waiting.
 fn one_worker() -> Config {
     Config { worker_threads: 1, ..config() }
 }
@@ -51,7 +51,7 @@ fn id_of<S: Stream>(client: &mut Client<S>) -> String {
     client.raw("CLIENT ID").trim_start_matches(':').trim().to_owned()
 }
 
-/// Until a client that does not read is owed all that it may be.
+/// Waits until as much is ready for a client that does not read as it may be owed.
 fn wait_until_paused(other: &mut Client, id: &str) {
     while listed(other, id, "omem") < 1 << 20 {
         std::thread::yield_now();
@@ -317,7 +317,7 @@ fn clients_that_do_not_read_stay_below_what_all_may_take_together() {
     assert!(clients_bytes < 4 * OWED_BYTES_MAX, "{clients_bytes}");
 }
 
-/// Lines behind an unfinished reply wait in no socket's queue, and are owed all the same.
+/// Lines of MONITOR behind an unfinished reply are in no socket's queue yet, but the client is owed them.
 #[test]
 fn a_client_that_watches_and_reads_nothing_is_closed_for_the_lines_behind_its_reply() {
     for io_engine in engines() {
@@ -387,7 +387,7 @@ fn fill_large(client: &mut Client) {
     }
 }
 
-/// Everything is changed: ends, the middle, elements in place; and then the key is something else.
+/// Changes all of a value: its ends, its middle, elements in place; and then the type of the key.
 fn spoil_large(client: &mut Client) {
     let change = |client: &mut Client, line: &str| {
         client.send(&request(&line.split(' ').collect::<Vec<_>>()));
@@ -417,7 +417,7 @@ fn spoil_large(client: &mut Client) {
     }
 }
 
-/// Bulk strings that take as much as these.
+/// Reads as many bytes as these texts take as bulk strings, in whatever order they come.
 fn read_words<S: Stream>(client: &mut Client<S>, expected: &[String]) -> Vec<String> {
     let wire_bytes = expected.iter().map(|text| bulk(text).len()).sum();
     let wire = String::from_utf8(client.read(wire_bytes)).unwrap();
@@ -490,7 +490,7 @@ fn a_reply_of_a_whole_value_is_of_the_moment_of_its_command_and_takes_little_mem
     other.wait_for_info("lazyfree_pending_objects", "0");
 }
 
-/// A value that is there for the sake of a client that does not read counts as what the client is owed.
+/// A value that is kept only for a client that does not read counts as owed to that client.
 #[test]
 fn a_client_that_alone_keeps_a_large_value_in_memory_is_closed_at_its_limit() {
     for (command, kind) in [("SRANDMEMBER", "SADD"), ("HRANDFIELD", "HSET"), ("ZRANDMEMBER", "ZADD")] {

@@ -1,4 +1,4 @@
-//! Settings that bring the system into it: what the kernel refuses, addresses, several writers at once, the
+//! Settings that involve the system: what the kernel refuses, addresses, several writers at once, the
 //! password.
 use crate::client::{Client, config, engines, request, start, start_at_noon};
 use server::{Clock, Config, Log, Running};
@@ -67,8 +67,8 @@ fn one_that_reads_nothing_any_more_is_idle() {
     panic!("it is still connected");
 }
 
-/// Moves the server to a port that is free, and that the system gives to nobody who lets it choose: what is
-/// left for a moment is there again.
+/// Moves the server to a free port outside the range from which the system chooses, so that a port which was
+/// left for a moment is still free afterwards.
 fn moved(client: &mut Client) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -122,8 +122,7 @@ fn the_port_may_change_twice_in_one_pipeline_and_back() {
     }
 }
 
-/// A port that was just left is had by whoever asks for it next, though its listener may be closing at this
-/// moment.
+/// A port that was just left can be listened on again at once, though the listener may still be closing.
 #[test]
 fn several_clients_may_change_the_port_to_and_fro() {
     for io_engine in engines() {
@@ -212,8 +211,8 @@ fn when_there_is_no_password_any_more_those_who_are_connected_are_served() {
     let large = "x".repeat(3 << 20);
     stranger.send(&request(&["SET", "large", &large]));
     stranger.expect("+OK\r\n");
-    // Nobody has said who it is, so a new password asks again; one that came while there was none needs no
-    // other.
+    // The stranger never said a password, so a new one asks it for that. The guest came while there was
+    // none, and stays let in.
     let mut guest = Client::connect(&server);
     guest.check("PING", "+PONG\r\n");
     admin.check("CONFIG SET requirepass new", "+OK\r\n");

@@ -1,5 +1,5 @@
-//! WAIT and WAITAOF where nobody ever has what was written: who is answered when, and what becomes of those
-//! who leave.
+//! WAIT and WAITAOF without a replica and without a file: who is answered when, and what becomes
+//! of clients that leave.
 use crate::client::{Client, config, engines, start, start_at_noon};
 use server::Config;
 use std::time::Duration;
@@ -97,7 +97,7 @@ fn what_a_client_sends_while_it_waits_is_kept_however_it_is_cut() {
     a.expect(":0\r\n+OK\r\n");
     a.send(b"k\r\n");
     a.expect("$5\r\nabcde\r\n");
-    // What no client may send is told after the reply.
+    // The protocol error is answered after the reply of WAIT.
     a.send(b"WAIT 1 10\r\n*x\r\n");
     b.wait_for_info("blocked_clients", "1");
     time.advance(Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! The ceiling on memory, in the program: what the process counts is its own, which no other test moves.
+//! `maxmemory` in a process of its own: no other test changes what it counts.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -69,7 +69,7 @@ impl Client {
         field(&text, "used_memory") - field(&text, "mem_not_counted_for_evict")
     }
 
-    /// SETs keys in pipelines; how many were refused, all with the one error there is for it.
+    /// Sends SETs of keys in pipelines. Returns how many were refused, all of them because memory is short.
     fn storm(&mut self, keys: std::ops::Range<u32>, value_bytes: usize, more: &[&str]) -> usize {
         let value = "x".repeat(value_bytes);
         let mut refused = 0;
@@ -100,10 +100,10 @@ fn field(text: &str, name: &str) -> u64 {
 }
 
 const LIMIT: u64 = 2 << 20;
-/// What several workers may add between two looks, and allocations that come and go within a command.
+/// How far workers may pass the limit between two checks, with allocations that come and go within a command.
 const MARGIN: u64 = 256 << 10;
 
-/// Several clients write three times as much as fits. The most that was counted meanwhile, and
+/// Several clients write three times as much as fits. Returns the most that was counted meanwhile, and
 /// how many were refused.
 fn overfill(server: &Server, value_bytes: usize, more: &[&str]) -> (u64, usize) {
     let keys = (LIMIT as usize * 3 / value_bytes) as u32;
@@ -167,7 +167,7 @@ fn a_ceiling_set_below_what_is_used_is_reached_without_anybody_asking() {
     let mut client = server.client();
     assert_eq!(client.storm(0..30_000, 200, &[]), 0);
     client.call("CONFIG SET maxmemory 2mb");
-    // Ends when the test's patience does, which is far longer than it takes.
+    // Each count asks the server once; the client gives up long after this takes.
     while client.counts() > 2 << 20 {}
     assert!(client.counts() > 1 << 20, "not far more than needed");
     let left = client.keys();
@@ -188,7 +188,8 @@ fn large_values_that_are_freed_elsewhere_neither_cost_more_keys_nor_refuse_comma
     assert!((7..=9).contains(&left), "{left} of 4 MB are left in 40");
 }
 
-/// Between two questions about what the server does when it gets to it, and how many there are at most.
+/// The pause between two questions about something that the server does in its own time, and how many
+/// questions are asked at most.
 const PAUSE: Duration = Duration::from_millis(20);
 const LOOKS: usize = 3000;
 
@@ -249,7 +250,7 @@ fn a_flushed_keyspace_that_is_filled_again_at_once_stays_under_the_ceiling() {
     }
 }
 
-/// The keys before them are on their way to be freed, and writes wait for that.
+/// The keys that were there before are being freed in the background, and writes wait for that.
 #[test]
 fn the_last_writes_of_a_client_that_leaves_while_memory_is_freed_run_when_it_is() {
     let args = ["--maxmemory", "64mb", "--worker-threads", "1", "--enable-debug-command", "local"];

@@ -14,7 +14,7 @@ use testkit::redis_server::skip_without;
 use testkit::scratch::Scratch;
 
 const WORDS: &str = "/usr/share/dict/web2";
-/// Times 20 ms: far more than the slowest of them takes.
+/// How many times 20 ms a client may take: far more than the slowest of them does.
 const PATIENCE: usize = 15_000;
 
 /// A process that is killed when the test ends before it.
@@ -38,7 +38,7 @@ impl Server {
         Server::start_with(&[])
     }
 
-    /// One that does all the time, at random, what it does rarely by itself.
+    /// A server that does all the time, at random, what it does rarely by itself.
     fn restless() -> Server {
         Server::start_with(&[("SARDINE_RESTLESS", "1")])
     }
@@ -156,7 +156,7 @@ fn ioredis(start: fn() -> Server) {
     assert!(String::from_utf8(told).unwrap().lines().count() > 5, "it says what it has tested");
 }
 
-/// What the tests of redis-cli need: it, and the words.
+/// What the tests of redis-cli need: the program, and the list of words, which is returned.
 fn words() -> Option<Vec<u8>> {
     match (is_there("redis-cli"), fs::read(WORDS)) {
         (true, Ok(words)) => Some(words),

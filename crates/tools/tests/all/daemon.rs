@@ -32,7 +32,8 @@ impl Home {
         Some(answer)
     }
 
-    /// A server in the background has nobody who waits for it: looks until `done`, for half a minute at most.
+    /// A server in the background is nobody's child to wait for. So this asks again until `done`, for
+    /// half a minute at most.
     fn wait_for<T>(&self, what: &str, done: impl Fn(&Home) -> Option<T>) -> T {
         for _ in 0..3000 {
             if let Some(value) = done(self) {
@@ -147,7 +148,7 @@ fn what_is_wrong_is_told_before_the_server_goes_to_the_background() {
 fn systemd_is_told_when_the_server_serves_and_when_it_ends() {
     let home = Home::new("systemd");
     let manager = UnixDatagram::bind(home.path("notify")).unwrap();
-    // Whoever is waited for stays the process that was started.
+    // Under a service manager the process that was started has to be the server itself, `daemonize` or not.
     let mut child = sardine(&home)
         .args(["--supervised", "systemd", "--daemonize", "yes", "--logfile", &home.path("log")])
         .env("NOTIFY_SOCKET", home.path("notify"))

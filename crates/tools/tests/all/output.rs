@@ -52,8 +52,8 @@ impl Drop for Server {
     }
 }
 
-/// Each asks for far more than the limit, by few bytes. The server closes, so what it does not
-/// take is no error.
+/// Each request asks by few bytes for a reply far beyond the limit. The server closes the connection, so a
+/// failing send is no error.
 fn hostile_requests() -> Vec<Vec<u8>> {
     let request = |words: &[&str]| testkit::resp_client::request(words);
     vec![
@@ -72,8 +72,8 @@ fn connected(client: &mut RespClient) -> u64 {
     text.lines().find_map(|line| line.strip_prefix("connected_clients:")).unwrap().parse().unwrap()
 }
 
-/// Asks again and again, each time once around the server's loop: what has not come after so many rounds
-/// does not come at all.
+/// Asks again and again; each question takes one turn of the server's loop. What has not come after so many
+/// turns does not come at all.
 fn wait_until(client: &mut RespClient, what: &str, mut holds: impl FnMut(&mut RespClient) -> bool) {
     const ROUNDS: usize = 300_000;
     assert!((0..ROUNDS).any(|_| holds(client)), "{what}: not after {ROUNDS} rounds");
@@ -143,7 +143,7 @@ fn a_reply_without_end_takes_little_memory_where_no_limit_is_set() {
             let mut reader = server.client();
             reader.send_bytes(&testkit::resp_client::request(&words)).unwrap();
             wait_until(&mut client, "a megabyte is owed", |client| owed_bytes(client) >= 1 << 20);
-            // Nothing more comes, however often the server goes round.
+            // Nothing more comes, however many turns the server's loop takes.
             (0..10_000).for_each(|_| drop(client.call(&["PING"]).unwrap()));
             assert!(owed_bytes(&mut client) < PIECES_BYTES_MAX);
         }
@@ -152,7 +152,7 @@ fn a_reply_without_end_takes_little_memory_where_no_limit_is_set() {
     }
 }
 
-/// Of each string that is left to be written the server keeps a snapshot.
+/// The server keeps a snapshot of each string that is still to be written.
 #[test]
 fn the_snapshots_of_a_long_reply_count_as_unread() {
     for engine in ["epoll", "auto"] {

@@ -56,7 +56,7 @@ impl Server {
         answer
     }
 
-    /// Sends a line to a server that does not live to answer it.
+    /// Sends a line to a server that ends before it answers.
     fn provoke(&self, line: &str) {
         let mut stream = UnixStream::connect(&self.socket).unwrap();
         stream.write_all(line.as_bytes()).unwrap();
@@ -173,7 +173,8 @@ fn a_crash_report_can_be_turned_off_and_hide_the_client() {
     assert!(log.contains("\nclient: id=1 ") && !log.contains("fisher"), "{log}");
 }
 
-/// As many as workers and their engines leave are served, the others are told at once.
+/// As many clients are served as workers and their engines leave descriptors for; the others
+/// get an error at once.
 #[test]
 fn clients_beyond_the_limit_of_open_files_are_told_so() {
     for engine in ["epoll", "auto"] {
@@ -202,7 +203,8 @@ fn clients_beyond_the_limit_of_open_files_are_told_so() {
             }
         }
         assert!(served >= 16, "{engine}: {served} are served, {told} told");
-        // One that is served ends it: those who left may not be forgotten yet, and a new one be turned away.
+        // A client that is served ends the server: it may not have noticed yet that the others left, and
+        // would turn a new one away.
         let _ = clients.iter_mut().map(|client| client.write_all(b"SHUTDOWN NOSAVE\r\n")).count();
         let (status, log) = server.end();
         assert_eq!(status, Some(0));
@@ -216,7 +218,7 @@ fn a_limit_of_open_files_that_leaves_no_client_ends_the_start() {
         format!("ulimit -n 60; exec {} --port 0 --worker-threads 16", env!("CARGO_BIN_EXE_sardine"));
     let Output { status, stdout, .. } = Command::new("sh").args(["-c", &command]).output().unwrap();
     let log = String::from_utf8(stdout).unwrap();
-    // Who may raise the limit gets further: to having nowhere to listen.
+    // A user who may raise the limit gets one step further: there is no address to listen on.
     let words =
         ["Your current 'ulimit -n' of 60 is not enough for the server to start.", "not listen anywhere"];
     assert!(words.iter().any(|words| log.contains(words)), "{log}");
@@ -256,7 +258,7 @@ fn memory(server: &Server, field: &str) -> u64 {
 #[test]
 fn memory_purge_has_given_free_pages_back_when_it_answers() {
     let server = Server::start("purge");
-    // What is paused gives pages back by itself.
+    // Without the pause the background would give pages back by itself.
     server.last_words("DEBUG PAUSE-CRON 1\r\nDEBUG POPULATE 20000 key 2000\r\nQUIT\r\n");
     let full = memory(&server, "used_memory_rss");
     assert!(full > 40_000_000);

@@ -4,7 +4,7 @@
 //!
 //! The servers take turns as in `turns`. For each operation the data is made anew on each server, a first
 //! turn tells how many requests take about the same time, and what counts is the median of the ratios within
-//! rounds. The table comes as it is measured; in the end it is told again, worst first.
+//! rounds. Each line is printed when it was measured; in the end the worst are printed again, worst first.
 use super::Options;
 use super::anysize::median;
 use super::client::{Client, append_request};
@@ -62,7 +62,7 @@ fn is_wanted(operation: &Operation, options: &Options) -> bool {
     options.names.is_empty() || options.names.iter().any(|name| operation.name.starts_with(name.as_str()))
 }
 
-/// Worst first, and what they are like together.
+/// The operations, worst first, and the median of all of them.
 fn summary(mut ratios: Vec<(&str, f64)>) -> String {
     ratios.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut values: Vec<f64> = ratios.iter().map(|(_, ratio)| *ratio).collect();
@@ -97,7 +97,7 @@ fn measure(servers: &[Server; 2], operation: &Operation, rounds: usize) -> Resul
                 times_us[at].push(time_us);
             }
         }
-        // The first round is for the caches, and tells how many requests make a turn.
+        // The first round warms the caches, and tells how many requests make a turn.
         if round == 0 && !operation.consumes {
             requests = ((TURN_US / longest_us) as usize).clamp(FIRST_REQUESTS / 8, REQUESTS_MAX);
         }
