@@ -1,5 +1,8 @@
-//! COMMANDLOG: shows the logs of slow and large calls (`core/command_log.rs`). It is Valkey's form of all
-//! three; SLOWLOG (in `slowlog`) is Redis's of the first, under its older names.
+//! COMMANDLOG: shows the logs of slow and large calls (`core/command_log.rs`). It is Valkey's command for all
+//! three logs; SLOWLOG (in `slowlog`) is Redis's for the first, under its older name.
+//!
+//! An entry is an array of six: id, time in seconds, microseconds or bytes, arguments, the client's address,
+//! its name.
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::command_log::Type;
@@ -8,6 +11,7 @@ use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&COMMANDLOG]);
 
+/// The words for the three logs.
 const TYPES: [(&str, Type); 3] =
     [("slow", Type::Slow), ("large-request", Type::LargeRequest), ("large-reply", Type::LargeReply)];
 
@@ -107,6 +111,7 @@ pub(crate) fn count(word: &[u8]) -> Result<usize, Error> {
     }
 }
 
+/// Answers with the newest `count` entries of a log. The log is locked meanwhile, so nobody adds to it.
 pub(crate) fn reply_entries(call: &mut ServerCall<'_>, kind: Type, count: usize) {
     let entries = call.server.command_log.entries(kind);
     let reply = &mut *call.reply;
@@ -123,6 +128,7 @@ pub(crate) fn reply_entries(call: &mut ServerCall<'_>, kind: Type, count: usize)
     }
 }
 
+/// Which log a word means, in any case.
 fn parse_type(word: &[u8]) -> Result<Type, Error> {
     let found = TYPES.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
     let wrong = error::unknown_log_type;

@@ -1,6 +1,9 @@
 //! CONFIG GET, SET, RESETSTAT, REWRITE and HELP.
 //!
-//! CONFIG SET changes a copy, pair by pair, and puts it in force only if every pair is good.
+//! CONFIG SET changes a copy of the configuration, pair by pair, and puts it in force only if every pair is
+//! good and the system agrees to what it must be told (a folder, a port, a limit of open files). So all of a
+//! CONFIG SET happens or nothing of it. It runs outside the worker's gate, because the system may take its
+//! time.
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -108,6 +111,7 @@ const HELP: ServerCommand = ServerCommand {
     ..ROW
 };
 
+/// CONFIG GET: all settings that a pattern means, each once, by their names and older names.
 fn get(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     // By the name in lower case: the spelling that is answered, and the setting.
@@ -134,6 +138,8 @@ fn get(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// CONFIG SET. Where the server is to listen at names that have to be looked up, that is done first without
+/// any lock, and then all is checked again, since the configuration may have changed meanwhile.
 fn set(call: &mut ServerCall<'_>) -> Done {
     let args: Vec<&[u8]> = call.args.iter_from(2).collect();
     if !args.len().is_multiple_of(2) {
@@ -175,11 +181,12 @@ impl From<Error> for Obstacle {
     }
 }
 
+/// Whether the listeners have to change.
 fn listens_elsewhere(present: &Config, next: &Config) -> bool {
     next.port != present.port || next.bind != present.bind
 }
 
-/// The configuration with these names and values put into it.
+/// The configuration with these names and values put into it; or which of them is refused, and why.
 fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, Error> {
     let mut settings: Vec<(&str, &Setting, &[u8])> = Vec::new();
     for pair in pairs.chunks_exact(2) {
@@ -202,7 +209,8 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
     Ok(next)
 }
 
-/// What the system must be told; if it refuses, nothing has changed.
+/// Tells the system what it must know of the next configuration. If it refuses, the folder and the score are
+/// put back, so that nothing has changed; a higher limit of open files stays, which does no harm.
 fn put_in_force(
     server: &Server,
     present: &Config,
@@ -232,13 +240,15 @@ fn put_in_force(
     Ok(())
 }
 
-/// None, and nothing has changed, where that cannot be.
+/// Opens the listeners of the next configuration and tells the workers. None, and nothing has changed, where
+/// that cannot be.
 fn listen_at(server: &Server, next: &Config, binds: &Binds) -> Option<()> {
     server.listening.change(next, binds, &server.log)?;
     server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Listen));
     Some(())
 }
 
+/// The setting of this name and how the name is spelled, if CONFIG SET may change it.
 fn changeable(
     present: &Config,
     name: &[u8],
@@ -281,6 +291,7 @@ impl Allow {
     }
 }
 
+/// CONFIG RESETSTAT: INFO's statistics begin at zero again, those that Redis resets too.
 fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     let server = call.server;
     server.counters.reset();
@@ -292,6 +303,7 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// CONFIG REWRITE: writes the file with which the server was started. It waits for the disk.
 fn rewrite(call: &mut ServerCall<'_>) -> Done {
     let done = call.server.with_config_kept(|config| {
         let file = config.file.as_deref();

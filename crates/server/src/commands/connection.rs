@@ -1,5 +1,9 @@
 //! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it
 //! wants, whether anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
+//!
+//! There is one user, `default`, and at most one password, `requirepass`. A client that came while a password
+//! was set has to give it before anything else (`Session::must_log_in`); the commands with the flag `NO_AUTH`
+//! are those by which it can.
 use crate::commands::client;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -16,7 +20,7 @@ pub(crate) const COMMANDS: &[&ServerCommand] =
 /// The Redis whose behaviour clients can count on: they choose what to send by this number.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
 
-/// Commands that work before the client has said who it is.
+/// The flags of commands that work before the client has given the password.
 const UNKNOWN_CLIENT: Flags = Flags::NOSCRIPT
     .or(Flags::LOADING)
     .or(Flags::STALE)
@@ -153,6 +157,7 @@ fn select(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// From here on the connection's commands work on this database.
 fn choose_db(call: &mut ServerCall<'_>, db: u16) {
     call.session.db = db;
     call.session.record.details().db = db;
@@ -164,6 +169,9 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// RESET: everything that the connection has been told is forgotten, also its password. What follows in the
+/// same batch was parsed under the old state, so the turn ends here if the client has to give the password
+/// again.
 fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.is_authenticated = !call.server.config().needs_password();
     if !call.session.is_authenticated {
@@ -187,6 +195,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// From this reply on the connection uses this protocol.
 fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
     call.reply.protocol = protocol;
     call.session.record.details().is_resp3 = protocol == Protocol::Resp3;
@@ -207,6 +216,8 @@ fn auth(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Lets the client in, or counts the attempt and refuses it. With no password set any password of the default
+/// user is right.
 fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u8]) -> Done {
     let is_right = !config.needs_password() || same_bytes(password, &config.requirepass);
     if user != DEFAULT_USER.as_bytes() || !is_right {
@@ -218,14 +229,14 @@ fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u
     Ok(())
 }
 
-/// Takes as long for a wrong byte at the beginning as for one at the end, so that time tells nothing about a
-/// password.
+/// Compares a password. It takes as long for a wrong byte at the beginning as for one at the end, so that the
+/// time tells nothing about the password.
 fn same_bytes(given: &[u8], right: &[u8]) -> bool {
     let differences = right.iter().enumerate().fold(0, |all, (i, b)| all | (b ^ given.get(i).unwrap_or(&!b)));
     differences == 0 && given.len() == right.len()
 }
 
-/// What HELLO asks for.
+/// What HELLO asks for, checked before anything of it is done.
 #[derive(Default)]
 struct Greeting<'a> {
     protocol: Option<Protocol>,
@@ -233,6 +244,8 @@ struct Greeting<'a> {
     name: Option<&'a [u8]>,
 }
 
+/// HELLO: all of it happens, or an error says why none of it does. It answers with facts about the server, in
+/// the new protocol.
 fn hello(call: &mut ServerCall<'_>) -> Done {
     let greeting = greeting(&call.args)?;
     if let Some((user, password)) = greeting.login {
@@ -252,6 +265,7 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Reads HELLO's arguments.
 fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
     let mut greeting = Greeting::default();
     let Some(version) = args.get(1) else { return Ok(greeting) };
@@ -272,6 +286,7 @@ fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
     Ok(greeting)
 }
 
+/// The protocol of this number: RESP2 or RESP3.
 fn protocol(version: &[u8]) -> Result<Protocol, Error> {
     match base::text::parse_i64(version) {
         None => Err(error::protocol_not_an_integer()),
@@ -281,6 +296,7 @@ fn protocol(version: &[u8]) -> Result<Protocol, Error> {
     }
 }
 
+/// The facts about the server, by which client libraries choose what to send.
 fn introduce(call: &mut ServerCall<'_>) {
     let reply = &mut *call.reply;
     reply.map(7);

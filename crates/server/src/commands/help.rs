@@ -2,7 +2,7 @@
 use command::{Doc, Group};
 use resp::Reply;
 
-/// What every HELP's row says.
+/// What the row of every HELP subcommand says.
 pub(crate) const fn doc(group: Group, since: &'static str) -> Doc {
     Doc {
         group,

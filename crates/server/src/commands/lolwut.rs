@@ -1,6 +1,6 @@
 //! LOLWUT: a picture, and the versions below it. Clients read the last line; people look at the rest.
 //!
-//! Ours is a tin of sardines. Which way each of them looks is left to chance.
+//! The picture is a tin of sardines. Which way each of them looks is left to chance.
 use crate::commands::connection::REDIS_VERSION;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use base::random::Random;
@@ -25,11 +25,11 @@ const LOLWUT: ServerCommand = ServerCommand {
 
 const ROWS: usize = 6;
 const FISH_IN_ROW: usize = 5;
-/// Longer than a fish, so that rows can be shifted against each other.
+/// Wider than a fish, so that rows can be shifted against each other.
 const FISH_WIDTH: usize = 11;
 const TIN_WIDTH: usize = FISH_IN_ROW * FISH_WIDTH + 3;
 
-/// A version asks Redis for an older picture; we have one. What else is said means nothing, there as here.
+/// VERSION asks Redis for an older picture; Sardine has one. Other arguments mean nothing, in Redis too.
 fn lolwut(call: &mut ServerCall<'_>) -> Done {
     if let (Some(word), Some(version)) = (call.args.get(1), call.args.get(2))
         && word.eq_ignore_ascii_case(b"VERSION")

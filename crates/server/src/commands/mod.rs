@@ -1,7 +1,13 @@
 //! The commands on the server itself: a file or a folder for each family, named in the table `families`.
 //! (Those on data are in the crate `command`.)
 //!
-//! `help` is what the HELP subcommands share; `grammar` shows the rows of all commands to those who draw
+//! Every file has the same order: the family's table, a row for each command or subcommand, then the
+//! functions that the rows name. A row says everything that others need to know of a command
+//! (`command::Command`); a function gets a `ServerCall`, appends its reply or returns an error from
+//! `core::error`, and knows neither sockets nor threads. A command names what `core` and `state` have, never
+//! another folder of this crate.
+//!
+//! `help` is what the HELP subcommands share; `grammar` shows the rows of all commands to programs that draw
 //! random requests.
 pub(crate) mod client;
 pub(crate) mod command_info;

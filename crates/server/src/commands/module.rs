@@ -1,5 +1,5 @@
-//! MODULE: there are no modules, which is what these commands say. `enable-module-command` decides first, as
-//! in Redis, so that whoever may not ask learns nothing.
+//! MODULE: Sardine has no modules, which is what these commands answer. `enable-module-command` decides first
+//! whether they may be used, as in Redis, so a client that may not use them learns nothing.
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -93,7 +93,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Redis tells the reason in its log alone, and so do we: clients look for these words.
+/// Redis tells the reason in its log alone, and so does Sardine: clients look for these words in the answer.
 fn load(call: &mut ServerCall<'_>) -> Done {
     check_allowed(call)?;
     let path = String::from_utf8_lossy(call.args.at(2));
@@ -106,6 +106,7 @@ fn unload(call: &mut ServerCall<'_>) -> Done {
     Err(error::no_such_module())
 }
 
+/// Refuses what `enable-module-command` does not allow to this client.
 fn check_allowed(call: &ServerCall<'_>) -> Done {
     let is_local = call.session.record.is_local();
     let may = call.server.config().enable_module_command.allows(is_local);

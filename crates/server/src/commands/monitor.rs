@@ -1,4 +1,4 @@
-//! MONITOR: shows its client every command that any client runs, which `core/monitors.rs` does from then on.
+//! MONITOR: from here on its client is shown every command that any client runs (`core/monitors.rs`).
 use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arity, Doc, Done, Group};
 
@@ -18,7 +18,7 @@ const MONITOR: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// A client that watches already is answered nothing, as Redis has it.
+/// A client that watches already gets no answer, as in Redis.
 fn monitor(call: &mut ServerCall<'_>) -> Done {
     if call.server.monitors.add(&call.session.record) {
         call.reply.ok();

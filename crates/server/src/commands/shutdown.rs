@@ -1,5 +1,5 @@
-//! SHUTDOWN: the workers are asked to answer what they have read and stop; the process then returns 0.
-//! Signals ask them for the same (`signals.rs`).
+//! SHUTDOWN: the workers answer what they have read and stop; the process then returns 0. Signals end it in
+//! the same way (`signals.rs`).
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::session::After;
@@ -30,15 +30,17 @@ const SHUTDOWN: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// What SHUTDOWN was told.
+/// What SHUTDOWN was told by its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Wish {
+    /// Whether to save the data first; None where nothing is said.
     saves: Option<bool>,
     /// Ends even if it cannot save.
     is_forced: bool,
     aborts: bool,
 }
 
+/// Ends the server, unless it is asked to save: snapshots cannot be written yet, and FORCE goes on without.
 fn shutdown(call: &mut ServerCall<'_>) -> Done {
     let words: Vec<&[u8]> = call.args.iter_from(1).collect();
     let wish = wish(&words).ok_or_else(Error::syntax)?;
@@ -56,6 +58,7 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// What these words ask for together; None where they contradict each other or are none of Redis's.
 fn wish(words: &[&[u8]]) -> Option<Wish> {
     let mut wish = Wish::default();
     for word in words {

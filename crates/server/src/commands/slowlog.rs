@@ -1,4 +1,5 @@
-//! SLOWLOG: Redis's form of the log of slow calls, which `core/command_log.rs` keeps.
+//! SLOWLOG: Redis's command for the log of slow calls, which `core/command_log.rs` keeps. It shares its
+//! entries, and how they are shown, with COMMANDLOG (`commandlog.rs`).
 use super::commandlog::{ADMIN_NOT_SCRIPT_BOUND, count, reply_entries};
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
@@ -81,7 +82,7 @@ const HELP: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// What GET answers when it is not told how many.
+/// So many entries GET answers with when it is not told how many.
 const COUNT: usize = 10;
 
 fn get(call: &mut ServerCall<'_>) -> Done {
@@ -94,6 +95,7 @@ fn get(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// What GET answers when it has too many arguments: as if there were no such subcommand, as in Redis.
 fn wrong_arguments(word: &[u8]) -> Error {
     Error::unknown_subcommand(word, "SLOWLOG")
 }

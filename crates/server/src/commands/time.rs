@@ -1,4 +1,4 @@
-//! TIME: the server's clock, as clients that compare theirs with it want it.
+//! TIME: the server's wall clock, for clients that compare theirs with it.
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arity, Doc, Done, Flags, Group};
 
@@ -20,7 +20,7 @@ const TIME: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// Reads the clock, because a batch's time has no microseconds.
+/// Answers seconds and microseconds. It reads the clock itself: the time of a batch is in milliseconds.
 fn time(call: &mut ServerCall<'_>) -> Done {
     let now_us = call.server.clock.now_us();
     call.reply.array(2);

@@ -1,6 +1,6 @@
-//! WAIT and WAITAOF: until replicas, or the append-only file, have what this client wrote. There are no
-//! replicas and no such file yet, so as many as none have it: whoever asks for more waits until its time is
-//! over, as with a primary that has lost its replicas.
+//! WAIT and WAITAOF: wait until replicas, or the append-only file, have what this client wrote. Sardine has
+//! neither yet, so the number of replicas that have it is 0. A client that asks for more waits until its time
+//! is over, as with a primary that has lost its replicas.
 use crate::core::blocking::deadline_if_any;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -46,6 +46,7 @@ const WAITAOF: ServerCommand = ServerCommand {
     ..ROW
 };
 
+/// WAIT: answers how many replicas have this client's writes. A number of 0 or less is reached at once.
 fn wait(call: &mut ServerCall<'_>) -> Done {
     let wanted = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
     let until = deadline_if_any(call.args.at(2), call.steady)?;
@@ -57,6 +58,8 @@ fn wait(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// WAITAOF: answers how many files, and how many replicas' files, have them. To ask for this server's own
+/// file is an error while there is none.
 fn waitaof(call: &mut ServerCall<'_>) -> Done {
     let local = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
     if !(0..=1).contains(&local) {

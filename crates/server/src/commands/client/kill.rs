@@ -1,4 +1,5 @@
-//! CLIENT KILL: how to be rid of connections. A record is marked, and its worker told.
+//! CLIENT KILL: closes the connections that a filter means, by their records. Each is marked, and its worker
+//! told; it is closed at that worker's next turn, and runs no further command.
 use super::list::{ClientType, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::commands::connection::DEFAULT_USER;
@@ -55,7 +56,7 @@ const KILL_TYPES: &[Arg] = &[
     Arg::word("pubsub", "PUBSUB"),
 ];
 
-/// Which connections KILL means.
+/// Which connections KILL means: those that all given parts of the filter fit.
 #[derive(Default)]
 struct Filter<'a> {
     id: Option<u64>,
@@ -76,6 +77,7 @@ enum Spares {
 }
 
 impl Filter<'_> {
+    /// Whether all parts of the filter fit this client. `now_ms` is the steady time.
     fn matches(&self, record: &ClientRecord, now_ms: i64) -> bool {
         let (addr, laddr) = record.addresses();
         self.id.is_none_or(|id| id == record.id)
@@ -87,6 +89,8 @@ impl Filter<'_> {
     }
 }
 
+/// The old form has one address and kills the asking connection too; the new one has options and spares it
+/// unless SKIPME says otherwise.
 fn kill(call: &mut ServerCall<'_>) -> Done {
     if call.args.len() == 3 {
         let filter = Filter { addr: Some(call.args.at(2)), spares: Spares::Nobody, ..Filter::default() };
@@ -104,6 +108,7 @@ fn kill(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Reads the options, which come in pairs.
 fn kill_filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
     let mut filter = Filter::default();
     let options: Vec<&[u8]> = args.iter_from(2).collect();
@@ -127,6 +132,7 @@ fn positive(value: &[u8]) -> Option<i64> {
     base::text::parse_i64(value).filter(|n| *n > 0)
 }
 
+/// A number of seconds above 0; Redis has two errors for what is none.
 fn maxage(value: &[u8]) -> Result<i64, Error> {
     if base::text::parse_i64(value).is_none() {
         return Err(error::maxage_not_an_integer());
@@ -134,6 +140,7 @@ fn maxage(value: &[u8]) -> Result<i64, Error> {
     positive(value).ok_or_else(error::maxage_not_positive)
 }
 
+/// The name of a user that there is: only `default` so far.
 fn known_user(name: &[u8]) -> Result<&[u8], Error> {
     if name == DEFAULT_USER.as_bytes() {
         return Ok(name);
@@ -150,7 +157,7 @@ fn spares(word: &[u8]) -> Result<Spares, Error> {
     }
 }
 
-/// Kills what the filter means; how many.
+/// Kills what the filter means, and returns how many connections that were. It goes through all records.
 fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
     let all: Vec<Arc<ClientRecord>> = call.server.clients().values().cloned().collect();
     let mut killed = 0;

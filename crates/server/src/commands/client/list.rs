@@ -1,4 +1,5 @@
-//! CLIENT LIST and CLIENT INFO: a line for each connection, from the records that every worker may read.
+//! CLIENT LIST and CLIENT INFO: a line for each connection (`core/client_line.rs`), from the records that
+//! every worker may read. The figures of connections that other workers serve are those of their last batch.
 use super::{ABOUT, PER_CLIENT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::client_line::{Query, describe};
@@ -63,6 +64,7 @@ pub(super) enum ClientType {
     Other,
 }
 
+/// What a word for a type means, in any case.
 pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
     match word.to_ascii_lowercase().as_slice() {
         b"normal" => Ok(ClientType::Normal),
@@ -96,6 +98,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// The records that LIST's options choose, in the order of the ids, or in the order in which they are named.
 fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error> {
     let all = || call.server.clients().values().cloned().collect();
     let option = call.args.get(2).map(<[u8]>::to_ascii_lowercase);

@@ -1,7 +1,8 @@
-//! CLIENT and its subcommands: who is connected, under which name, and how to be rid of them.
+//! CLIENT and its subcommands: who is connected, under which name, and how connections are closed.
 //!
-//! Every connection's record is in `Server::clients`; LIST reads the records of all workers, KILL marks one
-//! and tells its worker.
+//! Every connection's record is in `Server::clients`. LIST reads the records of all workers; KILL marks a
+//! record and tells its worker; the rest is about the connection that asks. Subcommands that need more than a
+//! few lines have files of their own.
 mod help;
 mod kill;
 mod list;
@@ -23,7 +24,9 @@ use unblock::UNBLOCK;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CLIENT]);
 
+/// The flags of subcommands that any client may use.
 const ANYBODY: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE);
+/// What the rows of most subcommands say.
 const ABOUT: Doc = Doc { group: Group::Connection, complexity: "O(1)", ..Doc::NEW };
 const PER_CLIENT: &str = "O(N) where N is the number of client connections";
 const ON_OFF: &[Arg] = &[Arg::word("on", "ON"), Arg::word("off", "OFF")];
@@ -159,6 +162,7 @@ fn set_name(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// CLIENT SETINFO: client libraries say who they are, unasked, when they connect.
 fn set_info(call: &mut ServerCall<'_>) -> Done {
     let (option, value) = (call.args.at(2), call.args.at(3));
     let mut details = call.session.record.details();
@@ -182,7 +186,8 @@ fn wrong_subcommand(args: &resp::Args<'_>) -> Error {
     Error::unknown_subcommand(args.at(1), "CLIENT")
 }
 
-/// Names stand in CLIENT LIST between spaces, so they hold none.
+/// A name stands in CLIENT LIST between spaces, so it may hold none, nor anything that does not print. `what`
+/// is the name's name in the error.
 pub(crate) fn check_word(value: &[u8], what: &str) -> Done {
     if value.iter().all(u8::is_ascii_graphic) {
         return Ok(());
@@ -190,6 +195,7 @@ pub(crate) fn check_word(value: &[u8], what: &str) -> Done {
     Err(error::not_a_word(what))
 }
 
+/// CLIENT NO-EVICT: `maxmemory-clients` then closes other connections.
 fn no_evict(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
     call.session.record.details().is_spared = on;
@@ -197,6 +203,7 @@ fn no_evict(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// CLIENT NO-TOUCH: dispatch reads it from the session, others from the record.
 fn no_touch(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
     call.session.leaves_trace = !on;

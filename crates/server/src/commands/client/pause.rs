@@ -1,4 +1,5 @@
-//! CLIENT PAUSE and UNPAUSE: hold clients back and let them go on (see `pause`).
+//! CLIENT PAUSE and UNPAUSE: hold clients back and let them go on. `state/pause.rs` has the word that workers
+//! read, and what is held back; `worker/park.rs` keeps what the clients send meanwhile.
 use super::{ABOUT, SUB};
 use crate::core::blocking::deadline;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
@@ -41,6 +42,7 @@ pub(super) const UNPAUSE: ServerCommand = ServerCommand {
     ..SUB
 };
 
+/// Expiry rests too: whoever pauses wants data that stands still.
 fn pause(call: &mut ServerCall<'_>) -> Done {
     if call.args.len() > 4 {
         return Err(super::wrong_subcommand(&call.args));
@@ -53,7 +55,7 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
     let until = deadline(call.args.at(2), call.steady)?;
     call.server.pause.start(held, until, call.steady);
     call.server.keyspace.rest_expiry();
-    // Whoever sleeps until a key is due sleeps until the end now.
+    // Workers that sleep until a key is due have to sleep until the end of the pause instead.
     call.server.mailboxes.iter().for_each(Mailbox::wake);
     call.reply.ok();
     Ok(())

@@ -1,4 +1,4 @@
-//! CLIENT REPLY: whether a connection is answered at all.
+//! CLIENT REPLY: whether a connection is answered at all. Dispatch drops what is not to be answered.
 use super::{ABOUT, SUB};
 use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use crate::core::session::ReplyMode;
@@ -20,6 +20,8 @@ pub(super) const REPLY: ServerCommand = ServerCommand {
     ..SUB
 };
 
+/// OFF answers nothing from here on, ON answers everything again, and SKIP leaves out the answer to the next
+/// command.
 fn reply_mode(call: &mut ServerCall<'_>) -> Done {
     call.session.reply_mode = match call.args.at(2).to_ascii_lowercase().as_slice() {
         b"on" => ReplyMode::On,

@@ -1,4 +1,5 @@
-//! What CLIENT answers of client-side caching before there is any: nobody's keys are tracked.
+//! CLIENT GETREDIR and TRACKINGINFO: what Redis answers to a connection that does not use client-side
+//! caching, which Sardine does not have yet.
 use super::{ABOUT, SUB};
 use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use command::{Doc, Done};

@@ -1,4 +1,5 @@
-//! CLIENT UNBLOCK: end another client's waiting, as if its time were over or with an error.
+//! CLIENT UNBLOCK: ends the waiting of another client's command, as if its time were over or with an error
+//! (`core/blocking.rs`).
 use super::{ABOUT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -26,7 +27,8 @@ pub(super) const UNBLOCK: ServerCommand = ServerCommand {
     ..SUB
 };
 
-/// 1 if that client's command was waiting. (One that CLIENT PAUSE holds back is not: its time has not come.)
+/// Answers 1 if that client's command was waiting. A client that CLIENT PAUSE holds back is not waiting in
+/// this sense: its command has not run yet.
 fn unblock(call: &mut ServerCall<'_>) -> Done {
     if call.args.len() > 4 {
         return Err(super::wrong_subcommand(&call.args));

@@ -4,6 +4,7 @@ use crate::core::registry::Row;
 use command::{Access, Acl, Begin, Find, Flags, KeySpec};
 use resp::Reply;
 
+/// Writes one entry, and in it those of the subcommands.
 pub(super) fn row(reply: &mut Reply, row: &Row) {
     reply.array(10);
     reply.bulk(row.full_name.as_bytes());
@@ -22,6 +23,7 @@ pub(super) fn row(reply: &mut Reply, row: &Row) {
     row.subcommands.iter().for_each(|sub| self::row(reply, sub));
 }
 
+/// The ACL categories, those that the flags imply included.
 fn categories(reply: &mut Reply, row: &Row) {
     let categories = row.acl.with_implied(row.flags);
     let names = Acl::NAMES.iter().filter(|(c, _)| categories.has(*c)).map(|(_, name)| format!("@{name}"));
@@ -35,8 +37,9 @@ pub(super) fn words<'a>(reply: &mut Reply, words: impl Iterator<Item = &'a str> 
     words.for_each(|word| reply.simple(word));
 }
 
-/// First key, last key and step, from the time before key specifications: of the ranges at fixed places,
-/// those that follow one another.
+/// First key, last key and step. This is how Redis described keys before there were key specifications, and
+/// old clients still read it: of the specifications only ranges at fixed places that follow one another can
+/// be described so.
 fn simple_range(keys: &[KeySpec]) -> (i64, i64, i64) {
     if let [KeySpec { begin: Begin::Index(first), find: Find::Range { last, step, .. }, .. }] = keys {
         return (*first as i64, absolute(*first, *last), *step as i64);
@@ -57,6 +60,7 @@ fn simple_range(keys: &[KeySpec]) -> (i64, i64, i64) {
     range.map_or((0, 0, 0), |(first, last)| (first, last, 1))
 }
 
+/// The last key's place among the arguments; a negative one counts from the end, as it is.
 fn absolute(first: usize, last: i32) -> i64 {
     if last >= 0 { first as i64 + i64::from(last) } else { i64::from(last) }
 }

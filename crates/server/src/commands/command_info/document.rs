@@ -4,7 +4,7 @@ use crate::core::registry::Row;
 use command::{Arg, ArgKind, Doc};
 use resp::Reply;
 
-/// The name and the map.
+/// Writes the command's name and the map.
 pub(super) fn row(reply: &mut Reply, row: &Row) {
     reply.bulk(row.full_name.as_bytes());
     let place = reply.deferred();
@@ -31,12 +31,14 @@ struct Pairs<'r> {
 }
 
 impl Pairs<'_> {
+    /// Begins a pair; the caller writes its value.
     fn key(&mut self, name: &str) -> &mut Reply {
         self.count += 1;
         self.reply.bulk(name.as_bytes());
         self.reply
     }
 
+    /// Writes a pair of texts, if there is a value.
     fn text(&mut self, name: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.key(name).bulk(value.as_bytes());
@@ -103,6 +105,7 @@ fn argument_flags(pairs: &mut Pairs<'_>, arg: &Arg) {
     }
 }
 
+/// Redis's word for what an argument is.
 pub(super) fn kind_name(kind: ArgKind) -> &'static str {
     match kind {
         ArgKind::Key(_) => "key",

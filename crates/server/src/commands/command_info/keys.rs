@@ -1,4 +1,5 @@
-//! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is only shown, not run.
+//! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is only shown, not run. The key
+//! specifications of its row find them, the same as when it runs.
 use super::describe;
 use crate::core::call::ServerCall;
 use crate::core::error;
@@ -6,6 +7,7 @@ use crate::core::registry::{Registry, Row};
 use command::{Access, Done, Error, Flags, KeySpec};
 use resp::Args;
 
+/// COMMAND GETKEYS
 pub(super) fn names(call: &mut ServerCall<'_>) -> Done {
     let found = keys(call)?;
     call.reply.array(found.len());
@@ -13,6 +15,7 @@ pub(super) fn names(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// COMMAND GETKEYSANDFLAGS
 pub(super) fn names_and_flags(call: &mut ServerCall<'_>) -> Done {
     let found = keys(call)?;
     call.reply.array(found.len());
@@ -24,8 +27,10 @@ pub(super) fn names_and_flags(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Each key, and what the command does with it.
 type Found<'a> = Vec<(&'a [u8], Access)>;
 
+/// The keys of the command that is the second argument, with its own arguments behind it.
 fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     let args = call.args.tail(2).expect("the arity of both commands asks for a name");
     let row = row(&call.server.registry, &args)?;

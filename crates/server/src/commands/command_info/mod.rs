@@ -1,5 +1,9 @@
 //! COMMAND and its subcommands: what the table of commands says, in the shapes that clients, redis-cli's
-//! hints and cluster libraries read.
+//! hints and cluster libraries read. Nothing here knows a single command: all of it follows from the rows of
+//! the registry.
+//!
+//! `describe` writes an entry of COMMAND INFO, `document` one of COMMAND DOCS, `keys` finds the keys of a
+//! request that is only shown, and `reference` writes docs/commands.md.
 mod describe;
 mod document;
 mod keys;
@@ -20,7 +24,7 @@ const PER_NAME: &str = "O(N) where N is the number of commands to look up";
 const PER_ARG: &str = "O(N) where N is the number of arguments to the command";
 const NAMES: &[Arg] = &[Arg::str("command-name").optional().many()];
 const WHOLE_COMMAND: &[Arg] = &[Arg::str("command"), Arg::str("arg").optional().many()];
-/// A row without its own words.
+/// What the rows of all subcommands have in common.
 const ANY: ServerCommand =
     ServerCommand { flags: Flags::LOADING.or(Flags::STALE), acl: Acl::CONNECTION, ..ROW };
 
@@ -166,6 +170,7 @@ fn info(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// COMMAND DOCS: names that are no commands are left out, as in Redis.
 fn docs(call: &mut ServerCall<'_>) -> Done {
     let registry = &call.server.registry;
     let rows: Vec<&Row> = match call.args.len() {
@@ -192,8 +197,10 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Whether COMMAND LIST shows a row.
 type Filter<'a> = Box<dyn Fn(&Row) -> bool + 'a>;
 
+/// Reads the option FILTERBY.
 fn filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
     if args.len() == 2 {
         return Ok(Box::new(|_| true));

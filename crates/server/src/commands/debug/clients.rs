@@ -17,6 +17,7 @@ struct Bucket {
     bytes: u64,
 }
 
+/// One line for each power of two: how many clients take so much, and what they take together.
 pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     if config.maxmemory_clients.bytes(config.maxmemory_bytes) == 0 {

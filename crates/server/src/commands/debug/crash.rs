@@ -3,7 +3,7 @@ use crate::core::call::ServerCall;
 use crate::core::crash_report::report;
 use command::{Done, Error};
 
-/// DEBUG PANIC [ALLOCATOR]
+/// DEBUG PANIC [ALLOCATOR]: a fault of the server's own, the second while a lock of the arena is held.
 pub(super) fn panic(call: &mut ServerCall<'_>) -> Done {
     match call.args.iter_from(2).next() {
         None => panic!("DEBUG PANIC called"),
@@ -12,14 +12,14 @@ pub(super) fn panic(call: &mut ServerCall<'_>) -> Done {
     }
 }
 
-/// DEBUG ASSERT
+/// DEBUG ASSERT: an assertion that fails.
 pub(super) fn assert(_: &mut ServerCall<'_>) -> Done {
     let one_equals_two = std::hint::black_box(1) == 2;
     assert!(one_equals_two, "DEBUG ASSERT called");
     Ok(())
 }
 
-/// DEBUG SEGFAULT
+/// DEBUG SEGFAULT: a fault in memory. The report is written first, because no handler can write one.
 pub(super) fn segfault(call: &mut ServerCall<'_>) -> Done {
     use nix::sys::signal::{Signal, raise};
     let worker = call.session.record.worker;

@@ -20,14 +20,17 @@ use sha1::{Digest as _, Sha1};
 use std::ops::ControlFlow;
 use store::{Deadline, Direction, End, Id, Key, Keyspace, Kind, Settings, View};
 
+/// 160 bits, all zero for what is empty.
 #[derive(Clone, Copy, Default)]
 struct Digest([u8; 20]);
 
 impl Digest {
+    /// Adds something that has no order: the sum is the same in whatever order its parts come.
     fn xor(&mut self, text: &[u8]) {
         self.0.iter_mut().zip(Sha1::digest(text)).for_each(|(byte, other)| *byte ^= other);
     }
 
+    /// Adds something that has an order.
     fn mix(&mut self, text: &[u8]) {
         self.xor(text);
         self.0 = Sha1::digest(self.0).into();
@@ -140,9 +143,10 @@ impl Digest {
     }
 }
 
-/// Keys that are looked up between two looks at where the keyspace goes on.
+/// So many keys are named by one step of the walk before their values are looked up.
 const KEYS_AT_A_TIME: u64 = 1000;
 
+/// DEBUG DIGEST: of all data. It goes through all of it while nothing else runs.
 pub(super) fn digest(call: &mut ServerCall<'_>) -> Done {
     let (keyspace, config) = (&call.server.keyspace, call.server.config());
     let mut sum = Digest::default();
@@ -178,6 +182,7 @@ fn add_database(sum: &mut Digest, keyspace: &Keyspace, settings: &Settings, db: 
     }
 }
 
+/// DEBUG DIGEST-VALUE: of each key's value; zeros for a key that is not there.
 pub(super) fn digest_value(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     call.reply.array(call.args.len() - 2);

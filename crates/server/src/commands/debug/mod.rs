@@ -1,4 +1,4 @@
-//! DEBUG: what only tests and people who look inside need. Who may use it says `enable-debug-command`.
+//! DEBUG: what only tests, and people who look inside, need. `enable-debug-command` says who may use it.
 //!
 //! DEBUG runs with every worker's gate taken, because its SLEEP is there to stop the whole server and its
 //! DIGEST sums up data that stands still.
@@ -36,7 +36,8 @@ const DEBUG: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// One word after DEBUG. To the table of commands they are one command, so they have a table of their own.
+/// One word after DEBUG. In the table of commands DEBUG is one command, as in Redis, so its words have a
+/// table of their own.
 struct Sub {
     name: &'static str,
     /// How many arguments, DEBUG and the word included.
@@ -44,6 +45,7 @@ struct Sub {
     run: fn(&mut ServerCall<'_>) -> Done,
 }
 
+/// All of them, by their names.
 const SUBS: &[Sub] = &[
     Sub { name: "ASSERT", args: 2..=2, run: crash::assert },
     Sub { name: "CHANGE-REPL-ID", args: 2..=2, run: change_replication_id },
@@ -71,6 +73,7 @@ const SUBS: &[Sub] = &[
     Sub { name: "STRINGMATCH-TEST", args: 2..=2, run: stringmatch_test },
 ];
 
+/// Runs the word's function if this client may use DEBUG.
 fn debug(call: &mut ServerCall<'_>) -> Done {
     let is_local = call.session.record.is_local();
     if !call.server.config().enable_debug_command.allows(is_local) {
@@ -94,6 +97,7 @@ fn sleep(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Whether keys are removed when their time comes (1), or only when somebody looks at them (0).
 fn set_active_expire(call: &mut ServerCall<'_>) -> Done {
     let is_on = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
     call.server.expires.store(is_on, Relaxed);
@@ -103,6 +107,7 @@ fn set_active_expire(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Answers with any error, for tests of clients.
 fn error(call: &mut ServerCall<'_>) -> Done {
     Err(Error::custom(String::from_utf8_lossy(call.args.at(2)).into_owned()))
 }
@@ -120,12 +125,13 @@ fn change_replication_id(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// There are no hash tables to resize; who forbids it gets what he wants.
+/// DICT-RESIZING: there are no hash tables to resize, so there is nothing to allow or forbid.
 fn change_nothing(call: &mut ServerCall<'_>) -> Done {
     call.reply.ok();
     Ok(())
 }
 
+/// Stops what the workers do ten times a second.
 fn pause_cron(call: &mut ServerCall<'_>) -> Done {
     let is_paused = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
     call.server.is_cron_paused.store(is_paused, Relaxed);
@@ -133,8 +139,8 @@ fn pause_cron(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Redis puts longer elements into nodes of their own, which no command shows; here any leaf takes them, so
-/// there is nothing to set.
+/// QUICKLIST-PACKED-THRESHOLD: Redis puts longer elements into nodes of their own, which no command shows.
+/// Here any leaf takes them, so there is nothing to set.
 fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
     const BYTES_MAX: u64 = 4 << 30;
     match base::size::parse_bytes(call.args.at(2)).filter(|bytes| *bytes <= BYTES_MAX) {
@@ -146,7 +152,7 @@ fn packed_threshold(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Patterns and texts at random: whatever they are, a comparison ends.
+/// Compares random texts with random patterns: whatever they are, a comparison ends.
 fn stringmatch_test(call: &mut ServerCall<'_>) -> Done {
     const ROUNDS: u32 = 100_000;
     const ALPHABET: &[u8] = b"ab*?[]^-\\\0";

@@ -33,6 +33,7 @@ pub(super) fn populate(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// Makes the text `prefix:number`.
 fn write_numbered(text: &mut Vec<u8>, prefix: &[u8], number: i64) {
     text.clear();
     text.extend_from_slice(prefix);

@@ -1,9 +1,11 @@
-//! DEBUG PROTOCOL: one reply of each type that the protocol has, for the tests of clients.
+//! DEBUG PROTOCOL: one reply of each type that the protocol has, for the tests of clients. The values are
+//! those that Redis sends.
 use crate::core::call::ServerCall;
 use crate::core::error;
 use command::Done;
 use resp::{Protocol, Reply};
 
+/// Answers with a value of the type that is named.
 #[allow(clippy::approx_constant, reason = "it is the number that the peer sends")]
 pub(super) fn protocol(call: &mut ServerCall<'_>) -> Done {
     let is_resp2 = call.reply.protocol == Protocol::Resp2;
@@ -42,6 +44,7 @@ pub(super) fn protocol(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// An attribute, which RESP2 does not have, in front of a reply.
 fn attribute(reply: &mut Reply) {
     if reply.attribute(1) {
         reply.bulk(b"key-popularity");
@@ -52,6 +55,7 @@ fn attribute(reply: &mut Reply) {
     reply.bulk(b"Some real reply following the attribute");
 }
 
+/// A push message behind a reply: it comes without being asked for.
 fn push(reply: &mut Reply) {
     reply.bulk(b"Some real reply following the push reply");
     reply.push(2);

@@ -4,7 +4,7 @@ use crate::core::error;
 use command::Done;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// DEBUG RESTLESS [seed|OFF]
+/// DEBUG RESTLESS [seed|OFF]: without an argument it answers how often each thing was done.
 pub(super) fn restless(call: &mut ServerCall<'_>) -> Done {
     let Some(word) = call.args.get(2) else {
         let deeds = call.server.restless.deeds().named();

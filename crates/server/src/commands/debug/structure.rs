@@ -1,5 +1,5 @@
-//! DEBUG's looks at how things are kept: OBJECT in Redis's words, the others in Sardine's own. MEMORY LAYOUT
-//! tells more.
+//! DEBUG OBJECT, LISTPACK, QUICKLIST, HTSTATS, HTSTATS-KEY: how data is kept. OBJECT answers in Redis's
+//! words, the others in Sardine's own; MEMORY LAYOUT tells more.
 use crate::core::call::ServerCall;
 use crate::core::error;
 use base::text::parse_i64;
@@ -7,8 +7,8 @@ use command::{Done, Error};
 use std::fmt::Write;
 use store::KeyInfo;
 
-/// Redis's words for our layout: values move, so there is no address and nothing refers to them twice; a
-/// list's leaves are its nodes.
+/// Redis's words for Sardine's layout. Values move, so there is no address, and nothing refers to them twice;
+/// the leaves of a list are its nodes.
 pub(super) fn object(call: &mut ServerCall<'_>) -> Done {
     let info = info(call)?;
     let mut text = format!(
@@ -32,7 +32,7 @@ pub(super) fn object(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// The key that is the third argument.
+/// What is known of the key that is the third argument.
 fn info(call: &ServerCall<'_>) -> Result<KeyInfo, Error> {
     let config = call.server.config();
     let (mut view, key) =
@@ -50,7 +50,8 @@ pub(super) fn quicklist(call: &mut ServerCall<'_>) -> Done {
     log_layout(call, &info, "quicklist", error::not_a_quicklist)
 }
 
-/// Redis prints the structure that the encoding's name promises; here is what there really is.
+/// Redis writes the structure that the encoding's name stands for to its log; this writes what there is
+/// instead.
 fn log_layout(call: &mut ServerCall<'_>, info: &KeyInfo, encoding: &str, wrong: fn() -> Error) -> Done {
     if info.encoding != encoding {
         return Err(wrong());
@@ -64,7 +65,8 @@ fn log_layout(call: &mut ServerCall<'_>, info: &KeyInfo, encoding: &str, wrong: 
     Ok(())
 }
 
-/// What holds a database's keys and deadlines, under the headings that tools look for.
+/// HTSTATS: the trees that hold a database's keys, and the wheels that hold deadlines, under the headings
+/// that tools look for.
 pub(super) fn table_stats(call: &mut ServerCall<'_>) -> Done {
     let number = parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
     let keyspace = &call.server.keyspace;
@@ -94,7 +96,7 @@ pub(super) fn table_stats(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// No value is kept in a hash table.
+/// HTSTATS-KEY: no value is kept in a hash table, so this is always an error.
 pub(super) fn table_stats_of_key(call: &mut ServerCall<'_>) -> Done {
     info(call)?;
     Err(error::not_a_hash_table())

@@ -1,15 +1,16 @@
-//! LATENCY DOCTOR: the samples of all events in sentences, with what can be done about them.
+//! LATENCY DOCTOR: the samples of all events in sentences, with what can be done about them. The sentences
+//! are Sardine's own, because the causes are others than in Redis: no fork, no disk, no single thread.
 use crate::state::config::Config;
 use crate::state::latency::{COMMAND, EVICTION_CYCLE, EXPIRE_CYCLE, Events, FAST_COMMAND, Sample, Series};
 use std::fmt::Write;
 
-/// Sums over the samples that are still there.
+/// What the samples of one event that are still kept come to.
 struct Summary {
     count: u64,
     mean_ms: u64,
     /// The mean distance from the mean.
     deviation_ms: u64,
-    /// Seconds from one to the next.
+    /// Seconds from one sample to the next, on average.
     period_s: f64,
 }
 
@@ -28,6 +29,7 @@ impl Summary {
     }
 }
 
+/// The whole text. `now_s` is the wall clock.
 pub(super) fn examine(events: &Events, config: &Config, now_s: i64) -> String {
     if events.is_empty() {
         return nothing_seen(config);
@@ -54,6 +56,7 @@ pub(super) fn examine(events: &Events, config: &Config, now_s: i64) -> String {
     text
 }
 
+/// The text where there are no samples: because nothing took long, or because the monitor is off.
 fn nothing_seen(config: &Config) -> String {
     match config.latency_monitor_ms {
         0 => "The latency monitor is off. CONFIG SET latency-monitor-threshold <milliseconds> makes it keep what takes so \
@@ -63,6 +66,7 @@ fn nothing_seen(config: &Config) -> String {
     }
 }
 
+/// What to look at, by the events that there are.
 fn advices(events: &Events, config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     let has = |event: &str| events.contains_key(event);

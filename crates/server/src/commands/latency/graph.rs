@@ -18,6 +18,7 @@ const COLUMNS: usize = 80;
 const ROWS: usize = 4;
 const STEPS: [char; 3] = ['_', 'o', '#'];
 
+/// The picture of one event's samples. `now_s` is the wall clock, from which their ages are counted.
 pub(super) fn draw(event: &str, series: &Series, now_s: i64) -> String {
     let samples: Vec<Sample> = series.samples.iter().copied().collect();
     let least = samples.iter().map(|s| s.ms).min().unwrap_or(0);
@@ -34,9 +35,11 @@ pub(super) fn draw(event: &str, series: &Series, now_s: i64) -> String {
     text
 }
 
+/// One column for each sample, its height between the least and the most.
 fn draw_columns(samples: &[Sample], least: u64, most: u64, text: &mut String) {
     let steps = (ROWS * STEPS.len()) as u64;
-    // The height of the column, in steps; the first is there for nothing, so the highest two are one.
+    // The height of a column in steps. Its first step is there even for the least sample, so the two highest
+    // share one.
     let height = |s: &Sample| ((s.ms - least) * steps / (most - least).max(1)).min(steps - 1) as usize;
     for row in (0..ROWS).rev() {
         let cell = |sample: &Sample| match height(sample).checked_sub(row * STEPS.len()) {
@@ -50,6 +53,7 @@ fn draw_columns(samples: &[Sample], least: u64, most: u64, text: &mut String) {
     text.push('\n');
 }
 
+/// How long ago each sample was, to be read downwards.
 fn draw_ages(samples: &[Sample], now_s: i64, text: &mut String) {
     let ages: Vec<Vec<char>> = samples.iter().map(|s| age(now_s - s.time_s).chars().collect()).collect();
     for row in 0..ages.iter().map(Vec::len).max().unwrap_or(0) {
@@ -58,7 +62,7 @@ fn draw_ages(samples: &[Sample], now_s: i64, text: &mut String) {
     }
 }
 
-/// "59s", "59m", "23h", "9d"
+/// In the largest unit of which it has one: "59s", "59m", "23h", "9d".
 fn age(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! LATENCY: how long commands took (HISTOGRAM, if `latency-tracking` says so), and what took longer than
-//! `latency-monitor-threshold` (all others, over the samples that `state/latency.rs` keeps).
+//! LATENCY: how long commands took (HISTOGRAM, if `latency-tracking` is on), and what took longer than
+//! `latency-monitor-threshold` (all the other subcommands, from the samples that `state/latency.rs` keeps).
 mod doctor;
 mod graph;
 
@@ -47,7 +47,7 @@ const HISTOGRAM: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// The rows of what reads the monitor's samples, but for their own words.
+/// What the rows of subcommands that read the samples have in common.
 const SAMPLES: ServerCommand =
     ServerCommand { arity: Arity::Exactly(2), flags: ADMIN, doc: SAMPLES_DOC, ..ROW };
 const SAMPLES_DOC: Doc = Doc {
@@ -110,6 +110,8 @@ const HELP: ServerCommand = ServerCommand {
     ..ROW
 };
 
+/// LATENCY HISTOGRAM: for each command that was called, how many calls took at most how long, by powers of
+/// two.
 fn histogram(call: &mut ServerCall<'_>) -> Done {
     let registry = &call.server.registry;
     let rows: Vec<&Row> = if call.args.len() == 2 {
@@ -127,7 +129,7 @@ fn histogram(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// A command; a subcommand as `config|get`; a container stands for its subcommands.
+/// The rows that a name means: a command; a subcommand as `config|get`; of a container all its subcommands.
 fn named<'r>(registry: &'r Registry, name: &[u8]) -> Vec<&'r Row> {
     let mut words = name.splitn(2, |b| *b == b'|');
     let row = words.next().and_then(|first| registry.find(first));
@@ -196,7 +198,7 @@ fn latest(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// How many events had samples.
+/// Forgets the samples of the named events, or of all. Answers how many of these had samples.
 fn reset(call: &mut ServerCall<'_>) -> Done {
     let mut events = call.server.latency.events();
     let before = events.len();

@@ -1,8 +1,9 @@
-//! MEMORY DOCTOR: what is remarkable about where the memory goes, in sentences.
+//! MEMORY DOCTOR: what is remarkable about where the memory goes, in sentences. Each finding is a function
+//! that looks at the figures and has something to say or not.
 use super::figures::Figures;
 use crate::commands::info::human;
 
-/// What the figures are judged by.
+/// The figures that findings look at.
 pub(super) struct Patient {
     pub(super) figures: Figures,
     pub(super) clients: u64,
@@ -14,13 +15,14 @@ pub(super) struct Patient {
     pub(super) pending: u64,
 }
 
-/// Less data than this says nothing: shares of it are shares of the program.
+/// With less data than this nothing is said: the parts would be parts of the program, not of the data.
 const SMALL_BYTES: u64 = 5 << 20;
-/// More than this for a client on average is much.
+/// A client that takes more than this on average takes much.
 const CLIENT_BYTES: u64 = 200 << 10;
 /// Differences below this are of no interest.
 const NOTABLE_BYTES: u64 = 10 << 20;
 
+/// All findings as one text.
 pub(super) fn examine(patient: &Patient) -> String {
     let figures = &patient.figures;
     let data = figures.used.saturating_sub(figures.startup);
@@ -38,6 +40,7 @@ pub(super) fn examine(patient: &Patient) -> String {
     format!("This is remarkable about where the memory goes:\n{}", lines.collect::<String>())
 }
 
+/// In the order in which they are told.
 const FINDINGS: &[fn(&Patient) -> Option<String>] =
     &[peak, fragmentation, free_blocks, clients, limit, machine, pending];
 

@@ -1,11 +1,12 @@
-//! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR speak of.
+//! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR show.
 use crate::core::client_memory;
 use crate::core::server::Server;
 use crate::state::system::resident_bytes;
 use pack::arena::{self, Usage};
 use pack::counted;
 
-/// All in bytes.
+/// All in bytes. Parts are counted one after the other while other threads work, so they need not add up
+/// exactly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     /// In use by everything in the process; resident bytes where allocations are not counted.
@@ -14,16 +15,18 @@ pub(crate) struct Figures {
     pub(crate) peak: u64,
     /// In use by an empty server.
     pub(crate) startup: u64,
-    /// What clients take, as INFO and CLIENT LIST have it.
+    /// What clients take, as INFO and CLIENT LIST show it.
     pub(crate) clients: u64,
-    /// Those, and the event loops' buffers.
+    /// The buffers of clients and of the event loops.
     pub(crate) buffers: u64,
-    /// What remembers when keys expire.
+    /// The timing wheels, which know when keys expire.
     pub(crate) wheels: u64,
     pub(crate) arena: Usage,
 }
 
 impl Figures {
+    /// Takes the figures now. It reads files of the system and goes through all clients and databases: not
+    /// for every request.
     pub(crate) fn of(server: &Server) -> Figures {
         let resident = resident_bytes();
         let used = Some(counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(resident);
@@ -45,30 +48,33 @@ impl Figures {
         (self.startup + self.buffers + self.wheels).min(self.used)
     }
 
+    /// What the data takes.
     pub(crate) fn dataset(&self) -> u64 {
         self.used - self.overhead()
     }
 
-    /// Of what came since the start.
+    /// The data's part of what was added since the start.
     pub(crate) fn dataset_percent(&self) -> f64 {
         percent(self.dataset(), self.used.saturating_sub(self.startup))
     }
 
+    /// What is in use, as a part of the most that ever was.
     pub(crate) fn peak_percent(&self) -> f64 {
         percent(self.used, self.peak)
     }
 
-    /// What the allocators hold of the resident bytes: the arena's pages, and what is in use elsewhere.
+    /// How much of the resident memory the allocators hold: the arena's pages, and what is in use elsewhere.
     pub(crate) fn allocator_resident(&self) -> u64 {
         let elsewhere = self.used.saturating_sub(self.arena.used_bytes as u64);
         (self.arena.resident_bytes as u64 + elsewhere).min(self.resident)
     }
 
-    /// Resident bytes for one in use.
+    /// Resident bytes for each byte in use.
     pub(crate) fn fragmentation(&self) -> f64 {
         self.resident as f64 / self.used.max(1) as f64
     }
 
+    /// Resident bytes that are not in use; below zero where memory in use has never been touched.
     pub(crate) fn fragmentation_bytes(&self) -> i64 {
         self.resident as i64 - self.used as i64
     }

@@ -1,5 +1,5 @@
-//! MEMORY's commands about the whole process: STATS, DOCTOR, PURGE, MALLOC-STATS. Those about one key are in
-//! `command`.
+//! MEMORY's commands about the whole process: STATS, DOCTOR, PURGE, MALLOC-STATS. Those about one key (USAGE,
+//! LAYOUT) are in the crate `command`; the registry joins both parts under one name.
 mod doctor;
 mod figures;
 
@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&MEMORY]);
 
-/// Joined with the container of `command`, which has the words.
+/// Joined with the container in `command`, which has the documentation.
 const MEMORY: ServerCommand = ServerCommand {
     name: "MEMORY",
     arity: Arity::AtLeast(2),
@@ -73,12 +73,12 @@ const STATS: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// One field's value.
+/// The value of one field of MEMORY STATS.
 enum Value {
     Bytes(u64),
     Signed(i64),
     Ratio(f64),
-    /// A database's: what its timing wheels take.
+    /// Of a database: how many bytes its timing wheels take.
     Wheels(u64),
 }
 
@@ -105,7 +105,8 @@ fn write(reply: &mut Reply, value: &Value) {
     }
 }
 
-/// Redis's names, for what has a meaning here. What does not exist yet takes nothing, and says so.
+/// Redis's names, for what has a meaning here, and some of Sardine's own. What does not exist yet takes 0
+/// bytes.
 fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
     let figures = Figures::of(call.server);
     let keyspace = &call.server.keyspace;
@@ -158,7 +159,8 @@ fn doctor(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Until nothing is left to give back, on this thread: when the reply comes, it is done. Other workers go on.
+/// Gives free pages back until none is left, on this thread: when the reply comes, it is done. Other workers
+/// go on.
 fn purge(call: &mut ServerCall<'_>) -> Done {
     const BLOCKS_AT_A_TIME: usize = 256;
     while arena::is_purge_due() && arena::purge(BLOCKS_AT_A_TIME) > 0 {}
@@ -166,6 +168,7 @@ fn purge(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// What the arena holds, in all and stripe by stripe, for people to read.
 fn malloc_stats(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     let figures = Figures::of(call.server);
