@@ -10,7 +10,7 @@ use crate::keyspace::shard::Db;
 use crate::keyspace::view::EditContext;
 use crate::value::Value;
 use base::Millis;
-use pack::map::{Found, Occupied, Sweep, Sweeping};
+use pack::map::{Found, Occupied, Sweeping};
 use pack::pairs;
 
 /// So many fields of one hash are removed at a time; the wheel comes by again for the rest.
@@ -68,8 +68,8 @@ impl EditContext<'_> {
 
 /// What the sweeper knows of a hash that it has gone through.
 pub(crate) struct Swept {
-    pub(crate) verdict: Sweep,
     pub(crate) removed: u64,
+    pub(crate) is_empty: bool,
     /// When the next of its fields falls due.
     pub(crate) due: u64,
 }
@@ -84,16 +84,15 @@ pub(crate) fn sweep_fields(
     if let Some(Value::Hash(tree)) = entry.outside_mut() {
         let removed = tree.expire(now, FIELDS_AT_ONCE, freed);
         volatile.count_hash(true, tree.is_timed());
-        let verdict = if tree.len() == 0 { Sweep::Remove } else { Sweep::Keep };
-        return Swept { verdict, removed, due: tree.due().unwrap_or(NO_DEADLINE) };
+        return Swept { removed, is_empty: tree.len() == 0, due: tree.due().unwrap_or(NO_DEADLINE) };
     }
     let found = entry.found();
     let meta = Meta(found.meta);
     let image = Image::expired(meta, found.inline, now);
     if image.is_empty {
-        return Swept { verdict: Sweep::Remove, removed: image.removed, due: NO_DEADLINE };
+        return Swept { removed: image.removed, is_empty: true, due: NO_DEADLINE };
     }
     volatile.count_hash(true, image.due != NO_DEADLINE);
     entry.set_inline(meta.0, &image.payload);
-    Swept { verdict: Sweep::Keep, removed: image.removed, due: image.due }
+    Swept { removed: image.removed, is_empty: false, due: image.due }
 }

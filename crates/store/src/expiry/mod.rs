@@ -5,12 +5,14 @@
 //! | `deadline.rs` | when a key or a field goes |
 //! | `notes.rs` | the rules that deadlines wait by: what the notes of leaves mean |
 //! | `timer.rs` | what a change of a deadline touches besides the entry |
-//! | `sweep.rs` | what is due goes, by the clock |
+//! | `reaper.rs` | what is due goes, keys and fields alike: a turn of the wheel, and a sweep of leaves |
+//! | `sweep.rs` | keys that are due, by the clock, and the one that is due first where memory is short |
 //! | `wheel.rs` | the timing wheel: what falls due when |
 //! | `fields.rs` | fields of hashes past their deadlines |
 pub(crate) mod deadline;
 pub(crate) mod fields;
 pub(crate) mod notes;
+pub(crate) mod reaper;
 pub(crate) mod sweep;
 #[cfg(test)]
 mod tests;

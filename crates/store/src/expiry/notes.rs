@@ -25,6 +25,7 @@
 //! Why a merge of different notes must not take the smaller one: entries that come later, with later deadlines, would
 //! rely on its item, which covers only one of the two old ranges; if the leaf splits again, the other half waits for an item that never comes.
 //! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it right.
+use crate::expiry::deadline::Deadline;
 use crate::expiry::wheel::Item;
 use base::Millis;
 use pack::map::{Form, LeafPlace, Map, Occupied, OrderRange, Vacant};
@@ -45,6 +46,14 @@ const LEAVES_PER_ITEM: usize = 4;
 
 pub(crate) fn note_of(Millis(ms): Millis) -> u64 {
     u64::try_from(ms).unwrap_or(0).max(FIRST_NOTE)
+}
+
+/// The note of a deadline: when a leaf falls due that has nothing else.
+pub(crate) fn due_of(deadline: Deadline) -> u64 {
+    match deadline {
+        Deadline::Never => NO_DEADLINE,
+        Deadline::At(at) => note_of(at),
+    }
 }
 
 /// Always before [`NEVER_DUE`]: something waits.

@@ -2,64 +2,56 @@
 //! that deadlines wait by are in `notes.rs`.
 use crate::Keyspace;
 use crate::entry::Meta;
-use crate::expiry::deadline::Deadline;
 use crate::expiry::fields::sweep_fields;
-use crate::expiry::notes::{ITEMS_PER_TIDYING, NEVER_DUE, NO_DEADLINE, is_needed, note_of, time_of};
+use crate::expiry::notes::{ITEMS_PER_TIDYING, NEVER_DUE, NO_DEADLINE, due_of, is_needed, note_of, time_of};
+use crate::expiry::reaper::{Dues, Fate, Reaper};
 use crate::expiry::timer::Volatile;
-use crate::expiry::wheel::{Item, Step, Wheel};
+use crate::expiry::wheel::{Item, Wheel};
 use crate::hash::due::fields_due;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, discard};
 use crate::keyspace::stats::ShardStats;
 use crate::value::Value;
 use base::Millis;
-use pack::map::{Found, OrderRange, Removed, Sweep, Sweeper, Sweeping};
+use pack::map::{Found, Keys, OrderRange, Removed, Sweeping};
 use std::sync::atomic::Ordering;
 
-/// A sweep goes over about so many leaves and entries at a time, so that an item whose one leaf has become thousands
-/// does not hold its shard for long.
+/// A sweep looks at about so many entries at a time.
 const LOOKS_PER_SWEEP: u64 = 512;
 /// The same where one key has to go before its time.
 const LOOKS_PER_EVICTION: u64 = 64;
-/// Looking at so many entries counts like removing one.
-const LOOKS_PER_REMOVAL: u64 = 16;
 const TIDYING_COST: u64 = 16;
 
-/// Goes through leaves whose time has come, or whose keys have to go before it.
-struct Reaper<'s> {
+/// Keys that are due, or have to go before their time, and hashes of which fields are due.
+struct KeyDues<'s> {
     clock: Millis,
-    /// What is due up to here goes before its time, as evicted: so many keys at most.
+    /// A key that is due up to here goes before its time, as evicted: one at most.
     now: Millis,
-    removals_max: u64,
-    wheel: &'s mut Wheel,
+    evicts: bool,
     volatile: &'s mut Volatile,
     stats: &'s mut ShardStats,
     garbage: &'s mut Vec<Garbage>,
-    /// The earliest deadline of a field that stays in the leaf being visited, and of a key.
+    /// The earliest deadline of a field that stays in the leaf being looked at, and of a key.
     earliest_field: u64,
     earliest_key: u64,
-    /// Leaves in which fields of a hash fall due before any key, and when the first key does. Only where keys go before their time.
+    /// Leaves in which fields of a hash fall due before any key, and when the first key does. Only where a key goes before its time.
     hidden: Vec<Item>,
     /// A hash has lost its last field, and is about to go.
     is_emptied: bool,
-    looks: u64,
-    removals: u64,
 }
 
-impl<'s> Reaper<'s> {
-    /// One that takes only what is due.
+impl<'s> KeyDues<'s> {
+    /// Those that are due by the clock.
     fn new(
         now: Millis,
-        wheel: &'s mut Wheel,
         volatile: &'s mut Volatile,
         stats: &'s mut ShardStats,
         garbage: &'s mut Vec<Garbage>,
-    ) -> Reaper<'s> {
-        Reaper {
+    ) -> KeyDues<'s> {
+        KeyDues {
             clock: now,
             now,
-            removals_max: 0,
-            wheel,
+            evicts: false,
             volatile,
             stats,
             garbage,
@@ -67,45 +59,38 @@ impl<'s> Reaper<'s> {
             earliest_key: NO_DEADLINE,
             hidden: Vec::new(),
             is_emptied: false,
-            looks: 0,
-            removals: 0,
         }
     }
 }
 
-impl Sweeper<Value> for Reaper<'_> {
-    fn visit(&mut self, found: Found<'_, Value>) -> Sweep {
-        self.looks += 1;
+impl Dues<Value, Keys> for KeyDues<'_> {
+    fn judge(&mut self, found: &Found<'_, Value>, removals: u64) -> Fate {
         let meta = Meta(found.meta);
         let deadline = meta.deadline(found.inline);
         if deadline.is_past(self.clock) {
-            return Sweep::Remove;
+            return Fate::Goes;
         }
-        if deadline.is_past(self.now) && self.removals < self.removals_max {
-            return Sweep::Evict;
+        if self.evicts && deadline.is_past(self.now) && removals == 0 {
+            return Fate::Evicted;
         }
-        if let Deadline::At(at) = deadline {
-            self.earliest_key = self.earliest_key.min(note_of(at));
+        let (own, fields) = (due_of(deadline), fields_due(meta, found.inline, found.outside));
+        self.earliest_key = self.earliest_key.min(own);
+        if fields <= note_of(self.clock) {
+            return Fate::Prunes(own);
         }
-        let fields_due = fields_due(meta, found.inline, found.outside);
-        if fields_due <= note_of(self.clock) {
-            return Sweep::Prune;
-        }
-        self.earliest_field = self.earliest_field.min(fields_due);
-        Sweep::Keep
+        self.earliest_field = self.earliest_field.min(fields);
+        Fate::Stays(own.min(fields))
     }
 
-    fn prune(&mut self, entry: &mut Sweeping<'_, Value>) -> Sweep {
+    fn prune(&mut self, entry: &mut Sweeping<'_, Value>) -> (Fate, u64) {
         let swept = sweep_fields(entry, self.clock, self.volatile, self.garbage);
         self.stats.expired_fields += swept.removed;
-        self.removals += swept.removed;
+        self.is_emptied = swept.is_empty;
         self.earliest_field = self.earliest_field.min(swept.due);
-        self.is_emptied = swept.verdict == Sweep::Remove;
-        swept.verdict
+        (if swept.is_empty { Fate::Goes } else { Fate::Stays(swept.due) }, swept.removed)
     }
 
-    fn removed(&mut self, _key: &[u8], removed: Removed<Value>) {
-        self.removals += 1;
+    fn removed(&mut self, removed: Removed<Value>) {
         let meta = Meta(removed.meta);
         self.volatile.forget(meta, &removed.inline, removed.outside.as_deref());
         if !std::mem::take(&mut self.is_emptied) {
@@ -117,17 +102,12 @@ impl Sweeper<Value> for Reaper<'_> {
         discard(removed.outside, self.garbage);
     }
 
-    fn renote(&mut self, range: OrderRange) -> u64 {
+    fn leaf_ends(&mut self, range: OrderRange) {
         let fields = std::mem::replace(&mut self.earliest_field, NO_DEADLINE);
         let key = std::mem::replace(&mut self.earliest_key, NO_DEADLINE);
-        let note = fields.min(key);
-        if note != NO_DEADLINE {
-            self.wheel.schedule(Item { due: note, range });
-        }
-        if self.removals_max > 0 && fields < key && key != NO_DEADLINE {
+        if self.evicts && fields < key && key != NO_DEADLINE {
             self.hidden.push(Item { due: key, range });
         }
-        note
     }
 }
 
@@ -154,22 +134,8 @@ impl Db {
         garbage: &mut Vec<Garbage>,
     ) -> i64 {
         let Some(wheel) = &mut self.wheel else { return NEVER_DUE };
-        while *budget > 0 {
-            let cost = match wheel.step(note_of(now)) {
-                Step::Idle => break,
-                Step::Moved => 0,
-                Step::Fired(item) => {
-                    let mut reaper = Reaper::new(now, wheel, &mut self.volatile, stats, garbage);
-                    let rest = self.map.sweep(item.range, note_of(now), LOOKS_PER_SWEEP, &mut reaper);
-                    let cost = reaper.removals + reaper.looks / LOOKS_PER_REMOVAL;
-                    if let Some(range) = rest {
-                        wheel.schedule(Item { due: item.due, range });
-                    }
-                    cost
-                }
-            };
-            *budget = budget.saturating_sub(cost + 1);
-        }
+        let dues = KeyDues::new(now, &mut self.volatile, stats, garbage);
+        Reaper::new(wheel, dues).run(&mut self.map, now, budget, LOOKS_PER_SWEEP);
         while *budget > 0 && wheel.is_untidy() {
             wheel.tidy(ITEMS_PER_TIDYING, |item| is_needed(&self.map, item));
             *budget = budget.saturating_sub(TIDYING_COST);
@@ -193,13 +159,11 @@ impl Db {
             && let Some(item) = take_soonest(wheel, &mut hidden)
         {
             let mut fresh = Wheel::new(note_of(now));
-            let mut reaper = Reaper {
-                now: Millis(time_of(item.due)),
-                removals_max: 1,
-                ..Reaper::new(now, &mut fresh, &mut self.volatile, stats, garbage)
-            };
+            let dues = KeyDues::new(now, &mut self.volatile, stats, garbage);
+            let dues = KeyDues { now: Millis(time_of(item.due)), evicts: true, ..dues };
+            let mut reaper = Reaper::new(&mut fresh, dues);
             let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper);
-            hidden.append(&mut reaper.hidden);
+            hidden.append(&mut reaper.dues.hidden);
             if let Some(range) = rest {
                 wheel.schedule(Item { due: item.due, range });
             }

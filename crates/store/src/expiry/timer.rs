@@ -2,7 +2,7 @@
 //! shard is next due.
 use crate::entry::Meta;
 use crate::expiry::deadline::Deadline;
-use crate::expiry::notes::{DeadlineNotes, InLeaf, NO_DEADLINE, note_of, time_of};
+use crate::expiry::notes::{DeadlineNotes, InLeaf, NO_DEADLINE, due_of, note_of, time_of};
 use crate::expiry::wheel::{Item, Wheel};
 use crate::hash::due::fields_due;
 use crate::kind::Kind;
@@ -123,9 +123,5 @@ fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
 
 fn earliest_of(found: &Found<'_, Value>) -> u64 {
     let meta = Meta(found.meta);
-    let own = match meta.deadline(found.inline) {
-        Deadline::Never => NO_DEADLINE,
-        Deadline::At(at) => note_of(at),
-    };
-    own.min(fields_due(meta, found.inline, found.outside))
+    due_of(meta.deadline(found.inline)).min(fields_due(meta, found.inline, found.outside))
 }

@@ -1,6 +1,6 @@
 //! A small hash inside its entry (`pack::pairs`): what its fields keep, and which of them are due.
 use crate::expiry::deadline::Deadline;
-use crate::expiry::notes::{NO_DEADLINE, note_of};
+use crate::expiry::notes::{NO_DEADLINE, due_of};
 use crate::hash::field::{Kept, Mark};
 use base::Millis;
 use pack::pairs::{self, Pair, Spot};
@@ -13,10 +13,7 @@ pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
 
 /// When the first field of an image falls due, as a note.
 pub(crate) fn image_due(image: &[u8]) -> u64 {
-    let due = |pair: Pair<'_>| match kept(&pair).deadline {
-        Deadline::Never => NO_DEADLINE,
-        Deadline::At(at) => note_of(at),
-    };
+    let due = |pair: Pair<'_>| due_of(kept(&pair).deadline);
     pairs::iter(image).map(due).min().unwrap_or(NO_DEADLINE)
 }
 

@@ -16,8 +16,9 @@
 //!
 //! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
 use crate::expiry::deadline::Deadline;
-use crate::expiry::notes::{DeadlineNotes, ITEMS_PER_TIDYING, NO_DEADLINE, is_needed, note_of};
-use crate::expiry::wheel::{Item as Waiting, Step, Wheel};
+use crate::expiry::notes::{DeadlineNotes, ITEMS_PER_TIDYING, due_of, is_needed, note_of};
+use crate::expiry::reaper::{Dues, Fate, Reaper};
+use crate::expiry::wheel::{Item as Waiting, Wheel};
 use crate::halt::{Halt, Stage};
 use crate::hash::field::Kept;
 use crate::hash::name::HashName;
@@ -32,17 +33,15 @@ use base::{Item, Millis};
 use pack::arena::{Moves, footprint_bytes, relocate_box, relocate_vec};
 use pack::fields::{Field, Fields, LEAF_LEN_MAX, field_of};
 use pack::int_map::IntMap;
-use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop, Sweep, Sweeper};
+use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop};
 use std::ops::ControlFlow;
 
 /// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that one which swings around
 /// the limit stays outside.
 const RETURN_BYTES_MAX: u64 = 96;
 const RETURN_LEN_MAX: u64 = 8;
-/// One turn of the wheel looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
+/// A sweep looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
 const LOOKS_PER_SWEEP: u64 = 64;
-/// Looking at so many entries counts like removing one.
-const LOOKS_PER_REMOVAL: u64 = 16;
 /// Freeing a value of more bytes would hold a worker up.
 const DROPPED_BYTES_MAX: usize = 1 << 20;
 
@@ -433,30 +432,9 @@ impl HashTree {
     pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
         let HashTree { map, text_bytes, timed, .. } = self;
         let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
-        let (mut removed, mut effort) = (0, 0);
-        while effort < max {
-            match wheel.step(note_of(now)) {
-                Step::Idle => break,
-                Step::Moved => effort += 1,
-                Step::Fired(item) => {
-                    let mut reaper = FieldReaper {
-                        now,
-                        wheel,
-                        text_bytes,
-                        earliest: NO_DEADLINE,
-                        looks: 0,
-                        removed: 0,
-                        freed,
-                    };
-                    let rest = map.sweep(item.range, note_of(now), LOOKS_PER_SWEEP, &mut reaper);
-                    effort += 1 + reaper.removed + reaper.looks / LOOKS_PER_REMOVAL;
-                    removed += reaper.removed;
-                    if let Some(range) = rest {
-                        wheel.schedule(Waiting { due: item.due, range });
-                    }
-                }
-            }
-        }
+        let dues = FieldDues { now, text_bytes, freed };
+        let mut budget = max;
+        let removed = Reaper::new(wheel, dues).run(map, now, &mut budget, LOOKS_PER_SWEEP);
         *fields -= removed;
         removed
     }
@@ -526,51 +504,28 @@ impl Notes<Vec<u8>> for FieldNotes<'_> {
 }
 
 fn earliest_of(found: &Found<'_, Vec<u8>>) -> u64 {
-    match Kept::deadline_of(found.meta, found.inline) {
-        Deadline::Never => NO_DEADLINE,
-        Deadline::At(at) => note_of(at),
-    }
+    due_of(Kept::deadline_of(found.meta, found.inline))
 }
 
-/// Goes through leaves whose time has come.
-struct FieldReaper<'t> {
+/// Fields that are due.
+struct FieldDues<'t> {
     now: Millis,
-    wheel: &'t mut Wheel,
     text_bytes: &'t mut u64,
-    earliest: u64,
-    looks: u64,
-    removed: u64,
     freed: &'t mut Vec<Garbage>,
 }
 
-impl Sweeper<Vec<u8>, Fields> for FieldReaper<'_> {
-    fn visit(&mut self, found: Found<'_, Vec<u8>>) -> Sweep {
-        self.looks += 1;
-        let kept = Kept::of(&found);
-        match kept.deadline {
-            Deadline::Never => Sweep::Keep,
-            deadline if deadline.is_past(self.now) => {
-                *self.text_bytes -= (field_of(found.meta, found.key).len() + kept.value.len()) as u64;
-                Sweep::Remove
-            }
-            Deadline::At(at) => {
-                self.earliest = self.earliest.min(note_of(at));
-                Sweep::Keep
-            }
+impl Dues<Vec<u8>, Fields> for FieldDues<'_> {
+    fn judge(&mut self, found: &Found<'_, Vec<u8>>, _: u64) -> Fate {
+        let kept = Kept::of(found);
+        if !kept.deadline.is_past(self.now) {
+            return Fate::Stays(due_of(kept.deadline));
         }
+        *self.text_bytes -= (field_of(found.meta, found.key).len() + kept.value.len()) as u64;
+        Fate::Goes
     }
 
-    fn removed(&mut self, _: &[u8], removed: Removed<Vec<u8>>) {
-        self.removed += 1;
+    fn removed(&mut self, removed: Removed<Vec<u8>>) {
         free(removed.outside, self.freed);
-    }
-
-    fn renote(&mut self, range: OrderRange) -> u64 {
-        let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
-        if note != NO_DEADLINE {
-            self.wheel.schedule(Waiting { due: note, range });
-        }
-        note
     }
 }
 

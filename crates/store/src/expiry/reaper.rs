@@ -1,0 +1,126 @@
+//! What is due goes: the wheel turns, and the leaves that it names are swept. There are two kinds of things that fall due, keys
+//! (`sweep.rs`) and the fields of a large hash (`hash/tree.rs`). Each kind says as [`Dues`] what becomes of one entry; the rest is the same
+//! and stands here: what counts as work, the new note of a leaf, and when to look at it again. The rules are in `notes.rs`.
+use crate::expiry::notes::{NO_DEADLINE, note_of};
+use crate::expiry::wheel::{Item, Step, Wheel};
+use base::Millis;
+use pack::map::{Form, Found, Map, OrderRange, Removed, Sweep, Sweeper, Sweeping};
+
+/// Looking at so many entries counts like removing one.
+const LOOKS_PER_REMOVAL: u64 = 16;
+
+/// What becomes of an entry that is looked at.
+pub(crate) enum Fate {
+    /// It stays, and falls due then, as a note.
+    Stays(u64),
+    /// It is due.
+    Goes,
+    /// It goes before its time.
+    Evicted,
+    /// Something in it is due: [`Dues::prune`] is asked next. The entry itself falls due then.
+    Prunes(u64),
+}
+
+/// A kind of things that fall due, in the leaves of one map.
+pub(crate) trait Dues<V: Clone, F: Form> {
+    /// What becomes of an entry, after so many removals.
+    fn judge(&mut self, found: &Found<'_, V>, removals: u64) -> Fate;
+
+    /// Takes out of an entry what is due in it. What becomes of the rest, and how many things went.
+    fn prune(&mut self, _: &mut Sweeping<'_, V, F>) -> (Fate, u64) {
+        (Fate::Stays(NO_DEADLINE), 0)
+    }
+
+    /// An entry that went.
+    fn removed(&mut self, removed: Removed<V>);
+
+    /// All entries of a leaf were looked at.
+    fn leaf_ends(&mut self, _: OrderRange) {}
+}
+
+/// Goes through leaves, and schedules them anew.
+pub(crate) struct Reaper<'w, D> {
+    /// Where a leaf waits for the first of what stays in it.
+    wheel: &'w mut Wheel,
+    pub(crate) dues: D,
+    /// Of what stays in the leaf that is being looked at.
+    earliest: u64,
+    looks: u64,
+    removals: u64,
+}
+
+impl<'w, D> Reaper<'w, D> {
+    pub(crate) fn new(wheel: &'w mut Wheel, dues: D) -> Reaper<'w, D> {
+        Reaper { wheel, dues, earliest: NO_DEADLINE, looks: 0, removals: 0 }
+    }
+
+    /// Turns the wheel to `now` until nothing is due or `budget` is used up: a removal costs 1, and so do a step of the wheel and looking
+    /// at some entries. At most about `looks_max` entries are looked at in a row, so that an item whose one leaf has become thousands holds
+    /// nobody up for long. How many things went.
+    pub(crate) fn run<V: Clone, F: Form>(
+        &mut self,
+        map: &mut Map<V, F>,
+        now: Millis,
+        budget: &mut u64,
+        looks_max: u64,
+    ) -> u64
+    where
+        D: Dues<V, F>,
+    {
+        let before = self.removals;
+        while *budget > 0 {
+            let cost = match self.wheel.step(note_of(now)) {
+                Step::Idle => break,
+                Step::Moved => 0,
+                Step::Fired(item) => {
+                    let (looks, removals) = (self.looks, self.removals);
+                    if let Some(rest) = map.sweep(item.range, note_of(now), looks_max, self) {
+                        self.wheel.schedule(Item { due: item.due, range: rest });
+                    }
+                    self.removals - removals + (self.looks - looks) / LOOKS_PER_REMOVAL
+                }
+            };
+            *budget = budget.saturating_sub(cost + 1);
+        }
+        self.removals - before
+    }
+
+    fn verdict(&mut self, fate: Fate) -> Sweep {
+        let (due, verdict) = match fate {
+            Fate::Stays(due) => (due, Sweep::Keep),
+            Fate::Goes => return Sweep::Remove,
+            Fate::Evicted => return Sweep::Evict,
+            Fate::Prunes(due) => (due, Sweep::Prune),
+        };
+        self.earliest = self.earliest.min(due);
+        verdict
+    }
+}
+
+impl<V: Clone, F: Form, D: Dues<V, F>> Sweeper<V, F> for Reaper<'_, D> {
+    fn visit(&mut self, found: Found<'_, V>) -> Sweep {
+        self.looks += 1;
+        let fate = self.dues.judge(&found, self.removals);
+        self.verdict(fate)
+    }
+
+    fn prune(&mut self, entry: &mut Sweeping<'_, V, F>) -> Sweep {
+        let (fate, removed) = self.dues.prune(entry);
+        self.removals += removed;
+        self.verdict(fate)
+    }
+
+    fn removed(&mut self, _: &[u8], removed: Removed<V>) {
+        self.removals += 1;
+        self.dues.removed(removed);
+    }
+
+    fn renote(&mut self, range: OrderRange) -> u64 {
+        self.dues.leaf_ends(range);
+        let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
+        if note != NO_DEADLINE {
+            self.wheel.schedule(Item { due: note, range });
+        }
+        note
+    }
+}
