@@ -19,7 +19,7 @@ use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
-use crate::hash::image::{expire_image, image_due, kept};
+use crate::hash::image::{self, IMAGE_BYTES_MAX, IMAGE_LEN_MAX, expire_image, image_due, kept};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, HashTree, Lifetime};
 use crate::keyspace::shard::Buffers;
@@ -34,9 +34,6 @@ use base::{Item, Millis};
 use pack::pairs::{self};
 use std::ops::ControlFlow;
 
-/// A hash leaves its entry when its image outgrows either.
-const IMAGE_BYTES_MAX: usize = 256;
-const IMAGE_LEN_MAX: u64 = 64;
 /// So many fields that are due are removed when a hash is opened to be written; the rest is the sweeper's.
 const EXPIRED_AT_ONCE: u64 = 128;
 /// One field in so many that are drawn must be alive for draws to go on.
@@ -448,12 +445,7 @@ impl Collection for HashTree {
     }
 
     fn shape(state: State, buffers: &Buffers) -> Shape {
-        let is_timed = match state.name {
-            HashName::Listpack => false,
-            HashName::ListpackEx => true,
-            HashName::Hashtable => pairs::has_mark(&buffers.text),
-        };
-        if is_timed { Shape::TimedHash } else { Shape::Hash }
+        image::shape(state.name, &buffers.text)
     }
 
     fn close_draft(state: State, buffers: &mut Buffers) -> &[u8] {
@@ -469,28 +461,11 @@ impl Collection for HashTree {
     }
 
     fn grow(state: State, rules: Rules<'_>, buffers: &Buffers) -> HashTree {
-        let mut tree = HashTree::new(state.name);
-        let mut field = Vec::new();
-        for pair in pairs::iter(&buffers.text) {
-            field.clear();
-            pair.field.append_to(&mut field);
-            let kept = kept(&pair);
-            let lifetime = match kept.deadline {
-                Deadline::Never => Lifetime::Endless,
-                Deadline::At(at) => Lifetime::Until(at),
-            };
-            // What is new frees nothing.
-            tree.put(rules.at, &field, kept.value, lifetime, &mut Vec::new());
-        }
-        tree
+        image::to_tree(&buffers.text, state.name, rules.at)
     }
 
     fn shrink(&self, state: &mut State, _: Rules<'_>, buffers: &mut Buffers) -> bool {
-        let draft = &mut buffers.text;
-        draft.clear();
-        self.for_each(&mut |field, kept| {
-            pairs::push(draft, field, kept.value, Mark::new(kept.deadline).bytes());
-        });
+        image::write(&mut buffers.text, self);
         state.name = self.name;
         true
     }

@@ -1,10 +1,17 @@
-//! A small hash inside its entry (`pack::pairs`): what its fields keep, and which of them are due.
+//! A hash inside its entry (`pack::pairs`): how large it may be, what its fields keep, which of them are due, and how it leaves and
+//! returns.
+use crate::entry::Shape;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, due_of};
 use crate::hash::field::{Kept, Mark};
+use crate::hash::name::HashName;
+use crate::hash::tree::{At, HashTree, Lifetime};
 use base::Millis;
 use pack::pairs::{self, Pair, Spot};
 
+/// A hash leaves its entry when its image outgrows either.
+pub(super) const IMAGE_BYTES_MAX: usize = 256;
+pub(super) const IMAGE_LEN_MAX: u64 = 64;
 /// What a pair keeps for its field.
 pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
     let deadline = pair.mark.map_or(Deadline::Never, |mark| Mark::read(mark).0);
@@ -30,4 +37,40 @@ pub(crate) fn expire_image(image: &mut Vec<u8>, now: Millis) -> u64 {
 fn past_spot(image: &[u8], now: Millis) -> Option<Spot> {
     let mut spots = pairs::spots(image);
     spots.find(|spot| kept(&pairs::read(image, *spot)).deadline.is_past(now))
+}
+
+/// The shape of an entry that holds the image of a hash of this name.
+pub(super) fn shape(name: HashName, image: &[u8]) -> Shape {
+    let is_timed = match name {
+        HashName::Listpack => false,
+        HashName::ListpackEx => true,
+        HashName::Hashtable => pairs::has_mark(image),
+    };
+    if is_timed { Shape::TimedHash } else { Shape::Hash }
+}
+
+/// The same fields outside the entry.
+pub(super) fn to_tree(image: &[u8], name: HashName, at: At<'_>) -> HashTree {
+    let mut tree = HashTree::new(name);
+    let mut field = Vec::new();
+    for pair in pairs::iter(image) {
+        field.clear();
+        pair.field.append_to(&mut field);
+        let kept = kept(&pair);
+        let lifetime = match kept.deadline {
+            Deadline::Never => Lifetime::Endless,
+            Deadline::At(at) => Lifetime::Until(at),
+        };
+        // What is new frees nothing.
+        tree.put(at, &field, kept.value, lifetime, &mut Vec::new());
+    }
+    tree
+}
+
+/// Makes the image of a hash of a few short fields.
+pub(super) fn write(image: &mut Vec<u8>, tree: &HashTree) {
+    image.clear();
+    tree.for_each(&mut |field, kept| {
+        pairs::push(image, field, kept.value, Mark::new(kept.deadline).bytes());
+    });
 }

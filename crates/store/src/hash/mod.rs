@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `api.rs` | a hash as commands see it, inside its entry or outside |
 //! | `tree.rs` | a hash outside its entry, with a timing wheel for its fields |
-//! | `image.rs` | a hash inside its entry: which of its fields are due |
+//! | `image.rs` | a hash inside its entry |
 //! | `due.rs` | when fields fall due, wherever the hash lies |
 //! | `name.rs` | "listpack", "listpackex" or "hashtable", as Redis would call it |
 //! | `field.rs` | what is kept for one field: the value, and the deadline where there is one |

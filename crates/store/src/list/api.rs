@@ -10,12 +10,12 @@
 //!
 //! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
 //! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
-use crate::edit::{Collection, Edit, Start};
+use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
-use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
+use crate::list::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX, IMAGE_LISTPACK_BYTES_MAX, draft_listpack_bytes};
 use crate::list::listpack::{self, Encoding};
-use crate::list::tree::{ListTree, RETURN_BYTES_MAX};
+use crate::list::tree::ListTree;
 use crate::site::Site;
 use crate::value::Value;
 use crate::{End, Key, View};
@@ -23,12 +23,6 @@ use base::Item;
 use pack::image::{self, Draft};
 use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
-
-/// A list leaves its entry when its image outgrows either.
-const IMAGE_BYTES_MAX: usize = 192;
-const IMAGE_LEN_MAX: u64 = 128;
-/// No image is a larger listpack than this: so many integers of 10 bytes, or its bytes of text and 3 for each.
-const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;
 
 /// A list, to read.
 pub struct List<'v>(Source<'v>);
@@ -264,90 +258,6 @@ impl<'v> ListMut<'v> {
             None => self.draft_mut().remove(index, count),
         }
     }
-}
-
-impl Collection for ListTree {
-    type Rules<'v> = &'v Limits;
-    type State = Encoding;
-    const OUTSIDE: Shape = Shape::ListTree;
-
-    #[inline]
-    fn state(shape: Option<Shape>) -> Option<Encoding> {
-        match shape {
-            None | Some(Shape::Listpack) => Some(Encoding::Listpack),
-            Some(Shape::Quicklist) => Some(Encoding::Quicklist),
-            Some(_) => None,
-        }
-    }
-
-    #[inline]
-    fn open_draft(image: &[u8], buffers: &mut Buffers) {
-        buffers.draft.open(image);
-    }
-
-    fn shape(encoding: Encoding, _: &Buffers) -> Shape {
-        match encoding {
-            Encoding::Listpack => Shape::Listpack,
-            Encoding::Quicklist => Shape::Quicklist,
-        }
-    }
-
-    fn close_draft(_: Encoding, buffers: &mut Buffers) -> &[u8] {
-        buffers.draft.close()
-    }
-
-    fn is_draft_empty(buffers: &Buffers) -> bool {
-        buffers.draft.is_empty()
-    }
-
-    fn grow(encoding: Encoding, limits: &Limits, buffers: &Buffers) -> ListTree {
-        let listpack_bytes = Some(draft_listpack_bytes(&buffers.draft));
-        ListTree { seq: buffers.draft.to_seq(limits), listpack_bytes, encoding }
-    }
-
-    fn shrink(&self, encoding: &mut Encoding, _: &Limits, buffers: &mut Buffers) -> bool {
-        *encoding = self.encoding;
-        let draft = &mut buffers.draft;
-        draft.open(&[]);
-        let mut text = Vec::with_capacity(RETURN_BYTES_MAX as usize);
-        self.seq.visit(0, End::Tail, &mut |_, item| {
-            text.clear();
-            item.append_to(&mut text);
-            draft.push(End::Tail, &text);
-            ControlFlow::Continue(())
-        });
-        true
-    }
-
-    /// After a removal the name may change back.
-    #[inline]
-    fn settle(edit: &mut Edit<'_, ListTree>) -> bool {
-        if !edit.has_lost {
-            return false;
-        }
-        let limits = edit.rules;
-        if let Some(tree) = edit.tree_mut() {
-            tree.settle(limits);
-            return tree.is_small();
-        }
-        // An image is below half of any limit in bytes, so only a limit in elements can forbid it.
-        if listpack::fits_half(limits.fill, IMAGE_LISTPACK_BYTES_MAX, edit.buffers().draft.len()) {
-            edit.state = Encoding::Listpack;
-        }
-        false
-    }
-}
-
-/// The size of a draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
-fn draft_listpack_bytes(draft: &Draft) -> u64 {
-    let mut sum = listpack::EMPTY_BYTES;
-    if !draft.is_empty() {
-        draft.visit(0, End::Tail, &mut |_, item| {
-            sum += listpack::entry_bytes(item);
-            ControlFlow::Continue(())
-        });
-    }
-    sum
 }
 
 impl View<'_> {

@@ -3,8 +3,10 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `api.rs` | a list as commands see it, inside its entry or outside |
+//! | `image.rs` | a list inside its entry |
 //! | `tree.rs` | a list outside its entry |
 //! | `listpack.rs` | when Redis would call a list "listpack" |
 pub(crate) mod api;
+mod image;
 pub(crate) mod listpack;
 pub(crate) mod tree;

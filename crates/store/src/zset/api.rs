@@ -13,11 +13,11 @@
 //!
 //! A range of scores or members becomes a range of ranks first (two descents), and everything else is done with ranks. An image is
 //! edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
-use super::name::{Encoding, ZSetLimits};
+use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX, Rules};
+use super::name::Encoding;
 use super::tree::ZSetTree;
-use crate::edit::{Collection, Edit, Start};
+use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
-use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
 use crate::site::Site;
 use crate::value::Parts;
@@ -27,11 +27,6 @@ use base::hash::Seed;
 use pack::sorted::{Bound, Entry, MemberEdge, Sorted, image};
 use std::ops::ControlFlow;
 
-/// A sorted set leaves its entry when its image outgrows either.
-const IMAGE_BYTES_MAX: usize = 192;
-const IMAGE_LEN_MAX: u64 = 128;
-/// One that has shrunk to so many bytes returns: far enough below, so that one which swings around the limit stays outside.
-const RETURN_BYTES_MAX: usize = 96;
 /// Members of unequal scores are not in their own order; ranges of them are looked for one by one in sets of at most so many.
 const MIXED_LEN_MAX: u64 = 1024;
 
@@ -293,13 +288,6 @@ fn is_behind(entry: &Entry<'_>, edge: MemberEdge<'_>) -> bool {
     }
 }
 
-/// How a sorted set is edited.
-#[derive(Clone, Copy)]
-pub(crate) struct Rules<'v> {
-    seed: &'v Seed,
-    limits: &'v ZSetLimits,
-}
-
 /// A sorted set, to edit. Dropping it puts it back; an empty one takes its key with it.
 pub struct ZSetMut<'v> {
     edit: Edit<'v, ZSetTree>,
@@ -425,51 +413,6 @@ impl<'v> ZSetMut<'v> {
             Some(tree) => tree.set.remove_range(seed, span.first, span.count),
             None => image::remove(self.draft(), span.first, span.count),
         }
-    }
-}
-
-impl Collection for ZSetTree {
-    type Rules<'v> = Rules<'v>;
-    type State = Encoding;
-    const OUTSIDE: Shape = Shape::ZSetTree;
-
-    #[inline]
-    fn state(shape: Option<Shape>) -> Option<Encoding> {
-        match shape {
-            None | Some(Shape::ZSetListpack) => Some(Encoding::Listpack),
-            Some(Shape::ZSetSkiplist) => Some(Encoding::Skiplist),
-            Some(_) => None,
-        }
-    }
-
-    fn shape(encoding: Encoding, _: &Buffers) -> Shape {
-        encoding.shape()
-    }
-
-    fn is_draft_empty(buffers: &Buffers) -> bool {
-        image::len(&buffers.text) == 0
-    }
-
-    fn grow(encoding: Encoding, _: Rules<'_>, buffers: &Buffers) -> ZSetTree {
-        ZSetTree { set: Sorted::of_image(&buffers.text), encoding }
-    }
-
-    fn shrink(&self, encoding: &mut Encoding, _: Rules<'_>, buffers: &mut Buffers) -> bool {
-        let image = self.set.as_image();
-        if let Some(image) = image {
-            *encoding = self.encoding;
-            Self::open_draft(image, buffers);
-        }
-        image.is_some()
-    }
-
-    #[inline]
-    fn settle(edit: &mut Edit<'_, ZSetTree>) -> bool {
-        let is_small = |tree: &ZSetTree| match tree.set.as_image() {
-            Some(image) => image.len() <= RETURN_BYTES_MAX,
-            None => tree.set.is_empty(),
-        };
-        edit.has_lost && edit.tree().is_some_and(is_small)
     }
 }
 

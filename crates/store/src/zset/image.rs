@@ -1,0 +1,65 @@
+//! A sorted set inside its entry: how large it may be, how it is edited, and how it leaves and returns.
+use super::name::{Encoding, ZSetLimits};
+use super::tree::ZSetTree;
+use crate::edit::{Collection, Edit};
+use crate::entry::Shape;
+use crate::keyspace::shard::Buffers;
+use base::hash::Seed;
+use pack::sorted::{Sorted, image};
+
+/// A sorted set leaves its entry when its image outgrows either.
+pub(super) const IMAGE_BYTES_MAX: usize = 192;
+pub(super) const IMAGE_LEN_MAX: u64 = 128;
+/// One that has shrunk to so many bytes returns: far enough below, so that one which swings around the limit stays outside.
+const RETURN_BYTES_MAX: usize = 96;
+/// How a sorted set is edited.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'v> {
+    pub(super) seed: &'v Seed,
+    pub(super) limits: &'v ZSetLimits,
+}
+
+impl Collection for ZSetTree {
+    type Rules<'v> = Rules<'v>;
+    type State = Encoding;
+    const OUTSIDE: Shape = Shape::ZSetTree;
+
+    #[inline]
+    fn state(shape: Option<Shape>) -> Option<Encoding> {
+        match shape {
+            None | Some(Shape::ZSetListpack) => Some(Encoding::Listpack),
+            Some(Shape::ZSetSkiplist) => Some(Encoding::Skiplist),
+            Some(_) => None,
+        }
+    }
+
+    fn shape(encoding: Encoding, _: &Buffers) -> Shape {
+        encoding.shape()
+    }
+
+    fn is_draft_empty(buffers: &Buffers) -> bool {
+        image::len(&buffers.text) == 0
+    }
+
+    fn grow(encoding: Encoding, _: Rules<'_>, buffers: &Buffers) -> ZSetTree {
+        ZSetTree { set: Sorted::of_image(&buffers.text), encoding }
+    }
+
+    fn shrink(&self, encoding: &mut Encoding, _: Rules<'_>, buffers: &mut Buffers) -> bool {
+        let image = self.set.as_image();
+        if let Some(image) = image {
+            *encoding = self.encoding;
+            Self::open_draft(image, buffers);
+        }
+        image.is_some()
+    }
+
+    #[inline]
+    fn settle(edit: &mut Edit<'_, ZSetTree>) -> bool {
+        let is_small = |tree: &ZSetTree| match tree.set.as_image() {
+            Some(image) => image.len() <= RETURN_BYTES_MAX,
+            None => tree.set.is_empty(),
+        };
+        edit.has_lost && edit.tree().is_some_and(is_small)
+    }
+}
