@@ -1,5 +1,6 @@
-//! Nanoseconds of processor time that one request spends in the keyspace, without protocol and network: the measurement behind the paths of
-//! `string.rs`, `list/api.rs` and `keyspace/view.rs`. Batches are hashed and prefetched as the server's workers do.
+//! Nanoseconds of processor time that one request spends in the keyspace, without protocol and network: the
+//! measurement behind the paths of `string.rs`, `list/api.rs` and `keyspace/view.rs`. Batches are hashed and
+//! prefetched as the server's workers do.
 //!
 //! `cargo run --release -p store --example requests [keys] [only what begins with]`
 #![allow(

@@ -1,5 +1,5 @@
-//! The life cycle of a collection that is edited, one for lists, hashes, sets, sorted sets and streams: where it is meanwhile, and the
-//! only place where it is written back.
+//! The life cycle of a collection that is edited, one for lists, hashes, sets, sorted sets and streams: where
+//! it is meanwhile, and the only place where it is written back.
 //!
 //! ```text
 //!                       open_draft            grow
@@ -11,11 +11,12 @@
 //!                       a collection that has become empty takes its key with it
 //! ```
 //!
-//! What is particular to a type stands in its [`Collection`]. What lies outside is edited where it lies. A draft is made in the buffers
-//! of the shard, and the entry keeps its old image until the edit ends. So a command that returns early leaves what it has done so far,
-//! and one that panics leaves the entry as it was.
+//! What is particular to a type stands in its [`Collection`]. What lies outside is edited where it lies. A
+//! draft is made in the buffers of the shard, and the entry keeps its old image until the edit ends. So a
+//! command that returns early leaves what it has done so far, and one that panics leaves the entry as it was.
 //!
-//! On the path of every request that edits a collection: nothing here allocates, but when a collection leaves its entry.
+//! On the path of every request that edits a collection: nothing here allocates, but when a collection leaves
+//! its entry.
 use crate::entry::Shape;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::Buffers;
@@ -24,7 +25,8 @@ use crate::outside::Outside;
 use crate::site::Site;
 use crate::value::Variant;
 
-/// What a type says of its collections, so that [`Edit`] can keep them. The implementing type is the collection outside its entry.
+/// What a type says of its collections, so that [`Edit`] can keep them. The implementing type is the
+/// collection outside its entry.
 pub(crate) trait Collection: Outside + Variant {
     /// What an edit goes by: limits, the seed of hashes, the time.
     type Rules<'v>: Copy;
@@ -33,7 +35,8 @@ pub(crate) trait Collection: Outside + Variant {
     /// The shape of an entry whose collection lies outside.
     const OUTSIDE: Shape;
 
-    /// What an image's shape tells of it, or what is known of a new collection; None where the shape is another type's.
+    /// What an image's shape tells of it, or what is known of a new collection; None where the shape is
+    /// another type's.
     fn state(shape: Option<Shape>) -> Option<Self::State>;
     /// The shape of an entry that holds the draft.
     fn shape(state: Self::State, buffers: &Buffers) -> Shape;
@@ -61,11 +64,13 @@ pub(crate) trait Collection: Outside + Variant {
 
     /// The draft as a collection outside its entry: O(its length), which is short.
     fn grow(state: Self::State, rules: Self::Rules<'_>, buffers: &Buffers) -> Self;
-    /// Makes the draft of a collection that may be small enough; whether it is. Otherwise the draft's buffer may hold anything.
+    /// Makes the draft of a collection that may be small enough; whether it is. Otherwise the draft's buffer
+    /// may hold anything.
     fn shrink(&self, state: &mut Self::State, rules: Self::Rules<'_>, buffers: &mut Buffers) -> bool;
 
-    /// The edit ends, and nothing is written yet: what else has to follow from it. Also where a stored collection is empty by now, and
-    /// will go. Whether a tree may have become small enough to lie in the entry, as an empty one has: O(1).
+    /// The edit ends, and nothing is written yet: what else has to follow from it. Also where a stored
+    /// collection is empty by now, and will go. Whether a tree may have become small enough to lie in the
+    /// entry, as an empty one has: O(1).
     fn settle(edit: &mut Edit<'_, Self>) -> bool;
 }
 
@@ -81,8 +86,8 @@ enum Body<T> {
     Grown(Box<T>),
 }
 
-/// A collection that is edited. It holds the place of the entry, so that an edit is one descent of the keyspace, and writes the collection
-/// back when it is dropped.
+/// A collection that is edited. It holds the place of the entry, so that an edit is one descent of the
+/// keyspace, and writes the collection back when it is dropped.
 pub(crate) struct Edit<'v, T: Collection> {
     pub(crate) site: Site<'v>,
     body: Body<T>,
@@ -95,7 +100,8 @@ pub(crate) struct Edit<'v, T: Collection> {
     pub(crate) has_lost: bool,
 }
 
-/// How an edit begins. It is apart from [`Edit`], which is built only when nothing can fail any more: that saves a copy of it.
+/// How an edit begins. It is apart from [`Edit`], which is built only when nothing can fail any more: that
+/// saves a copy of it.
 pub(crate) struct Start<T: Collection> {
     body: Body<T>,
     pub(crate) state: T::State,
@@ -232,7 +238,8 @@ impl<'v, T: Collection> Edit<'v, T> {
         self.is_changed = true;
     }
 
-    /// All elements go. What lies outside is left to the end of the edit, which frees it as it frees any large value.
+    /// All elements go. What lies outside is left to the end of the edit, which frees it as it frees any
+    /// large value.
     pub(crate) fn clear(&mut self) {
         T::open_draft(&[], self.site.context.buffers);
         self.put_draft(self.state);
@@ -266,7 +273,8 @@ impl<'v, T: Collection> Edit<'v, T> {
     }
 
     fn finish(&mut self) {
-        // The draft of a new collection to which nothing came, or of an image that counts as it lies in its entry: nothing to settle.
+        // The draft of a new collection to which nothing came, or of an image that counts as it lies in its
+        // entry: nothing to settle.
         if !self.is_stored() && self.is_empty() {
             return self.site.remove();
         }
@@ -289,7 +297,8 @@ impl<'v, T: Collection> Edit<'v, T> {
         }
     }
 
-    /// The command panicked. What was edited where it lies is there already; what was not written back is forgotten.
+    /// The command panicked. What was edited where it lies is there already; what was not written back is
+    /// forgotten.
     #[cold]
     fn abandon(&mut self) {
         if self.is_stored() {
@@ -301,8 +310,8 @@ impl<'v, T: Collection> Edit<'v, T> {
     }
 }
 
-/// The one place where an edited collection becomes an entry again. A command that fails half-way writes back what it has done so far, as
-/// if it had stopped there; one that changed nothing writes nothing.
+/// The one place where an edited collection becomes an entry again. A command that fails half-way writes back
+/// what it has done so far, as if it had stopped there; one that changed nothing writes nothing.
 impl<T: Collection> Drop for Edit<'_, T> {
     #[inline]
     fn drop(&mut self) {

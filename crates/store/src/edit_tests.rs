@@ -1,5 +1,5 @@
-//! The life cycle of edited collections, the same questions to every type: what a panic leaves, what an empty one leaves, both directions
-//! within one edit, what deadlines, copies and sums over deadlines come to.
+//! The life cycle of edited collections, the same questions to every type: what a panic leaves, what an empty
+//! one leaves, both directions within one edit, what deadlines, copies and sums over deadlines come to.
 use crate::entry::Meta;
 use crate::keyspace::tests::{NOW, keyspace, set};
 use crate::{

@@ -1,7 +1,8 @@
 //! What the keyspace writes into the entries of its map: 7 bits of meta and a payload.
 //!
 //! ```text
-//! meta      bit 6..2  shape of the value     bit 1..0  width of the deadline: 0 none, 1 five bytes, 2 eight bytes
+//! meta      bit 6..2  shape of the value
+//!           bit 1..0  width of the deadline: 0 none, 1 five bytes, 2 eight bytes
 //! payload   [deadline: 0, 5 or 8 bytes][value]
 //!
 //! deadline  5 bytes: milliseconds since 1970 less 2^40, little endian: 2004-11-03 to 2039-09-07
@@ -12,19 +13,22 @@
 //!           *Hash:  an image (`pack::pairs`)
 //!           SetOfInts, SetInOrder, SetAsTable: an image (`pack::set_image`)
 //!           ZSet*:  an image (`pack::sorted::image`)
-//!           Long, ListTree, HashTree, SetOutside, ZSetTree, Stream: nothing; the value lies outside, behind the entry's pointer
+//!           Long, ListTree, HashTree, SetOutside, ZSetTree, Stream: nothing; the value lies outside, behind
+//!           the entry's pointer
 //! ```
 //!
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
 //! `00 50 5c 18 a3 | e8 03`. Without the deadline: meta `0x00`, payload `e8 03`.
 //!
-//! This file is on the path of every request, and nothing here allocates. What the values are, `value.rs` says.
+//! This file is on the path of every request, and nothing here allocates. What the values are, `value.rs`
+//! says.
 use crate::expiry::deadline::Deadline;
 use crate::kind::Kind;
 use base::Millis;
 
-/// A string of more bytes lies outside its entry. An entry of this size is still moved by one short `memcpy` when its
-/// neighbours change; beyond it the pointer and the allocator's rounding are small against the value.
+/// A string of more bytes lies outside its entry. An entry of this size is still moved by one short `memcpy`
+/// when its neighbours change; beyond it the pointer and the allocator's rounding are small against the
+/// value.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
 
 /// What the value is, where it lies, and which name it goes by.

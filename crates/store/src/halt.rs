@@ -2,13 +2,14 @@
 use pack::map::Stop;
 use std::ops::ControlFlow;
 
-/// A place between two elements of a set or two fields of a hash: integers come first, in their order, then texts as they lie.
+/// A place between two elements of a set or two fields of a hash: integers come first, in their order, then
+/// texts as they lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halt(pub(crate) Stage);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Before the first integer that is not less.
+    /// Before the first integer that is not less than this one.
     Int(i64),
     Text(Stop),
     /// Inside an entry of the keyspace: so many elements stand before.

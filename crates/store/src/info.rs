@@ -1,7 +1,7 @@
 //! What OBJECT, DEBUG OBJECT, MEMORY USAGE and MEMORY LAYOUT report about one key.
 //!
-//! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated, room included, so
-//! that they add up to about what the process takes.
+//! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated,
+//! room included, so that they add up to about what the process takes.
 use crate::entry::{Meta, Shape};
 use crate::key_info::{KeyInfo, string_dump_bytes};
 use crate::set::image::Image;

@@ -1,5 +1,5 @@
-//! What is known of one key's value: its names and sizes, added up by what holds it. Sizes are of what is allocated, room
-//! included, so that they add up to about what the process takes.
+//! What is known of one key's value: its names and sizes, added up by what holds it. Sizes are of what is
+//! allocated, room included, so that they add up to about what the process takes.
 use crate::kind::Kind;
 use crate::set::image::Image;
 use base::Item;
@@ -10,7 +10,7 @@ use pack::seq::{End, Nodes, Seq};
 use pack::stats::Stats;
 use std::ops::ControlFlow;
 
-/// Every value outside takes the room of the largest kind, so a kind with much to keep boxes the rest.
+/// A value outside takes the room of the largest type, so a type with much to keep boxes the rest.
 pub(crate) const VALUE_BYTES: u64 = 80;
 
 #[derive(Clone, Debug)]
@@ -82,7 +82,8 @@ impl KeyInfo {
         self.serialized_bytes = LIST_DUMP_BYTES + dump_bytes;
     }
 
-    /// Redis writes the nodes of a list as they are, so their opened size tells what a dump of it takes, about.
+    /// Redis writes the nodes of a list as they are, so their opened size tells what a dump of it takes,
+    /// about.
     pub(crate) fn add_tree(&mut self, seq: &Seq) {
         self.len = seq.len();
         self.stats = seq.stats();
@@ -96,7 +97,8 @@ impl KeyInfo {
 /// The head of a list in a dump file, about.
 const LIST_DUMP_BYTES: u64 = 9;
 
-/// A string in a dump file: its length in 1, 2, 5 or 9 bytes and the bytes, or an integer of up to 32 bits in 2, 3 or 5.
+/// A string in a dump file: its length in 1, 2, 5 or 9 bytes and the bytes, or an integer of up to 32 bits in
+/// 2, 3 or 5.
 pub(crate) fn string_dump_bytes(item: Item<'_>) -> u64 {
     let number = match item {
         Item::Int(n) => Some(n),

@@ -1,4 +1,4 @@
-//! The types of values.
+//! The types of values, as TYPE names them, and the error of a command that meets another type than its own.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -1,11 +1,12 @@
-//! What `lazyfreed_objects` counts. Here whatever is large is freed in the background, whoever removed it; the figure is Redis's, which
-//! monitoring knows: keys that were unlinked or flushed, of the former those that Redis takes to be worth its background thread.
+//! What `lazyfreed_objects` counts. Here whatever is large is freed in the background, whoever removed it;
+//! the figure is Redis's, which monitoring knows: keys that were unlinked or flushed, of the former those
+//! that Redis takes to be worth its background thread.
 use crate::info::describe;
 use crate::value::Value;
 use crate::{Key, View};
 use pack::map::Found;
 
-/// A value of more allocations than this is worth it.
+/// Redis frees a value of more allocations than this in its background thread.
 const EFFORT_MAX: u64 = 64;
 
 impl View<'_> {

@@ -1,14 +1,14 @@
-//! The data: shards behind mutexes, databases, keyspace entries, one value API a type, expiry. Knows no RESP and no
-//! commands, does no I/O, starts no threads, reads no clock.
+//! The data: shards behind mutexes, databases, keyspace entries, one value API a type, expiry. Knows no RESP
+//! and no commands, does no I/O, starts no threads, reads no clock.
 //!
 //! | where | what it holds |
 //! |---|---|
 //! | `keyspace/` | shards and their locks, what a command sees of them, work on all keys |
 //! | `entry.rs`, `value.rs`, `kind.rs` | the bytes of a keyspace entry; what lies outside; the types |
-//! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | one value API a type, inside its entry and outside |
+//! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | the types: a value API each |
 //! | `edit.rs`, `site.rs` | the life cycle of a collection that is edited; the place of its entry meanwhile |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
-//! | `snapshot.rs`, `halt.rs` | a value as it was at one moment, to be read later; where a walk over one stands |
+//! | `snapshot.rs`, `halt.rs` | a value as it was at one moment; where a walk over one stands |
 //! | `place.rs` | where a walk over a collection of integers and text stands: HSCAN's and SSCAN's cursors |
 //! | `expiry/` | deadlines, and what falls due when |
 //! | `eviction/` | which key goes when memory is short; when or how often a key was used |

@@ -1,5 +1,5 @@
-//! The naive twin of the keyspace: a sorted map of plain values, in which a key past its deadline is simply not there.
-//! What the properties compare against.
+//! The naive twin of the keyspace: a sorted map of plain values, in which a key past its deadline is simply
+//! not there. What the properties compare against.
 use crate::{AddError, Deadline, End, Expiry, WrongType};
 use base::text::parse_i64;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,5 +1,6 @@
-//! What a collection outside its entry is to those who keep it: the shard that frees it, the walk that moves it out of sparse
-//! memory, and whoever tells about it. Each type says it once, here by a trait; commands reach it by the type's own value API.
+//! What a collection outside its entry is to those who keep it: the shard that frees it, the walk that moves
+//! it out of sparse memory, and whoever tells about it. Each type says it once, here by a trait; commands
+//! reach it by the type's own value API.
 use crate::key_info::KeyInfo;
 use pack::arena::Moves;
 
@@ -11,18 +12,19 @@ pub(crate) trait Outside {
     /// OBJECT ENCODING's name.
     fn encoding(&self) -> &'static str;
 
-    /// What it takes, about; None where nobody knows, and it may be much.
+    /// About how many bytes it takes; None where that would take long to find out, and may be much.
     fn bytes(&self) -> Option<u64>;
 
-    /// Of how many of [`pack::SOLE_SAMPLES`] parts of it nobody else is an owner at this moment: clones share all but what was edited
-    /// since.
+    /// Of how many of [`pack::SOLE_SAMPLES`] parts of it nobody else is an owner at this moment: clones share
+    /// all but what was edited since.
     fn count_sole(&self) -> u64 {
         pack::SOLE_SAMPLES
     }
 
-    /// Moves what lies in extents that shall empty, from a place on (0: the first; what a place is, is the type's own affair).
-    /// Stops once `moves` says that `effort` was made, and returns the place to go on from, None at the end. A place holds on
-    /// through whatever is edited between two calls: at worst something is not moved, or looked at twice.
+    /// Moves what lies in extents that shall empty, from a place on (0: the first; what a place is, is the
+    /// type's own affair). Stops once `moves` says that `effort` was made, and returns the place to go on
+    /// from, None at the end. A place holds on through whatever is edited between two calls: at worst
+    /// something is not moved, or looked at twice.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64>;
 
     /// Adds what is to be told about it: length, bytes, nodes.

@@ -1,14 +1,15 @@
-//! Where a walk over a set or a hash outside its entry stands, in one number that holds on while it changes: the cursor of SSCAN and
-//! HSCAN, and the place of the walk that moves data.
+//! Where a walk over a set or a hash outside its entry stands, in one number that holds on while it changes:
+//! the cursor of SSCAN and HSCAN, and the place of the walk that moves data.
 //!
 //! ```text
 //! 0 .. 2^32            texts: a place in hash order; 0 is the beginning
 //! 14 * 2^46 .. 2^52    integers: a cell of them, in ascending order
 //! ```
 //!
-//! A cursor should be a number that clients keep exactly, also those that keep numbers as doubles: below 2^53. So integers are
-//! named as doubles name them, by their first 46 bits. A cell is one integer below 2^46, two below 2^47, and 131,072 near
-//! 2^63; a step always ends with a cell, because the next begins with one.
+//! A cursor should be a number that clients keep exactly, also those that keep numbers as doubles: below
+//! 2^53. So integers are named as doubles name them, by their first 46 bits. A cell is one integer below
+//! 2^46, two below 2^47, and 131,072 near 2^63; a step always ends with a cell, because the next begins with
+//! one.
 
 const EXACT_BITS: u32 = 46;
 const ZERO: u64 = 1 << 51;
@@ -18,7 +19,7 @@ const EXCESS_MAX: u64 = 63 - EXACT_BITS as u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Text(u32),
-    /// The least integer of a cell.
+    /// The least integer of a cell (see the opener).
     Int(i64),
 }
 
@@ -54,8 +55,8 @@ fn first_of(cell: u64) -> i64 {
     }
 }
 
-/// Goes on from `first` by steps, each of which says where the next begins, None at the end, and whether that was enough. It is enough only
-/// where another cell begins; its number then.
+/// Goes on from `first` by steps, each of which says where the next begins, None at the end, and whether that
+/// was enough. It is enough only where another cell begins; its number then.
 pub(crate) fn walk_cells(first: i64, mut step: impl FnMut(i64) -> (Option<i64>, bool)) -> Option<u64> {
     let mut at = first;
     while let (Some(next), is_enough) = step(at) {

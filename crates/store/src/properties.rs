@@ -1,5 +1,6 @@
-//! Random streams of operations on the keyspace and on its naive twin, with time moved by hand; everything they answer must
-//! agree, and after an expiry nothing that is due may be left, whatever leaves split and merged meanwhile.
+//! Random streams of operations on the keyspace and on its naive twin, with time moved by hand; everything
+//! they answer must agree, and after an expiry nothing that is due may be left, whatever leaves split and
+//! merged meanwhile.
 use crate::model::{Model, Text, Value, pop, push};
 use crate::{
     AddError, Deadline, End, Expiry, Fill, Form, Growth, Key, Keyspace, KeyspaceOptions, Settings, View,
@@ -185,7 +186,8 @@ impl Run {
         assert_eq!(existed, self.model.remove(db, &key), "seed {}", self.seed);
     }
 
-    /// A key is moved or copied, within its database or to another. What a copy shares shows when either is edited.
+    /// A key is moved or copied, within its database or to another. What a copy shares shows when either is
+    /// edited.
     fn step_transfer(&mut self) {
         let (from, to) = ((self.db(), self.key()), (self.db(), self.key()));
         let is_copy = self.random.below(2) == 0;
@@ -415,7 +417,8 @@ fn agrees_with_its_naive_twin_over_long_streams() {
     (1000..1010).for_each(|seed| run(seed, 8000));
 }
 
-/// Deadlines on keys that come and go, so that leaves with different earliest deadlines merge and split again.
+/// Deadlines on keys that come and go, so that leaves with different earliest deadlines merge and split
+/// again.
 #[test]
 fn nothing_due_is_left_however_leaves_merged_and_split_since() {
     for seed in 0..6 {

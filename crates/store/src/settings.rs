@@ -1,5 +1,5 @@
-//! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by CONFIG SET.
-//! A view borrows it for one command, so no command sees two versions.
+//! The settings that data commands and values obey: a snapshot of the configuration, replaced as a whole by
+//! CONFIG SET. A view borrows it for one command, so no command sees two versions.
 use crate::Eviction;
 use crate::zset::name::ZSetLimits;
 use pack::limits::Lengths;
@@ -27,7 +27,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether Redis would have keys share one small integer: not where eviction goes by the uses of each key.
+    /// Whether Redis would have keys share one small integer: not where eviction goes by the uses of each
+    /// key.
     pub fn shares_integers(&self) -> bool {
         !self.limits_memory || !self.eviction.policy.goes_by_uses()
     }

@@ -1,6 +1,6 @@
-//! The place of a collection's entry while the collection is edited: an edit is one descent of the keyspace, which finds the place,
-//! and one writing, which needs no other. List, hash, set, sorted set and stream are written back by this one mechanism; what their
-//! images and their outside forms are is the business of their own files.
+//! The entry of a collection while the collection is edited. An edit walks down the keyspace's tree once, to
+//! find the entry, and writes through the position that it found. `edit.rs` decides what is written; how
+//! images and trees look is the business of the types' files.
 //!
 //! ```text
 //!                     put_image                      put_outside
@@ -9,8 +9,8 @@
 //!                      remove                         put_image
 //! ```
 //!
-//! A value outside is edited where it lies and nothing is written back. A key past its deadline counts as no value: what is left of it
-//! is never read, and is written over, or goes when the site is removed.
+//! A value outside is edited where it lies and nothing is written back. A key past its deadline counts as no
+//! value: what is left of it is never read, and is written over, or goes when the site is removed.
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
 use crate::entry::{Meta, Shape, Stamp};
@@ -80,7 +80,8 @@ impl<'v> Site<'v> {
         (outside, &mut self.context)
     }
 
-    /// Something in the value falls due then, as a note; to be told before the value is written.
+    /// Something in the value falls due at this time (a note). To be told before the value is written,
+    /// because writing may split the leaf.
     pub(crate) fn arm(&mut self, due: u64) {
         if let Some(place) = &mut self.place {
             self.context.timer.arm_for(place, due);
@@ -110,7 +111,7 @@ impl<'v> Site<'v> {
         self.context.discard(old);
     }
 
-    /// The key goes.
+    /// Removes the key.
     pub(crate) fn remove(&mut self) {
         if let Some(Entry::Occupied(entry)) = self.place.take() {
             self.context.remove(entry);

@@ -1,8 +1,9 @@
 //! A value as it was at one moment, for whoever reads it for longer than its key can be locked.
 //!
-//! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is written meanwhile; what lies
-//! inside is copied, which is some hundred bytes. So taking one costs about a lookup. It holds on to the value: memory of a key
-//! that is deleted meanwhile is free when the last snapshot of it has gone.
+//! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is
+//! written meanwhile; what lies inside is copied, which is some hundred bytes. So taking one costs about a
+//! lookup. It holds on to the value: memory of a key that is deleted meanwhile is free when the last snapshot
+//! of it has gone.
 use crate::keyspace::shard::{is_heavy, value_bytes};
 use crate::keyspace::view::Taken;
 use crate::kind::Kind;
@@ -15,13 +16,13 @@ use pack::SOLE_SAMPLES;
 /// One value, whole.
 pub struct Snapshot {
     value: Taken,
-    /// Of what it is hashed with, if it is.
+    /// The seed by which its elements are hashed, where they are.
     seed: Seed,
     now: Millis,
 }
 
 impl Snapshot {
-    /// None where it is no set; so for the other types.
+    /// The set; None where the value is of another type.
     pub fn set(&self) -> Option<Set<'_>> {
         let (meta, inline, outside) = self.value.parts();
         Set::of(meta, inline, outside, &self.seed).ok()
@@ -33,16 +34,19 @@ impl Snapshot {
         Hash::of((meta, inline, outside), &self.seed, self.now).ok()
     }
 
+    /// The sorted set; None where the value is of another type.
     pub fn zset(&self) -> Option<ZSet<'_>> {
         let (meta, inline, outside) = self.value.parts();
         ZSet::of((meta, inline, outside), &self.seed).ok()
     }
 
+    /// The list; None where the value is of another type.
     pub fn list(&self) -> Option<List<'_>> {
         let (meta, inline, outside) = self.value.parts();
         List::of(meta, inline, outside).ok()
     }
 
+    /// The stream; None where the value is of another type.
     pub fn stream(&self) -> Option<&Stream> {
         match self.value.outside().map(|value| &**value) {
             Some(Value::Stream(stream)) => Some(stream),
@@ -66,8 +70,9 @@ impl Snapshot {
         self.value.parts().1.len()
     }
 
-    /// What dropping it would free at this moment, about, if that may take a while; otherwise 0. Where the key was written
-    /// meanwhile, a look at some leaves of the value tells what part of it nobody else holds any more.
+    /// What dropping it would free at this moment, about, if that may take a while; otherwise 0. Where the
+    /// key was written meanwhile, a look at some leaves of the value tells what part of it nobody else holds
+    /// any more.
     pub fn burden_bytes(&self) -> u64 {
         let alone = self.value.outside().filter(|value| !value.is_shared());
         alone.map_or(0, |value| {

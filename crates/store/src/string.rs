@@ -1,7 +1,8 @@
-//! Strings: native integers where the text is one, bytes inside the keyspace entry, or behind one pointer where long.
+//! Strings: native integers where the text is one, bytes inside the keyspace entry, or behind one pointer
+//! where long.
 //!
-//! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent, and where a value
-//! of the same size is there already, one copy in place.
+//! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent,
+//! and where a value of the same size is there already, one copy in place.
 use crate::entry::{INLINE_BYTES_MAX, Meta, Shape, Stamp};
 use crate::expiry::deadline::Deadline;
 use crate::keyspace::view::{Before, EditContext};
@@ -30,25 +31,27 @@ pub enum LookUp {
     UntilRefused,
 }
 
-/// Whether an edit had to make a string longer, or create it.
+/// Whether an edit made a string longer, or created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     None,
     Longer,
 }
 
-/// A text of more bytes is handed to its entry with its allocation; below, a copy of the exact size wastes less.
+/// A text of more bytes is handed to its entry with its allocation; below, a copy of the exact size wastes
+/// less.
 const HANDED_OVER_BYTES_MIN: usize = 16 << 10;
 const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 
 /// From here on an allocation is pages of its own.
 const RECLAIMED_BYTES_MIN: usize = 1 << 20;
 
-/// From here on a string grows by an eighth and no longer to the double, and asks first whether there is so much.
+/// From here on a string grows by an eighth and no longer to the double, and asks first whether there is so
+/// much.
 pub const HUGE_STRING_BYTES_MIN: u64 = 1 << 30;
 
-/// Whether the system has the addresses for a string that grows to so many bytes. A client may name any length: where memory
-/// cannot be mapped the process would end.
+/// Whether the system has the addresses for a string that grows to so many bytes. A client may name any
+/// length: where memory cannot be mapped the process would end.
 pub fn has_room_for_string(len_bytes: u64) -> bool {
     if len_bytes < HUGE_STRING_BYTES_MIN {
         return true;
@@ -83,6 +86,7 @@ impl Expiry {
 }
 
 impl View<'_> {
+    /// The string under `key`; None where there is no such key. One descent; the bytes are lent, not copied.
     #[inline]
     pub fn string(&mut self, key: &Key<'_>) -> Result<Option<Item<'_>>, WrongType> {
         let found = self.look_used(key);
@@ -127,12 +131,13 @@ impl View<'_> {
 
     /// Strings side by side, lent all at once; None where a key is missing.
     pub fn strings(&mut self, keys: &[Key<'_>], look_up: LookUp) -> Result<Vec<Option<Item<'_>>>, WrongType> {
-        // Looking counts, and notes what is overdue, so it wants the view for itself; lending needs only to read.
+        // A lookup counts and lists overdue keys, so it borrows the view mutably and its result cannot be
+        // kept: all keys are looked up first, and read again by `peek` to be lent together.
         let mut is_there = Vec::with_capacity(keys.len());
         for key in keys {
             match (self.string(key), look_up) {
                 (Err(wrong), LookUp::UntilRefused) => return Err(wrong),
-                // Reading refuses it.
+                // A value of another type: reading it below answers with the error.
                 (Err(_), LookUp::All) => is_there.push(true),
                 (Ok(item), _) => is_there.push(item.is_some()),
             }
@@ -153,7 +158,8 @@ impl View<'_> {
         })
     }
 
-    /// Overwrites from `offset`, padding with zero bytes, creating the key; the new length. `bytes` is not empty.
+    /// Overwrites from `offset`, padding with zero bytes, creating the key; the new length. `bytes` is not
+    /// empty.
     pub fn set_range(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> Result<u64, WrongType> {
         let start = usize::try_from(offset).expect("the command refuses more than proto-max-bulk-len");
         let end = start + bytes.len();
@@ -164,8 +170,9 @@ impl View<'_> {
         })
     }
 
-    /// Lends the bytes of a string to be changed in place, after zero bytes have made it `len_min` long, which is not 0; creates the
-    /// key. `edit` is also told whether that made it longer. What it returns comes back.
+    /// Lends the bytes of a string to be changed in place, after zero bytes have made it `len_min` long,
+    /// which is not 0; creates the key. `edit` is also told whether that made it longer. What it returns
+    /// comes back.
     pub fn edit_bytes<R>(
         &mut self,
         key: &Key<'_>,
@@ -180,8 +187,8 @@ impl View<'_> {
         })
     }
 
-    /// Replaces whatever the key held, its deadline too, by bytes that go by the name raw. They are taken, not copied, where they
-    /// are many.
+    /// Replaces whatever the key held, its deadline too, by bytes that go by the name raw. They are taken,
+    /// not copied, where they are many.
     pub fn put_bytes(&mut self, key: &Key<'_>, mut bytes: Vec<u8>) {
         let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
@@ -194,9 +201,9 @@ impl View<'_> {
         }
     }
 
-    /// Takes the allocation of a large string that [`View::put_bytes`] is about to replace, with what it holds: pages that are
-    /// there already cost nothing, fresh ones a fault each. None where it is not large, or shared. Until then the key holds an empty
-    /// string.
+    /// Takes the allocation of a large string that [`View::put_bytes`] is about to replace, with what it
+    /// holds: pages that are there already cost nothing, fresh ones a fault each. None where it is not large,
+    /// or shared. Until then the key holds an empty string.
     pub fn reclaim(&mut self, key: &Key<'_>) -> Option<Vec<u8>> {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
@@ -215,8 +222,9 @@ impl View<'_> {
         }
     }
 
-    /// Edits the text of a string as a whole: in place where it lies outside, else by way of a buffer. A missing key is an empty text;
-    /// of one that is there `check` says first whether it can be edited, and where not nothing changes. The name is raw afterwards.
+    /// Edits the text of a string as a whole: in place where it lies outside, else by way of a buffer. A
+    /// missing key is an empty text; of one that is there `check` says first whether it can be edited, and
+    /// where not nothing changes. The name is raw afterwards.
     pub fn edit_text<R, E: From<WrongType>>(
         &mut self,
         key: &Key<'_>,
@@ -236,7 +244,8 @@ impl View<'_> {
         self.edit_checked(key, form_when_new, |_| Ok(()), edit)
     }
 
-    /// The deadline stays. Edits hardly ever shorten, and what lies outside stays there.
+    /// The deadline stays. A string outside its entry stays outside, because an edit of its text hardly ever
+    /// makes it shorter.
     fn edit_checked<R, E: From<WrongType>>(
         &mut self,
         key: &Key<'_>,
@@ -271,8 +280,9 @@ impl View<'_> {
     }
 }
 
-/// Makes `text` at least `len` bytes long. A gap longer than the text itself comes from the allocator, whose large blocks are pages
-/// that nobody has touched yet: a bit set far out costs the pages around it, not the gap.
+/// Makes `text` at least `len` bytes long. A gap longer than the text itself comes from the allocator, whose
+/// large blocks are pages that nobody has touched yet: a bit set far out costs the pages around it, not the
+/// gap.
 fn lengthen(text: &mut Vec<u8>, len: usize) {
     if len > HANDED_OVER_BYTES_MIN && len / 2 > text.len() {
         let mut longer = vec![0; len];
@@ -330,7 +340,8 @@ impl EditContext<'_> {
         self.discard(old);
     }
 
-    /// The deadline is noted before the entry is written: should that split the leaf, the timer parts the note.
+    /// The deadline is told to the timer before the entry is written. If writing splits the leaf, the timer
+    /// then gives each half its note.
     fn insert(&mut self, mut entry: Vacant<'_, Value>, value: &Encoded<'_>, deadline: Deadline) {
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);

@@ -1,12 +1,15 @@
-//! The hand that goes round all leaves and keeps their bytes of uses true: it replaces codes of the calendar that are to be
-//! free again, or lowers counters, and after a change of policy from one to the other it makes all begin anew.
+//! The clock hand: a walk round all leaves that keeps the byte which records an entry's uses true: it
+//! replaces codes of the calendar that are to be free again, or lowers counters, and after a change of policy
+//! from one to the other it makes all begin anew.
 //!
-//! It is moved from two sides. The clock moves it (`Keyspace::tend_uses`, ten times a second) so that a round takes 40
-//! seconds, or what `lfu-decay-time` says. Evictions move it by a leaf for every few of them: a cache that turns over in a second
-//! gives out 64 codes in that time, and needs them back as soon. If the hand is late there is no free code and the present one goes
-//! on: moments are told less finely then, and stay in order.
+//! It is moved from two sides. The clock moves it (`Keyspace::tend_uses`, ten times a second) so that a round
+//! takes 40 seconds, or what `lfu-decay-time` says. Evictions move it by a leaf for every few of them: a
+//! cache that turns over in a second gives out 64 codes in that time, and needs them back as soon. If the
+//! hand is late and no code is free, the present code stands for a longer time: moments are told apart less
+//! finely then, and stay in order.
 //!
-//! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one processor.
+//! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one
+//! processor.
 use crate::Eviction;
 use crate::eviction::calendar::{CODES, Calendar, Replacements, none_replaced};
 use crate::eviction::uses::Tracking;
@@ -18,7 +21,7 @@ use std::sync::{MutexGuard, PoisonError, TryLockError};
 
 /// A new code begins at the latest after so long.
 const TICK_MS: i64 = 1000;
-/// And when one key in so many was evicted.
+/// A new code also begins when one key in so many was evicted.
 const TICKS_PER_TURNOVER: u64 = 64;
 /// Where fewer codes are free a round begins, which gives up so many: more than are given out meanwhile.
 pub(crate) const FREE_WANTED: usize = 80;
@@ -45,7 +48,8 @@ pub(crate) struct Hand {
 struct Round {
     becomes: Replacements,
     is_met: [bool; CODES],
-    /// Codes that were in use when it began, the present one of then not among them: nobody has got one of them since.
+    /// Codes that were in use when it began, the present one of then not among them: nobody has got one of
+    /// them since.
     known: Vec<u8>,
     began: Millis,
     length_ms: i64,
@@ -124,7 +128,7 @@ impl Hand {
         }
     }
 
-    /// The bytes have meant something else until now: all begin anew.
+    /// The policy has changed and with it the meaning of the bytes: all of them are set to their first value.
     fn change_meaning(&mut self, meaning: Tracking, now: Millis) {
         if self.meaning != Tracking::Off {
             self.round = Some(Round::new(Box::new([0; CODES]), Vec::new(), now, 0));
@@ -187,7 +191,8 @@ impl Hand {
 }
 
 impl Keyspace {
-    /// Keeps what is known of uses true; to be called ten times a second. Does nothing under a policy that does not ask.
+    /// Keeps what is known of uses true; to be called ten times a second. Does nothing under a policy that
+    /// does not ask.
     pub fn tend_uses(&self, now: Millis, eviction: &Eviction) {
         if self.uses.tracking(eviction.policy) == Tracking::Off {
             return;

@@ -1,5 +1,5 @@
-//! Eviction beside a key that is about to be written: from the very leaf that the command will touch anyway, so that making
-//! room costs no look at memory that is not in the cache already.
+//! Eviction beside a key that is about to be written: from the very leaf that the command will touch anyway,
+//! so that making room costs no look at memory that is not in the cache already.
 //!
 //! ```text
 //!  a leaf about to be written:  [ k1 k2 k3 ... k36 ]      its worst key is k2
@@ -7,14 +7,17 @@
 //!  urgency 12 of 32: what is among the 12 worst goes      k2 goes, k3 behind it is not that bad, and stays
 //! ```
 //!
-//! Were the worst key of the leaf to go whatever it is, each leaf would be a cache of its own. So it goes only if it would stand
-//! well enough among the worst of the leaves seen lately, a sample of more than a thousand keys that cost nothing. How well
-//! follows from how much memory is over ([`Beside::urgency`]): keys are lost as fast as they come, a leaf with two bad ones loses
-//! both, and one without loses none. Where memory is over the limit all the same, `choose.rs` looks elsewhere.
+//! If the worst key of the leaf went in every case, each leaf would be a cache of its own. So it goes only if
+//! it ranks high enough among the worst keys of the leaves seen lately, which stand for more than a thousand
+//! keys and cost no further look. How high it must rank follows from how much memory is over the limit
+//! ([`Beside::urgency`]), so that keys go as fast as others come: a leaf with two bad keys loses both, and a
+//! leaf without one loses none. Where memory is over the limit all the same, `choose.rs` looks elsewhere.
 //!
-//! Keys that share the tag of the one that is written stay, and it with them: an INCR must not find that its counter has just gone.
+//! The key that is written must stay: INCR must not find that its counter has just been evicted. Keys are
+//! told apart by their tags here, so all keys with the same tag stay with it.
 //!
-//! The room that a key leaves is what the new one needs, so in the usual case nothing is allocated and no leaf moves.
+//! The room that a key leaves is what the new one needs, so in the usual case nothing is allocated and no
+//! leaf moves.
 use crate::entry::Meta;
 use crate::eviction::choose::{Evictor, Search, deadline};
 use crate::eviction::uses::Tracking;
@@ -47,9 +50,10 @@ impl Beside {
 
 /// Of so many leaves the worst key is remembered.
 const SEEN: usize = 32;
-/// A leaf with room for what comes is spared a little, one without is not, by so much of the urgency: so leaves rarely move.
+/// A leaf with room for what comes is spared a little, one without is not, by so much of the urgency: so
+/// leaves rarely move.
 const ROOM_SHARE: u32 = 4;
-/// So many keys at most go at a time: nobody waits for more.
+/// At most so many keys are evicted for one write, so that no client waits for more.
 const VICTIMS_MAX: u32 = 8;
 /// A leaf keeps room for so many entries like the one that comes.
 const KEPT_ENTRIES: usize = 1;
@@ -62,7 +66,8 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn new() -> Seen {
-        // As if all were worse: what little was seen is no measure.
+        // Before enough leaves were seen, nothing counts as bad: it begins as if all worst keys were worse
+        // than any.
         Seen { ranks: [i64::MIN; SEEN], next: 0 }
     }
 
@@ -92,7 +97,8 @@ struct Worst {
 }
 
 impl Keyspace {
-    /// Removes some of the keys that share a leaf with the one of this hash, if they can be spared; how many. Locks that key's shard.
+    /// Removes some of the keys that share a leaf with the one of this hash, if they can be spared; how many.
+    /// Locks that key's shard.
     pub fn evict_beside(
         &self,
         evictor: &mut Evictor,
@@ -135,8 +141,8 @@ impl Keyspace {
     }
 }
 
-/// Deadlines are told by the entries themselves, of which each costs a look at memory: so they are gone through only where the leaf has
-/// no room for what comes, and then as many go as are bad enough.
+/// Deadlines are told by the entries themselves, of which each costs a look at memory: so they are gone
+/// through only where the leaf has no room for what comes, and then as many go as are bad enough.
 fn may_wait(cull: &Cull<'_, Value>, eviction: &Eviction, beside: &Beside) -> bool {
     eviction.policy == Policy::VolatileTtl
         && beside.urgency < Beside::URGENT
@@ -196,8 +202,8 @@ fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, t
     worst
 }
 
-/// The key with the nearest deadline. The leaf's note is not asked: it may be long past what it was made for, and a new one would leave
-/// an item in the wheel for each key that goes.
+/// The key with the nearest deadline. The leaf's note is not asked: it may be long past what it was made for,
+/// and a new one would leave an item in the wheel for each key that goes.
 fn soonest(crowd: &Crowd<'_, Value>, tag: u8) -> Option<Worst> {
     let mut worst: Option<Worst> = None;
     for (index, found) in crowd.iter().enumerate() {

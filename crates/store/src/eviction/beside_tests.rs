@@ -100,8 +100,8 @@ fn what_is_past_its_deadline_counts_as_expired() {
     assert_eq!((keyspace.stats().evicted, keyspace.stats().expired), (0, u64::from(evicted)));
 }
 
-/// Of a leaf whose keys were all used lately none goes as long as other leaves have worse ones, though some key of that leaf is
-/// its oldest.
+/// Of a leaf whose keys were all used lately none goes as long as other leaves have worse ones, though some
+/// key of that leaf is its oldest.
 #[test]
 fn a_leaf_is_no_cache_of_its_own() {
     let (keyspace, settings) = (keyspace(0), settings(Policy::AllkeysLru));
@@ -179,8 +179,8 @@ fn nearer_deadlines_go_before_later_ones_and_what_is_left_expires_on_time() {
     assert_eq!(keyspace.len(0) as usize, left.iter().filter(|deadline| **deadline > middle).count());
 }
 
-/// Threads that write, read and evict beside each other's keys: every key is counted once, whichever way it went, and those that
-/// their thread wrote a moment ago are there.
+/// Threads that write, read and evict beside each other's keys: every key is counted once, whichever way it
+/// went, and those that their thread wrote a moment ago are there.
 #[test]
 fn threads_evict_beside_each_other_and_nothing_is_lost_or_counted_twice() {
     let (keyspace, settings) = (keyspace(2), settings(Policy::AllkeysLru));

@@ -1,18 +1,20 @@
-//! Moments by a byte: which of 255 codes stands for which time, finely for what is near and coarsely for what is long ago.
+//! Moments by a byte: which of 255 codes stands for which time, finely for what is near and coarsely for what
+//! is long ago.
 //!
 //! ```text
-//! code    12      3      5      9     4    6   8   <- the present one; a tick takes the next from the free ones
+//! code    12      3      5      9     4    6   8   <- the present one; a tick takes the next that is free
 //! began  -2 days -20 h  -1 h  -50 m  ...  -2 s -1 s
 //! ```
 //!
-//! A code whose neighbours are near in proportion to its age says little: [`Calendar::plan`] chooses such codes to give way to the code before
-//! them. Whoever keeps codes then has to replace them everywhere, and to say when that is done; until then both are good.
-//! After some hundred plans 255 codes reach from a second to half a year, each within a seventh of the true age.
+//! A code whose neighbours are near in proportion to its age says little: [`Calendar::plan`] chooses such
+//! codes to give way to the code before them. Whoever keeps codes then has to replace them everywhere, and to
+//! say when that is done; until then both are good. After some hundred plans 255 codes reach from a second to
+//! half a year, each within a seventh of the true age.
 
 use base::Millis;
 
 pub(crate) const CODES: usize = 256;
-/// Stands for no moment at all.
+/// The code of an entry whose last use is not known.
 pub(crate) const UNKNOWN: u8 = 0;
 
 /// Moments are told apart to the microsecond.
@@ -27,7 +29,7 @@ pub(crate) struct Calendar {
     began_us: [i64; CODES],
 }
 
-/// A code that gives way to another is replaced by it, all others by themselves.
+/// By which code each code is to be replaced; a code that stays, by itself.
 pub(crate) type Replacements = Box<[u8; CODES]>;
 
 pub(crate) fn none_replaced() -> Replacements {
@@ -53,8 +55,8 @@ impl Calendar {
         &self.in_use
     }
 
-    /// A new moment begins: its code, and when that is, later than any before even if the clock stands. Where no code is
-    /// free, the present one goes on.
+    /// A new moment begins: its code, and when that is, later than any before even if the clock stands. Where
+    /// no code is free, the present one goes on.
     pub(crate) fn tick(&mut self, now: Millis) -> Option<(u8, i64)> {
         let code = self.free.pop()?;
         let began_us = micros(now).max(self.began_us[usize::from(self.now())] + 1);
@@ -87,7 +89,7 @@ impl Calendar {
         replacements
     }
 
-    /// Nobody keeps these codes any more.
+    /// No entry has these codes any more: they are free again.
     pub(crate) fn retire(&mut self, is_gone: impl Fn(u8) -> bool) {
         let now = self.now();
         let (gone, kept): (Vec<u8>, Vec<u8>) = self.in_use.iter().partition(|c| **c != now && is_gone(**c));
@@ -101,8 +103,8 @@ mod tests {
     use super::*;
     use crate::eviction::aging::{FREE_WANTED, REPLACED};
 
-    /// Ticks once a second and plans when codes are short, replacing at once what a keyspace would replace in a round.
-    /// Calls `look` with the time and what is remembered of each second.
+    /// Ticks once a second and plans when codes are short, replacing at once what a keyspace would replace in
+    /// a round. Calls `look` with the time and what is remembered of each second.
     fn live(seconds: i64, mut look: impl FnMut(i64, &Calendar, &[u8])) {
         let mut calendar = Calendar::new();
         let mut remembered: Vec<u8> = Vec::new();

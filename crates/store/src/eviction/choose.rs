@@ -1,12 +1,13 @@
 //! Eviction: which keys go when memory is short, and how one is found without looking at all.
 //!
-//! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A [`Evictor`] looks
-//! over two or three random leaves, some eighty candidates for a few cache misses, and takes the entry that the policy
-//! can spare best. Where only keys with a deadline may go and few have one, leaves are drawn from the timing wheels, which name those
-//! that hold such keys; for the nearest deadline the wheels are asked outright (`Db::evict_soonest`).
+//! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A
+//! [`Evictor`] looks over two or three random leaves, some eighty candidates for a few cache misses, and
+//! takes the entry that the policy can spare best. Where only keys with a deadline may go and few have one,
+//! leaves are drawn from the timing wheels, which name those that hold such keys; for the nearest deadline
+//! the wheels are asked outright (`Db::evict_soonest`).
 //!
-//! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary removal leaves in
-//! its leaf would mean evicting several per cent of all keys before anything is free.
+//! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary
+//! removal leaves in its leaf would mean evicting several per cent of all keys before anything is free.
 use crate::Keyspace;
 use crate::entry::Meta;
 use crate::eviction::beside::Seen;
@@ -23,14 +24,16 @@ use pack::map::{Crowd, Found};
 use std::sync::atomic::Ordering;
 
 /// Holes between the data are free to this part of the limit, for there are always some, but not less than
-/// [`HOLES_FREE_MIN`]; and they never cost more than [`HOLES_COUNTED_PART`] of it, whatever has become of the heap.
+/// [`HOLES_FREE_MIN`]; and they never cost more than [`HOLES_COUNTED_PART`] of it, whatever has become of the
+/// heap.
 const HOLES_FREE_PART: u64 = 32;
 const HOLES_FREE_MIN: u64 = 1 << 20;
 const HOLES_COUNTED_PART: u64 = 20;
 
-/// What counts against the limit of the arena's [holes](pack::arena::Usage::hole_bytes), where keys may go for it. A limit on the data
-/// alone is passed by what the process really takes: while a cache fills, its growing leaves leave 7% of it in holes that are too short
-/// for any of them; once keys go as others come the holes join, are given back, and 3% are left.
+/// What counts against the limit of the arena's [holes](pack::arena::Usage::hole_bytes), where keys may go
+/// for it. A limit on the data alone is passed by what the process really takes: while a cache fills, its
+/// growing leaves leave 7% of it in holes that are too short for any of them; once keys go as others come the
+/// holes join, are given back, and 3% are left.
 pub fn counted_holes(limit_bytes: u64, hole_bytes: u64) -> u64 {
     let free_bytes = (limit_bytes / HOLES_FREE_PART).max(HOLES_FREE_MIN);
     hole_bytes.saturating_sub(free_bytes).min(limit_bytes / HOLES_COUNTED_PART)
@@ -44,9 +47,9 @@ pub enum Outcome {
     Nothing,
 }
 
-/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come with a few. They
-/// must come from more than one leaf: were the best of one leaf to go, each leaf would be a cache of its own, and those that get
-/// more keys than others by chance would keep theirs for a shorter time.
+/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come
+/// with a few. They must come from more than one leaf: were the best of one leaf to go, each leaf would be a
+/// cache of its own, and those that get more keys than others by chance would keep theirs for a shorter time.
 const CANDIDATES_PER_SAMPLE: usize = 16;
 /// So many leaves are looked at even where there are fewer shards.
 const LEAVES_MIN: usize = 8;
@@ -55,7 +58,8 @@ const RARE: u64 = 16;
 /// How many leaves may be walked to find one that has.
 const LEAVES_WALKED: usize = 16;
 
-/// One thread's means to find what to evict.
+/// What one thread keeps to find keys to evict: its random generator, and the candidate of the present
+/// search.
 pub struct Evictor {
     random: Random,
     best: Candidate,
@@ -75,15 +79,16 @@ struct Candidate {
 /// See [`Uses::idle_us`].
 const AHEAD_MS: i64 = 1000;
 
-/// What is gone anyway goes before everything else.
+/// The score of a key past its deadline, higher than that of any other: it goes first.
 const SCORE_OVERDUE: u64 = u64::MAX;
 
 impl Evictor {
+    /// One whose choices follow from `seed`. Each thread that evicts has its own.
     pub fn new(seed: u64) -> Evictor {
         Evictor { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
     }
 
-    /// One of so many.
+    /// Whether a draw with a chance of one in `count` succeeds.
     pub(crate) fn draw(&mut self, count: usize) -> usize {
         self.random.below(count as u64) as usize
     }
@@ -139,8 +144,8 @@ struct Sample<'s> {
     crowd: &'s Crowd<'s, Value>,
     shard: usize,
     db: u16,
-    /// Some entry's deadline may have passed: then all are taken apart. Else only those are that could be better than the
-    /// best, since that costs cache misses, which a byte of uses does not.
+    /// Some entry's deadline may have passed: then all are taken apart. Else only those are that could be
+    /// better than the best, since that costs cache misses, which a byte of uses does not.
     is_due: bool,
 }
 
@@ -160,7 +165,8 @@ impl<'k> Search<'k> {
         Search { now, eviction: *eviction, uses }
     }
 
-    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Search::score`] it means the same a moment later.
+    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Search::score`] it means the
+    /// same a moment later.
     #[inline]
     pub(crate) fn rank(&self, byte: u8) -> i64 {
         match self.eviction.policy.tracking() {
@@ -205,7 +211,8 @@ impl<'k> Search<'k> {
         }
     }
 
-    /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has none.
+    /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has
+    /// none.
     fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Value>> {
         for _ in 0..LEAVES_WALKED {
             let crowd = db.map.crowd(place)?;
@@ -220,8 +227,8 @@ impl<'k> Search<'k> {
 }
 
 impl Keyspace {
-    /// Removes the key that can be spared best, among some. What must be freed elsewhere goes to `garbage`. Locks one
-    /// shard at a time, and prefers those that nobody holds.
+    /// Removes the key that can be spared best, among some. What must be freed elsewhere goes to `garbage`.
+    /// Locks one shard at a time, and prefers those that nobody holds.
     pub fn evict(
         &self,
         evictor: &mut Evictor,
@@ -268,7 +275,8 @@ impl Keyspace {
             (0..self.shards()).for_each(|index| look_for(&self.shard(index), evictor, search));
         }
         if evictor.best.score == 0 {
-            // Luck does not find one in a million: the wheels name it.
+            // Where few keys have a deadline, a leaf drawn at random hardly ever holds one, so the wheel
+            // names a leaf.
             return match search.eviction.policy.is_volatile() {
                 true => self.evict_soonest(search.now, garbage),
                 false => Outcome::Nothing,
@@ -277,7 +285,7 @@ impl Keyspace {
         self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
     }
 
-    /// Another thread may have been faster: then that key has gone all the same.
+    /// Removes the chosen key. Another thread may have removed it meanwhile, which counts as done.
     fn take_best(
         &self,
         shard: &mut Shard,
@@ -298,7 +306,8 @@ impl Keyspace {
         Outcome::Key
     }
 
-    /// Removes the key with the nearest deadline: in the shard whose wheel turns next, unless only fields of hashes wait there.
+    /// Removes the key with the nearest deadline: in the shard whose wheel turns next, unless only fields of
+    /// hashes wait there.
     fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Outcome {
         let mut barren = Vec::new();
         loop {
@@ -318,7 +327,8 @@ impl Keyspace {
     }
 }
 
-/// Looks over a leaf of one of the shard's databases, each with the chance of its share of the keys that may go.
+/// Looks over a leaf of one of the shard's databases, each with the chance of its share of the keys that may
+/// go.
 fn look_for(shard: &Shard, evictor: &mut Evictor, search: &Search<'_>) {
     let eligible: u64 = shard.dbs().map(|db| search.eligible(db)).sum();
     if eligible == 0 {

@@ -1,13 +1,14 @@
-//! What is known of when keys were used, or how often: one byte an entry (`pack::map`), and only under a policy that asks
-//! for it, or once somebody has asked for a key's idle time ([`View::idle`]). Leaves get their column of bytes when something is written to or read from them.
+//! What is known of when keys were used, or how often: one byte an entry (`pack::map`), and only under a
+//! policy that asks for it, or once somebody has asked for a key's idle time ([`View::idle`]). Leaves get
+//! their column of bytes when something is written to or read from them.
 //!
-//! Under an LFU policy the byte is Redis's counter: it begins at 5, rises with a probability that falls as it rises, and
-//! falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the calendar (`calendar.rs`), and 0 is "not
-//! since uses are kept". A use writes the byte under the lock that it holds anyway; the rest is done by a hand that
-//! goes round (`aging.rs`).
+//! Under an LFU policy the byte is Redis's counter: it begins at 5, rises with a probability that falls as it
+//! rises, and falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the calendar
+//! (`calendar.rs`), and 0 is "not since uses are kept". A use writes the byte under the lock that it holds
+//! anyway; the rest is done by a hand that goes round (`aging.rs`).
 //!
-//! A leaf that a clone shares is not written to for this: its entries keep the byte they have, and may later pass for
-//! other than they are. Nothing but the choice of what to evict depends on it.
+//! A leaf that a clone shares is not written to for this: its entries keep the byte they have, and may later
+//! pass for other than they are. Nothing but the choice of what to evict depends on it.
 use crate::eviction::aging::Hand;
 use crate::eviction::calendar::{CODES, UNKNOWN, micros};
 use crate::{Eviction, Key, Keyspace, Policy, View};
@@ -50,7 +51,7 @@ pub enum Usage {
     Frequency(u8),
 }
 
-/// A new key is not the first to go.
+/// The counter of a new key, so that it is not the first to go.
 const FREQUENCY_AT_BIRTH: u8 = 5;
 
 /// All that the threads share about uses.
@@ -59,9 +60,10 @@ pub(crate) struct Uses {
     now: AtomicU8,
     /// When each code began; that of [`UNKNOWN`] is when uses began to be kept.
     began_us: Box<[AtomicI64; CODES]>,
-    /// Somebody has asked for a key's idle time: times of use are kept from then on, also where no policy goes by them.
+    /// Somebody has asked for a key's idle time: times of use are kept from then on, also where no policy
+    /// goes by them.
     is_asked: AtomicBool,
-    /// False where uses surely need not be kept: all that a command looks at then.
+    /// False where uses are certainly not tracked. A lookup tests this word and nothing else then.
     is_kept: AtomicBool,
     /// Evictions since the last tick of the calendar.
     pub(crate) evicted: AtomicU64,
@@ -111,14 +113,14 @@ impl Uses {
         }
     }
 
-    /// Whether a use may have to leave a trace; [`Uses::tracking`] knows.
+    /// Whether a use may have to be recorded. [`Uses::tracking`] says for certain.
     #[inline(always)]
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept.load(Relaxed)
     }
 
-    /// This policy will be in force. Where one went by times of use they are kept for good: a time that is not kept true would later
-    /// pass for a long idleness.
+    /// This policy will be in force. Where one went by times of use they are kept for good: a time that is
+    /// not kept true would later pass for a long idleness.
     fn go_by(&self, policy: Policy) {
         if policy.tracking() == Tracking::Recency {
             self.is_asked.store(true, SeqCst);
@@ -185,8 +187,8 @@ impl Touch {
 }
 
 impl Keyspace {
-    /// Says what policy will be in force, before anybody works under it. Until the first such word uses are kept if the settings that
-    /// come with a command ask for it.
+    /// Says what policy will be in force, before anybody works under it. Until the first such word uses are
+    /// kept if the settings that come with a command ask for it.
     pub fn go_by(&self, policy: Policy) {
         self.uses.go_by(policy);
     }
@@ -201,13 +203,14 @@ impl View<'_> {
         exists
     }
 
-    /// From here on nothing counts as used (CLIENT NO-TOUCH).
+    /// From here on no lookup of this view counts as a use (CLIENT NO-TOUCH).
     pub fn leave_no_trace(&mut self) {
         self.set_trace(false);
     }
 
-    /// When the key was used, as [`View::usage`]; from the first such question on this is kept also where no policy asks for it. What
-    /// was before is not known: a key that was not used since counts from then, so nothing passes for longer idle than it is.
+    /// When the key was used, as [`View::usage`]; from the first such question on this is kept also where no
+    /// policy asks for it. What was before is not known: a key that was not used since counts from then, so
+    /// nothing passes for longer idle than it is.
     pub fn idle(&mut self, key: &Key<'_>) -> Option<Usage> {
         self.look(key)?;
         self.uses().ask(self.now());

@@ -1,5 +1,5 @@
-//! Fields of hashes that are past their deadlines, taken out of the entries they lie in: by the sweeper, and where a lookup found
-//! some. A hash that is empty then goes with its key.
+//! Fields of hashes that are past their deadlines, taken out of the entries they lie in: by the sweeper, and
+//! where a lookup found some. A hash that is empty then goes with its key.
 use crate::entry::Meta;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::expiry::timer::Volatile;
@@ -13,7 +13,8 @@ use base::Millis;
 use pack::map::{Found, Occupied, Sweeping};
 use pack::pairs;
 
-/// So many fields of one hash are removed at a time; the wheel comes by again for the rest.
+/// So many fields of one hash are removed at a time. The others are removed when the wheel fires for this
+/// hash again.
 const FIELDS_AT_ONCE: u64 = 128;
 
 /// A small hash after its due fields went.
@@ -66,7 +67,7 @@ impl EditContext<'_> {
     }
 }
 
-/// What the sweeper knows of a hash that it has gone through.
+/// What came of removing the fields of a hash that were due.
 pub(crate) struct Swept {
     pub(crate) removed: u64,
     pub(crate) is_empty: bool,
@@ -74,7 +75,8 @@ pub(crate) struct Swept {
     pub(crate) due: u64,
 }
 
-/// Removes the fields of a hash that are past their deadline; an empty one goes, and its entry then counts as it lies there.
+/// Removes the fields of a hash that are past their deadline; an empty one goes, and its entry then counts as
+/// it lies there.
 pub(crate) fn sweep_fields(
     entry: &mut Sweeping<'_, Value>,
     now: Millis,

@@ -1,30 +1,38 @@
-//! The rules by which deadlines wait: what the notes of leaves mean, and which items of the wheel they rely on.
+//! The rules by which deadlines wait: what the notes of leaves mean, and which items of the wheel they rely
+//! on.
 //!
-//! The wheel of a shard does not hold keys. Every leaf of the keyspace carries a *note*, and every item of the wheel names a
-//! range of places in hash order. No address, so leaves stay free to split, merge and move without telling anyone.
+//! The wheel of a shard does not hold keys. Every leaf of the keyspace carries a *note*, and every item of
+//! the wheel names a range of places in hash order. No address, so leaves stay free to split, merge and move
+//! without telling anyone.
 //!
 //! | note | meaning |
 //! |---|---|
 //! | `u64::MAX` | no entry of the leaf has a deadline |
-//! | 2 and up | no entry's deadline is earlier, and every place of the leaf lies in the range of an item due at just this time |
+//! | 2 and up | no entry's deadline is earlier, and items due at just this time cover the whole leaf |
 //! | `UNSURE` (0) | two leaves with different notes merged |
-//! | `ASKED` (1) | as `UNSURE`, and every place of the leaf lies in the range of an item that is due at once (since the beginning of time) |
+//! | `ASKED` (1) | as `UNSURE`, and items that are due at once cover the whole leaf |
 //!
-//! Of a hash the earliest deadline of its fields counts as well; fields that are due go, the key with the last of them. A large hash has
-//! a wheel of its own (`hash/tree.rs`), which works by the same rules ([`DeadlineNotes`]).
+//! Of a hash the earliest deadline of its fields counts as well; fields that are due go, the key with the
+//! last of them. A large hash has a wheel of its own (`hash/tree.rs`), which works by the same rules
+//! ([`DeadlineNotes`]).
 //!
-//! When a key gets a deadline earlier than its leaf's note, the leaf's range is scheduled for it and the note lowered. A later
-//! deadline costs nothing. When an item fires, the leaves that overlap its range *and whose note has come* are swept: what is due is removed, the rest
-//! gives the new note and its new item. A leaf whose note was raised meanwhile is passed by, so a key that is refreshed all the time is
-//! looked at once per fired item, not once per refresh.
+//! When a key gets a deadline earlier than its leaf's note, the leaf's range is scheduled for it and the note
+//! lowered. A later deadline costs nothing. When an item fires, the leaves that overlap its range *and whose
+//! note has come* are swept: entries that are due are removed, and the earliest deadline of those that stay
+//! becomes the leaf's new note, with an item of its own. A leaf whose note is later by now is skipped. So a
+//! key whose deadline is moved on all the time is looked at once for each item that fires, not once for each
+//! change.
 //!
-//! When a leaf splits, the half that has nothing due at the note gets its own note and its own item at once ([`DeadlineNotes::note_half`]): about
-//! two entries are looked at for each that is inserted. If halves kept the note of the whole, the first deadline in a
-//! shard would sweep all its leaves: with a million keys that was 100 ms of work in the first moments, and a p99 of 40 ms.
+//! When a leaf splits, the half that has nothing due at the note gets its own note and its own item at once
+//! ([`DeadlineNotes::note_half`]): about two entries are looked at for each that is inserted. If halves kept
+//! the note of the whole, the first deadline in a shard would sweep all its leaves: with a million keys that
+//! was 100 ms of work in the first moments, and a p99 of 40 ms.
 //!
-//! Why a merge of different notes must not take the smaller one: entries that come later, with later deadlines, would
-//! rely on its item, which covers only one of the two old ranges; if the leaf splits again, the other half waits for an item that never comes.
-//! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it right.
+//! Why a merge of different notes must not take the smaller one: entries that come later, with later
+//! deadlines, would rely on its item, which covers only one of the two old ranges; if the leaf splits again,
+//! the other half waits for an item that never comes.
+//! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it
+//! right.
 use crate::expiry::deadline::Deadline;
 use crate::expiry::wheel::Item;
 use base::Millis;
@@ -35,13 +43,13 @@ const ASKED: u64 = 1;
 const FIRST_NOTE: u64 = 2;
 pub(crate) const NO_DEADLINE: u64 = u64::MAX;
 
-/// So many items of a wheel are looked through at a time for those that no leaf needs, which counts like removing so many keys.
+/// One call of [`Wheel::tidy`](crate::expiry::wheel::Wheel::tidy) looks at so many items.
 pub(crate) const ITEMS_PER_TIDYING: usize = 64;
 
 /// No shard has anything to expire.
 pub(crate) const NEVER_DUE: i64 = i64::MAX;
 
-/// An item whose range has become so many leaves counts as needed.
+/// An item whose range covers more leaves than this is taken for needed without looking at all of them.
 const LEAVES_PER_ITEM: usize = 4;
 
 pub(crate) fn note_of(Millis(ms): Millis) -> u64 {
@@ -56,7 +64,8 @@ pub(crate) fn due_of(deadline: Deadline) -> u64 {
     }
 }
 
-/// Always before [`NEVER_DUE`]: something waits.
+/// The time of a note, in milliseconds. Always less than [`NEVER_DUE`], because a note means that something
+/// waits.
 pub(crate) fn time_of(note: u64) -> i64 {
     i64::try_from(note).unwrap_or(NEVER_DUE).min(NEVER_DUE - 1)
 }
@@ -121,7 +130,8 @@ pub(crate) trait DeadlineNotes {
     }
 }
 
-/// Whether some leaf may rely on this item: one in its range that has its time as its note, or a note that does not tell.
+/// Whether some leaf may rely on this item: one in its range that has its time as its note, or a note that
+/// does not tell.
 pub(crate) fn is_needed<V: Clone, F: Form>(map: &Map<V, F>, item: Item) -> bool {
     let mut at = item.range.first;
     for _ in 0..LEAVES_PER_ITEM {

@@ -1,6 +1,7 @@
-//! What is due goes: the wheel turns, and the leaves that it names are swept. There are two kinds of things that fall due, keys
-//! (`sweep.rs`) and the fields of a large hash (`hash/tree.rs`). Each kind says as [`Dues`] what becomes of one entry; the rest is the same
-//! and stands here: what counts as work, the new note of a leaf, and when to look at it again. The rules are in `notes.rs`.
+//! What is due goes: the wheel turns, and the leaves that it names are swept. There are two kinds of things
+//! that fall due, keys (`sweep.rs`) and the fields of a large hash (`hash/tree.rs`). Each kind says as
+//! [`Dues`] what becomes of one entry; the rest is the same and stands here: what counts as work, the new
+//! note of a leaf, and when to look at it again. The rules are in `notes.rs`.
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::expiry::wheel::{Item, Step, Wheel};
 use base::Millis;
@@ -54,9 +55,10 @@ impl<'w, D> Reaper<'w, D> {
         Reaper { wheel, dues, earliest: NO_DEADLINE, looks: 0, removals: 0 }
     }
 
-    /// Turns the wheel to `now` until nothing is due or `budget` is used up: a removal costs 1, and so do a step of the wheel and looking
-    /// at some entries. At most about `looks_max` entries are looked at in a row, so that an item whose one leaf has become thousands holds
-    /// nobody up for long. How many things went.
+    /// Turns the wheel to `now` until nothing is due or `budget` is used up: a removal costs 1, and so do a
+    /// step of the wheel and looking at some entries. At most about `looks_max` entries are looked at in a
+    /// row, so that an item whose one leaf has become thousands holds nobody up for long. How many things
+    /// went.
     pub(crate) fn run<V: Clone, F: Form>(
         &mut self,
         map: &mut Map<V, F>,

@@ -1,5 +1,5 @@
-//! Expiry: on access (`keyspace/view.rs` and the value APIs treat a key past its deadline as gone), and by the clock, here. The rules
-//! that deadlines wait by are in `notes.rs`.
+//! Expiry: on access (`keyspace/view.rs` and the value APIs treat a key past its deadline as gone), and by
+//! the clock, here. The rules that deadlines wait by are in `notes.rs`.
 use crate::Keyspace;
 use crate::entry::Meta;
 use crate::expiry::fields::sweep_fields;
@@ -25,7 +25,7 @@ const TIDYING_COST: u64 = 16;
 /// Keys that are due, or have to go before their time, and hashes of which fields are due.
 struct KeyDues<'s> {
     clock: Millis,
-    /// A key that is due up to here goes before its time, as evicted: one at most.
+    /// Where `evicts` is set, one key whose deadline is not later than this is evicted.
     now: Millis,
     evicts: bool,
     volatile: &'s mut Volatile,
@@ -34,9 +34,10 @@ struct KeyDues<'s> {
     /// The earliest deadline of a field that stays in the leaf being looked at, and of a key.
     earliest_field: u64,
     earliest_key: u64,
-    /// Leaves in which fields of a hash fall due before any key, and when the first key does. Only where a key goes before its time.
+    /// Leaves in which fields of a hash fall due before any key, and when the first key does. Only where a
+    /// key goes before its time.
     hidden: Vec<Item>,
-    /// A hash has lost its last field, and is about to go.
+    /// The entry that goes next is a hash which lost its last field: neither expired nor evicted.
     is_emptied: bool,
 }
 
@@ -111,7 +112,7 @@ impl Dues<Value, Keys> for KeyDues<'_> {
     }
 }
 
-/// Of the wheel, or of leaves that wait in it for something earlier.
+/// The item that is due first, of those in the wheel and of the hidden leaves.
 fn take_soonest(wheel: &mut Wheel, hidden: &mut Vec<Item>) -> Option<Item> {
     let index = (0..hidden.len()).min_by_key(|index| hidden[*index].due);
     match (wheel.take_soonest(), index) {
@@ -143,9 +144,10 @@ impl Db {
         self.next_due()
     }
 
-    /// Removes the key that is due first, before its time; false if there is none. Fields of hashes wait in the same wheel and do not
-    /// go before their time: what was taken out for them is put back in the end, so that it is taken once. The keys in their leaves,
-    /// which wait under the same item, are looked for at their own times.
+    /// Removes the key that is due first, before its time; false if there is none. Fields of hashes wait in
+    /// the same wheel and do not go before their time: what was taken out for them is put back in the end, so
+    /// that it is taken once. The keys in their leaves, which wait under the same item, are looked for at
+    /// their own times.
     pub(crate) fn evict_soonest(
         &mut self,
         now: Millis,
@@ -188,8 +190,9 @@ impl Db {
 }
 
 impl Keyspace {
-    /// A time before which nothing is removed anywhere, if anything is while things stay as they are. It may be too early, and [`Keyspace::expire`]
-    /// then finds nothing and corrects it.
+    /// The earliest time at which something may be due in any shard; None where nothing has a deadline, or
+    /// expiry rests. It may be too early: [`Keyspace::expire`] then finds nothing to remove and corrects it.
+    /// One load.
     pub fn soonest_due(&self) -> Option<Millis> {
         self.unless_resting(self.soonest.load(Ordering::Relaxed))
     }
@@ -198,23 +201,26 @@ impl Keyspace {
         (due != NEVER_DUE && !self.expiry_rests()).then_some(Millis(due))
     }
 
-    /// From now on a key past its deadline is gone for whoever looks, but stays where it is: no read changes the data. Called
-    /// while nobody else works on the keyspace.
+    /// From now on no key is removed because of its deadline (CLIENT PAUSE): commands still take it for
+    /// absent, but it stays in memory, so that no read changes the data. The caller makes sure that nobody
+    /// else works on the keyspace.
     pub fn rest_expiry(&self) {
         self.is_expiry_resting.store(true, Ordering::Relaxed);
     }
 
-    /// Ends that.
+    /// Ends what [`Keyspace::rest_expiry`] began.
     pub fn resume_expiry(&self) {
         self.is_expiry_resting.store(false, Ordering::Relaxed);
     }
 
+    /// Whether [`Keyspace::rest_expiry`] is in force: a relaxed load.
     pub fn expiry_rests(&self) -> bool {
         self.is_expiry_resting.load(Ordering::Relaxed)
     }
 
-    /// Finds the soonest anew, and returns it. What is published meanwhile is either seen among the dues or lowers the word afterwards:
-    /// it is set aside first, and both sides meet in that one word.
+    /// Computes `soonest` anew from the shards' due times. It is set to "never" first: a deadline that a
+    /// worker publishes meanwhile is then either seen among the due times, or lowers the new value, because
+    /// both sides write it by `fetch_min`.
     fn renew_soonest(&self) -> Option<Millis> {
         self.soonest.swap(NEVER_DUE, Ordering::AcqRel);
         let next = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).min().unwrap_or(NEVER_DUE);
@@ -222,9 +228,10 @@ impl Keyspace {
         self.unless_resting(next)
     }
 
-    /// Removes what is due at `now`, at most about `budget` keys in all. Returns when to call again (None: nothing
-    /// volatile waits, or expiry rests); what must be freed goes to `garbage`. Locks only shards that have something due, one at a time. Where the
-    /// budget ends, the next call goes on, so that no shard waits for ever.
+    /// Removes what is due at `now`, at most about `budget` keys in all. Returns when to call again (None:
+    /// nothing volatile waits, or expiry rests); what must be freed goes to `garbage`. Locks only shards that
+    /// have something due, one at a time. Where the budget ends, the next call goes on, so that no shard
+    /// waits for ever.
     pub fn expire(&self, now: Millis, budget: usize, garbage: &mut Vec<Garbage>) -> Option<Millis> {
         if self.expiry_rests() {
             return None;

@@ -215,7 +215,8 @@ fn large_values_that_expire_are_left_for_the_background() {
     assert_eq!((garbage.len(), keyspace.stats().lazyfreed), (1, 0), "as Redis counts, by default");
 }
 
-/// What a server does at its turns: expires what is due, and whatever else the keyspace asks to be called for.
+/// What a server does at its turns: expires what is due, and whatever else the keyspace asks to be called
+/// for.
 fn turn(keyspace: &Keyspace, now: Millis) {
     while keyspace.soonest_due().is_some_and(|due| due <= now) {
         keyspace.expire(now, 256, &mut Vec::new());

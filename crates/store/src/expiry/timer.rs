@@ -1,5 +1,5 @@
-//! What a change of a deadline touches besides the entry: the wheel, the sums over deadlines, and the word that says when the
-//! shard is next due.
+//! What a change of a deadline touches besides the entry: the wheel, the sums over deadlines, and the word
+//! that says when the shard is next due.
 use crate::entry::Meta;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{DeadlineNotes, InLeaf, NO_DEADLINE, due_of, note_of, time_of};
@@ -61,10 +61,12 @@ impl Volatile {
 /// What a change of a deadline touches besides the entry.
 pub(crate) struct Timer<'s> {
     pub(crate) now: Millis,
-    /// The byte of uses of new entries.
+    /// The byte that a new entry gets to record its uses, where uses are tracked.
     pub(crate) birth: Option<u8>,
+    /// Of the database, made when a key first gets a deadline.
     pub(crate) wheel: &'s mut Option<Box<Wheel>>,
     pub(crate) volatile: &'s mut Volatile,
+    /// When this shard is next due, and when any shard is: read without a lock.
     pub(crate) due: &'s AtomicI64,
     pub(crate) soonest: &'s AtomicI64,
 }
@@ -112,7 +114,8 @@ impl Notes<Value> for Timer<'_> {
     }
 }
 
-/// Something in this shard is due at `due`, perhaps before all else. Called under the shard's lock.
+/// Publishes that something in this shard falls due at `at`, if that is earlier than what was published.
+/// Called under the shard's lock.
 fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
     if at < due.load(Ordering::Relaxed) {
         due.store(at, Ordering::Relaxed);

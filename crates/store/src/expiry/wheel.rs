@@ -1,28 +1,31 @@
-//! A hierarchical timing wheel: what falls due when, in milliseconds, for one shard and database. Its items are ranges
-//! of leaves in hash order (see `sweep.rs`), not keys: 20 bytes for a leaf of some two dozen keys.
+//! A hierarchical timing wheel: what falls due when, in milliseconds, for one shard and database. Its items
+//! are ranges of leaves in hash order (see `notes.rs`), not keys: 20 bytes for a leaf of some two dozen keys.
 //!
-//! Time is read as digits of base 64, the lowest being a millisecond. An item waits at the level of the highest digit in
-//! which its due time differs from `elapsed`, in the slot that this digit of its due time names:
+//! Time is read as digits of base 64, the lowest being a millisecond. An item waits at the level of the
+//! highest digit in which its due time differs from `elapsed`, in the slot that this digit of its due time
+//! names:
 //!
 //! ```text
-//! elapsed   = .. 07 51 12     due = .. 07 51 40  ->  level 0, slot 40: fires when its millisecond comes
-//!                             due = .. 07 60 03  ->  level 1, slot 60: falls to level 0 when .. 07 60 00 comes
-//!                             due = .. 09 00 01  ->  level 2, slot 09: falls to level 0 when .. 09 00 00 comes
+//! elapsed = .. 07 51 12   due = .. 07 51 40  ->  level 0, slot 40: fires when its millisecond comes
+//!                         due = .. 07 60 03  ->  level 1, slot 60: falls to level 0 when .. 07 60 00 comes
+//!                         due = .. 09 00 01  ->  level 2, slot 09: falls to level 0 when .. 09 00 00 comes
 //! ```
 //!
-//! So every waiting slot lies ahead of `elapsed`, every slot of a level comes before all slots of the level above, and the
-//! next slot is the lowest bit of the lowest level that has one: a jump of years costs as much as a millisecond. Eleven levels hold
-//! any `u64`; a level is allocated when something first waits in it. An item falls at most once a level. Slots are lists
-//! through one slab of items, so that falling and firing allocate nothing.
+//! So every waiting slot lies ahead of `elapsed`, every slot of a level comes before all slots of the level
+//! above, and the next slot is the lowest bit of the lowest level that has one: a jump of years costs as much
+//! as a millisecond. Eleven levels hold any `u64`; a level is allocated when something first waits in it. An
+//! item falls at most once a level. Slots are lists through one slab of items, so that falling and firing
+//! allocate nothing.
 //!
-//! Nothing fires before its time, though the clock be put back behind `elapsed`: what has become due between the two, and did
-//! not fire yet, waits in a list of its own until the first of it is due again.
+//! Nothing fires before its time, though the clock be put back behind `elapsed`: what has become due between
+//! the two, and did not fire yet, waits in a list of its own until the first of it is due again.
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
 //!
-//! Leaves that split and join and keys that go before their time leave items behind that nobody waits for, for years if their due times
-//! are that far. So when twice as many wait as the last time, whoever drives the wheel goes through all of them, some at a time
-//! ([`Wheel::tidy`]), and says which are needed; what is not needed is forgotten.
+//! Leaves that split and join and keys that go before their time leave items behind that nobody waits for,
+//! for years if their due times are that far. So when twice as many wait as the last time, whoever drives the
+//! wheel goes through all of them, some at a time ([`Wheel::tidy`]), and says which are needed; what is not
+//! needed is forgotten.
 use base::random::Random;
 use pack::arena::{Moves, relocate_box, relocate_vec};
 use pack::map::OrderRange;
@@ -32,8 +35,8 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = 11;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
-/// A clock that steps back by less than this is waited for; by more, the wheel is laid out anew. Clocks of workers differ by a moment,
-/// so the first happens all the time.
+/// A clock that steps back by less than this is waited for; by more, the wheel is laid out anew. Clocks of
+/// workers differ by a moment, so the first happens all the time.
 const BACKSTEP_MS_MAX: u64 = 1000;
 
 /// One entry of the slab: 20 bytes, so the due time is kept in halves.
@@ -66,7 +69,7 @@ impl Node {
     }
 }
 
-/// What a free node holds: a range that no item has.
+/// A node that is not in use: its range is empty, which no item's is.
 const FREE: Node = Node { due_high: 0, due_low: 0, first: NOTHING.first, last: NOTHING.last, next: NONE };
 /// The range of a node that is free, or waits but is not needed any more.
 const NOTHING: OrderRange = OrderRange { first: 1, last: 0 };
@@ -126,8 +129,8 @@ pub(crate) struct Wheel {
     elapsed: u64,
     levels: [Option<Box<Level>>; LEVELS],
     slab: Vec<Node>,
-    /// Heads of lists: free nodes, what is due by `elapsed`, the slot that is being emptied downwards, and what is not due because
-    /// the clock was put back.
+    /// Heads of lists: free nodes, what is due by `elapsed`, the slot that is being emptied downwards, and
+    /// what is not due because the clock was put back.
     free: u32,
     ready: u32,
     falling: u32,
@@ -272,8 +275,8 @@ impl Wheel {
         self.ready_due = std::mem::replace(&mut self.early_due, u64::MAX);
     }
 
-    /// Takes out the item that is due first, before its time, about: the first of some that wait in the slot that opens
-    /// next.
+    /// Takes out the item that is due first, before its time, about: the first of some that wait in the slot
+    /// that opens next.
     pub(crate) fn take_soonest(&mut self) -> Option<Item> {
         loop {
             let taken = self.take_next()?;
@@ -314,7 +317,8 @@ impl Wheel {
         Some(self.release(node))
     }
 
-    /// The range of an item chosen at random; None where luck finds only free places.
+    /// The range of an item chosen at random; None where several draws in a row hit nodes that are not in
+    /// use.
     pub(crate) fn draw(&self, random: &mut Random) -> Option<OrderRange> {
         const DRAWS: usize = 8;
         if self.slab.is_empty() {
@@ -336,7 +340,8 @@ impl Wheel {
         }
     }
 
-    /// Marks a slot that is empty as such. A level takes as much as a dozen items, so where few wait one that is empty goes.
+    /// Marks a slot that is empty as such. A level takes as much as a dozen items, so where few wait one that
+    /// is empty goes.
     fn close(&mut self, level: usize, slot: usize) {
         if let Some(level_ref) = &mut self.levels[level]
             && level_ref.heads[slot] == NONE
@@ -405,7 +410,8 @@ impl Wheel {
         old.is_something().then(|| old.item())
     }
 
-    /// Everything is placed anew as seen from `now`, in O(items): the clock was set back, which is rare, or much is not needed.
+    /// Everything is placed anew as seen from `now`, in O(items): the clock was set back, which is rare, or
+    /// much is not needed.
     fn lay_out(&mut self, now: u64) {
         let needed = self.slab.iter().filter(|node| node.is_something());
         let items: Vec<Item> = needed.map(Node::item).collect();
@@ -571,7 +577,8 @@ mod tests {
         assert_eq!(drain(&mut wheel, 10_000_500).len(), 1);
     }
 
-    /// Whatever the clock does, what has fired is what a sorted map would have given out at the same readings.
+    /// Whatever the clock does, what has fired is what a sorted map would have given out at the same
+    /// readings.
     fn check_against_twin_under_an_unsteady_clock(seed: u64) {
         let mut random = Random::new(seed);
         let mut now = 1_000_000_000;

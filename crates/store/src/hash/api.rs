@@ -1,5 +1,5 @@
-//! Hashes: an image inside the keyspace entry while they are small (`pack::pairs`), in the order in which fields came; a map by the
-//! hash of the field behind the entry's pointer from then on (`tree.rs`).
+//! Hashes: an image inside the keyspace entry while they are small (`pack::pairs`), in the order in which
+//! fields came; a map by the hash of the field behind the entry's pointer from then on (`tree.rs`).
 //!
 //! ```text
 //!           image beyond 256 bytes or 64 fields, or text that has no place in one
@@ -8,12 +8,13 @@
 //!           at most 8 fields and 96 bytes, after a removal
 //! ```
 //!
-//! A field past its deadline is gone for whoever looks, and goes when it is looked at by whoever writes, or when the
-//! sweeper comes (`expiry/sweep.rs`), whichever is first. Only the length counts those that have not gone yet, where there are so many fields that
-//! nobody would go through all of them.
+//! A field past its deadline is gone for whoever looks, and goes when it is looked at by whoever writes, or
+//! when the sweeper comes (`expiry/sweep.rs`), whichever is first. Only the length counts those that have not
+//! gone yet, where there are so many fields that nobody would go through all of them.
 //!
-//! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped, so an edit is one descent of
-//! the keyspace; a tree is edited where it is. An image is edited in a buffer of the shard's.
+//! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped,
+//! so an edit is one descent of the keyspace; a tree is edited where it is. An image is edited in a buffer of
+//! the shard's.
 use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;
@@ -34,9 +35,10 @@ use base::{Item, Millis};
 use pack::pairs::{self};
 use std::ops::ControlFlow;
 
-/// So many fields that are due are removed when a hash is opened to be written; the rest is the sweeper's.
+/// So many fields that are due are removed when a hash is opened to be edited. The sweeper removes the
+/// others.
 const EXPIRED_AT_ONCE: u64 = 128;
-/// One field in so many that are drawn must be alive for draws to go on.
+/// After so many draws in a row that hit fields past their deadline, HRANDFIELD gives up.
 const DRAWS_MAX: u32 = 100;
 
 /// A hash, to read.
@@ -88,7 +90,8 @@ impl<'v> Hash<'v> {
         due <= note_of(self.now)
     }
 
-    /// How many of them a walk shows: without those that are past their deadline and have not gone yet.
+    /// How many fields a walk shows: all but those past their deadline. O(1) unless some field is overdue,
+    /// else a walk over all fields.
     pub fn live_len(&self) -> u64 {
         match self.source {
             Source::Tree(_) if self.has_overdue() => {
@@ -116,6 +119,8 @@ impl<'v> Hash<'v> {
         self.is_live(&found).then_some(found)
     }
 
+    /// The value of a field; None where there is no such field or its deadline has passed. Inside the entry
+    /// this walks the image, outside it is one descent.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<Item<'v>> {
         self.kept(field).map(|kept| kept.value)
@@ -144,7 +149,8 @@ impl<'v> Hash<'v> {
         self.visit_timed(&mut |field, value, _| visit(field, value))
     }
 
-    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited, None at the end.
+    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited,
+    /// None at the end.
     pub fn visit_from(
         &self,
         from: Halt,
@@ -174,8 +180,9 @@ impl<'v> Hash<'v> {
         }
     }
 
-    /// Visits about `count` fields from a cursor on; the next cursor, 0 at the end. A field that is there from the call
-    /// with 0 to the call that answers 0 is visited at least once. A small hash is visited as a whole.
+    /// Visits about `count` fields from a cursor on; the next cursor, 0 at the end. A field that is there
+    /// from the call with 0 to the call that answers 0 is visited at least once. A small hash is visited as a
+    /// whole.
     pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Item<'_>, Item<'_>)) -> u64 {
         let Source::Tree(tree) = self.source else {
             self.for_each(visit);
@@ -242,7 +249,7 @@ impl<'v> HashMut<'v> {
         Ok(hash)
     }
 
-    /// Before the first look: what is due goes.
+    /// Removes fields that are due, before the command looks at any.
     fn expire(&mut self) {
         let is_timed = is_timed(&self.edit);
         self.edit.state.was_timed = is_timed;
@@ -273,6 +280,8 @@ impl<'v> HashMut<'v> {
         &mut self.edit.buffers_mut().text
     }
 
+    /// How many fields there are. Outside the entry that is O(1), and counts fields past their deadline that
+    /// have not gone yet.
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         self.edit.tree().map_or_else(|| pairs::len(self.draft()), HashTree::len)
@@ -289,16 +298,18 @@ impl<'v> HashMut<'v> {
         (!found.deadline.is_past(self.edit.rules.at.now)).then_some(found)
     }
 
+    /// The value of a field, as [`Hash::get`] finds it.
     pub fn get(&self, field: &[u8]) -> Option<Item<'_>> {
         self.kept(field).map(|kept| kept.value)
     }
 
+    /// A field's own deadline; None where there is no such field.
     pub fn deadline(&self, field: &[u8]) -> Option<Deadline> {
         self.kept(field).map(|kept| kept.deadline)
     }
 
-    /// Tells how many fields the command is about to write, so that the name changes as in Redis, which looks at all of them at once and
-    /// before writing any.
+    /// Tells how many fields the command is about to write. Redis compares that number with
+    /// `hash-max-listpack-entries` before it writes any field, so the name may change to "hashtable" here.
     pub fn announce(&mut self, fields: u64) {
         if fields > self.edit.rules.limits.entries {
             self.rename(HashName::Hashtable);
@@ -310,7 +321,7 @@ impl<'v> HashMut<'v> {
         self.rename(HashName::ListpackEx);
     }
 
-    /// The same for a field and a value, by their lengths.
+    /// The name changes to "hashtable" where a field or value is longer than `hash-max-listpack-value`.
     #[inline]
     pub fn expect_text(&mut self, field: &[u8], value: &[u8]) {
         let limit = self.edit.rules.limits.value;
@@ -371,7 +382,8 @@ impl<'v> HashMut<'v> {
             None => pairs::push(draft, name, value, mark.bytes()),
         }
         let is_over = draft.len() > IMAGE_BYTES_MAX;
-        // A field that was there before changes the name too, where the limit has been lowered below what is there.
+        // A field that was there before changes the name too, where the limit has been lowered below what is
+        // there.
         if spot.is_none() || entries < IMAGE_LEN_MAX {
             let len = pairs::len(draft);
             if len > entries {
@@ -506,6 +518,8 @@ impl<'k> View<'k> {
         Rules { at, limits: self.settings().hash }
     }
 
+    /// The hash under `key`, to read; None where there is no such key. Fields that are due are removed once
+    /// the view ends.
     #[inline]
     pub fn hash(&mut self, key: &Key<'_>) -> Result<Option<Hash<'_>>, WrongType> {
         let (seed, now) = (&self.seeds().fields, self.now());
@@ -513,6 +527,8 @@ impl<'k> View<'k> {
         Hash::of((Meta(found.meta), found.inline, found.outside), seed, now).map(Some)
     }
 
+    /// The hash under `key`, to edit; None where there is no such key. Fields that are due go first, some at
+    /// a time.
     #[inline]
     pub fn hash_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<HashMut<'v>>, WrongType> {
         let rules = self.hash_rules();

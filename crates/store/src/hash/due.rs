@@ -1,4 +1,4 @@
-//! When fields of a hash fall due, wherever it lies.
+//! When fields of a hash fall due, whether the hash lies inside its entry or outside.
 use crate::entry::{Meta, Shape};
 use crate::expiry::notes::NO_DEADLINE;
 use crate::hash::image::image_due;

@@ -1,16 +1,18 @@
 //! What a hash keeps for one field: the value, and the field's deadline where it has one.
 //!
 //! ```text
-//! meta      bit 5  the value is an integer     bit 6  there is a deadline     (what the form of a hash's entries leaves us)
+//! meta      bit 5  the value is an integer     bit 6  there is a deadline   (the others: `pack::fields`)
 //! payload   [deadline: 5 or 11 bytes][value]
 //!
 //! deadline  5 bytes:  milliseconds since 1970 less 2^40, little endian: 2004-11-03 to 2039-09-07
-//!           11 bytes: five of FF, then milliseconds since 1970 in 6 bytes, little endian: any other up to the year 10889
-//! value     an integer in 1 to 8 bytes, or text; text of more than 512 bytes lies outside, behind the entry's pointer
+//!           11 bytes: five of FF, then milliseconds since 1970 in 6 bytes, little endian: any other up to
+//!           the year 10889
+//! value     an integer in 1 to 8 bytes, or text; text of more than 512 bytes lies outside, behind the
+//!           entry's pointer
 //! ```
 //!
-//! The value `1000` with the deadline 1800000000000 is meta `60` and `00 50 5C 18 A3 E8 03`. Inside the keyspace entry of a small
-//! hash the same bytes of a deadline are the mark of a pair (`pack::pairs`).
+//! The value `1000` with the deadline 1800000000000 is meta `60` and `00 50 5C 18 A3 E8 03`. Inside the
+//! keyspace entry of a small hash the same bytes of a deadline are the mark of a pair (`pack::pairs`).
 use crate::expiry::deadline::Deadline;
 use base::{Item, Millis};
 use pack::map::{Found, Shared};

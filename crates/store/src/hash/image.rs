@@ -1,5 +1,5 @@
-//! A hash inside its entry (`pack::pairs`): how large it may be, what its fields keep, which of them are due, and how it leaves and
-//! returns.
+//! A hash inside its entry (`pack::pairs`): how large it may be, what its fields keep, which of them are due,
+//! and how it leaves and returns.
 use crate::entry::Shape;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, due_of};

@@ -1,5 +1,5 @@
-//! Hashes against a tree of the standard library: edits, deadlines with time moved by hand, copies, walks, names, and the sums over
-//! deadlines, small and large.
+//! Hashes against a tree of the standard library: edits, deadlines with time moved by hand, copies, walks,
+//! names, and the sums over deadlines, small and large.
 use crate::keyspace::tests::{NOW, keyspace, with};
 use crate::{Deadline, Halt, Hash, Keyspace, Lifetime};
 use base::random::Random;

@@ -1,20 +1,25 @@
-//! A hash outside its entry: a map by the hash of the field (`pack::map`, in the form of `pack::fields`), beside it a map of integers
-//! (`pack::int_map`), with what OBJECT ENCODING must know, and the deadlines of fields.
+//! A hash outside its entry: a map by the hash of the field (`pack::map`, in the form of `pack::fields`),
+//! beside it a map of integers (`pack::int_map`), with what OBJECT ENCODING must know, and the deadlines of
+//! fields.
 //!
 //! ```text
 //!   young: the first map, one leaf, fields in the order in which they came
 //!     |    the leaf is full
-//!   grown: new fields that are integers, with integers as values and no deadline, are pairs; they come from the leaf too
+//!   grown: fields that are integers, with integers as values and no deadline, are pairs in the second map
 //! ```
 //!
-//! A pair takes two to five bytes where the map's entry takes seven and more. It leaves for the map when it gets a deadline
-//! or another value; nothing but the one leaf ever goes the other way, so that a walk which shows pairs first misses none.
+//! A pair is a field and a value that are both integers. It takes two to five bytes where an entry of the
+//! first map takes seven and more. It moves to the first map when it gets a deadline or a value that is no
+//! integer. Only when the one leaf is full do fields move the other way, so a walk that shows pairs first
+//! misses none.
 //!
-//! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of its own, which
-//! works as the keyspace's does (`expiry/sweep.rs`): ranges of hashes wait in it, leaves have notes. When it next has to
-//! turn is the hash's due time; the keyspace counts it among the deadlines of its leaf, so the sweeper comes by.
+//! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of
+//! its own, which works as the keyspace's does (`expiry/sweep.rs`): ranges of hashes wait in it, leaves have
+//! notes. When it next has to turn is the hash's due time; the keyspace counts it among the deadlines of its
+//! leaf, so the sweeper comes by.
 //!
-//! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside them.
+//! On the path of every request on a large hash: nothing here allocates but leaves and what lies outside
+//! them.
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{DeadlineNotes, ITEMS_PER_TIDYING, due_of, is_needed, note_of};
 use crate::expiry::reaper::{Dues, Fate, Reaper};
@@ -36,13 +41,14 @@ use pack::int_map::IntMap;
 use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop};
 use std::ops::ControlFlow;
 
-/// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that one which swings around
-/// the limit stays outside.
+/// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that
+/// one which swings around the limit stays outside.
 const RETURN_BYTES_MAX: u64 = 96;
 const RETURN_LEN_MAX: u64 = 8;
-/// A sweep looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the others.
+/// A sweep looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the
+/// others.
 const LOOKS_PER_SWEEP: u64 = 64;
-/// Freeing a value of more bytes would hold a worker up.
+/// A value of more bytes is freed in the background: it would hold a worker up.
 const DROPPED_BYTES_MAX: usize = 1 << 20;
 
 /// A hash outside its entry.
@@ -93,7 +99,7 @@ impl HashTree {
         self.map.len() + self.pairs_len()
     }
 
-    /// The text of all fields and values, and so many bytes for each as they have beside it.
+    /// About what the hash takes: the text of all fields and values, and four bytes for each field.
     pub(crate) fn bytes(&self) -> u64 {
         self.text_bytes + 4 * self.len()
     }
@@ -128,7 +134,8 @@ impl HashTree {
         }
     }
 
-    /// Writes a field; whether it is new. One past its deadline counts as gone. What is large and goes is left in `freed`.
+    /// Writes a field; whether it is new. One past its deadline counts as gone. What is large and goes is
+    /// left in `freed`.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -173,7 +180,8 @@ impl HashTree {
         self.map.find(seed.hash(field), Field::of(name).name()).is_some()
     }
 
-    /// Whether a new pair is one: once the map's first leaf is full, which then gives up those that it has.
+    /// Whether a new field that is an integer with an integer value goes to the map of integers. So it does
+    /// once the first leaf of the other map is full; then those that this leaf holds move there too.
     fn takes_pairs(&mut self, seed: &Seed) -> bool {
         if !self.is_grown && self.map.len() >= LEAF_LEN_MAX {
             self.is_grown = true;
@@ -182,7 +190,7 @@ impl HashTree {
         self.is_grown
     }
 
-    /// Pairs that came while the hash was young leave the map.
+    /// Integers with integer values that came before the first leaf was full move to the map of integers.
     #[cold]
     fn gather_pairs(&mut self, seed: &Seed) {
         let mut pairs = Vec::new();
@@ -260,7 +268,7 @@ impl HashTree {
         is_new
     }
 
-    /// Items of the wheel that fields left behind are forgotten, some at a time.
+    /// Forgets some items of the wheel that belong to fields which went before their deadline.
     #[inline]
     fn tidy_wheel(&mut self) {
         if let Some(Timed { wheel: Some(wheel), .. }) = self.timed.as_deref_mut()
@@ -302,7 +310,8 @@ impl HashTree {
         self.tidy_wheel();
     }
 
-    /// Whether the field was there and not past its deadline; it goes either way. What is large is left in `freed`.
+    /// Whether the field was there and not past its deadline; it goes either way. What is large is left in
+    /// `freed`.
     pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
         let name = Item::classify(field);
         if self.take_pair(name) {
@@ -318,8 +327,8 @@ impl HashTree {
         !deadline.is_past(at.now)
     }
 
-    /// Every field with what is kept for it, those past their deadline included: pairs in the order of their integers, then the others in
-    /// hash order of leaves.
+    /// Every field with what is kept for it, those past their deadline included: pairs in the order of their
+    /// integers, then the others in hash order of leaves.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
         let _ = self.visit(&mut |field, kept| {
             visit(field, kept);
@@ -338,7 +347,8 @@ impl HashTree {
         self.map.visit(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
     }
 
-    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited, None at the end.
+    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited,
+    /// None at the end.
     pub(crate) fn visit_from(
         &self,
         from: Halt,
@@ -366,8 +376,9 @@ impl HashTree {
         stop.map(|stop| Halt(Stage::Text(stop)))
     }
 
-    /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them, 0 at the end. A field that
-    /// stays is seen at least once by a walk. Pairs come first: those that leave for the map meanwhile are seen there.
+    /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them,
+    /// 0 at the end. A field that stays is seen at least once by a walk. Pairs come first: those that leave
+    /// for the map meanwhile are seen there.
     pub(crate) fn scan(
         &self,
         seed: &Seed,
@@ -428,7 +439,8 @@ impl HashTree {
         timed.wheel.as_ref()?.next_due()
     }
 
-    /// Removes fields that are due, about so many at most; how many went. [`HashTree::due`] tells whether there are more.
+    /// Removes fields that are due, about so many at most; how many went. [`HashTree::due`] tells whether
+    /// there are more.
     pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
         let HashTree { map, text_bytes, timed, .. } = self;
         let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
@@ -450,7 +462,7 @@ impl Lifetime {
     }
 }
 
-/// One field that had this deadline has gone.
+/// Counts that one field with this deadline has gone.
 fn forget(timed: &mut Option<Box<Timed>>, deadline: Deadline) {
     if deadline != Deadline::Never
         && let Some(timed) = timed
@@ -459,7 +471,8 @@ fn forget(timed: &mut Option<Box<Timed>>, deadline: Deadline) {
     }
 }
 
-/// Frees a value that lay outside, here if that is quick.
+/// Frees a value that lay outside its entry: at once, or by the background (`freed`) where it is long and
+/// nobody else holds it.
 fn free(outside: Option<Shared<Vec<u8>>>, freed: &mut Vec<Garbage>) {
     if let Some(text) = outside
         && text.len() > DROPPED_BYTES_MAX

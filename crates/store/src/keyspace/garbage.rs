@@ -1,13 +1,15 @@
 //! What left the keyspace and is freed later.
 
-/// Something large that left the keyspace; dropping it is the work. `Send`, so that a background thread can drop it.
+/// Something large that left the keyspace. Dropping it takes long, so it is `Send` and a background thread
+/// can do that.
 pub struct Garbage {
     #[allow(dead_code, reason = "held to be dropped")]
     value: Box<dyn std::any::Any + Send>,
     weight: Weight,
 }
 
-/// What dropping a piece of garbage will free: memory that is in use, and yet as good as free.
+/// What dropping some garbage will free. That memory still counts as used, and eviction takes it for free
+/// already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// About so many bytes.
@@ -26,6 +28,7 @@ impl Garbage {
         Garbage { value: Box::new(value), weight: Weight::Keys(keys) }
     }
 
+    /// What dropping it will free.
     pub fn weight(&self) -> Weight {
         self.weight
     }

@@ -1,19 +1,22 @@
-//! The keys of a command that names several: their shards locked, and the memory that the keys lie in asked for.
+//! The keys of a command that names several: their shards locked, and the memory that the keys lie in asked
+//! for.
 //!
 //! ```text
-//! each key's shard is asked for -> locked in ascending order, each once -> each key's leaf -> each key's entry -> the command
+//! prefetch each key's shard -> lock the shards in ascending order, each once
+//!   -> prefetch each key's leaf -> prefetch each key's entry -> run the command
 //! ```
 //!
-//! A batch asks for the first key of each request some requests ahead. The others are asked for here, all of them before the first is
-//! looked up, so that ten keys wait for memory about as long as two. On the path of every request with several keys: up to
-//! four keys in one shard (COPY, RENAME, LMOVE) allocate nothing, in two shards once.
+//! A batch asks for the first key of each request some requests ahead. The others are asked for here, all of
+//! them before the first is looked up, so that ten keys wait for memory about as long as two. On the path of
+//! every request with several keys: up to four keys in one shard (COPY, RENAME, LMOVE) allocate nothing, in
+//! two shards once.
 use crate::keyspace::view::Guards;
 use crate::{Key, Keyspace, Settings, View};
 use base::Millis;
 use base::hash::Hash;
 use std::ops::Deref;
 
-/// So many keys need no allocation.
+/// The keys of a command with no more keys than this are kept without an allocation.
 const FEW: usize = 4;
 
 /// A token a key, in the order in which the keys were given.
@@ -53,8 +56,9 @@ impl<'k> Keys<'k> {
 }
 
 impl Keyspace {
-    /// Locks the shards of keys in ascending order and hands out a token a key, in the order given (duplicates allowed, and no key at
-    /// all). Each comes with its [`Keyspace::hash`]. For one key [`Keyspace::lock_one`] does the same with less.
+    /// Locks the shards of keys in ascending order and hands out a token a key, in the order given
+    /// (duplicates allowed, and no key at all). Each comes with its [`Keyspace::hash`]. For one key
+    /// [`Keyspace::lock_one`] does the same with less.
     pub fn lock<'k>(
         &'k self,
         db: u16,
@@ -93,12 +97,12 @@ impl Keyspace {
                 let (lower, upper) =
                     (shard_of(left).min(shard_of(right)), shard_of(left).max(shard_of(right)));
                 if lower == upper {
-                    // Once: locking a mutex that this thread holds would never return.
+                    // Each shard is locked once: a thread that locks a mutex which it holds waits for ever.
                     return Guards::One(self.shard(lower));
                 }
                 (left.guard, right.guard) =
                     (u32::from(shard_of(left) == upper), u32::from(shard_of(right) == upper));
-                // Room for two locks inside would make every view larger.
+                // Two locks are kept in a vector, because room for both inside would make every view larger.
                 Guards::Many([lower, upper].map(|shard| self.shard(shard)).into())
             }
             _ => {

@@ -1,15 +1,17 @@
-//! A shard while it is locked, and what may be known of it without its lock: how many keys each database has there.
+//! A shard while it is locked, and what may be known of it without its lock: how many keys each database has
+//! there.
 //!
-//! DBSIZE asks all shards. Taking 256 locks for it costs ten times what the rest of the request does, so whoever changes the number
-//! of keys publishes it before the lock goes. A client that was answered, or told by another that was, then finds its own
-//! changes counted.
+//! DBSIZE asks all shards. Taking 256 locks for it costs ten times what the rest of the request does, so
+//! whoever changes the number of keys publishes it before the lock goes. A client that was answered, or told
+//! by another that was, then finds its own changes counted.
 //!
 //! ```text
-//! Lengths   first:  [AtomicU64]             database 0, one count a shard, side by side: 2 KB are added up by a DBSIZE
+//! Lengths   first:  [AtomicU64]             database 0, one count a shard: a DBSIZE adds up 2 KB
 //!           others: [OnceLock<[AtomicU64]>] the same for each of the others, made when it first has a key
 //! ```
 //!
-//! On the path of every request: a shard that was only read costs one test more, one that was written a comparison.
+//! On the path of every request: a shard that was only read costs one test more, one that was written a
+//! comparison.
 use crate::keyspace::shard::Shard;
 use std::hint::cold_path;
 use std::ops::{Deref, DerefMut};
@@ -29,8 +31,8 @@ impl Lengths {
 
     /// The keys of a database in all shards.
     pub(crate) fn sum(&self, db: u16) -> u64 {
-        // Read one after the other: keys that move between shards meanwhile may be counted twice or not at all, but no
-        // single change is seen by half.
+        // Read one after the other: keys that move between shards meanwhile may be counted twice or not at
+        // all, but no single change is seen by half.
         self.of(db).map_or(0, sum)
     }
 
@@ -61,7 +63,7 @@ impl Lengths {
     }
 }
 
-/// Four sums side by side: no addition waits for the one before it.
+/// Adds up in four sums, so that the processor need not wait for one addition before it begins the next.
 fn sum(lengths: &[AtomicU64]) -> u64 {
     let (fours, rest) = lengths.as_chunks::<4>();
     let mut sums = [0; 4];

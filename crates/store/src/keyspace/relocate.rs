@@ -1,14 +1,15 @@
-//! Moving data out of sparse memory, so that its extents can be given back: a walk over all that the shards own, in steps.
+//! Moving data out of sparse memory, so that its extents can be given back: a walk over all that the shards
+//! own, in steps.
 //!
-//! Which extents shall empty is the arena's affair (`pack::arena::Evacuation`). Every step locks one shard, does so
-//! much, and lets it go; what happens in between does not matter, because a place is kept as a hash and a collection's own kind of place, as
-//! SCAN keeps it. What a snapshot shares stays where it is.
+//! Which extents shall empty is the arena's affair (`pack::arena::Evacuation`). Every step locks one shard,
+//! does so much, and lets it go; what happens in between does not matter, because a place is kept as a hash
+//! and a collection's own kind of place, as SCAN keeps it. What a snapshot shares stays where it is.
 //!
-//! The shards take turns, a step each: a lock that was just let go of is not taken again at once, since whoever waits for it would
-//! lose it to the one who is awake.
+//! The shards take turns, a step each. Were one shard to get several steps in a row, a worker that waits for
+//! its lock would lose the race for it each time to this thread, which is already running.
 //!
-//! A long collection is put aside when the walk meets it, by its key, and goes through steps of its own before the walk goes on: the
-//! leaf that its entry lies in may change meanwhile.
+//! A long collection is put aside when the walk meets it, by its key, and goes through steps of its own
+//! before the walk goes on: the leaf that its entry lies in may change meanwhile.
 use crate::Keyspace;
 use crate::keyspace::shard::{Db, Shard};
 use crate::value::Value;
@@ -102,7 +103,7 @@ impl Keyspace {
         drop(shard);
         match rest {
             Rest::More => mover.turn += 1,
-            // Another takes its place, and its turn.
+            // The last shard of the list takes the place of the one that is done, and has its turn next.
             Rest::None => drop(mover.walks.swap_remove(mover.turn)),
         }
         Progress::More

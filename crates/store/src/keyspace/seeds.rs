@@ -1,9 +1,10 @@
-//! What names are hashed with, and what hides the places of walks.
+//! The seeds by which names are hashed, and the permutations that hide hashes in the cursors which clients
+//! see.
 use base::hash::Seed;
 use base::permutation::Permutation;
 
-/// What names are hashed with, by what they name. The cursors of SCAN show places in hash order, so whoever scans a set of their own
-/// learns how its members hash; that tells nothing of keys, or of other types.
+/// What names are hashed with, by what they name. The cursors of SCAN show places in hash order, so whoever
+/// scans a set of their own learns how its members hash; that tells nothing of keys, or of other types.
 pub(crate) struct Seeds {
     pub(crate) keys: Seed,
     /// Of hashes.
@@ -15,7 +16,8 @@ pub(crate) struct Seeds {
     pub(crate) cursors: Cursors,
 }
 
-/// What hides the places that walks stand at: they are parts of hashes.
+/// What turns the position of a walk into a cursor for a client. A position is a part of a hash, which a
+/// client must not learn.
 pub(crate) struct Cursors {
     /// Of SCAN: 48 bits.
     pub(crate) keys: Permutation,

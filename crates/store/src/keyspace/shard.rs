@@ -1,8 +1,8 @@
-//! One shard: for every database a tree, a timing wheel and the sums over its deadlines; the shard's counters; and the
-//! buffers that edits need, so that a request allocates none.
+//! One shard: for every database a tree, a timing wheel and the sums over its deadlines; the shard's
+//! counters; and the buffers that edits need, so that a request allocates none.
 //!
-//! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in 256
-//! shards cost nothing until they are used.
+//! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in
+//! 256 shards cost nothing until they are used.
 use crate::entry::Meta;
 use crate::expiry::notes::NEVER_DUE;
 use crate::expiry::timer::Volatile;
@@ -20,7 +20,7 @@ use pack::map::{Found, Map, Shared};
 use std::hint::cold_path;
 use std::ops::ControlFlow;
 
-/// In this order: what every request touches lies beside the mutex.
+/// The fields stand in this order so that what every request touches shares a cache line with the mutex.
 #[repr(C)]
 pub(crate) struct Shard {
     first: Db,
@@ -32,13 +32,13 @@ pub(crate) struct Shard {
     pub(crate) buffers: Buffers,
 }
 
-/// What was last said of the number of keys (`locked.rs`).
+/// The number of keys as it was last published for readers without the lock (`locked.rs`).
 #[derive(Default)]
 struct Published {
     /// Of database 0.
     first: u64,
     others: Vec<u64>,
-    /// Some other database was lent to be written since.
+    /// Whether some other database was opened for writing since then.
     has_lent_others: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Buffers {
     pub(crate) random: Random,
 }
 
-/// A buffer that a giant value went through does not stay that large.
+/// A buffer that has grown larger than this, for a very long value, is freed after the edit.
 const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
 
 impl Buffers {
@@ -76,7 +76,8 @@ impl Buffers {
         }
     }
 
-    /// Scratch: what is in the way is given up, and made anew by the next edit.
+    /// Frees a buffer that lies in memory which is being emptied. Nothing is kept in them between edits, so
+    /// the next edit allocates anew.
     pub(crate) fn relocate(&mut self) {
         for buffer in [&mut self.payload, &mut self.text] {
             if is_evacuating(buffer.as_ptr()) {
@@ -102,7 +103,8 @@ pub(crate) fn kind(found: &Found<'_, Value>) -> Kind {
 }
 
 impl Shard {
-    /// What is drawn at random here follows from the seed, which nobody outside knows.
+    /// The seed of the shard's random numbers is derived from the keyspace's secret seed, so clients cannot
+    /// predict them.
     pub(crate) fn new(index: u32, seed: &Seed) -> Shard {
         Shard {
             first: Db::new(),
@@ -201,7 +203,8 @@ impl Shard {
         }
     }
 
-    /// How many keys database 0 has, where that is not what was published; from here on it is.
+    /// How many keys database 0 has, if that differs from what was published; it counts as published from
+    /// then on.
     #[inline]
     pub(crate) fn changed_length(&mut self) -> Option<u64> {
         let len = self.first.map.len();
@@ -218,7 +221,8 @@ impl Shard {
         self.published.has_lent_others
     }
 
-    /// The databases, other than 0, whose number of keys is not what was published, with that number; from here on it is.
+    /// The databases, other than 0, whose number of keys is not what was published, with that number; from
+    /// here on it is.
     pub(crate) fn for_each_changed_length(&mut self, mut publish: impl FnMut(usize, u64)) {
         let published = &mut self.published;
         published.others.resize(self.others.len(), 0);
@@ -243,8 +247,8 @@ impl Shard {
     }
 }
 
-/// Beyond so many elements or bytes a value is freed in the background: some 64 allocations, or a mapping whose pages
-/// take the kernel a while to collect.
+/// Beyond so many elements or bytes a value is freed in the background: some 64 allocations, or a mapping
+/// whose pages take the kernel a while to collect.
 const DROPPED_BYTES_MAX: u64 = 1 << 20;
 const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
@@ -288,7 +292,8 @@ fn weight(map: &Map<Value>) -> Option<u64> {
     Some(bytes)
 }
 
-/// Frees what left the keyspace, here if that is quick, else by handing it to the background. Returns what it takes, about.
+/// Frees what left the keyspace, here if that is quick, else by handing it to the background. Returns what it
+/// takes, about.
 pub(crate) fn discard(value: Option<Shared<Value>>, garbage: &mut Vec<Garbage>) -> u64 {
     let Some(value) = value else { return 0 };
     let bytes = value_bytes(&value);
@@ -311,7 +316,8 @@ pub(crate) fn visit_live(
     })
 }
 
-/// Visits one leaf from `place` on, overdue entries without a kind; returns the entries seen, and the next place.
+/// Visits one leaf from `place` on, overdue entries without a kind; returns the entries seen, and the next
+/// place.
 pub(crate) fn scan_leaf(
     db: &Db,
     seed: &Seed,

@@ -1,7 +1,8 @@
 //! All shards: who locks what, in which order. A key's shard is the top bits of its hash.
 //!
-//! One key is the path of nearly every request: hash, lock one mutex, hand out a view; nothing is allocated. Several keys lock their shards in
-//! ascending order, each once, so no two workers can wait for each other (`keys.rs`).
+//! One key is the path of nearly every request: hash, lock one mutex, hand out a view; nothing is allocated.
+//! Several keys lock their shards in ascending order, each once, so no two workers can wait for each other
+//! (`keys.rs`).
 //!
 //! ```text
 //! Keyspace   dues: [AtomicI64]  when each shard next has something to expire; read without its lock
@@ -10,7 +11,8 @@
 //!            cells: [Cell]      one mutex and shard each, on cache lines of their own
 //! ```
 //!
-//! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well: the process stops.
+//! A panic under a shard's lock may leave it half edited, so whoever meets a poisoned mutex panics as well:
+//! the process stops.
 use crate::eviction::uses::Uses;
 use crate::expiry::notes::NEVER_DUE;
 use crate::keyspace::garbage::Garbage;
@@ -36,8 +38,8 @@ pub struct KeyspaceOptions {
     pub seed: Seed,
 }
 
-/// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines, because
-/// processors fetch them in pairs.
+/// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines,
+/// because processors fetch them in pairs.
 #[repr(align(128))]
 struct Cell(Mutex<Shard>);
 
@@ -66,6 +68,8 @@ const _: () = {
 };
 
 impl Keyspace {
+    /// A keyspace without keys. Its seed decides how names hash and what is drawn at random, so it is to be
+    /// secret in a server.
     pub fn new(options: KeyspaceOptions) -> Keyspace {
         assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
         let shards = 1 << options.shard_bits;
@@ -85,10 +89,12 @@ impl Keyspace {
         }
     }
 
+    /// How many databases there are; they are numbered from 0.
     pub fn databases(&self) -> u16 {
         self.databases
     }
 
+    /// What the names of keys are hashed with.
     pub fn seed(&self) -> &Seed {
         &self.seeds.keys
     }
@@ -103,7 +109,8 @@ impl Keyspace {
         self.cells.len()
     }
 
-    /// What [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want: a batch hashes each key once.
+    /// What [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want: a batch hashes each key
+    /// once.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         self.seeds.keys.hash(key)
@@ -150,6 +157,7 @@ impl Keyspace {
         }
     }
 
+    /// Locks the shard of one key and hands out a view of it: one hash, one mutex, no allocation.
     #[inline]
     pub fn lock_one<'k>(
         &'k self,
@@ -176,8 +184,8 @@ impl Keyspace {
         (View::new(self, guards, now, settings), Key::new(key, hash, 0, db))
     }
 
-    /// Asks the processor for what the next command on this key will read. Locks the key's shard for an instant; where another
-    /// worker holds it, that worker is about to have fetched much of it anyway.
+    /// Asks the processor for what the next command on this key will read. Locks the key's shard for an
+    /// instant; where another worker holds it, that worker is about to have fetched much of it anyway.
     pub fn prefetch(&self, db: u16, key: &[u8]) {
         self.prefetch_hashed(db, self.hash(key));
     }
@@ -188,6 +196,8 @@ impl Keyspace {
         pack::prefetch_value(&self.cells[hash.shard(self.shard_bits)]);
     }
 
+    /// The first step of prefetching: asks for the leaf in which a key of this hash lies. Locks the shard
+    /// only if nobody holds it.
     #[inline(never)]
     pub fn prefetch_hashed(&self, db: u16, hash: Hash) {
         if let Some(shard) = self.glance(hash)
@@ -197,7 +207,8 @@ impl Keyspace {
         }
     }
 
-    /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its leaf has come.
+    /// The second step of prefetching, some requests after the first: asks for the key's entry, now that its
+    /// leaf has come.
     #[inline(never)]
     pub fn prefetch_entry_hashed(&self, db: u16, hash: Hash) {
         if let Some(shard) = self.glance(hash)

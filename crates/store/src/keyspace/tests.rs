@@ -1,4 +1,5 @@
-//! What commands and the server rely on in the keyspace as a whole: locks, databases, counters, scans, flushes.
+//! What commands and the server rely on in the keyspace as a whole: locks, databases, counters, scans,
+//! flushes.
 use crate::{Deadline, End, Expiry, Form, Garbage, Key, Keyspace, KeyspaceOptions, Kind, Settings, View};
 use base::Millis;
 use base::hash::Seed;

@@ -1,9 +1,11 @@
-//! What a data command sees: the shards of its keys, locked, one database of them, the time, the settings. A [`Key`]
-//! can only come from the lock that made the view, so a command cannot name a shard that it does not hold.
+//! What a data command sees: the shards of its keys, locked, one database of them, the time, the settings. A
+//! [`Key`] can only come from the lock that made the view, so a command cannot name a shard that it does not
+//! hold.
 //!
-//! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is gone for
-//! every method; what only reads notes it in `overdue`, because it lends from the tree while it returns, and the view
-//! removes it when the next one asks for garbage or the view ends.
+//! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is
+//! gone for every method. A lookup cannot remove it, because what it returns is borrowed from the tree: it
+//! puts the key on the list
+//! `overdue`, and the view removes the listed keys when somebody takes its garbage or the view ends.
 use crate::entry::{Meta, Shape};
 use crate::eviction::uses::{Touch, Uses};
 use crate::expiry::deadline::Deadline;
@@ -41,6 +43,7 @@ impl<'k> Key<'k> {
         Key { bytes, hash, guard, db }
     }
 
+    /// The name of the key.
     pub fn bytes(&self) -> &'k [u8] {
         self.bytes
     }
@@ -50,7 +53,8 @@ impl<'k> Key<'k> {
         self.db
     }
 
-    /// The same key in another database, below [`View::databases`]: its shard is the same in all of them, so it is locked.
+    /// The same key in another database, below [`View::databases`]: its shard is the same in all of them, so
+    /// it is locked.
     pub fn in_db(self, db: u16) -> Key<'k> {
         Key { db, ..self }
     }
@@ -95,7 +99,8 @@ impl Overdue {
     }
 }
 
-/// A value between two keys: taken or copied from one, to be put under another, without a copy of what lies outside.
+/// A value between two keys: taken or copied from one, to be put under another, without a copy of what lies
+/// outside.
 pub struct Taken {
     meta: Meta,
     inline: Vec<u8>,
@@ -116,6 +121,7 @@ impl Taken {
     }
 }
 
+/// What a command sees of the keyspace: the locked shards of its keys. Dropping it unlocks them.
 pub struct View<'k> {
     guards: Guards<'k>,
     keyspace: &'k Keyspace,
@@ -124,7 +130,7 @@ pub struct View<'k> {
     counts_lookups: bool,
     /// Reading a key counts as using it.
     leaves_trace: bool,
-    /// The key whose use was noted last: a command that looks twice uses it once.
+    /// The key whose use was recorded last, so that a command which looks a key up twice counts as one use.
     used: Option<Hash>,
     overdue: Vec<Overdue>,
     garbage: Vec<Garbage>,
@@ -139,7 +145,8 @@ struct Lookup<'l> {
 }
 
 impl Lookup<'_> {
-    /// A key past its deadline counts as missing, and will be removed. Of a hash (`HASH`) the fields that are due will be.
+    /// A key past its deadline counts as missing, and will be removed. Of a hash (`HASH`) the fields that are
+    /// due will be.
     #[inline(always)]
     fn judge<'f, const HASH: bool>(
         self,
@@ -192,7 +199,8 @@ impl EditContext<'_> {
         discard(value, self.garbage);
     }
 
-    /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is gone already.
+    /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is
+    /// gone already.
     #[inline(always)]
     pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Value>) -> Before {
         if self.touch != Touch::None {
@@ -224,7 +232,8 @@ impl EditContext<'_> {
     }
 }
 
-/// What a view does beyond the value APIs, which have a file a type: existence, kinds, deadlines, removal, moving.
+/// What a view does beyond the value APIs, which have a file a type: existence, kinds, deadlines, removal,
+/// moving.
 impl<'k> View<'k> {
     #[inline]
     pub(crate) fn new(
@@ -246,15 +255,17 @@ impl<'k> View<'k> {
         }
     }
 
+    /// The time of the command. Deadlines up to it, itself included, have passed.
     pub fn now(&self) -> Millis {
         self.now
     }
 
+    /// The settings that the command obeys, the same from its beginning to its end.
     pub fn settings(&self) -> &'k Settings {
         self.settings
     }
 
-    /// For restlessness, which takes keys past their deadlines and back.
+    /// Moves the clock of this view. Only the restless tests do so, to let keys expire and come back.
     pub(crate) fn set_now(&mut self, now: Millis) {
         self.now = now;
     }
@@ -273,7 +284,7 @@ impl<'k> View<'k> {
         &self.keyspace.seeds.cursors.elements
     }
 
-    /// A generator of its own for a command that only reads `key`.
+    /// A random generator for a command that only reads `key`, seeded by that of the key's shard.
     pub fn random(&mut self, key: &Key<'_>) -> Random {
         Random::new(self.guards.shard(key).buffers.random.next_u64())
     }
@@ -293,7 +304,8 @@ impl<'k> View<'k> {
         self.counts_lookups = false;
     }
 
-    /// Counts a lookup in a command that writes, which [`View::count_lookups`] is not called for.
+    /// Counts one lookup as a hit or a miss. For commands that write: [`View::count_lookups`] is not called
+    /// for them.
     pub fn note_lookup(&mut self, key: &Key<'_>, is_found: bool) {
         let stats = &mut self.guards.shard(key).stats;
         stats.hits += u64::from(is_found);
@@ -342,7 +354,8 @@ impl<'k> View<'k> {
         lookup.judge::<HASH>(found, key)
     }
 
-    /// The same for a command that uses the value. What only asks about a key is no use of it.
+    /// The same for a command that uses the value, which eviction takes into account. A command that only
+    /// asks about the key, as EXISTS and TYPE do, calls [`View::look`].
     #[inline(always)]
     pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_used_as::<false>(key)
@@ -362,7 +375,7 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Out of line, so that the path without tracking is what it would be if there were none.
+    /// Out of line, so that a lookup costs nothing more under a policy that does not track uses.
     #[inline(never)]
     fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         let touch = self.keyspace.uses.touch(&self.settings.eviction);
@@ -376,7 +389,7 @@ impl<'k> View<'k> {
         lookup.judge::<HASH>(found, key)
     }
 
-    /// Whether reading leaves a trace from here on; what it was before.
+    /// Sets whether a lookup counts as a use from here on (CLIENT NO-TOUCH), and returns what was set before.
     pub(crate) fn set_trace(&mut self, leaves_trace: bool) -> bool {
         std::mem::replace(&mut self.leaves_trace, leaves_trace)
     }
@@ -385,25 +398,30 @@ impl<'k> View<'k> {
         &self.keyspace.uses
     }
 
-    /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at already.
+    /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at
+    /// already.
     pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.guards.shard_ref(key).db(key.db).and_then(|db| db.map.find(key.hash, key.bytes))
     }
 
-    /// The tree that `key` is in, to be asked about it.
+    /// The map that holds `key`, to be asked about its leaves; None where nothing was ever written to this
+    /// database of the shard.
     pub(crate) fn map(&mut self, key: &Key<'_>) -> Option<&Map<Value>> {
         self.guards.shard(key).db(key.db).map(|db| &db.map)
     }
 
-    /// A key past its deadline is removed by whatever looks at it: every method here behaves as if it were gone.
+    /// A key past its deadline is removed by whatever looks at it: every method here behaves as if it were
+    /// gone.
     pub fn exists(&mut self, key: &Key<'_>) -> bool {
         self.look(key).is_some()
     }
 
+    /// The type of the value; None where there is no such key.
     pub fn kind(&mut self, key: &Key<'_>) -> Option<Kind> {
         self.look(key).as_ref().map(kind)
     }
 
+    /// When the key goes; None where there is no such key.
     pub fn deadline(&mut self, key: &Key<'_>) -> Option<Deadline> {
         self.look(key).map(|found| Meta(found.meta).deadline(found.inline))
     }
@@ -425,8 +443,9 @@ impl<'k> View<'k> {
         true
     }
 
-    /// Whether it existed. What is large is left for the background. One descent: it removes without looking first, and sees
-    /// afterwards whether the key was gone already.
+    /// Removes a key, and returns whether it existed. A large value goes to the garbage, for the background
+    /// to free. One descent: the entry is taken out first, and whether its deadline had passed is seen
+    /// afterwards.
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return false };
@@ -439,7 +458,8 @@ impl<'k> View<'k> {
     /// Takes the value of `key`, with its deadline, out of the keyspace.
     pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
         let (map, seed, context) = self.open(key);
-        // Inline bytes are copied, what lies outside changes hands: moving a list of any length costs the same.
+        // What lies inside the entry is copied; of what lies outside only the pointer moves, so a list of any
+        // length costs the same.
         let removed = map.remove(seed, key.hash, key.bytes)?;
         let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
         let deadline = taken.meta.deadline(&taken.inline);
@@ -452,8 +472,8 @@ impl<'k> View<'k> {
         Some(taken)
     }
 
-    /// Another owner of the value of `key`, with its deadline. What lies outside is shared, and copied as far as either
-    /// is written later: O(1) for a value of any size.
+    /// Another owner of the value of `key`, with its deadline. What lies outside is shared, and copied as far
+    /// as either is written later: O(1) for a value of any size.
     pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return None };
@@ -465,7 +485,8 @@ impl<'k> View<'k> {
         Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
     }
 
-    /// Puts a value that was taken or copied under `key`, with the deadline it came with; what was there goes.
+    /// Puts a value that was taken or copied under `key`, with the deadline it came with; what was there
+    /// goes.
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
         let (map, seed, mut context) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
@@ -490,7 +511,8 @@ impl<'k> View<'k> {
         }
     }
 
-    /// A write changed so many things (`rdb_changes_since_last_save`). The value APIs do not count: commands do, as Redis does.
+    /// Counts changes of a write (`rdb_changes_since_last_save`). Commands call it with the number that Redis
+    /// would count; the value APIs count nothing by themselves.
     pub fn dirty(&mut self, changes: u64) {
         match &mut self.guards {
             Guards::One(shard) => shard.stats.dirty += changes,
@@ -502,13 +524,14 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Whether anything is to be freed elsewhere, or may be after what is overdue was removed: seldom.
+    /// Whether [`View::take_garbage`] may return anything: two tests, for the end of every command.
     #[inline]
     pub fn has_garbage(&self) -> bool {
         !(self.overdue.is_empty() && self.garbage.is_empty())
     }
 
-    /// Takes what is to be freed elsewhere.
+    /// Removes the keys that lookups found past their deadline, and returns all that is too large to be freed
+    /// under the lock. The caller drops it, or has a background thread do so, once the view is gone.
     #[inline]
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
         if !self.overdue.is_empty() {
@@ -517,7 +540,8 @@ impl<'k> View<'k> {
         std::mem::take(&mut self.garbage)
     }
 
-    /// Removes the keys, and of hashes the fields, that lookups found past their deadlines, unless they were written since.
+    /// Removes the keys, and of hashes the fields, that lookups found past their deadlines, unless they were
+    /// written since.
     #[cold]
     fn bury(&mut self) {
         let overdue = std::mem::take(&mut self.overdue);

@@ -1,8 +1,8 @@
-//! Work on the whole keyspace. The caller (dispatch) holds every worker's lock where the command says so; each method
-//! locks shard by shard.
+//! Work on the whole keyspace. The caller (dispatch) holds every worker's lock where the command says so;
+//! each method locks shard by shard.
 //!
-//! A SCAN cursor is a position in hash order, so it means the same whatever splits, merges, flushes or fills the trees meanwhile, and the
-//! server keeps nothing for it:
+//! A SCAN cursor is a position in hash order, so it means the same whatever splits, merges, flushes or fills
+//! the trees meanwhile, and the server keeps nothing for it:
 //!
 //! ```text
 //! bit 47..32  shard     bit 31..0  place in the shard's tree     0 is the beginning and the end
@@ -39,8 +39,8 @@ pub struct Deadlines {
     pub hashes: u64,
 }
 
-/// A call of SCAN looks at no more than this many shards or leaves beyond its count: empty ones are cheap, but there may be
-/// 65,536.
+/// A call of SCAN looks at no more than this many shards or leaves beyond its count: empty ones are cheap,
+/// but there may be 65,536.
 const EMPTY_STEPS_MAX: u64 = 1024;
 
 impl Keyspace {
@@ -49,6 +49,7 @@ impl Keyspace {
         self.lengths.sum(db)
     }
 
+    /// Whether [`Keyspace::len`] is 0.
     pub fn is_empty(&self, db: u16) -> bool {
         self.len(db) == 0
     }
@@ -70,7 +71,8 @@ impl Keyspace {
         }
     }
 
-    /// Keys with a deadline in `db`, and their mean time to live in milliseconds (0 where none is left to live).
+    /// Keys with a deadline in `db`, and their mean time to live in milliseconds (0 where none is left to
+    /// live).
     pub fn volatile(&self, db: u16, now: Millis) -> (u64, i64) {
         let Deadlines { keys, ttl_mean_ms, .. } = self.deadlines(db, now);
         (keys, ttl_mean_ms)
@@ -81,8 +83,9 @@ impl Keyspace {
         self.deadlines(db, Millis(0)).hashes
     }
 
-    /// Visits about `count` keys of `db` from `cursor` on, those past their deadline without a kind. A cursor is any u64.
-    /// A key that is there from the call with 0 to the call that answers 0 is visited at least once.
+    /// Visits about `count` keys of `db` from `cursor` on, those past their deadline without a kind. A cursor
+    /// is any u64. A key that is there from the call with 0 to the call that answers 0 is visited at least
+    /// once.
     pub fn scan(
         &self,
         db: u16,
@@ -143,8 +146,9 @@ impl Keyspace {
         }
     }
 
-    /// Visits one key of `db`, chosen uniformly among the live ones; false if there are none. Keys past their deadline are
-    /// drawn again; where nearly all are (they stay while CLIENT PAUSE lasts), all keys are gone through.
+    /// Visits one key of `db`, chosen uniformly among the live ones; false if there are none. Keys past their
+    /// deadline are drawn again; where nearly all are (they stay while CLIENT PAUSE lasts), all keys are gone
+    /// through.
     pub fn random_key(
         &self,
         db: u16,
@@ -165,7 +169,8 @@ impl Keyspace {
         self.random_of_all(db, now, random, visit)
     }
 
-    /// The nth live key takes the place of the one chosen before with a chance of 1 in n, so that in the end all had the same.
+    /// The nth live key takes the place of the one chosen before with a chance of 1 in n, so that in the end
+    /// all had the same.
     #[cold]
     fn random_of_all(
         &self,
@@ -205,8 +210,9 @@ impl Keyspace {
         is_live
     }
 
-    /// Empties `db`, or all (None); what was there is returned to be dropped by whoever pleases. Returns the key count too.
-    /// O(shards), whatever the keys. Changes are for the command to count ([`Keyspace::dirty`]).
+    /// Empties `db`, or all (None): O(shards), however many keys there are. Returns how many there were, and
+    /// the trees that held them, which the caller drops or hands to a background thread. The command counts
+    /// the changes ([`Keyspace::dirty`]).
     pub fn flush(&self, db: Option<u16>) -> (u64, Vec<Garbage>) {
         let mut garbage = Vec::new();
         let mut keys = 0;
@@ -220,8 +226,8 @@ impl Keyspace {
         (keys, garbage)
     }
 
-    /// All keys of two databases change places, with their deadlines and what waits for them. Nothing becomes due
-    /// earlier or later by it: a shard publishes when something in any of its databases is.
+    /// All keys of two databases change places, with their deadlines and what waits for them. Nothing becomes
+    /// due earlier or later by it: a shard publishes when something in any of its databases is.
     pub fn swap(&self, a: u16, b: u16) {
         (0..self.shards()).for_each(|index| self.shard(index).swap(a, b));
     }

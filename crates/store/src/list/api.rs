@@ -1,5 +1,5 @@
-//! Lists: an image inside the keyspace entry while they are short (`pack::image`), a packed tree behind the entry's pointer from
-//! then on.
+//! Lists: an image inside the keyspace entry while they are short (`pack::image`), a packed tree behind the
+//! entry's pointer from then on.
 //!
 //! ```text
 //!           image beyond 192 bytes or 128 elements
@@ -8,8 +8,9 @@
 //!           at most 64 bytes as a listpack and 32 elements, after a removal
 //! ```
 //!
-//! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped, so an edit is one
-//! descent of the keyspace; a tree is edited where it is. An image is edited in the shard's draft buffer.
+//! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped,
+//! so an edit is one descent of the keyspace; a tree is edited where it is. An image is edited in the shard's
+//! draft buffer.
 use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::kind::WrongType;
@@ -45,6 +46,7 @@ impl<'v> List<'v> {
         }
     }
 
+    /// How many elements there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         match self.0 {
@@ -53,6 +55,7 @@ impl<'v> List<'v> {
         }
     }
 
+    /// Lends element `index`, counted from the head; None where there are not so many. O(log N).
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         match self.0 {
             Source::Image(image) => image::get(image, index).map(look),
@@ -60,7 +63,8 @@ impl<'v> List<'v> {
         }
     }
 
-    /// Visits, of `span` elements from `index` on towards the tail (or the head), those equal to `needle`, until told to stop.
+    /// Visits, of `span` elements from `index` on towards the tail (or the head), those equal to `needle`,
+    /// until told to stop.
     pub fn visit_equal(
         &self,
         span: (u64, u64),
@@ -97,7 +101,8 @@ pub struct ListMut<'v> {
 }
 
 impl<'v> ListMut<'v> {
-    /// An image is unpacked into the draft, a tree stays where it is; where there is no value, the list is new.
+    /// An image is unpacked into the draft, a tree stays where it is; where there is no value, the list is
+    /// new.
     #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
         let start = Start::of(site.shape())?.with_draft(&mut site);
@@ -114,12 +119,14 @@ impl<'v> ListMut<'v> {
         &mut self.edit.buffers_mut().draft
     }
 
+    /// How many elements there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     #[inline]
     pub fn len(&self) -> u64 {
         self.edit.tree().map_or_else(|| self.draft().len(), |tree| tree.seq.len())
     }
 
+    /// Lends element `index`, as [`List::get`] does.
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         match self.edit.tree() {
             None => self.draft().get(index).map(look),
@@ -127,7 +134,8 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    /// Visits all elements from `index` on towards the tail (or the head) that equal `needle`, until told to stop.
+    /// Visits all elements from `index` on towards the tail (or the head) that equal `needle`, until told to
+    /// stop.
     pub fn visit_equal(
         &self,
         index: u64,
@@ -145,15 +153,15 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    /// Tells how much the command is about to add, so that the list's name changes as in Redis, which looks at all of it at once and
-    /// before adding any. Without it each element counts when it comes.
+    /// Tells how much the command is about to add, so that the list's name changes as in Redis, which looks
+    /// at all of it at once and before adding any. Without it each element counts when it comes.
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
         self.is_announced = true;
     }
 
-    /// The name may change to "quicklist", by the sizes before the addition and the plain text of what comes. Summing up a draft costs
-    /// a walk, so it is done only where a draft could be large enough to matter.
+    /// The name may change to "quicklist", by the sizes before the addition and the plain text of what comes.
+    /// Summing up a draft costs a walk, so it is done only where a draft could be large enough to matter.
     fn prepare(&mut self, elements: u64, text_bytes: u64) {
         let limits = self.edit.rules;
         if let Some(tree) = self.edit.tree_mut() {
@@ -186,6 +194,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Adds an element at one end: O(1).
     #[inline]
     pub fn push(&mut self, end: End, value: &[u8]) {
         let (limits, is_announced) = (self.edit.rules, self.is_announced);
@@ -211,6 +220,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Removes the element at one end and lends it; None where the list is empty. O(1).
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.edit.is_changed = true;
         self.edit.has_lost = true;
@@ -221,6 +231,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Replaces element `index`, which exists: O(log N).
     pub fn set(&mut self, index: u64, value: &[u8]) {
         self.prepare_one(value);
         self.edit.has_lost = true;
@@ -234,6 +245,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Inserts an element before element `index`, or at the tail where that is the length: O(log N).
     pub fn insert(&mut self, index: u64, value: &[u8]) {
         self.prepare_one(value);
         let limits = self.edit.rules;
@@ -249,6 +261,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Removes `count` elements from `index` on, which exist: O(log N) and the leaves between.
     pub fn remove(&mut self, index: u64, count: u64) {
         self.edit.is_changed = true;
         self.edit.has_lost = true;
@@ -261,11 +274,13 @@ impl<'v> ListMut<'v> {
 }
 
 impl View<'_> {
+    /// The list under `key`, to read; None where there is no such key.
     pub fn list(&mut self, key: &Key<'_>) -> Result<Option<List<'_>>, WrongType> {
         let found = self.look_used(key);
         found.map(|found| List::of(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
+    /// The list under `key`, to edit; None where there is no such key.
     #[inline]
     pub fn list_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ListMut<'v>>, WrongType> {
         let limits = &self.settings().list;

@@ -12,7 +12,8 @@ use std::ops::ControlFlow;
 /// A list leaves its entry when its image outgrows either.
 pub(super) const IMAGE_BYTES_MAX: usize = 192;
 pub(super) const IMAGE_LEN_MAX: u64 = 128;
-/// No image is a larger listpack than this: so many integers of 10 bytes, or its bytes of text and 3 for each.
+/// No image is a larger listpack than this: so many integers of 10 bytes, or its bytes of text and 3 for
+/// each.
 pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;
 
 impl Collection for ListTree {
@@ -29,6 +30,7 @@ impl Collection for ListTree {
         }
     }
 
+    /// The draft of a list is no image: it keeps room at both ends, so that pushes do not move what is there.
     #[inline]
     fn open_draft(image: &[u8], buffers: &mut Buffers) {
         buffers.draft.open(image);
@@ -49,11 +51,13 @@ impl Collection for ListTree {
         buffers.draft.is_empty()
     }
 
+    /// Every element is written anew: at most some hundred, seldom.
     fn grow(encoding: Encoding, limits: &Limits, buffers: &Buffers) -> ListTree {
         let listpack_bytes = Some(draft_listpack_bytes(&buffers.draft));
         ListTree { seq: buffers.draft.to_seq(limits), listpack_bytes, encoding }
     }
 
+    /// A list that is small by [`ListTree::is_small`] always fits.
     fn shrink(&self, encoding: &mut Encoding, _: &Limits, buffers: &mut Buffers) -> bool {
         *encoding = self.encoding;
         let draft = &mut buffers.draft;

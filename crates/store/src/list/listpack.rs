@@ -1,11 +1,13 @@
-//! What Redis would call a list: "listpack" while it is one block, "quicklist" when it is a chain of them. The name depends on the
-//! size that the list would have as a listpack, so every list keeps that size while it is edited; our own bytes are
-//! laid out otherwise (`pack::seq`). How long it would be is told by `pack::listpack`.
+//! What Redis would call a list: "listpack" while it is one block, "quicklist" when it is a chain of them.
+//! The name depends on the size that the list would have as a listpack in Redis, so every list outside its
+//! entry keeps that sum up to date. Our own bytes are laid out otherwise (`pack::seq`); `pack::listpack` says
+//! how long a listpack would be.
 //!
-//! When the name changes (Redis 8.0, asked): *before* elements are added, if the listpack and the plain text of all that the command adds
-//! exceed `list-max-listpack-size`; back again after a removal, if half of that limit suffices. Where the limit is a count, it is
-//! the count that is halved. Redis asks for one thing more on the way back, that its chain has become one node; we keep no
-//! such chain, so a list that was cut to two small pieces of two nodes is a "listpack" here and a "quicklist" there.
+//! When the name changes (Redis 8.0, asked): *before* elements are added, if the listpack and the plain text
+//! of all that the command adds exceed `list-max-listpack-size`; back again after a removal, if half of that
+//! limit suffices. Where the limit is a count, it is the count that is halved. Redis asks for one thing more
+//! on the way back, that its chain has become one node; we keep no such chain, so a list that was cut to two
+//! small pieces of two nodes is a "listpack" here and a "quicklist" there.
 use crate::Fill;
 pub(crate) use pack::listpack::{EMPTY_BYTES, entry_bytes};
 

@@ -1,5 +1,5 @@
-//! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`). Each edit costs what the tree's
-//! does and a few additions.
+//! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`).
+//! Each edit costs what the tree's does and a few additions.
 use crate::End;
 use crate::key_info::KeyInfo;
 use crate::list::listpack::{self, Encoding};
@@ -9,7 +9,8 @@ use pack::arena::Moves;
 use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
-/// A list returns into its entry when its listpack would be no larger than these: far enough below that a list which swings around the limit stays outside.
+/// A list returns into its entry when its listpack would be no larger than these: far enough below that a
+/// list which swings around the limit stays outside.
 pub(crate) const RETURN_BYTES_MAX: u64 = 64;
 const RETURN_LEN_MAX: u64 = 32;
 /// Removing more elements than this from a tree does not add up their sizes.
@@ -19,7 +20,8 @@ const SUMMED_LEN_MAX: u64 = 1024;
 #[derive(Clone)]
 pub(crate) struct ListTree {
     pub(crate) seq: Seq,
-    /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is short again.
+    /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is
+    /// short again.
     pub(crate) listpack_bytes: Option<u64>,
     pub(crate) encoding: Encoding,
 }
@@ -70,8 +72,9 @@ impl ListTree {
         self.seq.set(index, value, limits);
     }
 
-    /// Removes whole leaves at a time, so adding up what goes must not cost more than the removal: beyond a limit the size is
-    /// forgotten, and found again by `settle` when the list is short enough for its name to depend on it.
+    /// Removes whole leaves at a time, so adding up what goes must not cost more than the removal: beyond a
+    /// limit the size is forgotten, and found again by `settle` when the list is short enough for its name to
+    /// depend on it.
     pub(crate) fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
         if count <= SUMMED_LEN_MAX {
             let removed = self.sum(index, count);

@@ -1,15 +1,19 @@
-//! Restlessness for tests: data that comes and goes by every path that data can take, at random, without a client seeing it.
+//! Restlessness for tests: data that comes and goes by every path that data can take, at random, without a
+//! client seeing it.
 //!
 //! Two kinds of work, because no command's answer may change:
 //!
-//! * **Transients** are keys of every type in the clients' own trees. They come and go while the lock of their shard is held:
-//!   leaves split and merge, notes and timing wheels change, values are copied, renamed, expire, are evicted, and before
-//!   anybody looks all is as it was. Their deadlines lie in the first milliseconds of 1970, so whatever expires or evicts by
-//!   deadline meets them before any key of a client, and expires none of those: its clock says 1970 too.
-//! * **The shadow** (`shadow.rs`) is a keyspace that no command names. It is there for what chooses its keys by itself and so cannot
-//!   be let loose on the clients' data: eviction by every policy, the hand that keeps uses true, flushes, clocks that jump.
+//! * **Transients** are keys of every type in the clients' own trees. They come and go while the lock of
+//!   their shard is held: leaves split and merge, notes and timing wheels change, values are copied, renamed,
+//!   expire, are evicted, and before anybody looks all is as it was. Their deadlines lie in the first
+//!   milliseconds of 1970, so whatever expires or evicts by deadline meets them before any key of a client,
+//!   and expires none of those: its clock says 1970 too.
+//! * **The shadow** (`shadow.rs`) is a keyspace that no command names. It is there for what chooses its
+//!   keys by itself and so cannot be let loose on the clients' data: eviction by every policy, the hand that
+//!   keeps uses true, flushes, clocks that jump.
 //!
-//! Both assert what must hold. A transient that is lost, or a key of a client that goes with them, stops the process.
+//! Both assert what must hold. A transient that is lost, or a key of a client that goes with them, stops the
+//! process.
 mod shadow;
 mod values;
 
@@ -23,7 +27,8 @@ pub use shadow::Shadow;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Made;
 
-/// When transients are made, fall due, and are found to be due. The wheel is turned back for them, and forward again for the next key of a client.
+/// When transients are made, fall due, and are found to be due. The wheel is turned back for them, and
+/// forward again for the next key of a client.
 const BEGINNING: Millis = Millis(5);
 const DEADLINE: Millis = Millis(10);
 const AFTERWARDS: Millis = Millis(11);
@@ -53,11 +58,13 @@ enum Exit {
 const EXITS: [Exit; 5] = [Exit::Removed, Exit::Buried, Exit::Swept, Exit::EvictedSoonest, Exit::Evicted];
 
 impl Transients {
+    /// All that these do follows from `seed`.
     pub fn new(seed: u64) -> Transients {
         Transients { random: Random::new(seed) }
     }
 
-    /// Brings some into one shard and takes them out again. What is to be freed is returned, to be freed when the lock is gone.
+    /// Brings some into one shard and takes them out again. What is to be freed is returned, to be freed when
+    /// the lock is gone.
     pub fn visit(&mut self, keyspace: &Keyspace, settings: &Settings) -> Vec<Garbage> {
         let random = &mut self.random;
         let index = random.below(keyspace.shards() as u64) as usize;

@@ -1,4 +1,5 @@
-//! A keyspace beside the clients' own, with a clock of its own that jumps: the place for what chooses its keys by itself.
+//! A keyspace beside the clients' own, with a clock of its own that jumps: the place for what chooses its
+//! keys by itself.
 use super::values;
 use crate::{Deadline, Eviction, Evictor, Garbage, Keyspace, KeyspaceOptions, Outcome, Policy, Settings};
 use base::Millis;
@@ -20,6 +21,7 @@ pub struct Shadow {
 }
 
 impl Shadow {
+    /// An empty keyspace. All that it does follows from `seed`.
     pub fn new(seed: u64) -> Shadow {
         let mut random = Random::new(seed);
         let seed = Seed::new(random.next_u64(), random.next_u64());

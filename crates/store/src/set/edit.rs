@@ -1,5 +1,6 @@
-//! A set, to edit. It holds the place of its entry until it is dropped, which writes it back: so an edit is one descent of the
-//! keyspace. What lies outside is edited where it lies; an image is copied into a buffer by the first edit that changes it.
+//! A set, to edit. It holds the place of its entry until it is dropped, which writes it back: so an edit is
+//! one descent of the keyspace. What lies outside is edited where it lies; an image is copied into a buffer
+//! by the first edit that changes it.
 use super::fresh::{Body, NewSet};
 use super::image::{self, Draft, IMAGE_BYTES_MAX, Image};
 use super::name::Name;
@@ -31,7 +32,8 @@ pub struct SetMut<'v> {
     expected: u64,
 }
 
-/// Where fewer than this part of what is popped stays, it is what stays that is chosen.
+/// Where less than one part in so many of what is popped stays, the members that stay are drawn at random
+/// instead of those that go.
 const STAYING_SHARE: u64 = 5;
 
 impl<'v> SetMut<'v> {
@@ -47,6 +49,7 @@ impl<'v> SetMut<'v> {
         SetMut::open(site, rules).expect("where nothing is, nothing is of another type").put(set);
     }
 
+    /// How many members there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no set in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         self.edit.tree().map_or_else(|| self.image().len(), SetTree::len)
@@ -83,7 +86,8 @@ impl<'v> SetMut<'v> {
         }
     }
 
-    /// Tells how many members the command brings: the set may change its name before any of them comes, as in Redis.
+    /// Tells how many members the command brings: the set may change its name before any of them comes, as in
+    /// Redis.
     pub fn announce(&mut self, count: u64) {
         self.expected = count;
         let limits = self.edit.rules.limits;
@@ -162,7 +166,8 @@ impl<'v> SetMut<'v> {
         self.edit.buffers_mut().random = random;
     }
 
-    /// A copy: its leaf lends it only until it is removed.
+    /// Removes one member chosen uniformly. It is copied first, because its leaf lends it only until it is
+    /// removed.
     fn pop_one(&mut self, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
         let (mut text, mut int) = (std::mem::take(&mut self.edit.buffers_mut().payload), None);
         text.clear();
@@ -195,7 +200,8 @@ impl<'v> SetMut<'v> {
         self.edit.clear();
     }
 
-    /// What stays is drawn into a set of its own, which has no name from before.
+    /// Draws the members that stay into a new set, which then takes the place of the old one. Its name does
+    /// not depend on the old one's past.
     fn pop_all_but(&mut self, staying: u64, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
         let Rules { seed, limits } = self.edit.rules;
         let name = self.edit.tree().map_or(self.edit.state, |tree| tree.name);
@@ -242,6 +248,7 @@ impl Collection for SetTree {
 }
 
 impl<'k> View<'k> {
+    /// The set under `key`, to edit; None where there is no such key.
     #[inline]
     pub fn set_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<SetMut<'v>>, WrongType> {
         let rules = Rules { seed: &self.seeds().members, limits: &self.settings().set };

@@ -37,14 +37,17 @@ impl<'k> NewSet<'k> {
         Set { source, seed: self.seed }
     }
 
+    /// How many members there are: O(1).
     pub fn len(&self) -> u64 {
         self.read().len()
     }
 
+    /// Whether there are none. Such a result is stored as no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Every member, in the order in which [`Set::visit`] shows them.
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
         self.read().for_each(visit);
     }
@@ -118,7 +121,7 @@ impl<'k> NewSet<'k> {
         }
     }
 
-    /// An "intset" where it holds nothing but integers, and not too many of them.
+    /// Names the set "intset" where it holds nothing but integers, and no more than `set-max-intset-entries`.
     pub(super) fn call_ints_so(&mut self) {
         if self.has_texts() || self.len() > self.limits.intset_entries {
             return;
@@ -145,7 +148,8 @@ impl<'k> NewSet<'k> {
 }
 
 impl View<'_> {
-    /// Puts a result under `key`, without a deadline, in place of whatever was there; an empty one is no key. Whether there was one.
+    /// Puts a result under `key`, without a deadline, in place of whatever was there; an empty one is no key.
+    /// Whether there was one.
     pub fn put_set(&mut self, key: &Key<'_>, set: NewSet<'_>) -> bool {
         let existed = self.remove(key);
         if !set.is_empty() {

@@ -1,5 +1,5 @@
-//! A small set: read where it lies in its entry, or edited in a buffer. Integers of an "intset" are kept sorted, everything else in
-//! order of insertion, because that is how Redis answers them.
+//! A small set: read where it lies in its entry, or edited in a buffer. Integers of an "intset" are kept
+//! sorted, everything else in order of insertion, because that is how Redis answers them.
 use super::name::Name;
 use crate::entry::Shape;
 use crate::settings::SetLimits;
@@ -8,8 +8,8 @@ use base::text::i64_len;
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::ops::ControlFlow;
 
-/// A set leaves its entry when its image outgrows this. The entry is then below 256 bytes, so that its leaf keeps
-/// lengths of one byte, and a walk over the image is shorter than a cache miss is long.
+/// A set leaves its entry when its image outgrows this. The entry is then below 256 bytes, so that its leaf
+/// keeps lengths of one byte, and a walk over the image is shorter than a cache miss is long.
 pub(super) const IMAGE_BYTES_MAX: usize = 192;
 
 /// A small set, to read.
@@ -32,6 +32,7 @@ impl<'a> Image<'a> {
         Some(Image { name, bytes })
     }
 
+    /// How many members: O(1) for an "intset", else a walk over the image.
     pub(crate) fn len(&self) -> u64 {
         match self.name {
             Name::Intset => ints::len(self.bytes) as u64,
@@ -39,6 +40,7 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// Whether it is a member: a binary search in an "intset", else a walk over the image.
     #[inline]
     pub(crate) fn contains(&self, member: Item<'_>) -> bool {
         match (self.name, member) {
@@ -48,6 +50,7 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// Every member until told to stop: ascending in an "intset", else in order of insertion.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         match self.name {
             Name::Intset => ints::iter(self.bytes).try_for_each(|n| visit(Item::Int(n))),
@@ -100,8 +103,8 @@ impl Draft<'_> {
         Image { name: *self.name, bytes: self.bytes }
     }
 
-    /// Adds a member that is not there, and says whether it had room. The name changes as it must; where there was no room, what
-    /// takes the draft's place finds the same name again.
+    /// Adds a member that is not there, and says whether it had room. The name changes as it must; where
+    /// there was no room, what takes the draft's place finds the same name again.
     pub(super) fn add(&mut self, member: Item<'_>, limits: &SetLimits) -> bool {
         let image = self.read();
         let name = image.name.with(member, image.len(), || image.longest(), limits);

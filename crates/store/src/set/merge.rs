@@ -1,7 +1,8 @@
-//! Intersection, union and difference. Integers are merged in order, each set's cursor jumping to where the others are, so the
-//! smaller one decides what it costs; texts are sifted leaf by leaf (`pack::sift`), from the side that has fewer. What is only shown is
-//! not made: a union is each set less those before it. What is stored and can be made of a set that is
-//! there is a copy of it, which costs nothing, edited: a million members less ten cost ten removals.
+//! Intersection, union and difference. Integers are merged in order, each set's cursor jumping to where the
+//! others are, so the smaller one decides what it costs; texts are sifted leaf by leaf (`pack::sift`), from
+//! the side that has fewer. A result that is only answered is not built: SUNION shows of each set what the
+//! sets before it do not have. A result that is stored begins as a clone of the largest set where that pays,
+//! which costs nothing: SDIFFSTORE of a million members less ten costs ten removals.
 //!
 //! Sets are named by their keys, and a key that is missing is an empty set.
 //!
@@ -90,7 +91,8 @@ fn split_first<'s>(sets: &[Option<Set<'s>>]) -> (Option<Set<'s>>, Vec<Set<'s>>) 
 /// Unions of more sets are made, because each set would be looked through for all those before it.
 const SHOWN_SETS_MAX: usize = 8;
 
-/// Whether a union is certain to have so many members, some of them texts, that Redis answers them in no order.
+/// Whether a union is certain to have so many members, some of them texts, that Redis answers them in no
+/// order.
 fn is_free_in_order(sets: &[Set<'_>], limits: &SetLimits) -> bool {
     let is_large = |set: &Set<'_>| match set.source {
         Source::Members(members) => members.texts.len() > limits.listpack_entries,
@@ -101,8 +103,8 @@ fn is_free_in_order(sets: &[Set<'_>], limits: &SetLimits) -> bool {
 
 type Visit<'f> = dyn FnMut(Item<'_>) -> ControlFlow<()> + 'f;
 
-/// Shows every member that all of `sets` have, until told to stop; there is at least one set. They are put into ascending
-/// order of their lengths.
+/// Shows every member that all of `sets` have, until told to stop; there is at least one set. They are put
+/// into ascending order of their lengths.
 fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(Set::len);
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
@@ -220,8 +222,8 @@ fn rest_of_ints(first: &SetTree, others: &[&SetTree], visit: &mut Visit<'_>) -> 
     ControlFlow::Continue(())
 }
 
-/// What is common to all, as a set. Redis begins it as a "listpack" where the smallest is one, else as an "intset", and
-/// calls it the latter where it may in the end.
+/// What is common to all, as a set. Redis begins it as a "listpack" where the smallest is one, else as an
+/// "intset", and calls it the latter where it may in the end.
 fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
     sets.sort_by_key(Set::len);
     let name = if sets[0].name() == Name::Listpack { Name::Listpack } else { Name::Intset };
@@ -234,7 +236,8 @@ fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits)
     result
 }
 
-/// Fewer members than this are put into a result one by one, in Redis's order of work, which its name can depend on.
+/// Fewer members than this are put into a result one by one, in Redis's order of work, which its name can
+/// depend on.
 const ONE_BY_ONE_MAX: u64 = 512;
 
 /// What any of `sets` has: a copy of the largest, and what the others have beside it.
@@ -283,8 +286,8 @@ impl Work {
     }
 }
 
-/// What `first` has and none of `others`. Either every member of the first is looked for in the others, or the members of
-/// the others are removed from a copy of the first, whichever takes fewer steps.
+/// What `first` has and none of `others`. Either every member of the first is looked for in the others, or
+/// the members of the others are removed from a copy of the first, whichever takes fewer steps.
 fn difference<'k>(
     first: Option<Set<'_>>,
     others: &[Set<'_>],

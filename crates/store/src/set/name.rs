@@ -1,6 +1,6 @@
-//! The name that Redis would give a set, by its content, its history and the thresholds. It says nothing about how the set is
-//! kept, but that an image goes by it: integers of an "intset" are sorted, whatever has another name keeps the order
-//! of insertion.
+//! The name that Redis would give a set, by its content, its history and the thresholds. It says nothing
+//! about how the set is kept, but that an image goes by it: integers of an "intset" are sorted, whatever has
+//! another name keeps the order of insertion.
 //!
 //! ```text
 //! a first member    an integer, and set-max-intset-entries takes all that the command brings: intset
@@ -51,8 +51,8 @@ impl Name {
         }
     }
 
-    /// After `member` came to the `len` that there were. `longest` is asked where a text comes to integers: the length of the
-    /// longest as text.
+    /// After `member` came to the `len` that there were. `longest` is asked where a text comes to integers:
+    /// the length of the longest as text.
     #[inline]
     pub(super) fn with(
         self,

@@ -1,5 +1,5 @@
-//! Sets in the keyspace against the standard library's, small and large, with copies held, merged, scanned and popped, and the
-//! names that thresholds and history give them.
+//! Sets in the keyspace against the standard library's, small and large, with copies held, merged, scanned
+//! and popped, and the names that thresholds and history give them.
 use super::merge::Merge;
 use super::read::Set;
 use crate::keyspace::tests::NOW;

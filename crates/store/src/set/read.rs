@@ -12,6 +12,7 @@ use base::hash::Seed;
 use base::random::Random;
 use std::ops::ControlFlow;
 
+/// A set, to read. It is lent by the view, or by a result that is not stored yet.
 #[derive(Clone, Copy)]
 pub struct Set<'v> {
     pub(super) source: Source<'v>,
@@ -24,7 +25,8 @@ pub(super) enum Source<'v> {
     Members(&'v SetTree),
 }
 
-/// A sample of fewer than this part of the members is drawn; a larger one is what a walk over all of them picks.
+/// A sample of fewer than one member in so many is drawn member by member; a larger one is picked in one walk
+/// over all of them.
 const DRAWN_SHARE: u64 = 3;
 
 impl<'v> Set<'v> {
@@ -42,6 +44,7 @@ impl<'v> Set<'v> {
         Ok(Set { source, seed })
     }
 
+    /// How many members there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no set in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         match self.source {
@@ -50,6 +53,7 @@ impl<'v> Set<'v> {
         }
     }
 
+    /// Whether `member` is one. Inside the entry this walks the image, outside it is one descent.
     #[inline]
     pub fn contains(&self, member: &[u8]) -> bool {
         self.has(Item::classify(member))
@@ -78,7 +82,8 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited, None at the end.
+    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited,
+    /// None at the end.
     pub fn visit_from(&self, from: Halt, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> Option<Halt> {
         match self.source {
             Source::Image(image) => from.go_on(0..image.len(), |index| visit(image.nth(index))),
@@ -86,6 +91,7 @@ impl<'v> Set<'v> {
         }
     }
 
+    /// Every member, as [`Set::visit`] shows them.
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
         let _ = self.visit(&mut |member| {
             visit(member);
@@ -93,8 +99,9 @@ impl<'v> Set<'v> {
         });
     }
 
-    /// Visits some `count` members from a cursor on (any number; 0 is the beginning), or all of what Redis keeps in one block. Where
-    /// to go on, 0 at the end. A member that is there from the call with 0 to the one that answers 0 is visited.
+    /// Visits some `count` members from a cursor on (any number; 0 is the beginning), or all of what Redis
+    /// keeps in one block. Where to go on, 0 at the end. A member that is there from the call with 0 to the
+    /// one that answers 0 is visited.
     pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
         match self.source {
             Source::Members(members) if members.name == Name::Hashtable => {
@@ -115,8 +122,8 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Lends `count` different members, each choice of so many with the same chance; all, where there are no more. Or until told
-    /// to stop.
+    /// Lends `count` different members, each choice of so many with the same chance; all, where there are no
+    /// more. Or until told to stop.
     pub fn sample(
         &self,
         count: u64,
@@ -159,6 +166,7 @@ impl<'v> Set<'v> {
 }
 
 impl<'k> View<'k> {
+    /// The set under `key`, to read; None where there is no such key.
     pub fn set(&mut self, key: &Key<'_>) -> Result<Option<Set<'_>>, WrongType> {
         let seed = &self.seeds().members;
         let found = self.look_used(key);

@@ -1,5 +1,5 @@
-//! A set outside its entry: a tree of integers by value and a tree of texts by hash. What reads as an integer is in the first,
-//! so every member has one place.
+//! A set outside its entry: a tree of integers by value and a tree of texts by hash. What reads as an integer
+//! is in the first, so every member has one place.
 use super::image::{IMAGE_BYTES_MAX, Image};
 use super::name::Name;
 use crate::halt::{Halt, Stage};
@@ -18,18 +18,22 @@ use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use pack::sift::Pass;
 use std::ops::ControlFlow;
 
+/// A set outside its entry. Cloning it is two increments.
 #[derive(Clone)]
 pub(crate) struct SetTree {
+    /// In ascending order, packed leaf by leaf in the width that a leaf needs.
     pub(super) ints: IntSet,
+    /// By hash; an entry is a member and nothing else.
     pub(super) texts: Map<(), map::Members>,
+    /// What OBJECT ENCODING says.
     pub(super) name: Name,
 }
 
 /// Sets of more members are not gone through to weigh them.
 const WEIGHED_LEN_MAX: u64 = 4096;
 
-/// A set returns into its entry when it is no larger than these: far enough below what an image may be that a set which swings
-/// around that stays outside.
+/// A set returns into its entry when it is no larger than these: far enough below what an image may be that a
+/// set which swings around that stays outside.
 pub(super) const RETURN_LEN_MAX: u64 = 16;
 const RETURN_BYTES_MAX: usize = IMAGE_BYTES_MAX / 2;
 
@@ -38,6 +42,7 @@ impl SetTree {
         SetTree { ints: IntSet::new(), texts: Map::new(), name }
     }
 
+    /// The members of a set that leaves its entry.
     pub(super) fn of_image(image: Image<'_>, seed: &Seed) -> SetTree {
         let mut members = SetTree::new(image.name);
         let _ = image.visit(&mut |member| {
@@ -47,6 +52,7 @@ impl SetTree {
         members
     }
 
+    /// Whether it is a member: one descent of the tree that it would be in.
     #[inline]
     pub(crate) fn contains(&self, member: Item<'_>, seed: &Seed) -> bool {
         match member {
@@ -66,7 +72,7 @@ impl SetTree {
         true
     }
 
-    /// The same without a thought for the name.
+    /// The same, and the name stays as it is.
     #[inline]
     pub(super) fn add(&mut self, member: Item<'_>, seed: &Seed) -> bool {
         let text = match member {
@@ -104,7 +110,8 @@ impl SetTree {
         self.visit_texts(seed, &mut |text| visit(Item::Bytes(text)))
     }
 
-    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited, None at the end.
+    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited,
+    /// None at the end.
     pub(super) fn visit_from(
         &self,
         from: Halt,
@@ -128,6 +135,7 @@ impl SetTree {
         stop.map(|stop| Halt(Stage::Text(stop)))
     }
 
+    /// The texts alone, in the order in which [`SetTree::visit`] shows them.
     pub(super) fn visit_texts(
         &self,
         seed: &Seed,
@@ -145,7 +153,8 @@ impl SetTree {
         };
     }
 
-    /// Visits some `count` members from a place on ([`crate::place`]; 0: the beginning). Where to go on, 0 at the end.
+    /// Visits some `count` members from a place on ([`crate::place`]; 0: the beginning). Where to go on, 0 at
+    /// the end.
     pub(super) fn scan(&self, seed: &Seed, from: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
         let mut seen = 0;
         let first = match Place::of(from) {
@@ -223,6 +232,7 @@ impl Outside for SetTree {
         mean_sole((ints, || self.ints.count_sole()), (texts, || self.texts.count_sole()))
     }
 
+    /// Texts come first, then integers: the places of [`crate::place`] are in this order too.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         let first = match Place::of(from) {
             Place::Int(first) => first,

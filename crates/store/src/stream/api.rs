@@ -9,7 +9,8 @@ use crate::value::Value;
 use crate::{Key, View};
 use std::ops::{Deref, DerefMut};
 
-/// A stream, to edit. Dropping it puts it into the keyspace where it is new, unless [`StreamMut::give_up`] was called.
+/// A stream, to edit. Dropping it puts it into the keyspace where it is new, unless [`StreamMut::give_up`]
+/// was called.
 pub struct StreamMut<'v>(Edit<'v, Stream>);
 
 impl<'v> StreamMut<'v> {
@@ -50,7 +51,8 @@ impl DerefMut for StreamMut<'_> {
     }
 }
 
-/// A stream is never inside its entry: a new one grows before anything else, so there are no drafts. It may be empty.
+/// A stream is never inside its entry: a new one grows before anything else, so there are no drafts. It may
+/// be empty.
 impl Collection for Stream {
     type Rules<'v> = ();
     type State = ();
@@ -83,6 +85,7 @@ impl Collection for Stream {
 }
 
 impl View<'_> {
+    /// The stream under `key`, to read; None where there is no such key.
     pub fn stream(&mut self, key: &Key<'_>) -> Result<Option<&Stream>, WrongType> {
         let Some(found) = self.look_used(key) else { return Ok(None) };
         match (Meta(found.meta).shape(), found.outside) {
@@ -91,6 +94,7 @@ impl View<'_> {
         }
     }
 
+    /// The stream under `key`, to edit; None where there is no such key.
     #[inline]
     pub fn stream_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<StreamMut<'v>>, WrongType> {
         self.site(key).map(StreamMut::open).transpose()

@@ -1,8 +1,8 @@
 //! A group of consumers: up to where it has read, and who holds what.
 //!
-//! What is pending is kept twice, for the group with all that is to be known, and for each consumer by id alone: both are asked for in the order of
-//! ids, and neither may be slow because the other is long. Consumers have numbers that stay while they live, so what is pending names its consumer
-//! in four bytes.
+//! What is pending is kept twice, for the group with all that is to be known, and for each consumer by id
+//! alone: both are asked for in the order of ids, and neither may be slow because the other is long.
+//! Consumers have numbers that stay while they live, so what is pending names its consumer in four bytes.
 use super::pending::{PAYLOAD_BYTES, Pending};
 use base::Millis;
 use pack::arena::Moves;
@@ -26,15 +26,18 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// What the consumer is called.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
+    /// How many entries the consumer was given and has not acknowledged.
     pub fn pending_len(&self) -> u64 {
         self.pending.len()
     }
 }
 
+/// A group of consumers that share the entries of a stream among them.
 #[derive(Clone)]
 pub struct Group {
     name: Box<[u8]>,
@@ -60,6 +63,7 @@ impl Group {
         }
     }
 
+    /// What the group is called.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
@@ -69,10 +73,12 @@ impl Group {
         self.last_id
     }
 
+    /// How many entries the group has read, deleted ones included; None where that cannot be told.
     pub fn entries_read(&self) -> Option<u64> {
         self.entries_read
     }
 
+    /// Sets up to where the group has read, and how many entries that were.
     pub fn set_progress(&mut self, last_id: Id, entries_read: Option<u64>) {
         (self.last_id, self.entries_read) = (last_id, entries_read);
     }
@@ -82,14 +88,17 @@ impl Group {
         self.order.iter().map(|number| self.consumer(ConsumerId(*number)))
     }
 
+    /// A consumer of this group, which exists.
     pub fn consumer(&self, id: ConsumerId) -> &Consumer {
         self.consumers[id.0 as usize].as_ref().expect("numbers come from this group")
     }
 
+    /// A consumer of this group, which exists, to be edited.
     pub fn consumer_mut(&mut self, id: ConsumerId) -> &mut Consumer {
         self.consumers[id.0 as usize].as_mut().expect("numbers come from this group")
     }
 
+    /// The consumer of this name; None where there is none.
     pub fn find_consumer(&self, name: &[u8]) -> Option<ConsumerId> {
         self.order_index(name).ok().map(|index| ConsumerId(self.order[index]))
     }
@@ -129,10 +138,12 @@ impl Group {
         Some(consumer.pending.len())
     }
 
+    /// How many entries the consumers of the group were given and have not acknowledged.
     pub fn pending_len(&self) -> u64 {
         self.pending.len()
     }
 
+    /// Who has the entry `id` and since when; None where it is not pending.
     pub fn pending(&self, id: Id) -> Option<Pending> {
         self.pending.get(id).map(|bytes| Pending::decode(id, bytes))
     }

@@ -1,4 +1,5 @@
-//! What a group keeps of an entry that a consumer was given: who has it, since when, and how often it was delivered.
+//! What a group keeps of an entry that a consumer was given: who has it, since when, and how often it was
+//! delivered.
 //!
 //! ```text
 //! consumer  u32     its number in the group
@@ -6,7 +7,8 @@
 //! count     u64     deliveries
 //! ```
 //!
-//! 18 bytes behind the id's 16 in the group's records, and the id alone once more in those of the consumer: 50 bytes each, and no allocation.
+//! 18 bytes behind the id's 16 in the group's records, and the id alone once more in those of the consumer:
+//! 50 bytes each, and no allocation.
 use super::group::ConsumerId;
 use base::Millis;
 use pack::log::Id;

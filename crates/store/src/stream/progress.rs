@@ -1,8 +1,9 @@
 //! How far a group has read: a count of entries, where it can be told, and how many lie ahead of it.
 //!
-//! Nobody counts the entries before an id. But a stream knows how many it ever got and how many it has, so the count is known at its ends; from there a
-//! group counts on by itself, entry by entry. What was deleted in the middle (a *tombstone*, here the greatest deleted id) makes both uncertain until
-//! the group is past it. The rules are those of Redis 7.0 and later, because clients see the numbers.
+//! Nobody counts the entries before an id. But a stream knows how many it ever got and how many it has, so
+//! the count is known at its ends; from there a group counts on by itself, entry by entry. What was deleted
+//! in the middle (a *tombstone*, here the greatest deleted id) makes both uncertain until the group is past
+//! it. The rules are those of Redis 7.0 and later, because clients see the numbers.
 use super::group::Group;
 use super::tree::{Id, Stream};
 

@@ -1,8 +1,9 @@
-//! How many nodes the radix tree has that Redis keeps the nodes of a stream in, which XINFO STREAM tells, and by which UNLINK counts. There is
-//! no such tree here.
+//! How many nodes the radix tree has that Redis keeps the nodes of a stream in, which XINFO STREAM tells, and
+//! by which UNLINK counts. There is no such tree here.
 //!
-//! Its keys are ids of sixteen bytes, both numbers big endian. It has a node where keys part (a branch), one for each run of bytes that all
-//! keys below it share, and one at each key's end; without keys it is its root. Example, of three keys with eight nodes:
+//! Its keys are ids of sixteen bytes, both numbers big endian. It has a node where keys part (a branch), one
+//! for each run of bytes that all keys below it share, and one at each key's end; without keys it is its
+//! root. Example, of three keys with eight nodes:
 //!
 //! ```text
 //! bytes 0 to 6       byte 7     bytes 8 to 14    byte 15
@@ -11,9 +12,10 @@
 //!                          \-02-> run of eight 00 ------------------> end  2-0
 //! ```
 //!
-//! Keys come in order, so one pass is enough. As many bytes as a key shares with the one before it, at that byte is a branch. What stands
-//! above a branch or an end is known when a key comes that shares less, and with that whether a run stands between. Branches that wait for it lie on
-//! one way down, each at another byte: a set of bits.
+//! Keys come in order, so one pass is enough. As many bytes as a key shares with the one before it, at that
+//! byte is a branch. What stands above a branch or an end is known when a key comes that shares less, and
+//! with that whether a run stands between. Branches that wait for it lie on one way down, each at another
+//! byte: a set of bits.
 use pack::log::Id;
 
 const KEY_BYTES: u32 = 16;
@@ -49,10 +51,12 @@ impl RadixTree {
         (self.keys, self.last) = (self.keys + 1, key);
     }
 
+    /// How many keys were pushed.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
+    /// How many nodes Redis would have allocated for them.
     pub fn nodes(mut self) -> u64 {
         let Some(shared) = self.shared else {
             // The root, or a run and an end.

@@ -1,7 +1,8 @@
 //! Entries that groups still refer to, and what becomes of the references when an entry goes.
 //!
-//! A group refers to an entry while a consumer has yet to acknowledge it, and while it has yet to be delivered. XDEL and trimming leave what is
-//! pending alone, so ids stay there that no entry has; since Redis 8.2 one may ask for more.
+//! A group refers to an entry while a consumer has yet to acknowledge it, and while it has yet to be
+//! delivered. XDEL and trimming leave what is pending alone, so ids stay there that no entry has; since Redis
+//! 8.2 one may ask for more.
 use super::group::Group;
 use super::tree::{Id, Stream};
 use pack::log::{Direction, Precision, Trim};
@@ -48,6 +49,7 @@ impl Stream {
         }
     }
 
+    /// Deletes the entry `id` as far as `references` allows, and says what became of it.
     pub fn delete_with(&mut self, id: Id, references: References) -> Fate {
         match references {
             References::Keep => {}
@@ -78,7 +80,8 @@ impl Stream {
         count
     }
 
-    /// Entries that are referred to are passed over, those behind them may go. Leaves are not considered: few of them would go whole.
+    /// Entries that are referred to are passed over, those behind them may go. Leaves are not considered: few
+    /// of them would go whole.
     fn trim_unreferred(&mut self, trim: Trim, precision: Precision) -> u64 {
         let excess = match trim {
             Trim::MaxLen(max) => self.len().saturating_sub(max),

@@ -70,6 +70,7 @@ impl Stream {
         self.log.last_id()
     }
 
+    /// Whether there is an entry `id`.
     pub fn contains(&self, id: Id) -> bool {
         self.log.contains(id)
     }
@@ -106,19 +107,23 @@ impl Stream {
         was_there
     }
 
+    /// Sets what [`Stream::last_id`] returns (XSETID).
     pub fn set_last_id(&mut self, id: Id) {
         self.last_id = id;
     }
 
+    /// Sets what [`Stream::entries_added`] returns (XSETID).
     pub fn set_entries_added(&mut self, count: u64) {
         self.entries_added = count;
     }
 
+    /// Sets what [`Stream::max_deleted_id`] returns (XSETID).
     pub fn set_max_deleted_id(&mut self, id: Id) {
         self.max_deleted_id = id;
     }
 
-    /// Gives a consumer what its group has yet to give, at most `count` entries, and moves the group on. How many they were.
+    /// Gives a consumer what its group has yet to give, at most `count` entries, and moves the group on. How
+    /// many they were.
     pub fn deliver(
         &mut self,
         member: Member<'_>,
@@ -153,6 +158,7 @@ impl Stream {
         self.groups.iter().map(|group| &**group)
     }
 
+    /// The group of this name; None where there is none.
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
         self.group_index(name).ok().map(|index| &*self.groups[index])
     }
@@ -163,6 +169,7 @@ impl Stream {
         Some(self.groups[index].make_mut())
     }
 
+    /// All groups in the order of their names, to be edited: each that a copy shares is copied first.
     pub fn groups_mut(&mut self) -> impl Iterator<Item = &mut Group> {
         self.groups.iter_mut().map(Shared::make_mut)
     }
@@ -193,8 +200,8 @@ impl Stream {
         self.log.for_each_base(visit);
     }
 
-    /// What Redis takes freeing it for, as far as that is no more than `max`: the nodes of its radix tree, and for each group one and as
-    /// many as the first of them has pending.
+    /// What Redis takes freeing it for, as far as that is no more than `max`: the nodes of its radix tree,
+    /// and for each group one and as many as the first of them has pending.
     pub(crate) fn freeing_effort(&self, max: u64) -> u64 {
         let mut radix = RadixTree::default();
         let walk = self.log.visit_bases(&mut |id| {

@@ -1,5 +1,5 @@
-//! Sorted sets: an image inside the keyspace entry while they are small (`pack::sorted::image`), a packed tree with a member index
-//! behind the entry's pointer from then on.
+//! Sorted sets: an image inside the keyspace entry while they are small (`pack::sorted::image`), a packed
+//! tree with a member index behind the entry's pointer from then on.
 //!
 //! ```text
 //!           image beyond 192 bytes or 128 members
@@ -9,10 +9,11 @@
 //! ```
 //!
 //! OBJECT ENCODING's name changes as in Redis: from "listpack" to "skiplist" when a member is added beyond
-//! `zset-max-listpack-entries`, or one longer than `zset-max-listpack-value`; never back. The name says nothing about where the set is.
+//! `zset-max-listpack-entries`, or one longer than `zset-max-listpack-value`; never back. The name says
+//! nothing about where the set is.
 //!
-//! A range of scores or members becomes a range of ranks first (two descents), and everything else is done with ranks. An image is
-//! edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
+//! A range of scores or members becomes a range of ranks first (two descents), and everything else is done
+//! with ranks. An image is edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
 use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX, Rules};
 use super::name::Encoding;
 use super::tree::ZSetTree;
@@ -27,7 +28,8 @@ use base::hash::Seed;
 use pack::sorted::{Bound, Entry, MemberEdge, Sorted, image};
 use std::ops::ControlFlow;
 
-/// Members of unequal scores are not in their own order; ranges of them are looked for one by one in sets of at most so many.
+/// Members of unequal scores are not in their own order; ranges of them are looked for one by one in sets of
+/// at most so many.
 const MIXED_LEN_MAX: u64 = 1024;
 
 /// One end of a range of members.
@@ -97,12 +99,13 @@ impl<'v> ZSet<'v> {
         Ok(ZSet { source, seed, encoding })
     }
 
-    /// Whether Redis would keep it as a skiplist: scores as doubles, which a scan shows with all their 17 digits, and ranges with an offset
-    /// from their end.
+    /// Whether Redis would keep it as a skiplist: scores as doubles, which a scan shows with all their 17
+    /// digits, and ranges with an offset from their end.
     pub fn is_skiplist(&self) -> bool {
         self.encoding == Encoding::Skiplist
     }
 
+    /// How many members there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no sorted set in the keyspace is empty")]
     #[inline]
     pub fn len(&self) -> u64 {
@@ -112,6 +115,8 @@ impl<'v> ZSet<'v> {
         }
     }
 
+    /// The score of a member; None where it is none. Inside the entry this walks the image, outside it is one
+    /// descent of the member index.
     #[inline]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         match self.source {
@@ -174,8 +179,8 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// Visits `count` entries of a span, from its first upwards or from its last downwards, `skipped` ones left out; or until told
-    /// to stop.
+    /// Visits `count` entries of a span, from its first upwards or from its last downwards, `skipped` ones
+    /// left out; or until told to stop.
     pub fn visit_span(
         &self,
         span: RankSpan,
@@ -214,8 +219,9 @@ impl<'v> ZSet<'v> {
         RankSpan { first, count: self.rank_at(end).saturating_sub(first) }
     }
 
-    /// The entries whose members lie between two bounds. That is a span where all scores are equal; where they are not, it is
-    /// what a walk from one end finds first, up to the first that is out of range, as in a small set of Redis.
+    /// The entries whose members lie between two bounds. That is a span where all scores are equal; where
+    /// they are not, it is what a walk from one end finds first, up to the first that is out of range, as in
+    /// a small set of Redis.
     pub fn lex_span(&self, min: LexBound<'_>, max: LexBound<'_>, from: End) -> RankSpan {
         let none = RankSpan { first: 0, count: 0 };
         let len = self.len();
@@ -252,7 +258,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// How many entries in a row are as wanted.
+    /// How many entries in a row, from `rank` on, `is_so` says yes to.
     fn count_while(&self, rank: u64, towards: End, is_so: &mut dyn FnMut(&Entry<'_>) -> bool) -> u64 {
         let mut count = 0;
         self.visit(rank, towards, &mut |entry| {
@@ -265,8 +271,9 @@ impl<'v> ZSet<'v> {
         count
     }
 
-    /// One step through all members: visits some `count`, and returns the place to go on from, None at the end. A member that is there all the time
-    /// is visited by a walk from 0 to None at least once, whatever its score does meanwhile.
+    /// One step through all members: visits some `count`, and returns the place to go on from, None at the
+    /// end. A member that is there all the time is visited by a walk from 0 to None at least once, whatever
+    /// its score does meanwhile.
     pub fn scan(&self, from: u32, count: u64, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
         match self.source {
             Source::Tree(set) => set.scan(self.seed, from, count, visit),
@@ -310,6 +317,7 @@ impl<'v> ZSetMut<'v> {
         ZSet { source, seed: self.edit.rules.seed, encoding }
     }
 
+    /// How many members there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no sorted set in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         self.read().len()
@@ -320,8 +328,8 @@ impl<'v> ZSetMut<'v> {
         &mut self.edit.buffers_mut().text
     }
 
-    /// So many members are about to come, the longest so long: a new set gets its name by that, and an old one may change it, as
-    /// in Redis, which looks at all of them at once.
+    /// So many members are about to come, the longest so long: a new set gets its name by that, and an old
+    /// one may change it, as in Redis, which looks at all of them at once.
     pub fn announce(&mut self, members: u64, longest: usize) {
         let is_long = longest as u64 > self.edit.rules.limits.listpack_value_bytes;
         if members > self.edit.rules.limits.listpack_entries || is_long && self.len() == 0 {
@@ -338,8 +346,8 @@ impl<'v> ZSetMut<'v> {
         self.edit.is_changed = true;
     }
 
-    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all as it is. The
-    /// score is no NaN. Returns the old score.
+    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all
+    /// as it is. The score is no NaN. Returns the old score.
     #[inline]
     pub fn update(&mut self, member: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) -> Option<f64> {
         let Rules { seed, limits } = self.edit.rules;
@@ -417,12 +425,14 @@ impl<'v> ZSetMut<'v> {
 }
 
 impl View<'_> {
+    /// The sorted set under `key`, to read; None where there is no such key.
     pub fn zset(&mut self, key: &Key<'_>) -> Result<Option<ZSet<'_>>, WrongType> {
         let seed = &self.seeds().scores;
         let Some(found) = self.look_used(key) else { return Ok(None) };
         ZSet::of((Meta(found.meta), found.inline, found.outside), seed).map(Some)
     }
 
+    /// The sorted set under `key`, to edit; None where there is no such key.
     #[inline]
     pub fn zset_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ZSetMut<'v>>, WrongType> {
         let rules = Rules { seed: &self.seeds().scores, limits: &self.settings().zset };

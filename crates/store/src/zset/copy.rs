@@ -12,10 +12,11 @@ use base::hash::Seed;
 use pack::sorted::{Entry, Member, Sorted, image};
 use std::ops::ControlFlow;
 
-/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an image copied.
+/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an
+/// image copied.
 pub struct ZSetCopy {
     body: CopyBody,
-    /// Of the kind of set that it is a copy of.
+    /// The seed by which members hash, which plain sets and sorted sets have each their own of.
     seed: Seed,
 }
 
@@ -35,6 +36,7 @@ fn of_set(member: &[u8]) -> Entry<'_> {
 }
 
 impl ZSetCopy {
+    /// How many members there are: O(1).
     pub fn len(&self) -> u64 {
         match &self.body {
             CopyBody::Image(image) => image::len(image),
@@ -44,10 +46,12 @@ impl ZSetCopy {
         }
     }
 
+    /// Whether there are none: also where there was no such key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// The score of a member, 1 in a plain set; None where it is none.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         let is_there = match &self.body {
             CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
@@ -79,7 +83,8 @@ impl ZSetCopy {
 }
 
 impl View<'_> {
-    /// A sorted set, or a plain one, that outlives the view's attention; empty where there is none.
+    /// A sorted set, or a plain one, that can be kept while other keys of the view are read and edited; empty
+    /// where there is none. O(1) for a large one.
     pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
         let seeds = self.seeds();
         let Some(found) = self.look_used(key) else {

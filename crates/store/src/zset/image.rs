@@ -10,7 +10,8 @@ use pack::sorted::{Sorted, image};
 /// A sorted set leaves its entry when its image outgrows either.
 pub(super) const IMAGE_BYTES_MAX: usize = 192;
 pub(super) const IMAGE_LEN_MAX: u64 = 128;
-/// One that has shrunk to so many bytes returns: far enough below, so that one which swings around the limit stays outside.
+/// One that has shrunk to so many bytes returns: far enough below, so that one which swings around the limit
+/// stays outside.
 const RETURN_BYTES_MAX: usize = 96;
 /// How a sorted set is edited.
 #[derive(Clone, Copy)]
@@ -41,6 +42,7 @@ impl Collection for ZSetTree {
         image::len(&buffers.text) == 0
     }
 
+    /// The image becomes the first leaf of the tree as it is.
     fn grow(encoding: Encoding, _: Rules<'_>, buffers: &Buffers) -> ZSetTree {
         ZSetTree { set: Sorted::of_image(&buffers.text), encoding }
     }
@@ -54,6 +56,7 @@ impl Collection for ZSetTree {
         image.is_some()
     }
 
+    /// Only a tree of one leaf can be small, and that leaf is the image that it would have.
     #[inline]
     fn settle(edit: &mut Edit<'_, ZSetTree>) -> bool {
         let is_small = |tree: &ZSetTree| match tree.set.as_image() {

@@ -18,6 +18,8 @@ pub(crate) struct ZSetTree {
 }
 
 impl ZSetTree {
+    /// Gives a member the score that `decide` makes of its old one, and returns the old one: see
+    /// [`ZSetMut::update`](super::api::ZSetMut::update).
     pub(super) fn update(
         &mut self,
         seed: &Seed,
@@ -50,6 +52,7 @@ impl Outside for ZSetTree {
         }
     }
 
+    /// Members differ in length; that each takes 16 bytes is close enough to choose who frees them.
     fn bytes(&self) -> Option<u64> {
         Some(self.set.len() * 16)
     }
