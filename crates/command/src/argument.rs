@@ -1,5 +1,5 @@
-//! Arguments as values: numbers with the refusals that Redis words for them, words in any case, ranges of indexes.
-//! On the path of every request: nothing is allocated, nothing formatted but errors.
+//! Arguments as values: numbers with the refusals that Redis words for them, words in any case, ranges of
+//! indexes. On the path of every request: nothing is allocated, nothing formatted but errors.
 use crate::Error;
 use base::text::parse_i64;
 use base::word::is_same_word;

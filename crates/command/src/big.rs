@@ -1,5 +1,5 @@
-//! Unbounded natural numbers, as much of them as exact floating point text needs: built up digit by digit, scaled,
-//! compared, written. 32-bit limbs, least first, the last one not zero.
+//! Unbounded natural numbers, as much of them as exact floating point text needs: built up digit by digit,
+//! scaled, compared, written. 32-bit limbs, least first, the last one not zero.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Big(Vec<u32>);

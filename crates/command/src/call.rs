@@ -1,8 +1,9 @@
 //! What a data command is given.
 //!
-//! Nothing in it leads to a session, a socket or a lock, so a command can be run by anything that has a keyspace: the server,
-//! the bare replays of the tests, a script or a journal one day. The reply is written straight into the connection's buffer; where a command fails after
-//! it has begun to write, dispatch appends the error behind it, so handlers fail before they write.
+//! Nothing in it leads to a session, a socket or a lock, so a command can be run by anything that has a
+//! keyspace: the server, the bare replays of the tests, a script or a journal one day. The reply is written
+//! straight into the connection's buffer; where a command fails after it has begun to write, dispatch appends
+//! the error behind it, so handlers fail before they write.
 use crate::Error;
 use base::Millis;
 use base::random::Random;
@@ -18,6 +19,8 @@ pub struct Call<'c, 'k> {
 }
 
 impl<'c, 'k> Call<'c, 'k> {
+    /// `keys` are those of the request, in the order in which the key specs name them, and `view` holds their
+    /// shards.
     pub fn new(
         view: &'c mut View<'k>,
         args: Args<'k>,
@@ -32,6 +35,7 @@ impl<'c, 'k> Call<'c, 'k> {
         self.keys[index]
     }
 
+    /// All of them, in that order.
     pub fn keys(&self) -> &'c [Key<'k>] {
         self.keys
     }

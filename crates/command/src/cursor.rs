@@ -1,5 +1,6 @@
-//! What SCAN and its kin (HSCAN, SSCAN, ZSCAN) have in common: how a cursor reads, what MATCH and COUNT ask for, and the shape of
-//! the reply. A cursor is a place in hash order, which clients see in another order that tells them nothing of hashes.
+//! What SCAN and its kin (HSCAN, SSCAN, ZSCAN) have in common: how a cursor reads, what MATCH and COUNT ask
+//! for, and the shape of the reply. A cursor is a place in hash order, which clients see in another order
+//! that tells them nothing of hashes.
 use crate::Error;
 use crate::argument::{int, is_word};
 use base::permutation::Permutation;
@@ -7,8 +8,8 @@ use base::text::I64Text;
 use base::{Item, glob};
 use resp::{Args, Reply};
 
-/// A cursor as C's `strtoull` reads it: spaces and a sign may stand before it, nothing after it. A negative number
-/// in the usual form is refused, as Redis does. The place that it stands for.
+/// A cursor as C's `strtoull` reads it: spaces and a sign may stand before it, nothing after it. A negative
+/// number in the usual form is refused, as Redis does. The place that it stands for.
 pub(crate) fn cursor(text: &[u8], hidden_by: &Permutation) -> Result<u64, Error> {
     read(text).map(|number| hidden_by.show(number)).ok_or_else(Error::invalid_cursor)
 }
@@ -90,8 +91,8 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The reply: the cursor comes first and is known last. The elements are written by `scan`, which returns the next place and
-/// how many replies it has written.
+/// The reply: the cursor comes first and is known last. The elements are written by `scan`, which returns the
+/// next place and how many replies it has written.
 pub(crate) fn answer(
     reply: &mut Reply,
     hidden_by: &Permutation,

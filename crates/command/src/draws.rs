@@ -1,7 +1,8 @@
 //! Draws with repetition: a count of minus a billion is a few bytes to ask for and minutes to answer.
 //!
-//! The command makes the first draws itself. What is left is drawn as the client reads, from a snapshot of the value, so the shard is free
-//! meanwhile and memory holds one piece of the reply (`resp::Remainder`). All draws are from the value at the command's moment.
+//! The command makes the first draws itself. What is left is drawn as the client reads, from a snapshot of
+//! the value, so the shard is free meanwhile and memory holds one piece of the reply (`resp::Remainder`). All
+//! draws are from the value at the command's moment.
 use crate::Call;
 use base::random::Random;
 use resp::{Enough, Remainder, Reply};

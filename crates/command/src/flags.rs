@@ -1,7 +1,8 @@
 //! Command flags, ACL categories and groups: what dispatch, COMMAND and ACL derive everything from.
 //!
-//! A flag is a promise of the row that others act on: `READONLY` makes dispatch count hits and misses, `NO_AUTH` lets a command pass before AUTH, `MOVABLEKEYS` sends key extraction to the
-//! specs. `FAST`, `DENYOOM` and the rest are told to clients, and wait for the mechanisms that need them.
+//! A flag is a promise of the row that others act on: `READONLY` makes dispatch count hits and misses,
+//! `NO_AUTH` lets a command pass before AUTH, `MOVABLEKEYS` sends key extraction to the specs. `FAST`,
+//! `DENYOOM` and the rest are told to clients, and wait for the mechanisms that need them.
 
 /// COMMAND INFO's flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +55,11 @@ impl Flags {
         (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
     ];
 
+    /// Both together.
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
+    /// Whether all of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -114,9 +117,11 @@ impl Acl {
         (Acl::SCRIPTING, "scripting"),
     ];
 
+    /// Both together.
     pub const fn or(self, other: Acl) -> Acl {
         Acl(self.0 | other.0)
     }
+    /// Whether all of `other` are set.
     pub const fn has(self, other: Acl) -> bool {
         self.0 & other.0 == other.0
     }
@@ -171,6 +176,7 @@ pub enum Group {
 }
 
 impl Group {
+    /// As COMMAND DOCS sends it.
     pub const fn name(self) -> &'static str {
         match self {
             Group::Generic => "generic",

@@ -1,8 +1,10 @@
-//! Where a command's keys are among its arguments: what sharding, ACL, cluster routing and COMMAND GETKEYS read.
-//! Three forms cover Redis's own; a command that none fits is `MOVABLEKEYS` with a rule of its own ([`Find::Unknown`]).
+//! Where a command's keys are among its arguments: what sharding, ACL, cluster routing and COMMAND GETKEYS
+//! read. Three forms cover Redis's own; a command that none fits is `MOVABLEKEYS` with a rule of its own
+//! ([`Find::Unknown`]).
 //!
-//! Dispatch locks the shards of exactly the keys that these find, before the command runs: a spec that misses a key would leave its
-//! command without that key's shard, and it could not name it. So a wrong spec shows at the first use, not as a race.
+//! Dispatch locks the shards of exactly the keys that these find, before the command runs: a spec that misses
+//! a key would leave its command without that key's shard, and it could not name it. So a wrong spec shows at
+//! the first use, not as a race.
 use resp::Args;
 
 /// What the command does with the keys (COMMAND INFO's key-spec flags).
@@ -38,9 +40,11 @@ impl Access {
         (Access::VARIABLE_FLAGS, "variable_flags"),
     ];
 
+    /// Both together.
     pub const fn or(self, other: Access) -> Access {
         Access(self.0 | other.0)
     }
+    /// Whether all of `other` are set.
     pub const fn has(self, other: Access) -> bool {
         self.0 & other.0 == other.0
     }
@@ -62,13 +66,13 @@ pub enum Begin {
 /// Which arguments from there are keys.
 #[derive(Clone, Copy, Debug)]
 pub enum Find {
-    /// Up to `last` (relative to the beginning; negative: from the last argument), every `step`; `limit` as in Redis:
-    /// 0 and 1 no limit, n: only the first n-th part of the rest.
+    /// Up to `last` (relative to the beginning; negative: from the last argument), every `step`; `limit` as
+    /// in Redis: 0 and 1 no limit, n: only the first n-th part of the rest.
     Range { last: i32, step: usize, limit: usize },
     /// A count stands at `index`, the first key at `first`, both relative to the beginning.
     Count { index: usize, first: usize, step: usize },
-    /// The one that the command's own rule finds; clients are told that it is unknown. A rule that never finds any stands for
-    /// keys that are no arguments.
+    /// The one that the command's own rule finds; clients are told that it is unknown. A rule that never
+    /// finds any stands for keys that are no arguments.
     Unknown(fn(&Args<'_>) -> Option<usize>),
 }
 
@@ -111,6 +115,7 @@ impl KeySpec {
         }
     }
 
+    /// Adds what COMMAND INFO says beside the spec.
     pub const fn note(mut self, notes: &'static str) -> KeySpec {
         self.notes = notes;
         self
@@ -133,8 +138,8 @@ impl KeySpec {
         !self.access.has(Access::NOT_KEY)
     }
 
-    /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that are no
-    /// numbers, give none: the command itself reports those.
+    /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that
+    /// are no numbers, give none: the command itself reports those.
     pub fn extract(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
         if let (Begin::Keyword { word, start: start @ 0.. }, Find::Range { last: 0, .. }) =
             (self.begin, self.find)
@@ -188,7 +193,8 @@ impl KeySpec {
     }
 }
 
-/// The keys behind a word, wherever it stands: of several destinations the last one counts, but whoever locks them cannot know.
+/// The keys behind a word, wherever it stands: of several destinations the last one counts, but whoever locks
+/// them cannot know.
 fn extract_behind(word: &str, start: usize, args: &Args<'_>, positions: &mut Vec<u32>) {
     let is_word = |at: &usize| args.at(*at).eq_ignore_ascii_case(word.as_bytes());
     positions.extend((start..args.len().saturating_sub(1)).filter(is_word).map(|at| at as u32 + 1));

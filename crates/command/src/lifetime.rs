@@ -1,5 +1,6 @@
-//! The options that say how long a string lives (`EX`, `PX`, `EXAT`, `PXAT`, `KEEPTTL`, `PERSIST`), shared by SET,
-//! SETEX, PSETEX and GETEX. Two different ones never go together; the same one twice does, and the last counts.
+//! The options that say how long a string lives (`EX`, `PX`, `EXAT`, `PXAT`, `KEEPTTL`, `PERSIST`), shared by
+//! SET, SETEX, PSETEX and GETEX. Two different ones never go together; the same one twice does, and the last
+//! counts.
 use crate::Error;
 use crate::argument::{int, is_word};
 use base::Millis;
@@ -59,8 +60,8 @@ fn unit_and_origin(word: &[u8]) -> Option<(Unit, From)> {
     OPTIONS.iter().find(|(name, ..)| is_word(word, name)).map(|(_, unit, from)| (*unit, *from))
 }
 
-/// The deadline that `text` says. `command` (lower case) is named where it is no time: zero, negative or beyond
-/// what 64 bits of milliseconds hold.
+/// The deadline that `text` says. `command` (lower case) is named where it is no time: zero, negative or
+/// beyond what 64 bits of milliseconds hold.
 pub(crate) fn deadline(
     text: &[u8],
     unit: Unit,
@@ -81,7 +82,8 @@ pub(crate) fn in_millis(n: i64, unit: Unit) -> Option<i64> {
     }
 }
 
-/// `ms` counted from now or from the epoch, if 64 bits hold it. A time before now is a time: the caller decides what it means.
+/// `ms` counted from now or from the epoch, if 64 bits hold it. A time before now is a time: the caller
+/// decides what it means.
 pub(crate) fn since(ms: i64, from: From, now: Millis) -> Option<Millis> {
     match from {
         From::Now => ms.checked_add(now.0).map(Millis),

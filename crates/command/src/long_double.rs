@@ -1,13 +1,15 @@
-//! INCRBYFLOAT's numbers: the 80-bit floating point of x86 (a 64-bit mantissa), because clients see its rounding.
+//! INCRBYFLOAT's numbers: the 80-bit floating point of x86 (a 64-bit mantissa), because clients see its
+//! rounding.
 //!
 //! ```text
 //! value = mantissa * 2^exponent     mantissa: its top bit is set, or zero
 //! ```
 //!
-//! `0.1` is `0xCCCCCCCCCCCCCCCD * 2^-67`; three of them add up to what prints as `0.3`. A number is read as C's `strtold`
-//! reads it (decimal or hexadecimal, rounded to the nearest, ties to even), added with one rounding, and written with 17
-//! decimals, trailing zeros cut off, as `%.17Lf` does. Numbers too small to show in 17 decimals keep their full
-//! precision here, where the processor's would become subnormal: nothing that is written can tell.
+//! `0.1` is `0xCCCCCCCCCCCCCCCD * 2^-67`; three of them add up to what prints as `0.3`. A number is read as
+//! C's `strtold` reads it (decimal or hexadecimal, rounded to the nearest, ties to even), added with one
+//! rounding, and written with 17 decimals, trailing zeros cut off, as `%.17Lf` does. Numbers too small to
+//! show in 17 decimals keep their full precision here, where the processor's would become subnormal: nothing
+//! that is written can tell.
 use crate::big::Big;
 
 /// Numbers of `10^17`ths are what 17 decimals hold.
@@ -19,7 +21,8 @@ const EXPONENT_MAX: i64 = 16_384 - 64;
 const HALF_OF_LEAST: i64 = -16_446;
 /// Longer texts are no numbers to Redis.
 const TEXT_LEN_MAX: usize = 5 * 1024 - 1;
-/// Decimal exponents beyond this overflow or vanish whatever the digits say (there are fewer of them than this).
+/// Decimal exponents beyond this overflow or vanish whatever the digits say (there are fewer of them than
+/// this).
 const EXPONENT_CLAMP: i64 = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +49,8 @@ impl LongDouble {
         rounded(n < 0, u128::from(n.unsigned_abs()), 0, false)
     }
 
-    /// The number that the whole of `text` says. None where it is none, is NaN, or lies outside the range of finite
-    /// numbers, however it is written; "inf" is one.
+    /// The number that the whole of `text` says. None where it is none, is NaN, or lies outside the range of
+    /// finite numbers, however it is written; "inf" is one.
     pub(crate) fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() > TEXT_LEN_MAX {
             return None;
@@ -71,8 +74,9 @@ impl LongDouble {
         matches!(self.size, Size::Finite { .. })
     }
 
-    /// The sum with one rounding, to 64 bits and to the nearest even, as the processor makes it. Anything with an infinity in it is
-    /// infinite here: neither infinity nor NaN is ever written, and the caller refuses both with the same words.
+    /// The sum with one rounding, to 64 bits and to the nearest even, as the processor makes it. Anything
+    /// with an infinity in it is infinite here: neither infinity nor NaN is ever written, and the caller
+    /// refuses both with the same words.
     pub(crate) fn add(self, other: LongDouble) -> LongDouble {
         let (Size::Finite { mantissa: m, exponent: e }, Size::Finite { mantissa: n, exponent: f }) =
             (self.size, other.size)
@@ -100,7 +104,8 @@ impl LongDouble {
         let (small, is_inexact) = shifted_right(u128::from(n) << 63, e - f);
         let sum = match self.is_negative == other.is_negative {
             true => large + small,
-            // What was shifted out makes the difference a little smaller; the sticky bit then says "and some more".
+            // What was shifted out makes the difference a little smaller; the sticky bit then says "and some
+            // more".
             false => large - small - u128::from(is_inexact),
         };
         rounded(self.is_negative, sum, e - 63, is_inexact)
@@ -148,14 +153,14 @@ fn shifted_right(n: u128, shift: i64) -> (u128, bool) {
     }
 }
 
-/// `n * 2^exponent` as the nearest number with 64 bits, ties to even. `is_sticky` says that the true value lies a little
-/// above `n`; then `n` has more than 64 bits.
+/// `n * 2^exponent` as the nearest number with 64 bits, ties to even. `is_sticky` says that the true value
+/// lies a little above `n`; then `n` has more than 64 bits.
 fn rounded(is_negative: bool, n: u128, exponent: i64, is_sticky: bool) -> LongDouble {
     LongDouble { is_negative, size: rounded_size(n, exponent, is_sticky) }
 }
 
-/// The mantissa is what stands in the upper 64 bits once the topmost bit is at the top; the lower 64 decide the rounding. Rounding
-/// up may carry out of the mantissa, which then is a power of two.
+/// The mantissa is what stands in the upper 64 bits once the topmost bit is at the top; the lower 64 decide
+/// the rounding. Rounding up may carry out of the mantissa, which then is a power of two.
 fn rounded_size(n: u128, exponent: i64, is_sticky: bool) -> Size {
     const HALF: u64 = 1 << 63;
     if n == 0 {

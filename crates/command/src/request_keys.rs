@@ -1,9 +1,11 @@
-//! Which arguments of a request are keys: the one place where the key specs of a row meet a request. Dispatch locks
-//! the shards of what is found here, COMMAND GETKEYS shows it, and tests run commands on it without a server.
+//! Which arguments of a request are keys: the one place where the key specs of a row meet a request. Dispatch
+//! locks the shards of what is found here, COMMAND GETKEYS shows it, and tests run commands on it without a
+//! server.
 //!
-//! Most commands have their only key, or their first, at a fixed place. A [`KeyShape`] says so once for each row, so
-//! that a request of such a command is not walked through at all; [`key_positions`] finds the keys of any request.
-//! Both are on the path of every request: nothing here allocates but the caller's `positions`, when they outgrow it.
+//! Most commands have their only key, or their first, at a fixed place. A [`KeyShape`] says so once for each
+//! row, so that a request of such a command is not walked through at all; [`key_positions`] finds the keys of
+//! any request. Both are on the path of every request: nothing here allocates but the caller's `positions`,
+//! when they outgrow it.
 use crate::{Access, Arity, Begin, Find, Flags, KeySpec};
 use resp::Args;
 
@@ -18,15 +20,16 @@ pub enum KeyShape {
         first: usize,
         step: usize,
     },
-    /// Several, the first of them at this argument. Of a container: that of all its subcommands that have keys.
+    /// Several, the first of them at this argument. Of a container: that of all its subcommands that have
+    /// keys.
     First(usize),
     /// Only the key specs and the request together tell.
     Many,
 }
 
 impl KeyShape {
-    /// Of a command with these key specs. A place counts as fixed only if every request that passes the arity check
-    /// has an argument there.
+    /// Of a command with these key specs. A place counts as fixed only if every request that passes the arity
+    /// check has an argument there.
     pub fn of(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
         let mut specs = keys.iter().filter(|spec| spec.is_of_keys());
         let Some(first) = specs.next() else { return KeyShape::None };
@@ -50,7 +53,8 @@ impl KeyShape {
         }
     }
 
-    /// The argument that is the first key, in every request that has keys; None where it depends on the request.
+    /// The argument that is the first key, in every request that has keys; None where it depends on the
+    /// request.
     #[inline]
     pub fn first(self) -> Option<usize> {
         match self {
@@ -70,8 +74,8 @@ impl KeyShape {
     }
 }
 
-/// Appends the positions of all keys in `args`, in the order of the key specs. A key that the request is too short
-/// for, or that a malformed count announces, is left out: the command reports those errors itself.
+/// Appends the positions of all keys in `args`, in the order of the key specs. A key that the request is too
+/// short for, or that a malformed count announces, is left out: the command reports those errors itself.
 #[inline]
 pub fn key_positions(keys: &[KeySpec], args: &Args<'_>, positions: &mut Vec<u32>) {
     for spec in keys.iter().filter(|spec| spec.is_of_keys()) {
@@ -93,8 +97,8 @@ pub struct KeyUse {
 pub struct KeyUses {
     /// In the order of the key specs.
     pub found: Vec<KeyUse>,
-    /// A spec whose keys begin at a fixed place found none, so the request cannot be right. Keys behind a word may
-    /// be absent.
+    /// A spec whose keys begin at a fixed place found none, so the request cannot be right. Keys behind a
+    /// word may be absent.
     pub lacks_some: bool,
 }
 

@@ -1,8 +1,10 @@
-//! Which arguments of a request are secret, by the grammar of its row: what MONITOR and the logs of commands leave out.
+//! Which arguments of a request are secret, by the grammar of its row: what MONITOR and the logs of commands
+//! leave out.
 //!
-//! A request that follows the grammar hides the values that are marked there, and nothing else. One that does not, and is
-//! refused therefore, may hold a password anywhere: it hides all that stands behind the first place where one could begin,
-//! which is the place of a positional secret, or the first word that reads like the token or the name before a secret.
+//! A request that follows the grammar hides the values that are marked there, and nothing else. One that does
+//! not, and is refused therefore, may hold a password anywhere: it hides all that stands behind the first
+//! place where one could begin, which is the place of a positional secret, or the first word that reads like
+//! the token or the name before a secret.
 //!
 //! ```text
 //! HELLO 3 SETNAME auth AUTH default (redacted)       grammar: SETNAME takes `auth`, AUTH takes two
@@ -25,8 +27,8 @@ pub const fn has_secrets(grammar: &[Arg]) -> bool {
     false
 }
 
-/// The places of the secret arguments, ascending. `first` is where the grammar begins: behind the command's name, or
-/// behind the subcommand's.
+/// The places of the secret arguments, ascending. `first` is where the grammar begins: behind the command's
+/// name, or behind the subcommand's.
 pub fn secrets(grammar: &[Arg], args: &Args<'_>, first: usize) -> Vec<usize> {
     let mut walk = Walk { args, at: first, places: Vec::new() };
     match walk.all(grammar).filter(|()| walk.at == args.len()) {

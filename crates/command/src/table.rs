@@ -1,9 +1,10 @@
 //! One command, one value: name, arity, flags, key specs, argument grammar, documentation, handler.
 //!
-//! A command is a constant beside the function it names, so that everything about it stands on one screen, and nothing about
-//! it stands anywhere else. Being a constant it is checked while it compiles (`checked`), and costs nothing to start. Whoever
-//! runs commands decides by `run` alone what a handler may see: its keys, the whole keyspace, or (in the server's
-//! own tables, which have another `R`) the session and everything shared.
+//! A command is a constant beside the function it names, so that everything about it stands on one screen,
+//! and nothing about it stands anywhere else. Being a constant it is checked while it compiles (`checked`),
+//! and costs nothing to start. Whoever runs commands decides by `run` alone what a handler may see: its keys,
+//! the whole keyspace, or (in the server's own tables, which have another `R`) the session and everything
+//! shared.
 use crate::{Acl, Call, Flags, Group, KeyShape, KeySpec, WholeCall};
 
 pub use crate::call::Done;
@@ -17,6 +18,7 @@ pub enum Arity {
 
 impl Arity {
     #[inline]
+    /// Whether a request of `count` arguments, the name included, may run.
     pub const fn accepts(self, count: usize) -> bool {
         match self {
             Arity::Exactly(n) => count == n as usize,
@@ -53,15 +55,15 @@ pub struct Command<R: 'static = DataRun> {
 }
 
 impl<R> Command<R> {
-    /// Where its keys are, as far as this row tells. Registries keep it beside the row: dispatch asks it of every
-    /// request.
+    /// Where its keys are, as far as this row tells. Registries keep it beside the row: dispatch asks it of
+    /// every request.
     pub fn key_shape(&self) -> KeyShape {
         KeyShape::of(self.keys, self.flags, self.arity)
     }
 }
 
-/// What a row leaves out: a family adds what its own rows have in common, and each row what is particular to it. It
-/// has no name and no summary, so that a row which forgets them does not build ([`checked`]).
+/// What a row leaves out: a family adds what its own rows have in common, and each row what is particular to
+/// it. It has no name and no summary, so that a row which forgets them does not build ([`checked`]).
 pub(crate) const ROW: Command = Command {
     name: "",
     arity: Arity::AtLeast(1),
@@ -86,7 +88,8 @@ pub enum DataRun {
     Container,
 }
 
-/// The two ways of a command some of whose requests name all their keys, and some of whose do not (SORT ... BY).
+/// The two ways of a command some of whose requests name all their keys, and some of whose do not (SORT ...
+/// BY).
 pub struct KeysOrAll {
     /// Whether this request is one of the latter, which run alone on the whole keyspace.
     pub needs_all: fn(&resp::Args<'_>) -> bool,
@@ -180,8 +183,8 @@ pub struct Arg {
 pub enum Secret {
     Never,
     Always,
-    /// It depends on the value before it, which names something: whether what goes by that name is secret, None where
-    /// nothing does.
+    /// It depends on the value before it, which names something: whether what goes by that name is secret,
+    /// None where nothing does.
     ByName(fn(&[u8]) -> Option<bool>),
 }
 
@@ -208,70 +211,88 @@ impl Arg {
         arg.key_spec = Some(spec);
         arg
     }
+    /// A key, which spec number `spec` finds.
     pub const fn key(name: &'static str, spec: u8) -> Arg {
         Arg::new(name, ArgKind::Key(spec))
     }
+    /// Any text.
     pub const fn str(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::String)
     }
+    /// A signed integer.
     pub const fn int(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::Integer)
     }
+    /// A floating point number.
     pub const fn double(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::Double)
     }
+    /// A glob.
     pub const fn pattern(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::Pattern)
     }
+    /// A time since 1970, in the unit that its name says.
     pub const fn unix_time(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::UnixTime)
     }
+    /// A word that says something by being there; `name` is what COMMAND DOCS calls it.
     pub const fn word(name: &'static str, token: &'static str) -> Arg {
         Arg::new(name, ArgKind::PureToken).after(token)
     }
+    /// One of several that exclude each other.
     pub const fn one_of(name: &'static str, args: &'static [Arg]) -> Arg {
         let mut arg = Arg::new(name, ArgKind::OneOf);
         arg.args = args;
         arg
     }
+    /// Several that belong together, in this order.
     pub const fn block(name: &'static str, args: &'static [Arg]) -> Arg {
         let mut arg = Arg::new(name, ArgKind::Block);
         arg.args = args;
         arg
     }
+    /// The value stands behind this word.
     pub const fn after(mut self, token: &'static str) -> Arg {
         self.token = Some(token);
         self
     }
+    /// It may be left out.
     pub const fn optional(mut self) -> Arg {
         self.optional = true;
         self
     }
+    /// The value may be repeated, once at least.
     pub const fn many(mut self) -> Arg {
         self.multiple = true;
         self
     }
+    /// The word may be repeated with its value.
     pub const fn many_with_token(mut self) -> Arg {
         self.multiple = true;
         self.multiple_token = true;
         self
     }
+    /// The version of Redis that took it first.
     pub const fn since(mut self, version: &'static str) -> Arg {
         self.since = Some(version);
         self
     }
+    /// The version of Redis since which something else is to be used.
     pub const fn deprecated(mut self, version: &'static str) -> Arg {
         self.deprecated_since = Some(version);
         self
     }
+    /// Nobody but its sender may read it.
     pub const fn secret(mut self) -> Arg {
         self.secret = Secret::Always;
         self
     }
+    /// Whether others may read it depends on the value before it (see [`Secret::ByName`]).
     pub const fn secret_by_name(mut self, is_secret: fn(&[u8]) -> Option<bool>) -> Arg {
         self.secret = Secret::ByName(is_secret);
         self
     }
+    /// COMMAND DOCS shows this for the value, instead of its name.
     pub const fn shown_as(mut self, text: &'static str) -> Arg {
         self.display = Some(text);
         self
@@ -288,7 +309,8 @@ pub const fn checked<R>(table: &'static [&'static Command<R>]) -> &'static [&'st
     table
 }
 
-/// What a row must keep to, so that lookup, arity and COMMAND can rely on it. Loops, because iterators are not `const`.
+/// What a row must keep to, so that lookup, arity and COMMAND can rely on it. Loops, because iterators are
+/// not `const`.
 const fn check<R>(command: &Command<R>) {
     let name = command.name.as_bytes();
     assert!(!name.is_empty(), "a command needs a name");

@@ -88,8 +88,8 @@ fn argument(arg: &Arg) -> String {
     text
 }
 
-/// What Sardine adds to rows of Redis 8.0: SET's IFEQ is Valkey's, the further operations of BITOP are Redis 8.2's, and so is what becomes of
-/// references when entries of a stream go.
+/// What Sardine adds to rows of Redis 8.0: SET's IFEQ is Valkey's, the further operations of BITOP are Redis
+/// 8.2's, and so is what becomes of references when entries of a stream go.
 fn without_our_own(line: &str) -> String {
     let later =
         ["diff:pure-token=DIFF", "diff1:pure-token=DIFF1", "andor:pure-token=ANDOR", "one:pure-token=ONE"];
@@ -171,7 +171,8 @@ fn flags_fit_each_other_and_the_keys() {
             "{name}: only writes take memory"
         );
         let writes = row.keys.iter().any(|spec| !spec.access.has(Access::RO));
-        // PFCOUNT leaves its estimate in what it reads, XREADGROUP tells the group; each counts in Redis as it does here.
+        // PFCOUNT leaves its estimate in what it reads, XREADGROUP tells the group; each counts in Redis as
+        // it does here.
         if !row.keys.is_empty() && !["pfcount", "xreadgroup"].contains(&name.as_str()) {
             assert_eq!(writes, row.flags.has(Flags::WRITE), "{name}: keys are written by writes alone");
         }

@@ -1,18 +1,21 @@
-//! Replies of many elements: a command writes the first of them, and leaves the others to be written as the client reads.
+//! Replies of many elements: a command writes the first of them, and leaves the others to be written as the
+//! client reads.
 //!
-//! What is left is read from a snapshot of the value (`store::Snapshot`), so the reply shows the value at the command's moment, its shard is
-//! free meanwhile, and memory holds one piece of the reply (`resp::Remainder`). A snapshot is one more owner of leaves and nodes,
-//! so whoever writes meanwhile copies one leaf and the nodes above it, whatever the value's size. That is not so of strings, which lie in one
+//! What is left is read from a snapshot of the value (`store::Snapshot`), so the reply shows the value at the
+//! command's moment, its shard is free meanwhile, and memory holds one piece of the reply
+//! (`resp::Remainder`). A snapshot is one more owner of leaves and nodes, so whoever writes meanwhile copies
+//! one leaf and the nodes above it, whatever the value's size. That is not so of strings, which lie in one
 //! block: they are written at once.
 //!
-//! A reply that ends before that takes no snapshot: it pays a count and a comparison for each of its elements.
+//! A reply that ends before that takes no snapshot: it pays a count and a comparison for each of its
+//! elements.
 use crate::Call;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::{Key, Snapshot};
 
-/// What a command writes by itself: some hundred microseconds' worth. Builds with checks leave the rest much sooner, so that every test
-/// of these commands is one of their pieces too.
+/// What a command writes by itself: some hundred microseconds' worth. Builds with checks leave the rest much
+/// sooner, so that every test of these commands is one of their pieces too.
 const FIRST_ELEMENTS: u64 = if cfg!(debug_assertions) { 20 } else { 16_384 };
 const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
 

@@ -1,8 +1,9 @@
-//! The differential runner by hand: `cargo xtask differ` builds Sardine and calls this with `--sardine PROGRAM`.
+//! The differential runner by hand: `cargo xtask differ` builds Sardine and calls this with `--sardine
+//! PROGRAM`.
 //!
-//! Streams are played until `--requests` were sent; the seed of a stream is `--seed` and its number. Each command that
-//! differs is told once, shrunk, as a transcript; the exit status says whether there was any. `--streams 1 --seed N`
-//! plays stream N again.
+//! Streams are played until `--requests` were sent; the seed of a stream is `--seed` and its number. Each
+//! command that differs is told once, shrunk, as a transcript; the exit status says whether there was any.
+//! `--streams 1 --seed N` plays stream N again.
 use clap::{Arg, Command, value_parser};
 use std::collections::BTreeMap;
 use std::error::Error;

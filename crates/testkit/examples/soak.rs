@@ -1,4 +1,5 @@
-//! The soak by hand: `cargo xtask soak MINUTES` builds Sardine with checks and calls this with `--sardine PROGRAM`.
+//! The soak by hand: `cargo xtask soak MINUTES` builds Sardine with checks and calls this with `--sardine
+//! PROGRAM`.
 use clap::{Arg, Command, value_parser};
 use std::process::ExitCode;
 use testkit::soak::{self, Options};

@@ -1,5 +1,6 @@
-//! The data commands on a keyspace, without a server around them: no sockets, no threads, and time stands still until a
-//! test moves it. What a transcript says of a command is tried here first, with any number of shards.
+//! The data commands on a keyspace, without a server around them: no sockets, no threads, and time stands
+//! still until a test moves it. What a transcript says of a command is tried here first, with any number of
+//! shards.
 use crate::in_process::BEGINNING;
 use crate::resp_client::request;
 use crate::resp_value::Value;
@@ -19,6 +20,7 @@ pub struct Bare {
 }
 
 impl Bare {
+    /// An empty keyspace of `2^shard_bits` shards. `seed` decides all that is drawn at random.
     pub fn new(shard_bits: u32, seed: u64) -> Bare {
         let options = KeyspaceOptions { shard_bits, databases: 16, seed: Seed::new(seed, !seed) };
         Bare {
@@ -29,9 +31,13 @@ impl Bare {
         }
     }
 
+    /// The time that later requests see; it may go back.
+
     pub fn set_now(&mut self, now: Millis) {
         self.now = now;
     }
+
+    /// The settings that later requests see.
 
     pub fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
@@ -202,7 +208,8 @@ mod tests {
         assert_eq!(walk(&mut bare, " TYPE nothing").0.len(), 0);
     }
 
-    /// Walks go by places in hash order. Whoever could read those would learn a part of the hash of each name that he has written.
+    /// Walks go by places in hash order. Whoever could read those would learn a part of the hash of each name
+    /// that he has written.
     #[test]
     fn cursors_show_no_places() {
         let mut bare = filled(8);

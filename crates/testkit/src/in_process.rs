@@ -1,5 +1,5 @@
-//! A server in this process: the whole of it, on a port of loopback that the system chooses, silent, ended when it is
-//! dropped. Its time stands still until a test moves it.
+//! A server in this process: the whole of it, on a port of loopback that the system chooses, silent, ended
+//! when it is dropped. Its time stands still until a test moves it.
 use crate::resp_client::{Address, RespClient};
 use crate::socket_peer::SocketPeer;
 use base::Millis;
@@ -27,15 +27,21 @@ impl InProcess {
         }
     }
 
+    /// A server in this process, on a port that the system chooses. It ends when it is dropped.
+
     pub fn start(config: Config) -> InProcess {
         let (clock, time) = Clock::simulated(BEGINNING);
         let server = server::start(config, clock, Log::silent()).expect("loopback has a free port");
         InProcess { server, time }
     }
 
+    /// Where its clients connect.
+
     pub fn address(&self) -> Address {
         self.server.addresses[0].into()
     }
+
+    /// One more client, in RESP2.
 
     pub fn client(&self) -> io::Result<RespClient> {
         RespClient::connect(&self.address())

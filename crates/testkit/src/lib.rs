@@ -1,5 +1,6 @@
-//! What tests share: transcripts and how they are played ([`suite`]), what they are played to ([`bare`], [`in_process`],
-//! [`redis_server`]), a client, and random streams of requests that are compared with a real server ([`differ`]).
+//! What tests share: transcripts and how they are played ([`suite`]), what they are played to ([`bare`],
+//! [`in_process`], [`redis_server`]), a client, and random streams of requests that are compared with a real
+//! server ([`differ`]).
 pub mod bare;
 pub mod differ;
 pub mod fuzz;

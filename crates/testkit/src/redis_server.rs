@@ -1,5 +1,6 @@
-//! A real redis-server, if there is one on this machine, or another program that takes its arguments: started on a Unix
-//! socket of its own, so that no port can be taken by somebody else, keeping nothing, and killed when it is dropped.
+//! A real redis-server, if there is one on this machine, or another program that takes its arguments: started
+//! on a Unix socket of its own, so that no port can be taken by somebody else, keeping nothing, and killed
+//! when it is dropped.
 use crate::resp_client::{Address, RespClient};
 use crate::scratch::Scratch;
 use std::io;
@@ -28,7 +29,8 @@ impl RedisServer {
         RedisServer::start_program(&[UNPACKED])
     }
 
-    /// Another build of it, or Sardine: a program and arguments that come before its own. None where there is no such program.
+    /// Another build of it, or Sardine: a program and arguments that come before its own. None where there is
+    /// no such program.
     pub fn start_program(words: &[&str]) -> io::Result<Option<RedisServer>> {
         let [program, arguments @ ..] = words else { return Ok(None) };
         let folder = Scratch::new("redis-server")?;
@@ -49,6 +51,8 @@ impl RedisServer {
         server.wait_until_ready()?;
         Ok(Some(server))
     }
+
+    /// Where its clients connect.
 
     pub fn address(&self) -> Address {
         Address::Unix(self.folder.path().join("socket"))
@@ -81,7 +85,8 @@ impl Drop for RedisServer {
     }
 }
 
-/// What to do without something that `cargo xtask setup` installs: where changes are checked it is missing by mistake.
+/// What to do without something that `cargo xtask setup` installs: where changes are checked it is missing by
+/// mistake.
 #[allow(clippy::disallowed_macros, reason = "a test that checks nothing says so")]
 pub fn skip_without(what: &str) {
     assert!(

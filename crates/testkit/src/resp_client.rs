@@ -1,4 +1,5 @@
-//! A client for tests: sends requests, reads whole replies, keeps them as bytes. Waits at most some seconds for one.
+//! A client for tests: sends requests, reads whole replies, keeps them as bytes. Waits at most some seconds
+//! for one.
 use crate::resp_value::Value;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -31,6 +32,7 @@ pub struct RespClient {
 }
 
 impl RespClient {
+    /// Connects, in RESP2, and gives up on an answer after a while.
     pub fn connect(address: &Address) -> io::Result<RespClient> {
         let stream: Box<dyn Stream> = match address {
             Address::Tcp(address) => {
@@ -53,6 +55,8 @@ impl RespClient {
         self.send(args)?;
         self.receive()
     }
+
+    /// Sends a request and does not wait for its answer.
 
     pub fn send(&mut self, args: &[impl AsRef<[u8]>]) -> io::Result<()> {
         self.send_bytes(&request(args))

@@ -50,8 +50,8 @@ impl Value {
         }
     }
 
-    /// Sorts the elements of every array and set in it, and maps by their keys: for replies whose order is nobody's
-    /// promise.
+    /// Sorts the elements of every array and set in it, and maps by their keys: for replies whose order is
+    /// nobody's promise.
     pub fn sort(&mut self) {
         if let Value::Aggregate(mark, elements) = self {
             elements.iter_mut().for_each(Value::sort);
@@ -115,7 +115,8 @@ fn broken(line: &[u8]) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("no reply of RESP: {}", escape(line)))
 }
 
-/// Printable text as it is, other bytes and the backslash as `\xNN`, also spaces at either end, which editors eat.
+/// Printable text as it is, other bytes and the backslash as `\xNN`, also spaces at either end, which editors
+/// eat.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (i, byte) in bytes.iter().enumerate() {

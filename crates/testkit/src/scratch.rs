@@ -15,6 +15,8 @@ impl Scratch {
         Ok(Scratch(path))
     }
 
+    /// Where the folder is.
+
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -1,4 +1,5 @@
-//! A server behind a socket as the peer of transcripts: a real one, or ours in this process, whose time may be moved.
+//! A server behind a socket as the peer of transcripts: a real one, or ours in this process, whose time may
+//! be moved.
 use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
 use crate::transcript::{Peer, Version, parse_version};

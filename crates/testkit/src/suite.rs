@@ -17,8 +17,8 @@ pub fn transcripts_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts")
 }
 
-/// The transcripts in a folder of families, in order. None at all is an error, also in one family: a replay of nothing
-/// would pass.
+/// The transcripts in a folder of families, in order. None at all is an error, also in one family: a replay
+/// of nothing would pass.
 pub fn load(folder: &Path) -> io::Result<Vec<Script>> {
     let mut scripts = Vec::new();
     for family in entries(folder)?.into_iter().filter(|path| path.is_dir()) {

@@ -1,14 +1,15 @@
-//! Transcripts: what a client sends and what a real server answered, as text that people read and review. The format is
-//! described in tests/transcripts/README.md. A transcript is recorded against a peer and replayed against anything
-//! that can answer requests: the store with its commands, a server in this process, another peer.
+//! Transcripts: what a client sends and what a real server answered, as text that people read and review. The
+//! format is described in tests/transcripts/README.md. A transcript is recorded against a peer and replayed
+//! against anything that can answer requests: the store with its commands, a server in this process, another
+//! peer.
 use crate::resp_value::Value;
 use resp::Protocol;
 use std::fmt;
 
 /// Something that a transcript can be played to.
 pub trait Peer {
-    /// The reply to a request on the connection of that name, which comes into being with its first request and speaks
-    /// `protocol`.
+    /// The reply to a request on the connection of that name, which comes into being with its first request
+    /// and speaks `protocol`.
     fn call(&mut self, connection: &str, protocol: Protocol, args: &[Vec<u8>]) -> Value;
     /// Lets so much time pass.
     fn advance(&mut self, ms: u64);
@@ -108,6 +109,8 @@ struct Reader {
 }
 
 impl Transcript {
+    /// The steps of a transcript, or the first line that is none (`tests/transcripts/README.md` has the
+    /// format).
     pub fn parse(text: &str) -> Result<Transcript, FormatError> {
         let mut reader = Reader {
             transcript: Transcript { source: Source::Redis, steps: Vec::new(), tail: Vec::new() },
@@ -137,7 +140,8 @@ impl Transcript {
         mismatches
     }
 
-    /// Plays every step to a peer in both protocols and keeps its replies, where they differ from the expected ones.
+    /// Plays every step to a peer in both protocols and keeps its replies, where they differ from the
+    /// expected ones.
     pub fn record(&mut self, mut peer: impl FnMut() -> Box<dyn Peer>) {
         let mut steps = self.steps.clone();
         self.play(&mut *peer(), Protocol::Resp2, &mut |step, actual| {

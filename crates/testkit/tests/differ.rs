@@ -1,5 +1,5 @@
-//! A short run of the differential runner: random streams of requests to real redis-servers, whichever are there, and to
-//! a server in this process. `cargo xtask differ` runs it for longer.
+//! A short run of the differential runner: random streams of requests to real redis-servers, whichever are
+//! there, and to a server in this process. `cargo xtask differ` runs it for longer.
 use pack::arena::Arena;
 use pack::counted::Counted;
 use server::{Clock, Config, Log, Running};
@@ -87,7 +87,8 @@ fn a_restless_server_answers_random_streams_as_a_real_one_does() {
     }
 }
 
-/// All that a restless server does was done meanwhile, or is while it is asked; huge pages the kernel may refuse.
+/// All that a restless server does was done meanwhile, or is while it is asked; huge pages the kernel may
+/// refuse.
 fn assert_unrest(sardine: &Running) {
     const QUESTIONS_MAX: usize = 1_000_000;
     let mut client = RespClient::connect(&sardine.addresses[0].into()).expect("it listens");

@@ -1,5 +1,5 @@
-//! Every fuzzer for some seconds, without nightly: the kept corpus, and random changes of it, on the build with checks. For
-//! longer, led by coverage: `cargo xtask fuzz all SECONDS`.
+//! Every fuzzer for some seconds, without nightly: the kept corpus, and random changes of it, on the build
+//! with checks. For longer, led by coverage: `cargo xtask fuzz all SECONDS`.
 use base::random::Random;
 use pack::arena::Arena;
 use pack::counted::Counted;

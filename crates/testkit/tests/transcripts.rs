@@ -1,5 +1,6 @@
-//! Every transcript, replayed: on the data commands alone, on whole servers in this process over real sockets, with one
-//! shard and with many, in both protocols, and on a real redis-server, so that what is expected stays what it answers.
+//! Every transcript, replayed: on the data commands alone, on whole servers in this process over real
+//! sockets, with one shard and with many, in both protocols, and on a real redis-server, so that what is
+//! expected stays what it answers.
 use net::EngineKind;
 use pack::arena::Arena;
 use pack::counted::Counted;
@@ -107,8 +108,8 @@ fn a_server_over_io_uring_where_there_is_one_holds_the_transcripts() {
     replay(&scripts(), Protocol::Resp3, |_| true, || served_by(EngineKind::Auto, 8, 4, 1));
 }
 
-/// What fails here fails by chance: the seed names what the server did besides, not when. `SARDINE_RESTLESS=seed` makes the other replays restless
-/// too.
+/// What fails here fails by chance: the seed names what the server did besides, not when.
+/// `SARDINE_RESTLESS=seed` makes the other replays restless too.
 #[test]
 fn a_restless_server_holds_the_transcripts() {
     let mut seed = 0;

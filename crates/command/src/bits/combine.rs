@@ -1,6 +1,7 @@
 //! BITOP: strings combined bit by bit into another.
 //!
-//! DIFF, DIFF1, ANDOR and ONE are Redis 8.2's; they are here because nothing that 8.0 accepts changes by them.
+//! DIFF, DIFF1, ANDOR and ONE are Redis 8.2's; they are here because nothing that 8.0 accepts changes by
+//! them.
 use super::row::{ABOUT, ROW};
 use super::words::{self, Operation};
 use crate::argument::is_word;

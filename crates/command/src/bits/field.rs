@@ -1,8 +1,8 @@
 //! BITFIELD and BITFIELD_RO: integers of any width in a string, several operations at one instant.
 //!
-//! All operations are parsed before the key is looked at, so an error in the last leaves the first undone. If any of them writes, the
-//! string is made long enough for all that write, before the first of them; then each one answers a number, or null where OVERFLOW
-//! FAIL kept it from writing.
+//! All operations are parsed before the key is looked at, so an error in the last leaves the first undone. If
+//! any of them writes, the string is made long enough for all that write, before the first of them; then each
+//! one answers a number, or null where OVERFLOW FAIL kept it from writing.
 use super::integer::{Format, Overflow};
 use super::row::{ABOUT, ROW};
 use super::single;
@@ -101,7 +101,8 @@ impl Operation {
         reply.int(self.format.read(bytes, self.offset));
     }
 
-    /// Runs and replies; whether it wrote another value than was there. SET answers what was there before, INCRBY what is there now.
+    /// Runs and replies; whether it wrote another value than was there. SET answers what was there before,
+    /// INCRBY what is there now.
     fn run(&self, bytes: &mut [u8], reply: &mut Reply) -> Outcome {
         let old = self.format.read(bytes, self.offset);
         let (new, answer) = match self.action {
@@ -134,7 +135,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// Whether Redis counts it: what was written again counts only where the string had to become longer for the command.
+    /// Whether Redis counts it: what was written again counts only where the string had to become longer for
+    /// the command.
     fn counts(self, growth: Growth) -> bool {
         match self {
             Outcome::Nothing => false,
@@ -193,8 +195,8 @@ fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Don
     Ok(())
 }
 
-/// What a request does with its key: it only reads with nothing but GET and OVERFLOW. An incomplete operation counts
-/// as a write.
+/// What a request does with its key: it only reads with nothing but GET and OVERFLOW. An incomplete operation
+/// counts as a write.
 fn access(args: &Args<'_>) -> Access {
     let mut i = 2;
     while let Some(word) = args.get(i) {

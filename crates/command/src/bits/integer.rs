@@ -4,8 +4,8 @@
 //! i5 at 6      bits  ......SV VVV.....     S the sign, V the rest; here over the end of the first byte
 //! ```
 //!
-//! At most 9 bytes hold one, so it is read and written as a part of a 128-bit number. Arithmetic is done in 128 bits too, where no
-//! overflow of 64 can hide, and cut to the width by one of three rules.
+//! At most 9 bytes hold one, so it is read and written as a part of a 128-bit number. Arithmetic is done in
+//! 128 bits too, where no overflow of 64 can hide, and cut to the width by one of three rules.
 
 /// What kind of integer, and how wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
-//! Strings as rows of bits: single bits, counts and positions, whole rows combined, and integers of any width.
+//! Strings as rows of bits: single bits, counts and positions, whole rows combined, and integers of any
+//! width.
 //!
-//! Bit 0 is the most significant bit of the first byte, and so on to the right. What lies behind the end of a string reads as zero;
-//! writing there lengthens it. A value that is kept as an integer is read, and edited, as its text.
+//! Bit 0 is the most significant bit of the first byte, and so on to the right. What lies behind the end of a
+//! string reads as zero; writing there lengthens it. A value that is kept as an integer is read, and edited,
+//! as its text.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! The arithmetic of bits against naive twins that go bit by bit: rows of bits are vectors of booleans, integers are 128 bits wide.
+//! The arithmetic of bits against naive twins that go bit by bit: rows of bits are vectors of booleans,
+//! integers are 128 bits wide.
 use super::integer::{Format, Overflow};
 use super::words::{self, Operation};
 use base::random::Random;

@@ -1,4 +1,5 @@
-//! BITCOUNT and BITPOS, over a whole string or a part of it that is named in bytes or in bits, from either end.
+//! BITCOUNT and BITPOS, over a whole string or a part of it that is named in bytes or in bits, from either
+//! end.
 use super::row::{ABOUT, ROW};
 use super::words;
 use crate::argument::{from_end, int, is_word};
@@ -90,7 +91,8 @@ struct Part {
 impl Part {
     const WHOLE: Part = Part { start: 0, end: -1, unit: Unit::Byte };
 
-    /// The first and the last of its bits in a string of `len_bytes`. An end before the beginning still means the first byte or bit.
+    /// The first and the last of its bits in a string of `len_bytes`. An end before the beginning still means
+    /// the first byte or bit.
     fn bits(self, len_bytes: usize) -> Option<(u64, u64)> {
         let scale = self.unit.bits();
         let len = len_bytes as u64 * 8 / scale;

@@ -1,5 +1,6 @@
-//! The loops over many bytes: finding a byte that differs, combining rows (counting bits is `store::count_ones`). Plain loops, in
-//! shapes that the compiler turns into vector instructions, so that memory is what they wait for.
+//! The loops over many bytes: finding a byte that differs, combining rows (counting bits is
+//! `store::count_ones`). Plain loops, in shapes that the compiler turns into vector instructions, so that
+//! memory is what they wait for.
 
 /// The index of the first byte that is not `blank`.
 pub(super) fn find_other(bytes: &[u8], blank: u8) -> Option<usize> {
@@ -29,11 +30,12 @@ pub(super) enum Operation {
     One,
 }
 
-/// So many bytes of the result are made at a time: they stay in the nearest cache while row after row is worked in.
+/// So many bytes of the result are made at a time: they stay in the nearest cache while row after row is
+/// worked in.
 const BLOCK_BYTES: usize = 8 << 10;
 
-/// The rows combined, as long as the longest of them; the shorter ones end in zeroes. There is at least one row. The result is
-/// written into `room`, whatever that holds, where it is about as large.
+/// The rows combined, as long as the longest of them; the shorter ones end in zeroes. There is at least one
+/// row. The result is written into `room`, whatever that holds, where it is about as large.
 pub(super) fn combine(operation: Operation, rows: &[&[u8]], room: Vec<u8>) -> Vec<u8> {
     let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let mut result = resized(room, len);

@@ -1,17 +1,19 @@
-//! Geohash cells: the world as a square that is halved again and again, alternately by longitude and by latitude.
+//! Geohash cells: the world as a square that is halved again and again, alternately by longitude and by
+//! latitude.
 //!
 //! ```text
 //! bits of a cell after `step` halvings each way, 2 * step of them
-//!   lon lat lon lat ... lon lat       the first halving by longitude is the topmost bit; 1 is the eastern, northern half
+//!   lon lat lon lat ... lon lat       the first halving by longitude is the topmost bit;
+//!                                     1 is the eastern, northern half
 //! ```
 //!
-//! A point of a sorted set has 26 halvings each way, 52 bits: its score, exact in a double, about 0.6 m wide at the equator. Points
-//! of one cell are then one range of scores, which is what a search reads. Example: 13.361389 E 38.115556 N (Palermo)
-//! is 3,479,099,956,230,698; its cell of 2 halvings is the top 4 bits, `1100`: east, north, west of the middle of that,
-//! south of the middle of that.
+//! A point of a sorted set has 26 halvings each way, 52 bits: its score, exact in a double, about 0.6 m wide
+//! at the equator. Points of one cell are then one range of scores, which is what a search reads. Example:
+//! 13.361389 E 38.115556 N (Palermo) is 3,479,099,956,230,698; its cell of 2 halvings is the top 4 bits,
+//! `1100`: east, north, west of the middle of that, south of the middle of that.
 //!
-//! Latitudes end at 85.05112878, where Mercator's square does. The arithmetic is that of Redis, operation for operation: scores
-//! and the digits of positions must be the same.
+//! Latitudes end at 85.05112878, where Mercator's square does. The arithmetic is that of Redis, operation for
+//! operation: scores and the digits of positions must be the same.
 use std::ops::Range;
 
 pub(super) const LON_MAX: f64 = 180.0;
@@ -64,7 +66,8 @@ impl Point {
         Cell::of(self, STEP_MAX).bits as f64
     }
 
-    /// The middle of the cell that a score means. Scores that no point has are read as the processor converts them.
+    /// The middle of the cell that a score means. Scores that no point has are read as the processor converts
+    /// them.
     pub(super) fn of_score(score: f64) -> Point {
         let area = Cell { bits: to_u64(score), step: STEP_MAX }.area();
         let middle = |low: f64, high: f64, max: f64| ((low + high) / 2.0).clamp(-max, max);
@@ -112,7 +115,8 @@ impl Cell {
         (self.bits << shift) as f64..((self.bits + 1) << shift) as f64
     }
 
-    /// The four that it is halved into each way, in the order of their scores; none where it is as small as a score.
+    /// The four that it is halved into each way, in the order of their scores; none where it is as small as a
+    /// score.
     pub(super) fn quarters(self) -> Option<[Cell; 4]> {
         let quarter = |n: u64| Cell { bits: self.bits << 2 | n, step: self.step + 1 };
         (self.step < STEP_MAX).then(|| [0, 1, 2, 3].map(quarter))
@@ -126,8 +130,8 @@ impl Cell {
         self.along(LATITUDE_BITS, towards)
     }
 
-    /// Adds or subtracts one in the bits of an axis: carries run over the other axis' bits where these are all ones, and borrows where
-    /// they are all zeros.
+    /// Adds or subtracts one in the bits of an axis: carries run over the other axis' bits where these are
+    /// all ones, and borrows where they are all zeros.
     fn along(self, axis: u64, towards: Towards) -> Cell {
         let all = u64::MAX >> (64 - 2 * self.step);
         let (own, others) = (self.bits & axis, self.bits & !axis);

@@ -1,6 +1,7 @@
 //! Distances on a sphere, by the haversine formula, and the units they are told in.
 //!
-//! The earth's radius and the order of the operations are those of Redis, because four decimals of the result are shown.
+//! The earth's radius and the order of the operations are those of Redis, because four decimals of the result
+//! are shown.
 use super::cell::{Area, Point};
 use crate::Error;
 use crate::argument::is_word;
@@ -73,10 +74,12 @@ impl Centre {
     }
 }
 
-/// Tells of points far outside a circle that they are, by multiplications alone: most points of the cells around a circle are.
+/// Tells of points far outside a circle that they are, by multiplications alone: most points of the cells
+/// around a circle are.
 ///
-/// Within the circle's band of latitudes cosines are at least that of the latitude nearest to a pole, and a sine is at least
-/// `x - x^3 / 6`; so haversines are at least what [`Fence::is_beyond`] makes of them. What it does not tell has to be measured.
+/// Within the circle's band of latitudes cosines are at least that of the latitude nearest to a pole, and a
+/// sine is at least `x - x^3 / 6`; so haversines are at least what [`Fence::is_beyond`] makes of them. What
+/// it does not tell has to be measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fence {
     centre: Centre,

@@ -1,7 +1,8 @@
 //! Places: members of sorted sets whose scores are geohash cells.
 //!
-//! A place is a member like any other: the sorted set's own commands work on it, ZREM removes it, and scores that mean no place are
-//! read as well as they can be. A search reads the ranges of scores of at most nine cells and measures what it finds there.
+//! A place is a member like any other: the sorted set's own commands work on it, ZREM removes it, and scores
+//! that mean no place are read as well as they can be. A search reads the ranges of scores of at most nine
+//! cells and measures what it finds there.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! The options of the searches: six commands and one grammar. GEOSEARCH names its centre and its shape by words, GEORADIUS and
-//! GEORADIUSBYMEMBER by places; what follows is the same for all.
+//! The options of the searches: six commands and one grammar. GEOSEARCH names its centre and its shape by
+//! words, GEORADIUS and GEORADIUSBYMEMBER by places; what follows is the same for all.
 //!
-//! Options are read in the order in which they stand, and a member is looked up where it is named, because the first thing
-//! that is wrong decides the error. Where the key is missing no member is looked for: the answer will be empty whatever it is.
+//! Options are read in the order in which they stand, and a member is looked up where it is named, because
+//! the first thing that is wrong decides the error. Where the key is missing no member is looked for: the
+//! answer will be empty whatever it is.
 use super::cell::Point;
 use super::distance::Unit;
 use super::longitude_latitude;

@@ -222,7 +222,8 @@ impl Search<'_> {
     }
 }
 
-/// In the order that was asked for, and as many. Those of one distance stay in the order in which they were found.
+/// In the order that was asked for, and as many. Those of one distance stay in the order in which they were
+/// found.
 fn choose(found: &mut Vec<Found>, query: &Query<'_>) {
     let count = if query.count > 0 { usize::try_from(query.count).unwrap_or(usize::MAX) } else { usize::MAX };
     // Names lie in the order in which they were found.

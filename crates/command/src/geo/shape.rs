@@ -1,8 +1,9 @@
 //! What a search looks for: a circle or a box around a point, and the cells that cover it.
 //!
-//! Cells are chosen so large that the one with the centre and its eight neighbours cover the shape; those that it cannot reach
-//! are left out. The order of the cells is that of Redis, because results that nobody sorts come in it: the centre, then
-//! north, south, east, west, north-east, north-west, south-east, south-west.
+//! Cells are chosen so large that the one with the centre and its eight neighbours cover the shape; those
+//! that it cannot reach are left out. The order of the cells is that of Redis, because results that nobody
+//! sorts come in it: the centre, then north, south, east, west, north-east, north-west, south-east,
+//! south-west.
 use super::cell::{Area, Cell, Point, STEP_MAX, Towards};
 use super::distance::{Centre, EARTH_RADIUS_M, Fence, Unit, between, between_latitudes, degrees, radians};
 
@@ -87,8 +88,8 @@ impl Shape {
         Within { point: self.centre, centre, limit, fence }
     }
 
-    /// The cells to look in, in their order, none twice in a row: where the shape is as large as the world, neighbours are the
-    /// same.
+    /// The cells to look in, in their order, none twice in a row: where the shape is as large as the world,
+    /// neighbours are the same.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let bounds = self.bounds();
         let mut step = self.step();
@@ -134,8 +135,8 @@ impl Shape {
         }
     }
 
-    /// What lies around the shape, in degrees; longitudes may pass the end of the map. They are wider on the side that is nearer
-    /// to a pole, and that one counts.
+    /// What lies around the shape, in degrees; longitudes may pass the end of the map. They are wider on the
+    /// side that is nearer to a pole, and that one counts.
     fn bounds(&self) -> Area {
         let Point { lon, lat } = self.centre;
         let (height, width) = self.halves();

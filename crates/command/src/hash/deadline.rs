@@ -1,7 +1,8 @@
 //! Deadlines of fields: HEXPIRE in its four forms, HTTL in its four, HPERSIST.
 //!
-//! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. One in the past is no error: it
-//! removes the field. The type of the key is told before anything else that is wrong, as Redis does.
+//! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. One in the
+//! past is no error: it removes the field. The type of the key is told before anything else that is wrong, as
+//! Redis does.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};

@@ -1,6 +1,7 @@
 //! What a hash holds: one field, several, all.
 //!
-//! One field is on the path of every request: nothing is allocated, and what is an integer in the hash becomes text in the reply.
+//! One field is on the path of every request: nothing is allocated, and what is an integer in the hash
+//! becomes text in the reply.
 use super::row::{ABOUT, ROW};
 use crate::walk::{self, Share};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};

@@ -1,4 +1,5 @@
-//! HSCAN: a cursor is a place in hash order, so nothing is kept for it, and what stays in the hash is seen whatever comes and goes.
+//! HSCAN: a cursor is a place in hash order, so nothing is kept for it, and what stays in the hash is seen
+//! whatever comes and goes.
 use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
@@ -26,7 +27,8 @@ pub(super) const HSCAN: Command = Command {
     ..ROW
 };
 
-/// A small hash is answered as a whole, whatever the cursor. Where the key is missing the options are not read.
+/// A small hash is answered as a whole, whatever the cursor. Where the key is missing the options are not
+/// read.
 fn hscan(call: &mut Call<'_, '_>) -> Done {
     let cursors = call.view.element_cursors();
     let from = cursor::cursor(call.args.at(2), cursors)?;

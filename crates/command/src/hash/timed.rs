@@ -117,7 +117,8 @@ enum Change {
     To(Deadline),
 }
 
-/// Time options and PERSIST stand first or not at all. A deadline that has passed removes the field that was answered.
+/// Time options and PERSIST stand first or not at all. A deadline that has passed removes the field that was
+/// answered.
 fn hgetex(call: &mut Call<'_, '_>) -> Done {
     let (key, now) = (call.key(0), call.view.now());
     let mut hash = call.view.hash_mut(&key)?;
@@ -238,7 +239,8 @@ impl Writing {
     }
 }
 
-/// Writes nothing where one field is not as FNX or FXX asks. A deadline that has passed removes what was written.
+/// Writes nothing where one field is not as FNX or FXX asks. A deadline that has passed removes what was
+/// written.
 fn hsetex(call: &mut Call<'_, '_>) -> Done {
     let (key, now) = (call.key(0), call.view.now());
     let writing = Writing::parse(call.args, now)?;

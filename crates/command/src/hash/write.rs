@@ -1,7 +1,8 @@
 //! Writing fields, removing them, and counting in them.
 //!
-//! All fields of one command go into one open hash, which is written back once, when it is dropped. The type is checked before the
-//! first of them; after that nothing can fail, so no command stops half-way. On the path of every request: nothing is allocated here.
+//! All fields of one command go into one open hash, which is written back once, when it is dropped. The type
+//! is checked before the first of them; after that nothing can fail, so no command stops half-way. On the
+//! path of every request: nothing is allocated here.
 use super::row::{ABOUT, ROW};
 use crate::argument::int;
 use crate::long_double::LongDouble;

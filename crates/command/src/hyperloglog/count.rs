@@ -1,7 +1,7 @@
 //! PFCOUNT and PFMERGE.
 //!
-//! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT of several merges
-//! them into registers of its own, and leaves nothing behind.
+//! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT
+//! of several merges them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
 use super::row::{ABOUT, ROW};
 use super::sketch::{self, Encoding, Union};

@@ -5,9 +5,9 @@
 //!         11000000  22221111  33333322  55444444   ...     the number of the register that a bit belongs to
 //! ```
 //!
-//! The lowest bits come first: register 0 is the low 6 bits of byte 0, register 1 the high 2 of byte 0 (its lowest) and the low 4 of
-//! byte 1. Example: registers 1, 2, 3, 4 at the beginning are `81 30 10`. Whole arrays are merged and counted without being
-//! unpacked (`store::sixes`).
+//! The lowest bits come first: register 0 is the low 6 bits of byte 0, register 1 the high 2 of byte 0 (its
+//! lowest) and the low 4 of byte 1. Example: registers 1, 2, 3, 4 at the beginning are `81 30 10`. Whole
+//! arrays are merged and counted without being unpacked (`store::sixes`).
 use super::estimate::REGISTERS;
 
 pub(super) const BYTES: usize = REGISTERS * 6 / 8;

@@ -1,8 +1,10 @@
-//! From registers to a number of elements: the improved raw estimator of Otmar Ertl, "New cardinality estimation algorithms for
-//! HyperLogLog sketches" (2017), algorithm 6. It needs no table of corrections and is unbiased from the first element on.
+//! From registers to a number of elements: the improved raw estimator of Otmar Ertl, "New cardinality
+//! estimation algorithms for HyperLogLog sketches" (2017), algorithm 6. It needs no table of corrections and
+//! is unbiased from the first element on.
 //!
-//! Only how many registers hold each value matters, so both encodings are counted into a [`Histogram`] first. The order of the
-//! floating point operations is that of Redis: the results are rounded, and must be the same numbers.
+//! Only how many registers hold each value matters, so both encodings are counted into a [`Histogram`] first.
+//! The order of the floating point operations is that of Redis: the results are rounded, and must be the same
+//! numbers.
 use store::sixes::{self, VALUES};
 
 /// 2^14; the relative error is 1.04 / sqrt(2^14), 0.81%.
@@ -62,7 +64,8 @@ impl Histogram {
     }
 }
 
-/// The share of registers at zero, corrected: the sum of `x^(2^k) * 2^(k-1)` added to `x`. Infinite where all of them are zero.
+/// The share of registers at zero, corrected: the sum of `x^(2^k) * 2^(k-1)` added to `x`. Infinite where all
+/// of them are zero.
 fn sigma(mut x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;

@@ -1,10 +1,12 @@
-//! HyperLogLog: how many different elements were added, within a percent, in 12 KB at most. Its value is a string, byte for byte the
-//! one that Redis makes: GET, SET, DUMP and clients that keep such strings elsewhere may take them from one server to the other.
+//! HyperLogLog: how many different elements were added, within a percent, in 12 KB at most. Its value is a
+//! string, byte for byte the one that Redis makes: GET, SET, DUMP and clients that keep such strings
+//! elsewhere may take them from one server to the other.
 //!
-//! An element's hash chooses one of 16,384 registers and proposes a value for it, one more than the zeros that the rest of the
-//! hash ends with; the register keeps the largest proposal. Few registers are set at first, so a sketch begins as runs
-//! (`sparse.rs`) and becomes an array (`dense.rs`) when the runs take more than `hll-sparse-max-bytes`. The number of
-//! elements follows from how many registers hold each value (`estimate.rs`).
+//! An element's hash chooses one of 16,384 registers and proposes a value for it, one more than the zeros
+//! that the rest of the hash ends with; the register keeps the largest proposal. Few registers are set at
+//! first, so a sketch begins as runs (`sparse.rs`) and becomes an array (`dense.rs`) when the runs take more
+//! than `hll-sparse-max-bytes`. The number of elements follows from how many registers hold each value
+//! (`estimate.rs`).
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Sketches against a naive twin, an array of registers in a byte each; and any bytes at all, which must never do more than fail.
+//! Sketches against a naive twin, an array of registers in a byte each; and any bytes at all, which must
+//! never do more than fail.
 use super::estimate::{Histogram, REGISTERS};
 use super::sketch::{self, Corrupt, Encoding, Sketch, Union};
 use base::random::Random;

@@ -5,12 +5,13 @@
 //!      HYLL  encoding  unused  cardinality  registers
 //! ```
 //!
-//! The encoding is 0 for an array of registers ([`dense`]) and 1 for runs ([`sparse`]). The cardinality is the estimate that was
-//! made last, little endian; its topmost bit says that registers have changed since. Example: a sketch to which `a` was
-//! added is `48 59 4c 4c  01  00 00 00  00 00 00 00 00 00 00 80` and its runs.
+//! The encoding is 0 for an array of registers ([`dense`]) and 1 for runs ([`sparse`]). The cardinality is
+//! the estimate that was made last, little endian; its topmost bit says that registers have changed since.
+//! Example: a sketch to which `a` was added is `48 59 4c 4c  01  00 00 00  00 00 00 00 00 00 00 80` and its
+//! runs.
 //!
-//! Whether a string is a sketch is decided by its head, and for an array by its length, as in Redis. What the runs say can still be
-//! wrong, and shows where they are read.
+//! Whether a string is a sketch is decided by its head, and for an array by its length, as in Redis. What the
+//! runs say can still be wrong, and shows where they are read.
 use super::estimate::{Histogram, INDEX_BITS, REGISTERS, VALUE_BITS};
 use super::sparse::Raised;
 use super::{dense, sparse};
@@ -106,8 +107,8 @@ impl<'t> Sketch<'t> {
         }
     }
 
-    /// The runs, whether they make sense or not; none in an array. Where the last is cut, the byte that is missing is 0, as it stands
-    /// behind every string of Redis.
+    /// The runs, whether they make sense or not; none in an array. Where the last is cut, the byte that is
+    /// missing is 0, as it stands behind every string of Redis.
     pub(super) fn runs(self) -> impl Iterator<Item = sparse::Run> {
         let runs = if self.encoding == Encoding::Sparse { self.registers() } else { &[] };
         sparse::runs(runs)
@@ -115,8 +116,9 @@ impl<'t> Sketch<'t> {
     }
 }
 
-/// Several sketches, of which only the estimate is wanted. While all of them are runs what they raise is counted as it is raised, since
-/// they say few registers of many; the first array among them makes an array of what there is.
+/// Several sketches, of which only the estimate is wanted. While all of them are runs what they raise is
+/// counted as it is raised, since they say few registers of many; the first array among them makes an array
+/// of what there is.
 #[derive(Default)]
 pub(super) struct Union {
     runs: Option<sparse::Union>,
@@ -169,8 +171,8 @@ pub(super) fn begin(text: &mut Vec<u8>) {
     text.extend_from_slice(&sparse::EMPTY);
 }
 
-/// Adds an element; whether that changed a register. Runs become an array where they would make the text longer than
-/// `sparse_bytes_max`.
+/// Adds an element; whether that changed a register. Runs become an array where they would make the text
+/// longer than `sparse_bytes_max`.
 pub(super) fn add(text: &mut Vec<u8>, element: &[u8], sparse_bytes_max: usize) -> Result<bool, Corrupt> {
     raise(text, Proposal::of(element), sparse_bytes_max)
 }
@@ -187,8 +189,8 @@ fn raise(text: &mut Vec<u8>, proposal: Proposal, sparse_bytes_max: usize) -> Res
     Ok(dense::raise(&mut text[HEADER_BYTES..], index, value))
 }
 
-/// Raises the registers of a sketch to `registers`, which are as large as its own already. It becomes an array where it must, or
-/// where `encoding` says so.
+/// Raises the registers of a sketch to `registers`, which are as large as its own already. It becomes an
+/// array where it must, or where `encoding` says so.
 pub(super) fn merge(
     text: &mut Vec<u8>,
     registers: &Greatest,

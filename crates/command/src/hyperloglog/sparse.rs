@@ -6,13 +6,15 @@
 //! 1vvvvvnn             VAL    n + 1 registers (1 to 4) hold v + 1 (1 to 32)
 //! ```
 //!
-//! The runs cover all 16,384 registers in their order. Example: an empty sketch is `7f ff`, one run of 16,384 zeros; with 2 in
-//! register 1,000 it is `43 e7 84 7c 16`: zeros up to there (XZERO 1,000), VAL 2 once, zeros for the other 15,383 (XZERO).
+//! The runs cover all 16,384 registers in their order. Example: an empty sketch is `7f ff`, one run of 16,384
+//! zeros; with 2 in register 1,000 it is `43 e7 84 7c 16`: zeros up to there (XZERO 1,000), VAL 2 once, zeros
+//! for the other 15,383 (XZERO).
 //!
-//! Other runs could say the same registers. Which ones a sketch has follows from the order of its edits, and must be what Redis
-//! makes of them: an edit splits the run that it falls into, and then joins equal values among the five runs from the one
-//! before it on, up to four registers a run. A string comes from clients, so it may hold anything: runs that pass the last
-//! register, stop before it, or end in the middle are [`Corrupt`].
+//! Other runs could say the same registers. Which ones a sketch has follows from the order of its edits, and
+//! must be what Redis makes of them: an edit splits the run that it falls into, and then joins equal values
+//! among the five runs from the one before it on, up to four registers a run. A string comes from clients, so
+//! it may hold anything: runs that pass the last register, stop before it, or end in the middle are
+//! [`Corrupt`].
 use super::estimate::{Histogram, REGISTERS};
 use super::sketch::Corrupt;
 use store::sixes::Greatest;
@@ -77,7 +79,8 @@ struct Place {
     run: Run,
 }
 
-/// Makes register `index` at least `value`. The runs of `sketch` begin at `start`; all of it may take `bytes_max`.
+/// Makes register `index` at least `value`. The runs of `sketch` begin at `start`; all of it may take
+/// `bytes_max`.
 pub(super) fn raise(
     sketch: &mut Vec<u8>,
     start: usize,

@@ -1,8 +1,8 @@
 //! Whether keys exist, of what type, and deleting them.
 //!
-//! Several keys are locked together, so a DEL of many is one step to every other client, and a count of existing keys is true
-//! for one instant. What a deleted key held is dropped at once where that is quick, and handed to the freeing thread
-//! where it is not (`store::shard`, `discard`), so DEL needs no lazy twin.
+//! Several keys are locked together, so a DEL of many is one step to every other client, and a count of
+//! existing keys is true for one instant. What a deleted key held is dropped at once where that is quick, and
+//! handed to the freeing thread where it is not (`store::shard`, `discard`), so DEL needs no lazy twin.
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 
@@ -91,7 +91,8 @@ pub(super) const TYPE: Command = Command {
     ..ROW
 };
 
-/// As DEL, for the store hands whatever is large to the background in either case; what Redis would is counted.
+/// As DEL, for the store hands whatever is large to the background in either case; what Redis would is
+/// counted.
 fn unlink(call: &mut Call<'_, '_>) -> Done {
     let deleted = call.keys().iter().filter(|key| call.view.unlink(key)).count();
     finish(call, deleted)

@@ -1,7 +1,8 @@
 //! Deadlines: EXPIRE in its four forms, with the conditions of Redis 7, and PERSIST.
 //!
-//! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. Times that do not fit 64 bits of
-//! milliseconds are refused; times in the past are not: they delete the key, which is how some clients delete.
+//! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. Times that
+//! do not fit 64 bits of milliseconds are refused; times in the past are not: they delete the key, which is
+//! how some clients delete.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};
@@ -181,8 +182,8 @@ fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> 
     Ok(())
 }
 
-/// XX goes with GT or LT, everything else excludes one another. Words are read before conflicts are looked for, so an unknown word
-/// is told first.
+/// XX goes with GT or LT, everything else excludes one another. Words are read before conflicts are looked
+/// for, so an unknown word is told first.
 fn conditions(call: &Call<'_, '_>) -> Result<Conditions, Error> {
     let mut conditions = Conditions::default();
     for word in call.args.iter_from(3) {

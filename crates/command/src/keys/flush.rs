@@ -1,5 +1,6 @@
-//! FLUSHDB and FLUSHALL. Either mode takes the trees out at once and leaves their freeing to the background: SYNC would
-//! stop every worker for as long as the data is large, and nothing but the moment when memory is given back differs.
+//! FLUSHDB and FLUSHALL. Either mode takes the trees out at once and leaves their freeing to the background:
+//! SYNC would stop every worker for as long as the data is large, and nothing but the moment when memory is
+//! given back differs.
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
@@ -59,8 +60,8 @@ fn flushall(call: &mut WholeCall<'_>) -> Done {
     flush(call, None)
 }
 
-/// Runs alone (`Scope::Exclusive`): without that a client could see one shard empty and another still full. The trees are
-/// taken out shard by shard, O(shards) whatever they hold.
+/// Runs alone (`Scope::Exclusive`): without that a client could see one shard empty and another still full.
+/// The trees are taken out shard by shard, O(shards) whatever they hold.
 fn flush(call: &mut WholeCall<'_>, db: Option<u16>) -> Done {
     let mode_is_known = match (call.args.get(1), call.args.len()) {
         (None, _) => true,

@@ -1,8 +1,8 @@
 //! MEMORY USAGE and Sardine's own MEMORY LAYOUT: what a key takes, and where its bytes are.
 //!
-//! Both sum up what is allocated, node by node, with the rounding that the allocator makes: the key's bytes in its leaf, its share
-//! of the leaf's head and room, and everything behind its pointer. A long list's elements are not visited:
-//! one of ten million costs as many steps as it has leaves.
+//! Both sum up what is allocated, node by node, with the rounding that the allocator makes: the key's bytes
+//! in its leaf, its share of the leaf's head and room, and everything behind its pointer. A long list's
+//! elements are not visited: one of ten million costs as many steps as it has leaves.
 use super::reply_help;
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
@@ -134,8 +134,8 @@ fn layout(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A map of maps, by names that do not depend on the type: a kind of node that the value has none of is shown with zeros, so that
-/// tools can add replies up.
+/// A map of maps, by names that do not depend on the type: a kind of node that the value has none of is shown
+/// with zeros, so that tools can add replies up.
 fn reply_layout(reply: &mut Reply, info: &KeyInfo) {
     let stats = &info.stats;
     let kinds = [

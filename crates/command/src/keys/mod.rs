@@ -1,7 +1,8 @@
 //! Commands on keys of any type: existence, deadlines, walks over the keyspace, what OBJECT and MEMORY tell.
 //!
-//! Two sorts of handlers meet here. Those on named keys get a view of the locked shards, like all other families. Those on the whole
-//! keyspace get the keyspace itself (`WholeCall`) and say in their row whether anything else may run meanwhile.
+//! Two sorts of handlers meet here. Those on named keys get a view of the locked shards, like all other
+//! families. Those on the whole keyspace get the keyspace itself (`WholeCall`) and say in their row whether
+//! anything else may run meanwhile.
 mod delete;
 mod expire;
 mod flush;

@@ -1,5 +1,5 @@
-//! OBJECT: how a value is kept, in the words that monitoring knows. The encoding's name is the one Redis would give; what
-//! Sardine really keeps is told by MEMORY LAYOUT.
+//! OBJECT: how a value is kept, in the words that monitoring knows. The encoding's name is the one Redis
+//! would give; what Sardine really keeps is told by MEMORY LAYOUT.
 use super::reply_help;
 use super::row::{ABOUT, ROW};
 use crate::{
@@ -126,8 +126,8 @@ fn encoding(call: &mut Call<'_, '_>) -> Done {
 const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 
-/// One, but for small integers in an `int` encoding: nothing is kept for them at all, which Redis shows as a value
-/// shared by everyone, unless it has to tell the uses of each apart.
+/// One, but for small integers in an `int` encoding: nothing is kept for them at all, which Redis shows as a
+/// value shared by everyone, unless it has to tell the uses of each apart.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(brief) = call.view.brief(&key) else {

@@ -1,8 +1,9 @@
 //! Walks over the keyspace: SCAN, KEYS, RANDOMKEY, and its size.
 //!
-//! SCAN keeps nothing in the server: its cursor is a position in hash order (`store::whole`), valid whatever happens between two calls.
-//! It locks one shard at a time, so other workers go on. KEYS runs alone, because its answer is one instant of the whole
-//! keyspace; RANDOMKEY and DBSIZE go from shard to shard, so a key that is written behind them is missed.
+//! SCAN keeps nothing in the server: its cursor is a position in hash order (`store::whole`), valid whatever
+//! happens between two calls. It locks one shard at a time, so other workers go on. KEYS runs alone, because
+//! its answer is one instant of the whole keyspace; RANDOMKEY and DBSIZE go from shard to shard, so a key
+//! that is written behind them is missed.
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::cursor;
@@ -96,8 +97,8 @@ impl Filter<'_> {
     }
 }
 
-/// A key past its deadline goes when it is met, whatever its type, if the pattern takes it: what expires by itself has mostly gone
-/// before.
+/// A key past its deadline goes when it is met, whatever its type, if the pattern takes it: what expires by
+/// itself has mostly gone before.
 fn scan(call: &mut WholeCall<'_>) -> Done {
     let (keyspace, db, now) = (call.keyspace, call.db, call.now);
     let cursors = keyspace.key_cursors();

@@ -1,4 +1,5 @@
-//! SWAPDB. Runs alone: in each shard the two databases change places, which no other client may see half done.
+//! SWAPDB. Runs alone: in each shard the two databases change places, which no other client may see half
+//! done.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, nth_database};
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
@@ -20,7 +21,8 @@ pub(super) const SWAPDB: Command = Command {
     ..ROW
 };
 
-/// Both must be numbers before either is looked up. A database that changes places with itself counts as a change.
+/// Both must be numbers before either is looked up. A database that changes places with itself counts as a
+/// change.
 fn swapdb(call: &mut WholeCall<'_>) -> Done {
     let first = index(call.args.at(1)).ok_or_else(|| Error::invalid_db("first"))?;
     let second = index(call.args.at(2)).ok_or_else(|| Error::invalid_db("second"))?;

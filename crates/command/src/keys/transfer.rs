@@ -1,8 +1,10 @@
-//! Whole keys under other names and in other databases: RENAME, MOVE, COPY. A value changes hands or gets a second
-//! owner; nothing of what lies outside its entry is copied, so a list of any length costs the same. What a copy and its
-//! source share is copied when either is written, and no further than the write reaches (`store::view`, `copy`).
+//! Whole keys under other names and in other databases: RENAME, MOVE, COPY. A value changes hands or gets a
+//! second owner; nothing of what lies outside its entry is copied, so a list of any length costs the same.
+//! What a copy and its source share is copied when either is written, and no further than the write reaches
+//! (`store::view`, `copy`).
 //!
-//! A key's shard is the same in every database, so MOVE and COPY ... DB need no lock that the keys alone do not name.
+//! A key's shard is the same in every database, so MOVE and COPY ... DB need no lock that the keys alone do
+//! not name.
 use super::row::{ABOUT, ROW};
 use crate::argument::{database, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -91,8 +93,8 @@ enum Occupied {
     Keep,
 }
 
-/// An only key's name and database say what it is: onto itself a value cannot be copied, which is told before anything
-/// is looked for.
+/// An only key's name and database say what it is: onto itself a value cannot be copied, which is told before
+/// anything is looked for.
 fn copy(call: &mut Call<'_, '_>) -> Done {
     let source = call.key(0);
     let (destination, occupied) = copy_options(call)?;

@@ -1,7 +1,7 @@
 //! How long keys live: TTL and EXPIRETIME, in seconds and milliseconds. Seconds are rounded to the nearest.
 //!
-//! A key whose deadline has come is missing for all of them, so a time to live is never negative; -1 and -2 are free to mean
-//! something else.
+//! A key whose deadline has come is missing for all of them, so a time to live is never negative; -1 and -2
+//! are free to mean something else.
 use super::row::{ABOUT, ROW};
 use crate::lifetime::{From, Unit};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};

@@ -2,8 +2,9 @@
 //!
 //! LPOP and RPOP without a count are on the path of every request: nothing is allocated.
 //!
-//! An element is written into the reply while the leaf still lends it, then removed: it is copied once. A list that runs empty
-//! takes its key along when it is dropped (`store::ListMut`), so nothing here deletes keys.
+//! An element is written into the reply while the leaf still lends it, then removed: it is copied once. A
+//! list that runs empty takes its key along when it is dropped (`store::ListMut`), so nothing here deletes
+//! keys.
 use super::end_named;
 use super::row::{ABOUT, ROW};
 use crate::argument::{self, is_word};
@@ -74,7 +75,8 @@ fn rpop(call: &mut Call<'_, '_>) -> Done {
     pop(call, End::Tail, "rpop")
 }
 
-/// The table can only say "at least two": a third argument is a count, a fourth is refused as Redis does, as a wrong number.
+/// The table can only say "at least two": a third argument is a count, a fourth is refused as Redis does, as
+/// a wrong number.
 fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
     match call.args.len() {
         2 => pop_one(call, end),
@@ -83,8 +85,9 @@ fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
     }
 }
 
-/// A missing key is a null here and a null array below: RESP2 tells them apart, and clients rely on it. The list is edited
-/// where it was returned: it is some 300 bytes long, and moving it out of the result costs as much as the rest.
+/// A missing key is a null here and a null array below: RESP2 tells them apart, and clients rely on it. The
+/// list is edited where it was returned: it is some 300 bytes long, and moving it out of the result costs as
+/// much as the rest.
 fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
     match &mut call.view.list_mut(&key) {
@@ -99,8 +102,8 @@ fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     Ok(())
 }
 
-/// The count is read before the key is looked at, so a wrong one is an error even where there is no list. A count of 0 on a
-/// list answers an empty array, which is not null.
+/// The count is read before the key is looked at, so a wrong one is an error even where there is no list. A
+/// count of 0 on a list answers an empty array, which is not null.
 fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
     let count = argument::count(call.args.at(2))?;
     let key = call.key(0);
@@ -123,9 +126,9 @@ fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) 
     count
 }
 
-/// The keys that are locked were found by the same count of keys. Where it does not fit the arguments none was found, and the
-/// checks here refuse the request before they matter. The first list that is there decides; the others are not looked
-/// at, so one of another type behind it is no error.
+/// The keys that are locked were found by the same count of keys. Where it does not fit the arguments none
+/// was found, and the checks here refuse the request before they matter. The first list that is there
+/// decides; the others are not looked at, so one of another type behind it is no error.
 fn lmpop(call: &mut Call<'_, '_>) -> Done {
     let numkeys = call.args.at(1);
     let numkeys =
@@ -145,7 +148,8 @@ fn lmpop(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a surplus argument.
+/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a
+/// surplus argument.
 fn lmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let Some(word) = call.args.get(at) else { return Ok(1) };
     let count = call.args.get(at + 1).filter(|_| is_word(word, "COUNT")).ok_or_else(Error::syntax)?;

@@ -1,8 +1,9 @@
 //! Pushing at either end. On the path of every request: nothing is allocated here.
 //!
-//! All elements of one command go into one open list, which is written back once, when it is dropped: a hundred elements
-//! cost one lookup of the key. They are pushed one by one, so `LPUSH k a b c` leaves `c` at the head. The type is
-//! checked before the first of them; after that nothing can fail, so no command stops half-way.
+//! All elements of one command go into one open list, which is written back once, when it is dropped: a
+//! hundred elements cost one lookup of the key. They are pushed one by one, so `LPUSH k a b c` leaves `c` at
+//! the head. The type is checked before the first of them; after that nothing can fail, so no command stops
+//! half-way.
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use resp::Args;
@@ -115,7 +116,8 @@ fn push_existing(call: &mut Call<'_, '_>, end: End) -> Done {
     finish(call, len)
 }
 
-/// The length afterwards. Several elements are announced together, because the encoding's name changes once for all.
+/// The length afterwards. Several elements are announced together, because the encoding's name changes once
+/// for all.
 fn push_all(list: &mut ListMut<'_>, end: End, args: Args<'_>) -> u64 {
     let count = args.len() as u64 - 2;
     if count > 1 {

@@ -1,8 +1,9 @@
 //! Elements by index, and ranges of them.
 //!
-//! Indexes count from the head, negative ones from the tail. Finding one walks the list's tree by the counts of its nodes and
-//! then one leaf; a range goes on from there leaf by leaf. Which of several errors in a request is told is part of what
-//! clients see, so each command reads its arguments in the order in which Redis does.
+//! Indexes count from the head, negative ones from the tail. Finding one walks the list's tree by the counts
+//! of its nodes and then one leaf; a range goes on from there leaf by leaf. Which of several errors in a
+//! request is told is part of what clients see, so each command reads its arguments in the order in which
+//! Redis does.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, position, span};
 use crate::walk::{self, Share};
@@ -97,7 +98,8 @@ fn llen(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A key of another type is reported before an index that is no number; a missing key leaves the index unread.
+/// A key of another type is reported before an index that is no number; a missing key leaves the index
+/// unread.
 fn lindex(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(list) = call.view.list(&key)? else {
@@ -111,7 +113,8 @@ fn lindex(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Both numbers are read before the key, so they are refused even where the key is missing or of another type.
+/// Both numbers are read before the key, so they are refused even where the key is missing or of another
+/// type.
 fn lrange(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);
@@ -155,8 +158,8 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The tail is cut first, so that the indexes of the head are still right. Where nothing is kept the list runs empty and its
-/// key goes with it.
+/// The tail is cut first, so that the indexes of the head are still right. Where nothing is kept the list
+/// runs empty and its key goes with it.
 fn ltrim(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);

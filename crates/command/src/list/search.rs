@@ -1,9 +1,9 @@
-//! Elements by value: LPOS, LREM, LINSERT. Each compares element after element, as they are stored; a needle that
-//! reads as an integer is compared as one.
+//! Elements by value: LPOS, LREM, LINSERT. Each compares element after element, as they are stored; a needle
+//! that reads as an integer is compared as one.
 //!
-//! There is no index by value, so all of them are O(N) and hold their shard meanwhile. LREM collects the indexes of what goes
-//! before it removes anything, and removes from the highest down: a removal then moves no index that is still to come, and
-//! neighbours leave their leaf in one edit.
+//! There is no index by value, so all of them are O(N) and hold their shard meanwhile. LREM collects the
+//! indexes of what goes before it removes anything, and removes from the highest down: a removal then moves
+//! no index that is still to come, and neighbours leave their leaf in one edit.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -19,7 +19,8 @@ pub(super) const LPOS: Command = Command {
     doc: Doc {
         since: "6.0.6",
         summary: "Answers the indexes of an element's occurrences.",
-        complexity: "O(N) where N is the number of elements looked at: all of them without `MAXLEN` and enough matches.",
+        complexity: "O(N) where N is the number of elements looked at: \
+                      all of them without `MAXLEN` and enough matches.",
         args: &[
             Arg::key("key", 0),
             Arg::str("element"),
@@ -81,7 +82,8 @@ struct Search {
     compared_max: u64,
 }
 
-/// With COUNT the answer is an array whose length is known last: its header is written into a place left for it.
+/// With COUNT the answer is an array whose length is known last: its header is written into a place left for
+/// it.
 fn lpos(call: &mut Call<'_, '_>) -> Done {
     let search = search(call)?;
     let needle = Item::classify(call.args.at(2));
@@ -197,8 +199,8 @@ fn lrem(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The indexes of the elements that LREM removes, highest first: the first `count` from the head, from the tail where it is
-/// negative, all where it is 0.
+/// The indexes of the elements that LREM removes, highest first: the first `count` from the head, from the
+/// tail where it is negative, all where it is 0.
 fn matches(list: &ListMut<'_>, needle: Item<'_>, count: i64) -> Vec<u64> {
     let wanted = if count == 0 { usize::MAX } else { count.unsigned_abs() as usize };
     let (first, towards) = if count < 0 { (list.len() - 1, End::Head) } else { (0, End::Tail) };
@@ -220,7 +222,8 @@ fn remove_all(list: &mut ListMut<'_>, indexes: &[u64]) {
     }
 }
 
-/// 0 says that there is no list, -1 that it has no such pivot. The word is checked first: a wrong one is an error in any case.
+/// 0 says that there is no list, -1 that it has no such pivot. The word is checked first: a wrong one is an
+/// error in any case.
 fn linsert(call: &mut Call<'_, '_>) -> Done {
     let place = call.args.at(2);
     let offset = if is_word(place, "BEFORE") {

@@ -1,7 +1,7 @@
 //! Moving an element from one list to another, or round one: LMOVE and its older form RPOPLPUSH.
 //!
-//! Both types are checked before anything is moved. Where both keys are one the list is edited in place: an only
-//! element that goes round must not take its key, and with it the deadline, away.
+//! Both types are checked before anything is moved. Where both keys are one the list is edited in place: an
+//! only element that goes round must not take its key, and with it the deadline, away.
 use super::end_named;
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
@@ -64,8 +64,9 @@ fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
     transfer(call, End::Tail, End::Head)
 }
 
-/// The element is copied out, pushed, and replied from the copy: both lists may lie in one leaf, so neither can lend it while the
-/// other is edited. A missing source is answered before the destination is looked at, whatever type that has.
+/// The element is copied out, pushed, and replied from the copy: both lists may lie in one leaf, so neither
+/// can lend it while the other is edited. A missing source is answered before the destination is looked at,
+/// whatever type that has.
 fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
     if call.view.list(&source)?.is_none() {
@@ -87,7 +88,8 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     Ok(())
 }
 
-/// One key: popped and pushed while the list stays open, so that a list of one element is never written back empty.
+/// One key: popped and pushed while the list stays open, so that a list of one element is never written back
+/// empty.
 fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error> {
     let key = call.key(0);
     let mut list = call.view.list_or_new(&key)?;

@@ -1,7 +1,8 @@
-//! Adding and removing members by name, and moving one between two sets. On the path of every request: nothing is allocated here.
+//! Adding and removing members by name, and moving one between two sets. On the path of every request:
+//! nothing is allocated here.
 //!
-//! All members of one command go through one open set, which is written back once, when it is dropped. The type is checked before the
-//! first of them; after that nothing can fail.
+//! All members of one command go through one open set, which is written back once, when it is dropped. The
+//! type is checked before the first of them; after that nothing can fail.
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use store::Kind;
@@ -91,7 +92,8 @@ fn finish(call: &mut Call<'_, '_>, changes: u64) -> Done {
     Ok(())
 }
 
-/// A missing source is answered before the destination is looked at. Where both are one set, the member stays where it is.
+/// A missing source is answered before the destination is looked at. Where both are one set, the member stays
+/// where it is.
 fn smove(call: &mut Call<'_, '_>) -> Done {
     let (source, destination, member) = (call.key(0), call.key(1), call.args.at(3));
     let Some(set) = call.view.set(&source)? else {

@@ -1,7 +1,8 @@
 //! Intersection, union and difference of sets, answered, stored or counted.
 //!
-//! A key that is missing is an empty set; one of another type is refused, also where the result is known to be empty
-//! before it is looked at. What is stored takes the place of whatever was there, which is not read; an empty result leaves no key.
+//! A key that is missing is an empty set; one of another type is refused, also where the result is known to
+//! be empty before it is looked at. What is stored takes the place of whatever was there, which is not read;
+//! an empty result leaves no key.
 use super::row::{ABOUT, ROW};
 use crate::argument::{count as positive, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -25,7 +26,8 @@ pub(super) const SINTER: Command = Command {
     doc: Doc {
         since: "1.0.0",
         summary: "Answers the members that several sets have in common.",
-        complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
+        complexity: "O(N*M*log(L)) where N is the \
+                      length of the smallest set, M the number of sets and L their lengths.",
         args: READ_ARGS,
         tips: &["nondeterministic_output_order"],
         ..ABOUT
@@ -42,7 +44,8 @@ pub(super) const SINTERSTORE: Command = Command {
     doc: Doc {
         since: "1.0.0",
         summary: "Stores the members that several sets have in common.",
-        complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
+        complexity: "O(N*M*log(L)) where N is the \
+                      length of the smallest set, M the number of sets and L their lengths.",
         args: STORE_ARGS,
         ..ABOUT
     },
@@ -58,7 +61,8 @@ pub(super) const SINTERCARD: Command = Command {
     doc: Doc {
         since: "7.0.0",
         summary: "Answers how many members several sets have in common.",
-        complexity: "O(N*M*log(L)) where N is the length of the smallest set, M the number of sets and L their lengths.",
+        complexity: "O(N*M*log(L)) where N is the \
+                      length of the smallest set, M the number of sets and L their lengths.",
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
@@ -169,7 +173,8 @@ fn sdiffstore(call: &mut Call<'_, '_>) -> Done {
     store(call, Merge::Difference)
 }
 
-/// Redis counts a result as one change, and no result as one where a key goes with it; the lookups of what is read count too.
+/// Redis counts a result as one change, and no result as one where a key goes with it; the lookups of what is
+/// read count too.
 fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     let (destination, sources) = call.keys().split_first().expect("the table asks for two keys");
     call.view.count_lookups();
@@ -197,7 +202,8 @@ fn sintercard(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// What stands from argument `at` on: LIMIT with its number, any number of times, of which the last counts; 0 is no limit.
+/// What stands from argument `at` on: LIMIT with its number, any number of times, of which the last counts; 0
+/// is no limit.
 fn sintercard_limit(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let (mut words, mut limit) = (call.args.iter_from(at), 0);
     while let Some(word) = words.next() {

@@ -1,7 +1,7 @@
 //! Members chosen at random, every one with the same chance, removed or not.
 //!
-//! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key that is missing
-//! is a null where no count is given, and nothing where one is.
+//! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key
+//! that is missing is a null where no count is given, and nothing where one is.
 use super::ask::{leave_members, reply_first};
 use super::row::{ABOUT, ROW};
 use crate::argument::{self, int};

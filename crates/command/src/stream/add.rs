@@ -1,7 +1,7 @@
 //! XADD. On the path of every request: nothing is allocated here but a leaf now and then.
 //!
-//! Ids only rise. A client may give one, or the millisecond alone (`5-*`), or leave it to the server (`*`): the time that it is, or where the clock
-//! stands behind the last id the one that follows it.
+//! Ids only rise. A client may give one, or the millisecond alone (`5-*`), or leave it to the server (`*`):
+//! the time that it is, or where the clock stands behind the last id the one that follows it.
 use super::id::{self, NewId};
 use super::row::{ABOUT, ROW};
 use super::trim::Options;
@@ -69,7 +69,8 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Whether a stream can hold them. What all of them take in the request is known at once, and is nearly always little.
+    /// Whether a stream can hold them. What all of them take in the request is known at once, and is nearly
+    /// always little.
     #[inline]
     fn check(&self, lengths: &Lengths) -> Done {
         let is_small = self.args.framed_bytes_from(self.first) <= lengths.row_bytes_max;

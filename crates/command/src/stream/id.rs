@@ -1,7 +1,9 @@
-//! Ids as text: `ms-seq`, or `ms` alone; `-` and `+` for the least and the greatest; `(` in front of one that does not belong to the interval.
+//! Ids as text: `ms-seq`, or `ms` alone; `-` and `+` for the least and the greatest; `(` in front of one that
+//! does not belong to the interval.
 //!
-//! Redis reads each of the two numbers twice: as an integer in its one spelling, and where that fails as C's `strtoull` does, which takes blanks
-//! and signs in front. What clients send by chance must mean the same here.
+//! Redis reads each of the two numbers twice: as an integer in its one spelling, and where that fails as C's
+//! `strtoull` does, which takes blanks and signs in front. What clients send by chance must mean the same
+//! here.
 use crate::Error;
 use base::text::{I64Text, parse_i64};
 use resp::Reply;

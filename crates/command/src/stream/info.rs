@@ -1,7 +1,7 @@
 //! XINFO: what a stream, its groups and their consumers are.
 //!
-//! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end where those nodes do, so both are
-//! worked out from the ids that the leaves began with.
+//! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end
+//! where those nodes do, so both are worked out from the ids that the leaves began with.
 use super::row::{ABOUT, ROW};
 use super::{id, reply_entry};
 use crate::argument::{int, is_word};

@@ -1,5 +1,6 @@
-//! The stream family. Entries are added and read by id (`add.rs`, `range.rs`, `read.rs`), trimmed and deleted (`trim.rs`, `delete.rs`); groups of
-//! consumers share what comes (`group.rs`, `read.rs`), acknowledge it (`pending.rs`), and take over what others left (`claim.rs`).
+//! The stream family. Entries are added and read by id (`add.rs`, `range.rs`, `read.rs`), trimmed and deleted
+//! (`trim.rs`, `delete.rs`); groups of consumers share what comes (`group.rs`, `read.rs`), acknowledge it
+//! (`pending.rs`), and take over what others left (`claim.rs`).
 //!
 //! The time comes with the view: of ids that the server makes, and of what consumers did when.
 mod add;

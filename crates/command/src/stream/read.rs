@@ -1,6 +1,8 @@
-//! XREAD and XREADGROUP: what came to several streams behind an id; for a consumer of a group, what no other was given, or once more what it holds.
+//! XREAD and XREADGROUP: what came to several streams behind an id; for a consumer of a group, what no other
+//! was given, or once more what it holds.
 //!
-//! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there is, and where there is nothing an error.
+//! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there
+//! is, and where there is nothing an error.
 use super::range::reply_range;
 use super::row::{ABOUT, ROW};
 use super::{id, note_lookup, reply_entry};
@@ -49,7 +51,8 @@ pub(super) const XREADGROUP: Command = Command {
     doc: Doc {
         since: "5.0.0",
         summary: "Answers what a consumer of a group is given, or holds, in streams.",
-        complexity: "O(log L + N log P) for each stream where L is its length, N the number of entries answered and P what is pending.",
+        complexity: "O(log L + N log P) for each stream where L is its length, \
+                      N the number of entries answered and P what is pending.",
         args: &[
             Arg::block("group-block", &[Arg::str("group"), Arg::str("consumer")]).after("GROUP"),
             Arg::int("count").after("COUNT").optional(),
@@ -286,7 +289,8 @@ fn read_new(
     Ok(given > 0)
 }
 
-/// What the consumer holds, behind an id. Being given once more counts as a delivery; of an entry that is gone only its id is told.
+/// What the consumer holds, behind an id. Being given once more counts as a delivery; of an entry that is
+/// gone only its id is told.
 fn read_again(
     call: &mut Call<'_, '_>,
     key: &Key<'_>,

@@ -1,7 +1,7 @@
 //! Trimming: the options that XADD and XTRIM share, and XTRIM.
 //!
-//! `MAXLEN 1000` leaves a thousand entries, `MINID 5-0` those from 5-0 on. With `~` whole leaves go and nothing else, which costs the same whatever
-//! they hold; then LIMIT bounds how many entries go at once.
+//! `MAXLEN 1000` leaves a thousand entries, `MINID 5-0` those from 5-0 on. With `~` whole leaves go and
+//! nothing else, which costs the same whatever they hold; then LIMIT bounds how many entries go at once.
 use super::id;
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};

@@ -182,7 +182,8 @@ fn strlen(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Unlike SET, it refuses a value of another type, because it would have to answer with it. The deadline goes, as with SET.
+/// Unlike SET, it refuses a value of another type, because it would have to answer with it. The deadline
+/// goes, as with SET.
 fn getset(call: &mut Call<'_, '_>) -> Done {
     reply_old_string(call)?;
     let key = call.key(0);
@@ -208,8 +209,8 @@ enum Change {
     Until(Millis),
 }
 
-/// A deadline that has passed already deletes the key, after its value was replied. PERSIST on a key without a deadline changes
-/// nothing, and does not count as a change.
+/// A deadline that has passed already deletes the key, after its value was replied. PERSIST on a key without
+/// a deadline changes nothing, and does not count as a change.
 fn getex(call: &mut Call<'_, '_>) -> Done {
     let lifetime = getex_option(call)?;
     let key = call.key(0);

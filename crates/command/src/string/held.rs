@@ -1,7 +1,8 @@
 //! Large strings that are left to be written as the client reads (MGET).
 //!
-//! A string lies in one block, so whoever writes to one while it is held copies all of it: about 1 ms for 1 MB. Larger ones than some are
-//! therefore written at once, and so are small ones, of which holding costs what writing does.
+//! A string lies in one block, so whoever writes to one while it is held copies all of it: about 1 ms for 1
+//! MB. Larger ones than some are therefore written at once, and so are small ones, of which holding costs
+//! what writing does.
 use crate::Call;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;

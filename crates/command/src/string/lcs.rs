@@ -1,7 +1,8 @@
 //! LCS: the longest common subsequence of two strings, by the table of all prefixes' answers.
 //!
-//! `table[i][j]` is the length for the first `i` bytes of `a` and the first `j` of `b`; row 0 and column 0 are zero. The
-//! subsequence is read backwards from the last cell. Where only the length is asked for, two rows are enough.
+//! `table[i][j]` is the length for the first `i` bytes of `a` and the first `j` of `b`; row 0 and column 0
+//! are zero. The subsequence is read backwards from the last cell. Where only the length is asked for, two
+//! rows are enough.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -68,8 +69,8 @@ fn lcs(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// LEN and IDX ask for different answers and go together only in error; the other options mean nothing without IDX and are
-/// accepted all the same.
+/// LEN and IDX ask for different answers and go together only in error; the other options mean nothing
+/// without IDX and are accepted all the same.
 fn options(args: &Args<'_>) -> Result<Options, Error> {
     let (mut wants_len, mut wants_ranges) = (false, false);
     let mut options = Options { answer: Answer::Text, match_len_min: 0, shows_match_len: false };
@@ -153,8 +154,8 @@ impl Table {
         self.cells[self.cells.len() - 1]
     }
 
-    /// Visits the pairs of positions of the common bytes, last first. Of two ways equally long it is the one that
-    /// Redis takes: the shorter `b`.
+    /// Visits the pairs of positions of the common bytes, last first. Of two ways equally long it is the one
+    /// that Redis takes: the shorter `b`.
     fn for_each_pair(&self, a: &[u8], b: &[u8], visit: &mut dyn FnMut(usize, usize)) {
         let (mut i, mut j) = (a.len(), b.len());
         while i > 0 && j > 0 {

@@ -1,7 +1,7 @@
 //! The string family: GET, SET and what is built on them, counters, parts of strings, LCS.
 //!
-//! Text that reads as an integer is kept as one whatever wrote it. Commands see neither that nor where a value lies: they are lent
-//! an `Item`, which writes itself as text.
+//! Text that reads as an integer is kept as one whatever wrote it. Commands see neither that nor where a
+//! value lies: they are lent an `Item`, which writes itself as text.
 mod get;
 mod grow;
 mod held;

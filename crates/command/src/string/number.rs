@@ -106,7 +106,8 @@ fn decrby(call: &mut Call<'_, '_>) -> Done {
     add(call, decrement.checked_neg().ok_or_else(Error::decrement_overflow)?)
 }
 
-/// The store reads, adds and writes in one descent; overflow and text that is no integer are errors that leave the value as it was.
+/// The store reads, adds and writes in one descent; overflow and text that is no integer are errors that
+/// leave the value as it was.
 fn add(call: &mut Call<'_, '_>, delta: i64) -> Done {
     let key = call.key(0);
     let sum = call.view.add(&key, delta)?;
@@ -115,8 +116,8 @@ fn add(call: &mut Call<'_, '_>, delta: i64) -> Done {
     Ok(())
 }
 
-/// `Form::Text`, because OBJECT ENCODING names the sum as Redis does, which keeps it as text even where it is whole. Infinity and
-/// NaN are refused, so no value ever holds them.
+/// `Form::Text`, because OBJECT ENCODING names the sum as Redis does, which keeps it as text even where it is
+/// whole. Infinity and NaN are refused, so no value ever holds them.
 fn incrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let value = match call.view.string(&key)? {

@@ -1,7 +1,8 @@
 //! Parts of strings: APPEND, SETRANGE, GETRANGE and its older name SUBSTR.
 //!
-//! A value that is kept as an integer is edited and read as its text. Edits go through the store, which knows where the bytes lie: a
-//! long string is edited where it is, a short one by way of a buffer that its shard keeps.
+//! A value that is kept as an integer is edited and read as its text. Edits go through the store, which knows
+//! where the bytes lie: a long string is edited where it is, a short one by way of a buffer that its shard
+//! keeps.
 use super::grow::{check_end, check_growth, string_len};
 use super::row::{ABOUT, ROW};
 use crate::argument::{from_end, int};
@@ -118,8 +119,8 @@ fn substr(call: &mut Call<'_, '_>) -> Done {
     getrange(call)
 }
 
-/// `text[start..=end]`, positions from the end where negative. Unlike the ranges of lists, an end before the first byte
-/// still means the first byte, unless both are negative and out of order.
+/// `text[start..=end]`, positions from the end where negative. Unlike the ranges of lists, an end before the
+/// first byte still means the first byte, unless both are negative and out of order.
 fn part(text: &[u8], start: i64, end: i64) -> &[u8] {
     if start < 0 && end < 0 && start > end {
         return b"";

@@ -1,4 +1,5 @@
-//! Writing whole strings: SET with all its options, the older commands that are SET with one option each, and MSET.
+//! Writing whole strings: SET with all its options, the older commands that are SET with one option each, and
+//! MSET.
 //!
 //! SET without options is on the path of every request: one call into the store, nothing allocated.
 use super::get::{Found, reply_old_string};
@@ -191,8 +192,8 @@ struct Options<'a> {
     lifetime: Option<Lifetime<'a>>,
 }
 
-/// In the order of Redis: options, lifetime, old value with its type, condition. An error in any of them leaves the key as it was;
-/// with GET the old value is the reply, written or not.
+/// In the order of Redis: options, lifetime, old value with its type, condition. An error in any of them
+/// leaves the key as it was; with GET the old value is the reply, written or not.
 fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     let options = options(call)?;
     let expiry = expiry(options.lifetime, call.view.now())?;
@@ -334,7 +335,8 @@ fn check_pairs(call: &Call<'_, '_>, name: &str) -> Done {
     }
 }
 
-/// A key that is named twice is written twice, the last value stays, and both count as changes, as Redis counts.
+/// A key that is named twice is written twice, the last value stays, and both count as changes, as Redis
+/// counts.
 fn put_pairs(call: &mut Call<'_, '_>) {
     for (key, value) in call.keys().iter().zip(call.args.iter_from(2).step_by(2)) {
         call.view.put_string(key, value, Form::Auto, Expiry::Clear);

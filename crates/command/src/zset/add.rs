@@ -1,7 +1,8 @@
 //! Adding members and changing scores: ZADD with its conditions, and ZINCRBY, which is one of its forms.
 //!
-//! On the path of every request: nothing is allocated. Scores are read twice, once to refuse a wrong one before anything is changed
-//! and once to add, which is cheaper than keeping them; but the last one is kept, which mostly is the only one.
+//! On the path of every request: nothing is allocated. Scores are read twice, once to refuse a wrong one
+//! before anything is changed and once to add, which is cheaper than keeping them; but the last one is kept,
+//! which mostly is the only one.
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -153,7 +154,8 @@ fn options(call: &Call<'_, '_>) -> (Options, usize) {
     (options, at)
 }
 
-/// Adds the pairs from argument `first` on. A score that becomes no number ends the command; what came before it stays.
+/// Adds the pairs from argument `first` on. A score that becomes no number ends the command; what came before
+/// it stays.
 fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
     let (mut longest, mut last_given) = (0, 0.0);
     for at in (first..call.args.len()).step_by(2) {

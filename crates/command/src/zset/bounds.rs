@@ -1,5 +1,5 @@
-//! The ends of ranges as users write them: `5`, `(5`, `-inf` for scores; `[member`, `(member`, `-`, `+` for members; ranks from
-//! either end. Each kind of range becomes a span of ranks.
+//! The ends of ranges as users write them: `5`, `(5`, `-inf` for scores; `[member`, `(member`, `-`, `+` for
+//! members; ranks from either end. Each kind of range becomes a span of ranks.
 use crate::Error;
 use crate::argument::{int, span};
 use store::{Bound, End, LexBound, RankSpan, ZSet};
@@ -65,8 +65,8 @@ fn rank_span(first: i64, last: i64, len: u64, towards: End) -> RankSpan {
     }
 }
 
-/// Unlike a score to be stored it is read by a parser that knows no hexadecimal and takes what is too large for infinite; no text at
-/// all is 0.
+/// Unlike a score to be stored it is read by a parser that knows no hexadecimal and takes what is too large
+/// for infinite; no text at all is 0.
 fn score_end(text: &[u8]) -> Result<ScoreEnd, Error> {
     let (number, is_included) = match text {
         [b'(', rest @ ..] => (rest, false),

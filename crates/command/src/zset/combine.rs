@@ -1,8 +1,9 @@
 //! Union, intersection and difference of sorted sets, with weights and ways to add scores up.
 //!
-//! The sets are held as copies that share their trees (one increment each), so the result may take the place of one of them. A union adds up
-//! in a table; an intersection goes through the smallest set and asks the others; a difference goes through the first.
-//! Scores are added from the smallest set to the largest, as in Redis, because sums of doubles depend on it.
+//! The sets are held as copies that share their trees (one increment each), so the result may take the place
+//! of one of them. A union adds up in a table; an intersection goes through the smallest set and asks the
+//! others; a difference goes through the first. Scores are added from the smallest set to the largest, as in
+//! Redis, because sums of doubles depend on it.
 use super::row::{ABOUT, ROW};
 use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{self, is_word};
@@ -70,7 +71,8 @@ pub(super) const ZINTER: Command = Command {
     doc: Doc {
         since: "6.2.0",
         summary: "Answers the intersection of sorted sets.",
-        complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, K the number of sets and M the number of members in the result.",
+        complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, \
+                      K the number of sets and M the number of members in the result.",
         args: &[
             Arg::int("numkeys"),
             Arg::key("key", 0).many(),
@@ -92,7 +94,8 @@ pub(super) const ZINTERSTORE: Command = Command {
     doc: Doc {
         since: "2.0.0",
         summary: "Stores the intersection of sorted sets.",
-        complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, K the number of sets and M the number of members in the result.",
+        complexity: "O(N*K)+O(M*log(M)) where N is the number of members in the smallest set, \
+                      K the number of sets and M the number of members in the result.",
         args: &[
             Arg::key("destination", 0),
             Arg::int("numkeys"),
@@ -174,7 +177,8 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// Infinities that cancel each other out make 0, and so does a sum with what is no number; it is neither less nor more than any.
+    /// Infinities that cancel each other out make 0, and so does a sum with what is no number; it is neither
+    /// less nor more than any.
     fn of(self, a: f64, b: f64) -> f64 {
         match self {
             Aggregate::Sum => number(a + b),
@@ -405,7 +409,8 @@ fn intersect(query: &Query, visit: &mut dyn FnMut(&[u8], f64) -> ControlFlow<()>
         let mut score = smallest.weighted(entry.score);
         for other in others {
             let Some(more) = other.set.score(&member) else { return ControlFlow::Continue(()) };
-            // As in Redis, which in unions takes an infinite score of no weight for 0, and here the first one alone.
+            // As in Redis, which in unions takes an infinite score of no weight for 0, and here the first one
+            // alone.
             score = query.aggregate.of(score, other.weighted_as_is(more));
         }
         visit(&member, score)

@@ -1,7 +1,8 @@
 //! The sorted set family, but for its blocking forms.
 //!
-//! A range of any kind (ranks, scores, members) is a span of ranks as soon as its set is at hand, and one piece of code answers,
-//! counts, removes or stores it. Scores travel as doubles; members are lent by the set in two parts and joined in the reply.
+//! A range of any kind (ranks, scores, members) is a span of ranks as soon as its set is at hand, and one
+//! piece of code answers, counts, removes or stores it. Scores travel as doubles; members are lent by the set
+//! in two parts and joined in the reply.
 mod add;
 mod bounds;
 mod combine;
@@ -83,8 +84,9 @@ fn reply_entry(reply: &mut Reply, show: Show, entry: ZEntry<'_>) {
 /// Members with their scores, copied out of what they came from.
 type Entries = Vec<(Vec<u8>, f64)>;
 
-/// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there are none. Replies their number.
-/// `longest` is the length of the longest member that Redis knows of before it puts the first.
+/// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there
+/// are none. Replies their number. `longest` is the length of the longest member that Redis knows of before
+/// it puts the first.
 fn store(view: &mut View<'_>, destination: &Key<'_>, entries: &Entries, longest: usize, reply: &mut Reply) {
     let existed = view.remove(destination);
     if entries.is_empty() {

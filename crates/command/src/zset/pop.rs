@@ -48,7 +48,8 @@ pub(super) const ZMPOP: Command = Command {
     doc: Doc {
         since: "7.0.0",
         summary: "Pops members from the first of several sorted sets that has any.",
-        complexity: "O(K)+O(M*log(N)) where K is the number of keys, N the number of members in the set and M the number popped.",
+        complexity: "O(K)+O(M*log(N)) where K is the number of keys, N the number of members in \
+                      the set and M the number popped.",
         args: &[
             Arg::int("numkeys"),
             Arg::key("key", 0).many(),
@@ -137,7 +138,8 @@ fn zmpop(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a surplus argument.
+/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a
+/// surplus argument.
 fn zmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let Some(word) = call.args.get(at) else { return Ok(1) };
     let count = call.args.get(at + 1).filter(|_| is_word(word, "COUNT")).ok_or_else(Error::syntax)?;

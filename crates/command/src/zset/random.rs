@@ -1,4 +1,5 @@
-//! ZRANDMEMBER: members chosen uniformly, by rank: every entry is found by its number in the same time, so nothing is approximated.
+//! ZRANDMEMBER: members chosen uniformly, by rank: every entry is found by its number in the same time, so
+//! nothing is approximated.
 use super::range::Walk;
 use super::row::{ABOUT, ROW};
 use super::{Show, reply_entry, reply_header, reply_member};
@@ -95,8 +96,8 @@ fn reply_some(reply: &mut Reply, set: &ZSet<'_>, wanted: u64, show: Show, random
     }
 }
 
-/// So many different numbers below `len`, every choice of them as likely as any other: Floyd's method (Bentley, "A sample of
-/// brilliance", 1987), a draw for each.
+/// So many different numbers below `len`, every choice of them as likely as any other: Floyd's method
+/// (Bentley, "A sample of brilliance", 1987), a draw for each.
 fn distinct(wanted: u64, len: u64, random: &mut Random) -> Vec<u64> {
     let (mut seen, mut all) = (Set::default(), Vec::with_capacity(wanted as usize));
     for top in len - wanted..len {

@@ -1,5 +1,6 @@
-//! Ranges: answered, counted, or stored. ZRANGE says with options what its older relatives say with their names; all are one
-//! function, which reads its arguments in the order in which Redis does, because clients see which of several errors is told.
+//! Ranges: answered, counted, or stored. ZRANGE says with options what its older relatives say with their
+//! names; all are one function, which reads its arguments in the order in which Redis does, because clients
+//! see which of several errors is told.
 use super::bounds::{By, Range};
 use super::row::{ABOUT, ROW};
 use super::{Entries, Show, reply_entry, reply_header, store};
@@ -329,8 +330,8 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
 }
 
 impl Query<'_> {
-    /// How many entries of the span are left out, and how many then follow. A negative offset counts from the end of the span in what
-    /// Redis calls a skiplist, and finds nothing in a listpack.
+    /// How many entries of the span are left out, and how many then follow. A negative offset counts from the
+    /// end of the span in what Redis calls a skiplist, and finds nothing in a listpack.
     fn window(&self, span: RankSpan, set: &ZSet<'_>) -> (u64, u64) {
         let from_end = || span.count.checked_sub(self.offset.unsigned_abs()).filter(|_| set.is_skiplist());
         let Some(skipped) = u64::try_from(self.offset).ok().or_else(from_end) else { return (0, 0) };

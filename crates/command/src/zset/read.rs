@@ -129,7 +129,8 @@ fn zrevrank(call: &mut Call<'_, '_>) -> Done {
     rank(call, End::Head, "zrevrank")
 }
 
-/// Ranks count from the least score upwards, or from the greatest downwards. The table cannot say "three or four arguments".
+/// Ranks count from the least score upwards, or from the greatest downwards. The table cannot say "three or
+/// four arguments".
 fn rank(call: &mut Call<'_, '_>, towards: End, name: &str) -> Done {
     let show = match (call.args.len(), call.args.get(3)) {
         (3, _) => Show::Members,

@@ -1,4 +1,5 @@
-//! Removing members by name, and ranges of them. A set that runs empty takes its key along when it is dropped.
+//! Removing members by name, and ranges of them. A set that runs empty takes its key along when it is
+//! dropped.
 use super::bounds::{By, Range};
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};

@@ -1,5 +1,5 @@
-//! ZSCAN: all members, some at a time. The cursor is a place in the order of the members' hashes, so that no change of a score
-//! makes a member be missed.
+//! ZSCAN: all members, some at a time. The cursor is a place in the order of the members' hashes, so that no
+//! change of a score makes a member be missed.
 use super::reply_member;
 use super::row::{ABOUT, ROW};
 use crate::cursor::{Filter, answer, cursor};
@@ -45,7 +45,8 @@ fn zscan(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Replies members with their scores until enough were looked at; the next cursor, and how many replies were written.
+/// Replies members with their scores until enough were looked at; the next cursor, and how many replies were
+/// written.
 fn scan(reply: &mut Reply, set: &ZSet<'_>, place: u64, filter: &Filter<'_>) -> (u64, usize) {
     let (mut place, mut written, mut seen, mut text) = (place, 0, 0_u64, Vec::new());
     loop {

@@ -1,5 +1,6 @@
-//! Whether two replies to one request agree: byte for byte, but for the order where none is promised, clocks that differ by
-//! a little, and what is a choice of the server's. Beyond that only `exceptions` and `versions` excuse a difference.
+//! Whether two replies to one request agree: byte for byte, but for the order where none is promised, clocks
+//! that differ by a little, and what is a choice of the server's. Beyond that only `exceptions` and
+//! `versions` excuse a difference.
 use super::exceptions;
 use super::stream::Step;
 use super::versions;
@@ -24,7 +25,8 @@ impl Exchange<'_> {
     }
 }
 
-/// What a time may differ by: the two servers are asked one after the other, on a machine that does other things.
+/// What a time may differ by: the two servers are asked one after the other, on a machine that does other
+/// things.
 const CLOCKS_APART: u64 = 5_000;
 const TIMES: [&str; 9] = [
     "ttl",
@@ -39,8 +41,8 @@ const TIMES: [&str; 9] = [
 ];
 /// Answered by choice among what is there: only whether there was anything is compared, and how much.
 const CHOICES: [&str; 5] = ["randomkey", "spop", "srandmember", "zrandmember", "hrandfield"];
-/// Maps sent as flat lists, or lists in an order of the server's, of commands whose row does not say so, or is not there: KEYS is asked
-/// after every stream, whatever groups it is drawn from.
+/// Maps sent as flat lists, or lists in an order of the server's, of commands whose row does not say so, or
+/// is not there: KEYS is asked after every stream, whatever groups it is drawn from.
 const UNORDERED: [&str; 6] = ["config|get", "keys", "scan", "hscan", "sscan", "zscan"];
 
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {

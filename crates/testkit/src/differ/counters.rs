@@ -1,5 +1,5 @@
-//! What the servers count while a stream runs: changes (what persistence and replication go by), lookups that found a key
-//! and that found none. After a stream both must have counted the same.
+//! What the servers count while a stream runs: changes (what persistence and replication go by), lookups that
+//! found a key and that found none. After a stream both must have counted the same.
 use super::stream::Step;
 use crate::resp_value::Value;
 use base::text::parse_i64;

@@ -1,5 +1,6 @@
-//! The differences that are wanted. docs/differences.md is the list; each row here names its line there and says which
-//! exchanges it explains, as narrowly as it can, or which requests are not sent at all. A test looks the lines up.
+//! The differences that are wanted. docs/differences.md is the list; each row here names its line there and
+//! says which exchanges it explains, as narrowly as it can, or which requests are not sent at all. A test
+//! looks the lines up.
 use super::compare::Exchange;
 use super::counters;
 use super::stream::Step;

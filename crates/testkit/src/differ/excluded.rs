@@ -1,5 +1,6 @@
-//! Commands that no stream contains, each with its reason: what answers with a time, a size or a choice of its own, what
-//! ends connections or the server, what waits. Everything else in the tables is drawn as soon as it is there.
+//! Commands that no stream contains, each with its reason: what answers with a time, a size or a choice of
+//! its own, what ends connections or the server, what waits. Everything else in the tables is drawn as soon
+//! as it is there.
 use command::Flags;
 use server::Grammar;
 
@@ -128,8 +129,8 @@ fn is_within(request: &[Vec<u8>], index: usize, end: i64) -> bool {
 
 /// In seconds or milliseconds; what streams draw on purpose is further away.
 const NEAR: i64 = 100_000;
-/// Unix times before this, in seconds or milliseconds, may have passed: Redis keeps what SET gave such a deadline until it
-/// comes across it.
+/// Unix times before this, in seconds or milliseconds, may have passed: Redis keeps what SET gave such a
+/// deadline until it comes across it.
 const AHEAD: i64 = 33_000_000_000;
 
 fn is_named(excluded: &str, name: &str) -> bool {

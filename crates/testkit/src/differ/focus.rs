@@ -1,5 +1,6 @@
-//! What one stream is about. Half of the streams draw from all commands and keys; the others from a few commands, most of
-//! one family, on few keys: the fewer there are, the longer they work on the same values, and the further these come.
+//! What one stream is about. Half of the streams draw from all commands and keys; the others from a few
+//! commands, most of one family, on few keys: the fewer there are, the longer they work on the same values,
+//! and the further these come.
 use super::vocabulary::Vocabulary;
 use base::random::Random;
 use server::Grammar;

@@ -1,11 +1,12 @@
-//! The differential runner: streams of random requests, drawn from the command table's own grammar, are sent to a real redis-server
-//! and to Sardine, and every reply must be the same; after a stream so must be all that it left in the keyspaces. A stream
-//! that fails is shrunk to its shortest form and told as a transcript.
+//! The differential runner: streams of random requests, drawn from the command table's own grammar, are sent
+//! to a real redis-server and to Sardine, and every reply must be the same; after a stream so must be all
+//! that it left in the keyspaces. A stream that fails is shrunk to its shortest form and told as a
+//! transcript.
 //!
-//! `vocabulary` learns what both servers know, `focus`, `stream` and `request` draw from it with the pools of `values`, `play` sends and
-//! compares by the rules of `compare`, `shrink` shortens, `told` prints. Commands come from the tables by themselves; those
-//! that cannot be compared are in `excluded`, wanted differences in `exceptions`, and Redis's own changes between its versions
-//! in `versions`, each with its reason.
+//! `vocabulary` learns what both servers know, `focus`, `stream` and `request` draw from it with the pools of
+//! `values`, `play` sends and compares by the rules of `compare`, `shrink` shortens, `told` prints. Commands
+//! come from the tables by themselves; those that cannot be compared are in `excluded`, wanted differences in
+//! `exceptions`, and Redis's own changes between its versions in `versions`, each with its reason.
 //!
 //! A stream is named by its seed alone: whoever has seed and peer can play it again.
 mod compare;
@@ -46,9 +47,14 @@ impl Differ {
         Ok(Differ { ours, theirs, vocabulary })
     }
 
+    /// What both servers know.
+
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
+
+    /// Empties both servers and plays the stream of this seed. An error is one of the connections, not a
+    /// difference.
 
     pub fn play(&self, seed: u64) -> io::Result<Played> {
         let steps = stream::draw(seed, &self.vocabulary);

@@ -1,5 +1,5 @@
-//! Playing a stream to both servers, from empty keyspaces on, and finding the first answers that differ: those of the stream, then those
-//! of questions about all that is left in the keyspaces.
+//! Playing a stream to both servers, from empty keyspaces on, and finding the first answers that differ:
+//! those of the stream, then those of questions about all that is left in the keyspaces.
 //!
 //! Requests in a row on one connection go out together, so that batches are tested as well as requests.
 use super::compare::{self, Exchange};

@@ -1,6 +1,7 @@
-//! Bytes as hostile or careless clients send them, to both servers on a connection of their own: what comes back, byte for byte,
-//! and whether the connection was closed. Requests that are whole and right are the other files' business; here lines have
-//! NULs, quotes that do not close, ends without a CR and words without an end, mixed with multibulk requests that may be wrong.
+//! Bytes as hostile or careless clients send them, to both servers on a connection of their own: what comes
+//! back, byte for byte, and whether the connection was closed. Requests that are whole and right are the
+//! other files' business; here lines have NULs, quotes that do not close, ends without a CR and words without
+//! an end, mixed with multibulk requests that may be wrong.
 use crate::resp_client::{Address, RespClient, request};
 use crate::resp_value::Value;
 use base::random::Random;
@@ -74,7 +75,8 @@ fn line(random: &mut Random, out: &mut Vec<u8>) {
     out.extend_from_slice(if random.below(2) == 0 { b"\r\n" } else { b"\n" });
 }
 
-/// Well within the limit of 64 KB, or well beyond it: how much more than the limit is let pass depends on how it arrives.
+/// Well within the limit of 64 KB, or well beyond it: how much more than the limit is let pass depends on how
+/// it arrives.
 fn long_line(random: &mut Random, out: &mut Vec<u8>) {
     let len =
         if random.below(2) == 0 { 50_000 + random.below(14_000) } else { 500_000 + random.below(100_000) };
@@ -143,6 +145,7 @@ pub struct Control {
 }
 
 impl Control {
+    /// Connects, and asks how much the server has been sent so far.
     pub fn connect(address: &Address) -> io::Result<Control> {
         let mut control = Control { client: RespClient::connect(address)?, sent: 0 };
         control.sent = control.received()?;

@@ -1,5 +1,5 @@
-//! One random request from a command's grammar: legal mostly, so that it does something; slightly wrong now and then,
-//! because errors are answers too.
+//! One random request from a command's grammar: legal mostly, so that it does something; slightly wrong now
+//! and then, because errors are answers too.
 use super::focus::Focus;
 use super::values::{
     self, DOUBLES, INTEGERS, KEY_POOLS, NUMBERS, NUMBERS_KEY, PATTERNS, STRINGS, WRONG_TIMES,
@@ -74,7 +74,8 @@ impl Writer<'_> {
         self.random.below(n) == 0
     }
 
-    /// Arguments in order, but neighbours that are all optional words in any order, and one of them twice now and then.
+    /// Arguments in order, but neighbours that are all optional words in any order, and one of them twice now
+    /// and then.
     fn write_all(&mut self, args: &'static [Arg]) {
         let is_option = |arg: &Arg| arg.optional && (arg.token.is_some() || arg.kind == ArgKind::OneOf);
         for part in args.chunk_by(|a, b| is_option(a) && is_option(b)) {

@@ -1,5 +1,6 @@
-//! Delta debugging: from a stream that fails to one that still fails and from which nothing can be taken away. First halves and smaller chunks
-//! of the requests go, then single ones, then arguments, then what is left of them is made simpler.
+//! Delta debugging: from a stream that fails to one that still fails and from which nothing can be taken
+//! away. First halves and smaller chunks of the requests go, then single ones, then arguments, then what is
+//! left of them is made simpler.
 use super::stream::Step;
 use std::io;
 

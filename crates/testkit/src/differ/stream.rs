@@ -1,5 +1,5 @@
-//! A stream: requests on a few connections, drawn from one seed. The second connection speaks RESP3, in every fourth stream
-//! all do, the others RESP2, until a HELLO in the stream says otherwise.
+//! A stream: requests on a few connections, drawn from one seed. The second connection speaks RESP3, in every
+//! fourth stream all do, the others RESP2, until a HELLO in the stream says otherwise.
 use super::focus::Focus;
 use super::vocabulary::Vocabulary;
 use super::{counters, exceptions, excluded, request, versions};

@@ -1,4 +1,5 @@
-//! A difference as text: a transcript with the peer's answers, ready for tests/transcripts, and ours as a comment below.
+//! A difference as text: a transcript with the peer's answers, ready for tests/transcripts, and ours as a
+//! comment below.
 use super::play::{Answer, Difference};
 use super::stream::{CONNECTIONS, Step};
 use crate::resp_value::Value;

@@ -1,7 +1,7 @@
 //! What arguments are drawn from: few keys, so that requests meet, and values at which commands decide.
 //!
-//! Times lie far apart and far ahead, or behind: two clocks that differ by a little order them alike. Offsets stay small or
-//! are out of range, so that no request asks for a string of half a gigabyte.
+//! Times lie far apart and far ahead, or behind: two clocks that differ by a little order them alike. Offsets
+//! stay small or are out of range, so that no request asks for a string of half a gigabyte.
 use command::Group;
 
 /// Keys that belong to a type by habit, so that requests of a family find what they want more often than not.
@@ -221,11 +221,13 @@ const ID_ENDS: [&str; 14] =
 const THRESHOLDS: [&str; 8] = ["0", "1", "2", "3", "5", "2-2", "3-1", "x"];
 const GROUPS: [&str; 4] = ["g", "g", "g", "h"];
 const CONSUMERS: [&str; 3] = ["c", "d", "e"];
-/// Nothing lies for as long as the one, and everything for as long as the other: the two clocks cannot disagree.
+/// Nothing lies for as long as the one, and everything for as long as the other: the two clocks cannot
+/// disagree.
 const IDLE_TIMES: [&str; 6] = ["0", "0", "0", "-1", "1000000000", "x"];
 const COMMAND_NAMES: [&str; 6] = ["get", "set", "lpush", "nothing", "OBJECT", "config|get"];
 
-/// A pool for an argument of this name, of one command (in lower case) or of all (`*`); the first that fits counts.
+/// A pool for an argument of this name, of one command (in lower case) or of all (`*`); the first that fits
+/// counts.
 struct Named {
     command: &'static str,
     argument: &'static str,
@@ -317,9 +319,9 @@ pub(super) fn pool(command: &str, argument: &str) -> Option<&'static [&'static s
     NAMED.iter().find(|n| is(n.command, command) && is(n.argument, argument)).map(|n| n.pool)
 }
 
-/// Settings that streams run under and change, each with values that either server takes or refuses; the first is the
-/// default, with which every stream begins. A `list-max-listpack-size` of 0 is not among them: Redis never returns from the
-/// push that follows.
+/// Settings that streams run under and change, each with values that either server takes or refuses; the
+/// first is the default, with which every stream begins. A `list-max-listpack-size` of 0 is not among them:
+/// Redis never returns from the push that follows.
 pub(super) const SETTINGS: &[(&str, &[&str])] = &[
     ("list-max-listpack-size", &["-2", "4", "-1", "128", "1", "-6", "x"]),
     ("list-compress-depth", &["0", "1", "2", "-1"]),

@@ -1,5 +1,5 @@
-//! What Redis itself has changed between older versions, which a machine may have, and the one that is the specification:
-//! right here, and otherwise there. Nothing of this is Sardine's doing.
+//! What Redis itself has changed between older versions, which a machine may have, and the one that is the
+//! specification: right here, and otherwise there. Nothing of this is Sardine's doing.
 use super::compare::Exchange;
 use super::counters;
 use super::exceptions::Kind::{self, Replies, Requests};

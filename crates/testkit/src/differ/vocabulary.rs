@@ -1,5 +1,5 @@
-//! What a stream may say: the commands of the tables that the peer has too, the groups that were asked for, and the settings
-//! that both servers know and agree on.
+//! What a stream may say: the commands of the tables that the peer has too, the groups that were asked for,
+//! and the settings that both servers know and agree on.
 use super::excluded;
 use super::values::SETTINGS;
 use crate::resp_client::RespClient;

@@ -1,4 +1,5 @@
-//! Random changes of an input: bits, bytes, numbers at which code decides, pieces taken out, doubled, or put in from another input.
+//! Random changes of an input: bits, bytes, numbers at which code decides, pieces taken out, doubled, or put
+//! in from another input.
 use base::random::Random;
 
 const LEN_MAX: usize = 2048;

@@ -1,5 +1,6 @@
-//! Data commands with any arguments: each line of the input is a request as a person types it, quotes and escapes included. A
-//! request has one reply, which is RESP; afterwards every key can be told about and read as a whole.
+//! Data commands with any arguments: each line of the input is a request as a person types it, quotes and
+//! escapes included. A request has one reply, which is RESP; afterwards every key can be told about and read
+//! as a whole.
 use crate::bare::Bare;
 use crate::resp_value::Value;
 use ::resp::Protocol;

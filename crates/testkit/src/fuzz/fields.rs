@@ -1,5 +1,5 @@
-//! The map of a hash's fields against a tree of the standard library: each four bytes of the input are an edit of one of two thousand
-//! fields. A clone is held and compared in the end.
+//! The map of a hash's fields against a tree of the standard library: each four bytes of the input are an
+//! edit of one of two thousand fields. A clone is held and compared in the end.
 use base::hash::Seed;
 use pack::fields::{Field, Fields, field_of};
 use pack::map::{Entry, Form, Map, Shared};

@@ -1,4 +1,5 @@
-//! Patterns and texts of any bytes. Where a pattern has neither classes nor escapes a table of all beginnings says whether it matches.
+//! Patterns and texts of any bytes. Where a pattern has neither classes nor escapes a table of all beginnings
+//! says whether it matches.
 use base::glob::{matches, matches_ignore_case};
 
 /// The table is the product of both.

@@ -1,5 +1,6 @@
-//! Maps of integers against a tree of the standard library: each four bytes of the input are an edit of a key that lies near
-//! others, far from them, or at an end of the range, with a value of some width. A clone is held and compared in the end.
+//! Maps of integers against a tree of the standard library: each four bytes of the input are an edit of a key
+//! that lies near others, far from them, or at an end of the range, with a value of some width. A clone is
+//! held and compared in the end.
 use super::integers::Integers;
 use pack::int_map::IntMap;
 use std::collections::BTreeMap;

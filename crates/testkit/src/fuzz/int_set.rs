@@ -1,5 +1,6 @@
-//! Sets of integers against a tree of the standard library: each three bytes of the input are an edit of a member that lies near
-//! others, far from them, or at an end of the range. A clone is held and compared in the end, and both are merged by cursors.
+//! Sets of integers against a tree of the standard library: each three bytes of the input are an edit of a
+//! member that lies near others, far from them, or at an end of the range. A clone is held and compared in
+//! the end, and both are merged by cursors.
 use super::integers::Integers;
 use pack::int_set::IntSet;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! The integers that fuzzers of sets and maps of them use: near others, far from them, at both ends of the range, scattered, and in
-//! runs that go on from one to the next.
+//! The integers that fuzzers of sets and maps of them use: near others, far from them, at both ends of the
+//! range, scattered, and in runs that go on from one to the next.
 #[derive(Default)]
 pub(super) struct Integers {
     run: i64,

@@ -1,4 +1,5 @@
-//! Decoders on any bytes, which must answer with an error or with bytes, and short lists edited through drafts.
+//! Decoders on any bytes, which must answer with an error or with bytes, and short lists edited through
+//! drafts.
 //!
 //! The first byte chooses the codec and the length that is promised; the rest is what a dump file might hold.
 use base::Item;

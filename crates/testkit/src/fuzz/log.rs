@@ -1,4 +1,5 @@
-//! Logs against an ordered map: each four bytes of the input are an edit. A clone is held and compared in the end.
+//! Logs against an ordered map: each four bytes of the input are an edit. A clone is held and compared in the
+//! end.
 use base::Item;
 use pack::log::{Direction, Id, Limits, Log, Pairs, Precision, Trim};
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! The map by hash against a tree of the standard library: each four bytes of the input are an edit of one of two thousand keys.
-//! A clone is held and compared in the end. Values outside count themselves, so that one lost or dropped twice is seen.
+//! The map by hash against a tree of the standard library: each four bytes of the input are an edit of one of
+//! two thousand keys. A clone is held and compared in the end. Values outside count themselves, so that one
+//! lost or dropped twice is seen.
 use base::hash::Seed;
 use pack::map::{Entry, Found, Map, Shared};
 use std::collections::BTreeMap;

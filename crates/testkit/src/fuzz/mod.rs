@@ -1,10 +1,13 @@
-//! Fuzzing: functions that take any bytes and must neither panic nor find a structure and its naive twin apart.
+//! Fuzzing: functions that take any bytes and must neither panic nor find a structure and its naive twin
+//! apart.
 //!
-//! One list, two drivers. `cargo xtask fuzz` builds them with libFuzzer's coverage and AddressSanitizer on nightly (`fuzz/`) and runs for as long as
-//! it is told. `tests/fuzz.rs` needs neither: it replays the corpus that the repository keeps and goes on with random changes of it ([`change`])
-//! for some seconds, on the build with checks.
+//! One list, two drivers. `cargo xtask fuzz` builds them with libFuzzer's coverage and AddressSanitizer on
+//! nightly (`fuzz/`) and runs for as long as it is told. `tests/fuzz.rs` needs neither: it replays the corpus
+//! that the repository keeps and goes on with random changes of it ([`change`]) for some seconds, on the
+//! build with checks.
 //!
-//! The corpus is one file a target, `fuzz/corpus/TARGET.txt`, an input a line in hexadecimal. A new target is a file here and a row in [`TARGETS`].
+//! The corpus is one file a target, `fuzz/corpus/TARGET.txt`, an input a line in hexadecimal. A new target is
+//! a file here and a row in [`TARGETS`].
 mod change;
 mod commands;
 mod config;

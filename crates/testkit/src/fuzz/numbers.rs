@@ -1,4 +1,5 @@
-//! Numbers as text: what is read is what the standard library reads, in the one spelling that counts; what is written reads as itself.
+//! Numbers as text: what is read is what the standard library reads, in the one spelling that counts; what is
+//! written reads as itself.
 use base::double::{F64Text, parse_f64};
 use base::size::parse_bytes;
 use base::text::{I64Text, i64_len, parse_i64, parse_u64};

@@ -1,5 +1,5 @@
-//! The image of a small hash against a vector of pairs: each four bytes of the input are an edit of one of two dozen fields, of
-//! which some are integers. A field keeps its place until it goes.
+//! The image of a small hash against a vector of pairs: each four bytes of the input are an edit of one of
+//! two dozen fields, of which some are integers. A field keeps its place until it goes.
 use base::Item;
 use pack::pairs::{self, MARK_BYTES, TEXT_MAX};
 

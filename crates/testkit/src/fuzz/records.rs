@@ -1,4 +1,5 @@
-//! Records by id against an ordered map: each four bytes of the input are an edit. A clone is held and compared in the end.
+//! Records by id against an ordered map: each four bytes of the input are an edit. A clone is held and
+//! compared in the end.
 use pack::log::Id;
 use pack::records::Records;
 use std::collections::BTreeMap;

@@ -1,13 +1,13 @@
-//! RESP requests from any bytes: a stream parses to the same requests however it is cut, every argument lies inside the
-//! buffer, and requests written as multibulk parse to themselves.
+//! RESP requests from any bytes: a stream parses to the same requests however it is cut, every argument lies
+//! inside the buffer, and requests written as multibulk parse to themselves.
 //!
 //! The first byte says how long the pieces are; the rest is the stream.
 use resp::{Limits, Parsed, Parser, ProtocolError};
 
 type Requests = Vec<Vec<Vec<u8>>>;
 
-/// Low enough that a fuzzer reaches them. Lines have no limit, since that one counts what has arrived: it is the only one
-/// that a cut may move.
+/// Low enough that a fuzzer reaches them. Lines have no limit, since that one counts what has arrived: it is
+/// the only one that a cut may move.
 const LIMITS: Limits = Limits {
     bulk_len_bytes_max: 1 << 12,
     arg_count_max: 64,

@@ -1,5 +1,5 @@
-//! Lists against a deque: each four bytes of the input are an edit. Limits change on the way, a clone is held and compared
-//! in the end.
+//! Lists against a deque: each four bytes of the input are an edit. Limits change on the way, a clone is held
+//! and compared in the end.
 use base::Item;
 use pack::seq::{Codec, End, Fill, Limits, Seq};
 use std::collections::VecDeque;

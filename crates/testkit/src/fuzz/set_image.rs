@@ -1,5 +1,5 @@
-//! Small sets in one byte string: integers against an ordered set, items against a list in order of insertion. The pieces of the input
-//! between commas are members; one that is there is taken out.
+//! Small sets in one byte string: integers against an ordered set, items against a list in order of
+//! insertion. The pieces of the input between commas are members; one that is there is taken out.
 use base::Item;
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::collections::BTreeSet;

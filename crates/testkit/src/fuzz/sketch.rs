@@ -1,5 +1,6 @@
-//! HyperLogLogs from any string: with a right header, or whatever is there. Estimates, additions and merges answer or refuse, and what was
-//! merged is a sketch. (An addition may touch the sound beginning of a broken one, as in Redis.)
+//! HyperLogLogs from any string: with a right header, or whatever is there. Estimates, additions and merges
+//! answer or refuse, and what was merged is a sketch. (An addition may touch the sound beginning of a broken
+//! one, as in Redis.)
 use super::commands::ask;
 use crate::bare::Bare;
 use crate::resp_value::Value;

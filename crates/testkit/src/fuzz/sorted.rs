@@ -1,5 +1,5 @@
-//! The sorted set against a map of the standard library: each six bytes of the input are an edit of one of two thousand members. A clone
-//! is held and compared in the end.
+//! The sorted set against a map of the standard library: each six bytes of the input are an edit of one of
+//! two thousand members. A clone is held and compared in the end.
 use base::hash::Seed;
 use pack::sorted::{Bound, End, Sorted};
 use std::collections::BTreeMap;

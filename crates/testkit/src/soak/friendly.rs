@@ -1,8 +1,8 @@
 //! Clients that check every reply: each has names of its own and a model of what it has written.
 //!
-//! Their keys have no deadline, so under a policy `volatile-*` none of them may go, whatever the memory. Requests go out in batches, whose
-//! replies are drawn from the model before they are sent. A write that is refused for want of memory (OOM) ends the model's certainty about one key,
-//! which is then deleted.
+//! Their keys have no deadline, so under a policy `volatile-*` none of them may go, whatever the memory.
+//! Requests go out in batches, whose replies are drawn from the model before they are sent. A write that is
+//! refused for want of memory (OOM) ends the model's certainty about one key, which is then deleted.
 use super::Stage;
 use crate::resp_client::{RespClient, request};
 use crate::resp_value::Value;

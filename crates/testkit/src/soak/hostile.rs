@@ -1,7 +1,9 @@
-//! Clients that do what no client should, one act after the other, each on connections of its own. They write to the databases
-//! from [`OWN_DBS`] on and to a few keys there; what they leave in the server is the server's to clean up.
+//! Clients that do what no client should, one act after the other, each on connections of its own. They write
+//! to the databases from [`OWN_DBS`] on and to a few keys there; what they leave in the server is the
+//! server's to clean up.
 //!
-//! No act may end in an error of the server's own making: what is answered does not matter, that it goes on serving others does.
+//! No act may end in an error of the server's own making: what is answered does not matter, that it goes on
+//! serving others does.
 use super::Stage;
 use crate::differ::raw;
 use crate::resp_client::{RespClient, request};
@@ -63,7 +65,8 @@ struct Hostile<'s> {
     random: Random,
 }
 
-/// Until the stage is over. A connection that the server has closed is what many acts come to; a server that lets nobody in is told by others.
+/// Until the stage is over. A connection that the server has closed is what many acts come to; a server that
+/// lets nobody in is told by others.
 pub(super) fn run(stage: &Stage, seed: u64) {
     let mut hostile = Hostile { stage, random: Random::new(seed) };
     while !stage.is_over() {

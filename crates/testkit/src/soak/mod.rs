@@ -1,14 +1,18 @@
 //! The soak: a restless server under hostile and friendly clients together, for minutes or hours.
 //!
 //! ```text
-//! friendly    write values of every type under names of their own, and check every reply against a model (`friendly`)
-//! churn       fills the memory with keys that have deadlines, which may be evicted; what is read back is right
-//! hostile     do all that a client should not (`hostile`): half requests, floods, kills, pauses, settings ...
+//! friendly    write values of every type under names of their own, and check
+//!             every reply against a model (`friendly`)
+//! churn       fills the memory with keys that have deadlines, which may be evicted; what is
+//!             read back is right
+//! hostile     do all that a client should not (`hostile`): half requests, floods, kills, pauses,
+//!             settings ...
 //! the watch   looks at the process once a second: memory and descriptors stay within bounds
 //! ```
 //!
-//! At the end the clients leave, the data goes, and memory and descriptors must be where they were, within [`Bounds`]; SIGTERM must end the
-//! server soon, and its log must hold no report of a crash. What clients do follows from one seed, when they do it from the machine.
+//! At the end the clients leave, the data goes, and memory and descriptors must be where they were, within
+//! [`Bounds`]; SIGTERM must end the server soon, and its log must hold no report of a crash. What clients do
+//! follows from one seed, when they do it from the machine.
 mod friendly;
 mod hostile;
 mod process;
@@ -33,7 +37,8 @@ pub struct Options {
 
 /// What must hold while it runs and afterwards.
 pub struct Bounds {
-    /// Resident memory while it runs: the ceiling on data, clients' buffers, and what a build with checks wastes.
+    /// Resident memory while it runs: the ceiling on data, clients' buffers, and what a build with checks
+    /// wastes.
     pub rss_bytes_max: u64,
     /// Afterwards, more than at the beginning.
     pub rss_growth_bytes_max: u64,

@@ -84,8 +84,8 @@ fn load_list(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elem
     Ok(elements)
 }
 
-/// A set has no order that it keeps: where BY asks for none and the result is stored, it is sorted by text, so that what is
-/// stored does not depend on chance.
+/// A set has no order that it keeps: where BY asks for none and the result is stored, it is sorted by text,
+/// so that what is stored does not depend on chance.
 fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
     let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
     let Some(set) = view.set(key)? else { return Ok(elements) };
@@ -127,7 +127,8 @@ impl Elements {
         self.all.push(Element { text, weight: Weight::Own });
     }
 
-    /// Gives every element its weight. One weight that is no number fails all, when all were looked up; a missing one counts 0.
+    /// Gives every element its weight. One weight that is no number fails all, when all were looked up; a
+    /// missing one counts 0.
     pub(super) fn weigh(&mut self, by: &By<'_>, alpha: bool, lookup: &mut Lookup<'_>) -> Result<(), Error> {
         let (mut name, mut are_numbers) = (Vec::new(), true);
         for index in 0..self.all.len() {
@@ -164,7 +165,8 @@ impl Elements {
         is_there.then(|| Span { start, len: self.bytes.len() - start })
     }
 
-    /// Where not even the texts tell two elements apart, or two weights of text are the same, their order stays.
+    /// Where not even the texts tell two elements apart, or two weights of text are the same, their order
+    /// stays.
     pub(super) fn order(&mut self, order: Order) {
         let bytes = &self.bytes;
         match order {
@@ -182,7 +184,8 @@ impl Elements {
         }
     }
 
-    /// Replies what every GET finds for every element, or the elements themselves. What GET did not find is null.
+    /// Replies what every GET finds for every element, or the elements themselves. What GET did not find is
+    /// null.
     pub(super) fn answer(mut self, get: &[Get<'_>], lookup: &mut Lookup<'_>, reply: &mut Reply) {
         let get = if get.is_empty() { &[Get::Itself] } else { get };
         reply.array(self.all.len() * get.len());
@@ -262,7 +265,8 @@ fn compare(bytes: &[u8], a: &Element, b: &Element) -> Ordering {
     }
 }
 
-/// A weight as C reads a number: up to a NUL, nothing else behind it, empty text being 0. What is too large is infinite.
+/// A weight as C reads a number: up to a NUL, nothing else behind it, empty text being 0. What is too large
+/// is infinite.
 fn number(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {

@@ -1,15 +1,17 @@
-//! SORT and SORT_RO: the elements of a value in order, or what other keys hold for them, answered or stored as a list.
+//! SORT and SORT_RO: the elements of a value in order, or what other keys hold for them, answered or stored
+//! as a list.
 //!
 //! ```text
-//! elements of the key -> their weights (themselves, or by BY) -> in order -> LIMIT -> what GET names -> reply or STORE
+//! elements of the key -> their weights (themselves, or by BY) -> in order -> LIMIT -> what GET names
+//!     -> reply or STORE
 //! ```
 //!
-//! The keys that BY and GET name come out of the elements, so nobody can lock them beforehand. A request with such a
-//! pattern runs alone on the whole keyspace; all others hold the shards of their one or two keys. Both ways meet in
-//! [`run`]; only the lookup of a pattern's key differs.
+//! The keys that BY and GET name come out of the elements, so nobody can lock them beforehand. A request with
+//! such a pattern runs alone on the whole keyspace; all others hold the shards of their one or two keys. Both
+//! ways meet in [`run`]; only the lookup of a pattern's key differs.
 //!
-//! What is sorted is copied out first: it may be what STORE overwrites. Elements come from [`elements::load`], the one
-//! place that asks for the type.
+//! What is sorted is copied out first: it may be what STORE overwrites. Elements come from
+//! [`elements::load`], the one place that asks for the type.
 mod elements;
 mod options;
 mod pattern;
@@ -162,8 +164,8 @@ fn ordered(sort: &Sort<'_>, mut elements: Elements, lookup: &mut Lookup<'_>) -> 
     Ok(elements)
 }
 
-/// A list takes the place of whatever was there, without a deadline; what GET did not find is an empty text in it. No
-/// results, no list. A string may be longer than an element: then nothing changes.
+/// A list takes the place of whatever was there, without a deadline; what GET did not find is an empty text
+/// in it. No results, no list. A string may be longer than an element: then nothing changes.
 fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &mut Reply) -> Done {
     if results.len_max() > view.settings().lengths.element_bytes_max {
         return Err(Error::element_too_long());

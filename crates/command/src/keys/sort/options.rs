@@ -1,5 +1,5 @@
-//! What a SORT asks for. Options may come in any order and again: the last LIMIT, order, BY and STORE count, every GET
-//! does.
+//! What a SORT asks for. Options may come in any order and again: the last LIMIT, order, BY and STORE count,
+//! every GET does.
 use super::pattern::Pattern;
 use crate::Error;
 use crate::argument::{int, is_word};
@@ -125,7 +125,8 @@ impl<'a> Sort<'a> {
     }
 }
 
-/// Where the key stands that STORE names: what its key spec looks for before the command runs, and so by the same rules.
+/// Where the key stands that STORE names: what its key spec looks for before the command runs, and so by the
+/// same rules.
 pub(super) fn destination(args: &Args<'_>) -> Option<usize> {
     let (mut found, mut at) = (None, 2);
     while let Some(word) = args.get(at) {
