@@ -1,4 +1,4 @@
-//! What a data command is given.
+//! What a data command is given: the view of its keys, its arguments, and the reply to write.
 //!
 //! Nothing in it leads to a session, a socket or a lock, so a command can be run by anything that has a
 //! keyspace: the server, the bare replays of the tests, a script or a journal one day. The reply is written

@@ -1,4 +1,5 @@
-//! Draws with repetition: a count of minus a billion is a few bytes to ask for and minutes to answer.
+//! Random elements of a hash, set or sorted set with repetition, which a negative count asks for (HRANDFIELD,
+//! SRANDMEMBER, ZRANDMEMBER). A count of minus a billion takes a few bytes to ask for and minutes to answer.
 //!
 //! The command makes the first draws itself. What is left is drawn as the client reads, from a snapshot of
 //! the value, so the shard is free meanwhile and memory holds one piece of the reply (`resp::Remainder`). All

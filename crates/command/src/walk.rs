@@ -7,19 +7,20 @@
 //! one leaf and the nodes above it, whatever the value's size. That is not so of strings, which lie in one
 //! block: they are written at once.
 //!
-//! A reply that ends before that takes no snapshot: it pays a count and a comparison for each of its
+//! A reply that is complete before then takes no snapshot. It pays a count and a comparison for each of its
 //! elements.
 use crate::Call;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::{Key, Snapshot};
 
-/// What a command writes by itself: some hundred microseconds' worth. Builds with checks leave the rest much
-/// sooner, so that every test of these commands is one of their pieces too.
+/// So much a command writes itself, which takes some hundred microseconds. Builds with checks stop much
+/// sooner, so that every test of these commands also tests the rest of the reply.
 const FIRST_ELEMENTS: u64 = if cfg!(debug_assertions) { 20 } else { 16_384 };
 const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
 
-/// Of a walk so many elements take as long as one of what [`Enough`] counts, which may be a search each.
+/// [`Enough`] counts elements that may take a search each; so many steps of a walk take as long as one of
+/// those.
 const STEPS_AN_ELEMENT: u64 = if cfg!(debug_assertions) { 1 } else { 32 };
 
 /// How much is written before a walk pauses.
@@ -33,7 +34,8 @@ pub(crate) struct Share {
 impl Share {
     /// What a command writes itself of so many elements.
     pub(crate) fn first(elements: u64, reply: &Reply) -> Share {
-        // What the client may be owed is no bound of a reply that goes on as it reads.
+        // A reply that goes on as the client reads must not run into `client-output-buffer-limit`: its
+        // beginning takes half of what is left of it at most.
         let bytes = FIRST_BYTES.min(reply.spare_bytes() / 2);
         Share::new(elements.min(FIRST_ELEMENTS), reply.out.len() + bytes)
     }

@@ -32,13 +32,11 @@ impl Bare {
     }
 
     /// The time that later requests see; it may go back.
-
     pub fn set_now(&mut self, now: Millis) {
         self.now = now;
     }
 
     /// The settings that later requests see.
-
     pub fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }
@@ -208,8 +206,8 @@ mod tests {
         assert_eq!(walk(&mut bare, " TYPE nothing").0.len(), 0);
     }
 
-    /// Walks go by places in hash order. Whoever could read those would learn a part of the hash of each name
-    /// that he has written.
+    /// A cursor is a place in hash order. A client that could read it as such would learn a part of the hash
+    /// of each name that it has written.
     #[test]
     fn cursors_show_no_places() {
         let mut bare = filled(8);

@@ -28,7 +28,6 @@ impl InProcess {
     }
 
     /// A server in this process, on a port that the system chooses. It ends when it is dropped.
-
     pub fn start(config: Config) -> InProcess {
         let (clock, time) = Clock::simulated(BEGINNING);
         let server = server::start(config, clock, Log::silent()).expect("loopback has a free port");
@@ -36,13 +35,11 @@ impl InProcess {
     }
 
     /// Where its clients connect.
-
     pub fn address(&self) -> Address {
         self.server.addresses[0].into()
     }
 
     /// One more client, in RESP2.
-
     pub fn client(&self) -> io::Result<RespClient> {
         RespClient::connect(&self.address())
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Where `cargo xtask peers` puts it.
 const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/redis-8.0.2/redis-server");
-/// Times 20 ms.
+/// How often it is asked whether it answers, 20 ms apart.
 const PATIENCE: usize = 1000;
 
 pub struct RedisServer {
@@ -53,7 +53,6 @@ impl RedisServer {
     }
 
     /// Where its clients connect.
-
     pub fn address(&self) -> Address {
         Address::Unix(self.folder.path().join("socket"))
     }
@@ -85,8 +84,8 @@ impl Drop for RedisServer {
     }
 }
 
-/// What to do without something that `cargo xtask setup` installs: where changes are checked it is missing by
-/// mistake.
+/// Says that a test is left out because `what` is missing, which `cargo xtask setup` installs. Panics on a
+/// machine that checks changes, where it is missing by mistake.
 #[allow(clippy::disallowed_macros, reason = "a test that checks nothing says so")]
 pub fn skip_without(what: &str) {
     assert!(

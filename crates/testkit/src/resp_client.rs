@@ -57,7 +57,6 @@ impl RespClient {
     }
 
     /// Sends a request and does not wait for its answer.
-
     pub fn send(&mut self, args: &[impl AsRef<[u8]>]) -> io::Result<()> {
         self.send_bytes(&request(args))
     }

@@ -16,7 +16,6 @@ impl Scratch {
     }
 
     /// Where the folder is.
-
     pub fn path(&self) -> &Path {
         &self.0
     }

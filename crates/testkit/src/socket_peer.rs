@@ -16,7 +16,7 @@ pub struct SocketPeer {
     side: RespClient,
     connections: BTreeMap<String, RespClient>,
     version: Version,
-    /// None: its time is the world's.
+    /// None where its time is the machine's, which nobody moves.
     time: Option<SimulatedTime>,
 }
 

@@ -24,7 +24,8 @@ pub(super) const STEP_MAX: u32 = 26;
 const LATITUDE_BITS: u64 = 0x5555_5555_5555_5555;
 const LONGITUDE_BITS: u64 = !LATITUDE_BITS;
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
-/// Of a geohash that is shown; the 52 bits are ten letters of 5 and a rest that nobody would miss.
+/// Letters of a geohash that GEOHASH shows. Ten letters of 5 bits each hold all of the 52 bits but two; the
+/// eleventh is always `0`, as in Redis.
 pub(super) const HASH_LETTERS: usize = 11;
 
 /// In degrees.

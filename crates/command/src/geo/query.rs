@@ -67,7 +67,7 @@ pub(super) struct Query<'a> {
     pub(super) order: Order,
     /// How many are wanted; 0: all.
     pub(super) count: u64,
-    /// The first that are found do, not the nearest.
+    /// ANY: the first that are found will do, which need not be the nearest.
     pub(super) is_any: bool,
     /// Where results go instead of the client.
     pub(super) destination: Option<&'a [u8]>,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a, '_> {
                 self.extent = Some(self.radius(4)?);
                 Ok(6)
             }
-            // The radius is not even read where there is nobody to be near to.
+            // Where the member to search around is missing the radius is not even read.
             Grammar::AroundMember(_) if self.source.is_missing() => Ok(5),
             Grammar::AroundMember(_) => {
                 self.centre = Some(self.member(2)?);
@@ -187,7 +187,8 @@ impl<'a> Reader<'a, '_> {
         Ok(2)
     }
 
-    /// Centre and shape by their words. Either may be said again, but not otherwise.
+    /// The centre and the shape, which GEOSEARCH names by words. A word may come twice, but not two that
+    /// exclude each other.
     fn read_search_option(&mut self, at: usize) -> Result<usize, Error> {
         let word = self.args.at(at);
         let is = |name: &str| is_word(word, name);

@@ -1,4 +1,4 @@
-//! GEORADIUS and GEORADIUSBYMEMBER with their read-only forms: the searches of old, by a radius alone.
+//! GEORADIUS and GEORADIUSBYMEMBER with their read-only forms: the older searches, by a radius alone.
 use super::query::{Grammar, Storing};
 use super::row::{ABOUT, ROW};
 use super::search::{ORDER, UNIT, run};

@@ -239,7 +239,7 @@ fn choose(found: &mut Vec<Found>, query: &Query<'_>) {
     found.truncate(count);
 }
 
-/// Puts the first `count` in order, and does not care about the others.
+/// Puts the nearest `count`, or the farthest, in order at the front; the others stay unordered behind them.
 fn sort_first(found: &mut [Found], count: usize, compare: impl Fn(&Found, &Found) -> Ordering) {
     let first = if count < found.len() {
         found.select_nth_unstable_by(count, &compare);

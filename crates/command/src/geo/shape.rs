@@ -80,7 +80,7 @@ impl Shape {
             }
             Extent::Box { width, height } => {
                 let (width, height) = (self.unit.to_metres(width), self.unit.to_metres(height));
-                // Whoever goes along the meridian and then to the side reaches every point of it so.
+                // Every point of a box is reached by going along the meridian first and then to the side.
                 let fence = Fence::around(centre, (width + height) / 2.0);
                 (Limit::Halves { width: width / 2.0, height: height / 2.0 }, fence)
             }
@@ -100,7 +100,7 @@ impl Shape {
         }
         let [north, south, east, west] = neighbours(centre);
         let area = centre.area();
-        // With cells that large nothing is out of reach.
+        // Of cells that large every neighbour is within reach.
         let is_fine = step >= 2;
         let goes_north = !(is_fine && area.north > bounds.north);
         let goes_south = !(is_fine && area.south < bounds.south);
@@ -119,7 +119,8 @@ impl Shape {
         ];
         let mut chosen: Vec<Cell> =
             cells.into_iter().filter(|(goes, _)| *goes).map(|(_, cell)| cell).collect();
-        // The centre is compared with nothing: its twins are looked in again, as in Redis.
+        // The first cell, that of the centre, is not compared with the others: where one of them is the same
+        // cell it is searched again, as in Redis.
         let rest = chosen.split_off(1);
         chosen.extend(without_repeats(rest));
         chosen

@@ -1,4 +1,17 @@
-//! The hash family.
+//! The commands on hashes, those on deadlines of single fields included.
+//!
+//! A small hash keeps its fields in the order in which they came, as Redis does, a large one in a tree by
+//! hash (`store::Hash`). Deadlines of fields cost a hash without them nothing.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `read.rs` | fields and values: HGET, HMGET, HGETALL and their like |
+//! | `write.rs` | HSET, HDEL and the counters |
+//! | `deadline.rs` | HEXPIRE, HTTL and HPERSIST with their like |
+//! | `timed.rs` | fields together with their deadlines: HGETEX, HSETEX, HGETDEL |
+//! | `random.rs` | HRANDFIELD |
+//! | `scan.rs` | HSCAN |
+//! | `row.rs` | what the rows have in common |
 mod deadline;
 mod random;
 mod read;

@@ -1,4 +1,16 @@
-//! The list family, but for its blocking forms.
+//! The commands on lists, but for those that wait (BLPOP and its like), which are not there yet.
+//!
+//! A list is a tree of packed blocks, ordered by rank, whose nodes count what is below them (`store::List`):
+//! either end and any index are found in the same few steps. Searches by value go through the elements one by
+//! one.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `push.rs`, `pop.rs` | elements added and taken at either end; LMPOP |
+//! | `range.rs` | elements by index: LINDEX, LLEN, LRANGE, LSET, LTRIM |
+//! | `search.rs` | elements by value: LPOS, LREM, LINSERT |
+//! | `transfer.rs` | LMOVE, RPOPLPUSH |
+//! | `row.rs` | what the rows have in common |
 mod pop;
 mod push;
 mod range;

@@ -1,4 +1,16 @@
-//! The set family.
+//! The commands on sets.
+//!
+//! A set holds its integers in one tree and its texts in another, by hash (`store::Set`); a small set keeps
+//! the order in which members came, as Redis does. Commands see neither: they add, remove and ask by name.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `ask.rs` | SCARD, SISMEMBER, SMISMEMBER, SMEMBERS |
+//! | `edit.rs` | SADD, SREM, SMOVE |
+//! | `merge.rs` | intersections, unions and differences, answered, counted or stored |
+//! | `random.rs` | SPOP, SRANDMEMBER |
+//! | `scan.rs` | SSCAN |
+//! | `row.rs` | what the rows have in common |
 mod ask;
 mod edit;
 mod merge;

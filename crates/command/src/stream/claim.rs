@@ -84,7 +84,7 @@ fn idle_min(text: &[u8], command: &str) -> Result<i64, Error> {
     Ok(parse_i64(text).ok_or_else(invalid)?.max(0))
 }
 
-/// Ids as far as they go; what follows is options.
+/// Arguments are ids as long as they read as ids; all behind them are options.
 fn claim(call: &Call<'_, '_>, now_ms: i64) -> Result<Claim, Error> {
     let args = call.args;
     let ids: Vec<Id> = args.iter_from(5).map_while(|text| id::parse(text, 0)).collect();
@@ -130,7 +130,7 @@ impl Claim {
         Ok(())
     }
 
-    /// A time that cannot have been is now.
+    /// A delivery in the future, or before 1970, counts as one of this moment.
     fn delivered(&self, now: Millis) -> Millis {
         Millis(self.delivered.filter(|at| (0..=now.0).contains(at)).unwrap_or(now.0))
     }
@@ -154,7 +154,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     for id in &claim.ids {
         let pending = stream.group(name).and_then(|group| group.pending(*id));
         if !stream.contains(*id) {
-            // What no entry has any more cannot be claimed, nor held.
+            // An entry that was deleted cannot be claimed, and is held by no consumer any more.
             changes += u64::from(stream.group_mut(name).is_some_and(|group| group.release(*id)));
             continue;
         }
@@ -168,7 +168,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     }
     drop(stream);
     call.reply.fill_array(place, sent);
-    // What is claimed tells of the last id too.
+    // A change of the last id counts by itself only where nothing is claimed: a claim tells of it as well.
     changes += u64::from(has_moved && sent == 0);
     call.view.dirty(changes);
     Ok(())
@@ -182,7 +182,7 @@ fn move_on(stream: &mut Stream, name: &[u8], last_id: Id) -> bool {
     true
 }
 
-/// What is to be held from here on; None where it is not to be had.
+/// What the consumer holds of an entry after claiming it; None where it may not be claimed.
 fn taken(
     claim: &Claim,
     id: Id,
@@ -207,7 +207,8 @@ fn give(stream: &mut Stream, name: &[u8], taken: Pending, now: Millis) {
     }
 }
 
-/// Who claims: it comes to be where it is missing, and is seen. With it, how many changes that was.
+/// The consumer that claims. It is created where it is missing, and counts as seen now. Returns it, and how
+/// many changes that was.
 fn claimer(stream: &mut Stream, group: &[u8], name: &[u8], now: Millis) -> Result<(ConsumerId, u64), Error> {
     let group = stream.group_mut(group).ok_or_else(Error::no_such_key)?;
     let found = group.find_consumer(name);
@@ -216,7 +217,7 @@ fn claimer(stream: &mut Stream, group: &[u8], name: &[u8], now: Millis) -> Resul
     Ok((consumer, u64::from(found.is_none())))
 }
 
-/// So many are looked at for each that may be claimed.
+/// XAUTOCLAIM looks at so many pending entries for each that COUNT allows.
 const LOOKS_PER_CLAIM: u64 = 10;
 const COUNT_MAX: i64 = i64::MAX / 16;
 

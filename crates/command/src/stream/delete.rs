@@ -1,4 +1,4 @@
-//! Deleting entries by id: XDEL, XDELEX; and XSETID, which tells a stream what it was.
+//! Deleting entries by id: XDEL, XDELEX; and XSETID, which sets the last id and the counts of a stream.
 use super::row::{ABOUT, ROW};
 use super::{id, trim};
 use crate::argument::{int, is_word};

@@ -2,7 +2,8 @@
 //! (`trim.rs`, `delete.rs`); groups of consumers share what comes (`group.rs`, `read.rs`), acknowledge it
 //! (`pending.rs`), and take over what others left (`claim.rs`).
 //!
-//! The time comes with the view: of ids that the server makes, and of what consumers did when.
+//! The time that ids get and that consumers were last seen is an argument, as everywhere below the server:
+//! the view has it.
 mod add;
 mod claim;
 mod delete;
@@ -50,7 +51,8 @@ fn reply_entry(reply: &mut Reply, row: &Row<'_>) {
     });
 }
 
-/// Counts a lookup in a command that writes what a group is about: to Redis the key itself is only read.
+/// Counts a hit or a miss. These commands change what a group knows and are writes therefore, of which
+/// dispatch counts no lookups; but Redis looks their key up as for a read.
 fn note_lookup(call: &mut Call<'_, '_>, key: &Key<'_>) {
     let is_found = call.view.exists(key);
     call.view.note_lookup(key, is_found);

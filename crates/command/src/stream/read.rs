@@ -73,7 +73,7 @@ enum Reader {
     InGroup,
 }
 
-/// Who reads, by name.
+/// The group and the consumer that read, by name.
 #[derive(Clone, Copy)]
 struct Name<'a> {
     group: &'a [u8],
@@ -83,10 +83,10 @@ struct Name<'a> {
 struct Request<'a> {
     count: Option<u64>,
     blocks: bool,
-    /// What is given need not be acknowledged.
+    /// NOACK: what is given need not be acknowledged.
     forgets: bool,
     name: Option<Name<'a>>,
-    /// Of the first id.
+    /// The argument that is the first id.
     ids_at: usize,
 }
 
@@ -249,7 +249,7 @@ fn read_alone(call: &mut Call<'_, '_>, key: &Key<'_>, from: From, count: Option<
     Ok(true)
 }
 
-/// The consumer comes to be where it is missing, and is seen. Whether it came.
+/// Creates the consumer where it is missing, and counts it as seen. Whether it was created.
 fn meet(stream: &mut StreamMut<'_>, name: Name<'_>, now: base::Millis) -> (Option<ConsumerId>, bool) {
     let Some(group) = stream.group_mut(name.group) else { return (None, false) };
     let found = group.find_consumer(name.consumer);
@@ -279,7 +279,7 @@ fn read_new(
         given =
             stream.deliver(member, request.count, acknowledgment, &mut |row| reply_entry(call.reply, row));
         call.reply.fill_array(place, given as usize);
-        // What need not be acknowledged is no success of the consumer's.
+        // With NOACK the consumer takes on nothing, which does not count as being active.
         if let Some(group) = stream.group_mut(name.group).filter(|_| !request.forgets) {
             group.consumer_mut(consumer).active = Some(now);
         }

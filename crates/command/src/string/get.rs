@@ -244,7 +244,7 @@ fn getex_change(lifetime: Option<Lifetime<'_>>, now: Millis) -> Result<Change, E
     }
 }
 
-/// KEEPTTL is SET's alone: here the deadline stays unless something is said.
+/// KEEPTTL is an option of SET alone: GETEX keeps the deadline unless an option changes it.
 fn getex_option<'k>(call: &Call<'_, 'k>) -> Result<Option<Lifetime<'k>>, Error> {
     let mut given: Option<Lifetime<'k>> = None;
     let mut i = 2;

@@ -12,7 +12,7 @@ use store::{Key, Snapshot};
 const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
 /// Strings are large if they have so many bytes on average.
 const LARGE_BYTES: usize = if cfg!(debug_assertions) { 10 } else { 1024 };
-/// None is held that is larger.
+/// A larger string is never held.
 const HELD_BYTES_MAX: usize = 4 << 20;
 /// So many strings are looked at for what nobody else holds.
 const LOOKED_AT_MAX: usize = 256;

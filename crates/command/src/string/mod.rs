@@ -1,4 +1,5 @@
-//! The string family: GET, SET and what is built on them, counters, parts of strings, LCS.
+//! The commands on strings: GET, SET and what is built on them, counters, parts of strings, LCS. Bits of
+//! strings and HyperLogLogs, which are strings too, have families of their own.
 //!
 //! Text that reads as an integer is kept as one whatever wrote it. Commands see neither that nor where a
 //! value lies: they are lent an `Item`, which writes itself as text.

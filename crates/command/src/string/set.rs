@@ -152,7 +152,7 @@ fn set_access(args: &Args<'_>) -> Access {
     if args.iter_from(3).any(|arg| is_word(arg, "GET")) { reads_and_writes } else { writes }
 }
 
-/// The plain form is told by the number of arguments, and asks nothing else.
+/// SET without options is told by the number of its arguments, so that it costs one comparison.
 fn set(call: &mut Call<'_, '_>) -> Done {
     if call.args.len() > 3 {
         return set_with_options(call);

@@ -1,8 +1,8 @@
 //! Adding members and changing scores: ZADD with its conditions, and ZINCRBY, which is one of its forms.
 //!
-//! On the path of every request: nothing is allocated. Scores are read twice, once to refuse a wrong one
-//! before anything is changed and once to add, which is cheaper than keeping them; but the last one is kept,
-//! which mostly is the only one.
+//! On the path of every request: nothing is allocated. Scores are read twice: first to refuse a wrong one
+//! before anything is changed, then to add, which is cheaper than keeping them all. Only the last one is
+//! kept, because most requests have one.
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};

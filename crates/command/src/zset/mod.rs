@@ -1,4 +1,14 @@
-//! The sorted set family, but for its blocking forms.
+//! The commands on sorted sets, but for those that wait (BZPOPMIN and its like), which are not there yet.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `add.rs` | ZADD, ZINCRBY |
+//! | `read.rs`, `remove.rs` | questions about members, and removing them by name or by range |
+//! | `bounds.rs`, `range.rs` | the ends of ranges; ranges answered, counted or stored |
+//! | `pop.rs`, `random.rs` | ZPOPMIN, ZPOPMAX, ZMPOP; ZRANDMEMBER |
+//! | `combine.rs` | unions, intersections and differences |
+//! | `scan.rs` | ZSCAN |
+//! | `row.rs` | what the rows have in common |
 //!
 //! A range of any kind (ranks, scores, members) is a span of ranks as soon as its set is at hand, and one
 //! piece of code answers, counts, removes or stores it. Scores travel as doubles; members are lent by the set

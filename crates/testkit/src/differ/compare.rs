@@ -25,8 +25,8 @@ impl Exchange<'_> {
     }
 }
 
-/// What a time may differ by: the two servers are asked one after the other, on a machine that does other
-/// things.
+/// Two times may differ by so much, in the unit of either: the two servers are asked one after the other, on
+/// a machine that does other things.
 const CLOCKS_APART: u64 = 5_000;
 const TIMES: [&str; 9] = [
     "ttl",
@@ -39,10 +39,11 @@ const TIMES: [&str; 9] = [
     "hexpiretime",
     "hpexpiretime",
 ];
-/// Answered by choice among what is there: only whether there was anything is compared, and how much.
+/// Commands that answer something chosen at random from what is there: two answers agree if both are of one
+/// kind and of one length.
 const CHOICES: [&str; 5] = ["randomkey", "spop", "srandmember", "zrandmember", "hrandfield"];
-/// Maps sent as flat lists, or lists in an order of the server's, of commands whose row does not say so, or
-/// is not there: KEYS is asked after every stream, whatever groups it is drawn from.
+/// Commands whose answers each server gives in an order of its own, and whose row has no tip that says so, or
+/// is not in the vocabulary: KEYS is asked after every stream, whatever groups it is drawn from.
 const UNORDERED: [&str; 6] = ["config|get", "keys", "scan", "hscan", "sscan", "zscan"];
 
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
@@ -59,7 +60,7 @@ fn are_near(exchange: &Exchange<'_>) -> bool {
     TIMES.contains(&&*exchange.name) && is_near(exchange.theirs, exchange.ours)
 }
 
-/// Times one by one, or those of several fields.
+/// Compares two times, or the times of several fields one by one.
 fn is_near(theirs: &Value, ours: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Line(b':', text) => base::text::parse_i64(text),
@@ -76,7 +77,7 @@ fn is_near(theirs: &Value, ours: &Value) -> bool {
     }
 }
 
-/// What is pending, each entry but for how long it has been.
+/// XPENDING's answer without the time for which each entry has been pending.
 fn without_idle(value: &Value) -> Value {
     let Value::Aggregate(mark, parts) = value else { return value.clone() };
     let mut parts: Vec<Value> = parts.iter().map(without_idle).collect();
@@ -100,7 +101,7 @@ fn is_choice(exchange: &Exchange<'_>) -> bool {
         && mark(exchange.theirs) == mark(exchange.ours)
         && len(exchange.theirs) == len(exchange.ours)
         && !matches!(exchange.theirs, Value::Null(_)) && !matches!(exchange.ours, Value::Null(_))
-        // An error is no choice.
+        // An error is not chosen at random: two errors must be the same.
         && mark(exchange.theirs) != b'-'
 }
 

@@ -17,7 +17,8 @@ struct Exception {
 pub(super) enum Kind {
     /// Replies that may differ like this.
     Replies(fn(&Exchange<'_>) -> bool),
-    /// The same, which leave different data behind: what follows is not compared.
+    /// Replies that may differ, after which the servers hold different data: the rest of the stream is not
+    /// compared.
     Ends(fn(&Exchange<'_>) -> bool),
     /// Requests that would leave different data behind: they are not sent.
     Requests(fn(&[Vec<u8>]) -> bool),
@@ -41,7 +42,8 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         line: "ZRANGEBYLEX and its kin go through a set of up to 1,024 members one by one",
-        // Transcripts hold them over equal scores; a stream cannot know which it has made.
+        // Ranges of members mean something only where all scores are equal, which a stream cannot know.
+        // Transcripts test them.
         kind: Requests(|request| {
             let writes = is_command(request, b"zremrangebylex")
                 || is_command(request, b"zrangestore") && has_word(request, b"bylex");
@@ -146,7 +148,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         line: "OBJECT IDLETIME of a small integer is that of its key",
         kind: Replies(|exchange| {
-            // Longer than any stream of requests lasts.
+            // So many seconds no stream of requests lasts.
             let is_days = |value: &Value| matches!(value, Value::Line(b':', text) if text.len() > 5);
             exchange.name == "object|idletime" && is_days(exchange.theirs) && is_number(exchange.ours)
         }),
@@ -180,7 +182,7 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         line: "A set is answered in an order of Sardine's own",
-        // What compares equal, or is not compared, keeps the order in which the set is gone through.
+        // Elements that compare equal, or are not compared, stay in the order in which SORT reads the set.
         kind: Replies(|exchange| {
             let len = |value: &Value| match value {
                 Value::Aggregate(_, parts) => Some(parts.len()),
@@ -242,7 +244,7 @@ fn is_same_in_any_order(exchange: &Exchange<'_>) -> bool {
     theirs.len() == ours.len() && theirs.iter().all(|one| count(theirs, one) == count(ours, one))
 }
 
-/// Whatever can make a list shorter.
+/// The commands that can make a list shorter.
 const CUTS: [&str; 15] = [
     "lpop",
     "rpop",
@@ -261,7 +263,7 @@ const CUTS: [&str; 15] = [
     "linsert",
 ];
 
-/// Whatever can make a set.
+/// The commands that can make a set.
 const SET_MAKERS: [&str; 5] = ["sadd", "smove", "sinterstore", "sunionstore", "sdiffstore"];
 
 /// The line of the document that explains a difference.
@@ -269,7 +271,8 @@ pub(super) fn excuse(exchange: &Exchange<'_>) -> Option<&'static str> {
     EXCEPTIONS.iter().find(|exception| exception.kind.excuses(exchange)).map(|exception| exception.line)
 }
 
-/// Whether what follows tells nothing.
+/// Whether the servers hold different data from here on, for a wanted reason, so that comparing further would
+/// tell nothing.
 pub(super) fn ends(exchange: &Exchange<'_>) -> bool {
     let is_last = |exception: &Exception| matches!(exception.kind, Ends(covers) if covers(exchange));
     EXCEPTIONS.iter().any(is_last)

@@ -88,7 +88,8 @@ fn lists_settings(request: &[Vec<u8>]) -> bool {
     is(request, 0, "config") && is(request, 1, "get") && request.iter().any(is_pattern)
 }
 
-/// Nobody has a replica to wait for.
+/// WAIT and WAITAOF for a replica would last until their timeout, since there is none, and so would a read
+/// that blocks.
 fn waits(request: &[Vec<u8>]) -> bool {
     let is_positive = |index: usize| {
         request.get(index).and_then(|word| base::text::parse_i64(word)).is_some_and(|number| number > 0)
@@ -99,7 +100,7 @@ fn waits(request: &[Vec<u8>]) -> bool {
         || (is(request, 0, "xread") || is(request, 0, "xreadgroup")) && blocks
 }
 
-/// SPOP of fewer members than a set may have leaves others on each server.
+/// SPOP draws at random: unless it takes all members of a set, each server keeps others.
 fn leaves_some_by_chance(request: &[Vec<u8>]) -> bool {
     is(request, 0, "spop") && (request.len() < 3 || is_within(request, 2, 1_000_000))
 }

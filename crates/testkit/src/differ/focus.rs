@@ -7,15 +7,16 @@ use server::Grammar;
 
 const COMMANDS_MAX: u64 = 9;
 const KEYS_MAX: u64 = 3;
-/// Of a hundred requests, so many of the server's own.
+/// So many of a hundred requests are commands on the server.
 const SERVER_PERCENT: u64 = 10;
-/// Of flushes that are drawn, so many stay: nothing meets in an empty keyspace.
+/// Of a hundred flushes that are drawn so many are sent: commands find nothing to work on in an empty
+/// keyspace.
 const FLUSH_PERCENT: u64 = 10;
 
 pub(super) struct Focus<'v> {
     pub(super) vocabulary: &'v Vocabulary,
     data: Vec<&'v Grammar>,
-    /// Of the server itself.
+    /// The commands on the server.
     server: Vec<&'v Grammar>,
     /// How many keys of a pool are used.
     keys: usize,

@@ -32,7 +32,7 @@ use crate::resp_client::{Address, RespClient};
 use play::Players;
 use std::io;
 
-/// Two servers, both of them ours to empty as often as we like.
+/// Two servers that are compared. Both are emptied again and again.
 pub struct Differ {
     ours: Address,
     theirs: Address,
@@ -48,14 +48,12 @@ impl Differ {
     }
 
     /// What both servers know.
-
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
     /// Empties both servers and plays the stream of this seed. An error is one of the connections, not a
     /// difference.
-
     pub fn play(&self, seed: u64) -> io::Result<Played> {
         let steps = stream::draw(seed, &self.vocabulary);
         self.players().play(&steps)

@@ -13,7 +13,8 @@ use crate::resp_value::Value;
 use std::io;
 use std::slice::from_ref;
 
-/// What is sent before answers are read; less than sockets buffer, so that nobody waits for the other.
+/// So much is sent before answers are read: less than sockets buffer, so that neither side waits for the
+/// other to read.
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 const DATABASES: usize = 16;
 
@@ -39,10 +40,10 @@ pub struct Played {
     pub difference: Option<Difference>,
 }
 
-/// A server that is gone, or says nothing for a long time, has no answer but this.
+/// What a server has answered, or why it has not: it is gone, or has sent nothing for a long time.
 pub(super) type Answer = Result<Value, String>;
 
-/// Both servers, and what may be said to them.
+/// Both servers, and the commands and settings that may be sent to them.
 pub(super) struct Players<'p> {
     pub(super) ours: Address,
     pub(super) theirs: Address,
@@ -50,7 +51,8 @@ pub(super) struct Players<'p> {
 }
 
 impl Players<'_> {
-    /// An error is the peer's fault, or the machine's.
+    /// Plays a stream from empty keyspaces on, and compares all that is left afterwards. An error means that
+    /// the peer or the machine has failed; where Sardine fails that is a difference.
     pub(super) fn play(&self, steps: &[Step]) -> io::Result<Played> {
         let mut game = match Game::begin(self) {
             Ok(game) => game,
@@ -62,7 +64,7 @@ impl Players<'_> {
         Ok(Played { request_count, error_count, difference })
     }
 
-    /// The steps only, of which the last ones may be questions about the keyspaces.
+    /// Plays these steps and asks nothing afterwards: the last of them may be such questions already.
     pub(super) fn replay(&self, steps: &[Step]) -> io::Result<Option<Difference>> {
         match Game::begin(self) {
             Ok(mut game) => game.play(steps),
@@ -71,7 +73,7 @@ impl Players<'_> {
     }
 }
 
-/// What no answer of ours makes of a stream.
+/// The difference that it is when Sardine does not answer.
 fn silence(steps: &[Step], answers: &[Value], error: &io::Error) -> Difference {
     let nothing = Value::Line(b'+', b"...".to_vec());
     Difference {
@@ -101,7 +103,7 @@ fn batches(steps: &[Step]) -> Vec<&[Step]> {
     batches
 }
 
-/// Whose server could not be emptied.
+/// Which of the two could not be emptied.
 enum Failure {
     Ours(io::Error),
     Theirs(io::Error),
@@ -116,10 +118,10 @@ impl Failure {
     }
 }
 
-/// One server in a game.
+/// One of the two servers while a stream is played.
 struct Side {
     connections: Vec<RespClient>,
-    /// What it had counted when the game began.
+    /// What it had counted when the stream began.
     base: Counters,
 }
 
@@ -153,7 +155,7 @@ struct Game<'p> {
     theirs: Side,
     steps: Vec<Step>,
     answers: Vec<Value>,
-    /// A difference that is wanted has left different data.
+    /// A wanted difference has left the servers with different data, so nothing is compared any more.
     is_over: bool,
 }
 
@@ -202,14 +204,14 @@ impl<'p> Game<'p> {
         Ok(None)
     }
 
-    /// The peer does not answer a step.
+    /// The error for a step that the peer does not answer, with all that led to it.
     fn blame(&self, error: &io::Error, step: &Step) -> io::Error {
         let (steps, last) =
             (told::transcript(&self.steps, &self.answers), told::transcript(from_ref(step), &[]));
         io::Error::other(format!("the peer does not answer ({error}) the last of\n{steps}{last}"))
     }
 
-    /// Whether the answers to the last step do.
+    /// Whether the two answers to the last step agree, or differ in a way that is wanted.
     fn agree(&mut self, theirs: &Value, ours: &Value) -> bool {
         if self.is_over {
             return true;
@@ -225,7 +227,7 @@ impl<'p> Game<'p> {
 
     fn difference(&self, theirs: Value, ours: Value) -> Difference {
         let last = self.steps.last().map(|step| compare::full_name(&step.request, self.vocabulary));
-        // Of the counters, each is a subject of its own.
+        // A difference in what was counted is named for the counters that differ.
         let counted = counters::differing(&theirs, &ours).join(", ");
         let is_question = self.steps.last().is_some_and(|step| *step == counters::question());
         Difference {
@@ -270,7 +272,7 @@ impl<'p> Game<'p> {
         Ok(None)
     }
 
-    /// What the last answer lists.
+    /// The elements of the last answer, which lists keys.
     fn last_keys(&self) -> Vec<Vec<u8>> {
         match self.answers.last() {
             Some(Value::Aggregate(_, keys)) => {
@@ -306,7 +308,8 @@ impl<'p> Game<'p> {
         self.play_batch(&steps)
     }
 
-    /// Questions that were answered alike lead to nothing.
+    /// Drops the last steps, questions that both servers answered alike: they are no part of what leads to a
+    /// difference.
     fn forget(&mut self, count: usize) {
         self.steps.truncate(self.steps.len() - count);
         self.answers.truncate(self.answers.len() - count);

@@ -11,14 +11,14 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Questions until a server has read what was sent: each is a turn of its event loop.
+/// How often a server is asked whether it has read what was sent. Each question is a turn of its event loop.
 const LOOKS_MAX: usize = 10_000;
 
 /// What a server made of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub replies: Vec<u8>,
-    /// Before the client closed it.
+    /// The server closed the connection before the client did.
     pub is_closed: bool,
 }
 
@@ -173,7 +173,8 @@ impl Control {
     fn has_closed(&mut self, id: &str) -> io::Result<bool> {
         for _ in 0..LOOKS_MAX {
             let has_read = self.received()? == self.sent;
-            // Asked afterwards: what it has read it may yet have worked on at that turn.
+            // The list is asked for afterwards: the server may still have worked on the bytes in the turn in
+            // which it read them.
             if self.ask(&["CLIENT", "LIST", "ID", id])?.is_empty() {
                 return Ok(true);
             }
@@ -203,7 +204,7 @@ pub fn play(address: &Address, control: &mut Control, pieces: &[Vec<u8>]) -> io:
     let mut replies = Vec::new();
     let _ = stream.both().read_to_end(&mut replies);
     if is_closed {
-        // It may not have read all.
+        // A server that closes the connection need not have read all.
         control.sent = 0;
         control.sent = control.received()?;
     }

@@ -142,7 +142,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Two that exclude each other, now and then.
+    /// Writes one of the alternatives, and now and then a second, which the first excludes.
     fn write_one_of(&mut self, arg: &Arg) {
         let known: Vec<&Arg> = arg.args.iter().filter(|arg| self.focus.vocabulary.knows(arg)).collect();
         if known.is_empty() {
@@ -209,7 +209,8 @@ impl Writer<'_> {
         self.push_one_of(&INTEGERS);
     }
 
-    /// Thousands of seconds apart, so that two clocks that differ by a little order them alike.
+    /// A time from `beginning` on. Times are thousands of seconds apart, so that two clocks which differ by a
+    /// little order them alike.
     fn push_time(&mut self, beginning: u64, name: &str) {
         if self.one_in(12) {
             return self.push_one_of(&WRONG_TIMES);
@@ -219,7 +220,7 @@ impl Writer<'_> {
         self.push(&(if is_millis { seconds * 1_000 } else { seconds }).to_string());
     }
 
-    /// Of the command's own kind three times in four.
+    /// A key, three times in four from the pool of the command's own type.
     fn push_key(&mut self) {
         let any = KEY_POOLS[self.random.below(KEY_POOLS.len() as u64) as usize];
         let home = values::home(self.grammar.doc.group).filter(|_| self.random.below(4) > 0);
@@ -246,7 +247,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A whole walk at once: where a step ends is nobody's promise.
+    /// Asks for so many elements that one call walks through all: servers may end a step where they like.
     fn finish_scan(&mut self) {
         if !self.request.iter().any(|word| word == b"COUNT") {
             ["COUNT", "1000"].into_iter().for_each(|word| self.push(word));

@@ -4,7 +4,7 @@
 use super::stream::Step;
 use std::io;
 
-/// Replays stop being worth their time.
+/// After so many replays it is content with what it has.
 const REPLAYS_MAX: usize = 3_000;
 
 /// Whether a candidate still fails in the same way.
@@ -30,7 +30,7 @@ struct Shrinker<'f> {
 }
 
 impl Shrinker<'_> {
-    /// What shrinks: requests, then words, then bytes, then connections.
+    /// How large a stream is: requests count first, then words, then bytes, then connections.
     fn size(&self) -> (usize, usize, usize, usize) {
         let words = || self.steps.iter().flat_map(|step| &step.request);
         let connections = self.steps.iter().map(|step| step.connection).sum();

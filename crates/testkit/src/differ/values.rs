@@ -4,7 +4,8 @@
 //! stay small or are out of range, so that no request asks for a string of half a gigabyte.
 use command::Group;
 
-/// Keys that belong to a type by habit, so that requests of a family find what they want more often than not.
+/// Keys by the type that most of their writes make, so that commands of a family mostly find a value of their
+/// type.
 pub(super) const STRING_KEYS: [&str; 5] = ["s:1", "s:2", "s:3", "{tag}s", ""];
 pub(super) const LIST_KEYS: [&str; 4] = ["l:1", "l:2", "l:3", "{tag}l"];
 pub(super) const HASH_KEYS: [&str; 3] = ["h:1", "h:2", "{tag}h"];
@@ -52,7 +53,7 @@ pub(super) const INTEGERS: [&str; 20] = [
     "",
     "+1",
 ];
-/// Past, out of range, or none.
+/// Times that have passed, are out of range, or are no times.
 pub(super) const WRONG_TIMES: [&str; 8] =
     ["0", "-1", "-100", "x", "", "9223372036854775807", "-9223372036854775808", "9223372036854775"];
 pub(super) const DOUBLES: [&str; 14] = [
@@ -209,7 +210,7 @@ const NAMES: [&str; 6] = ["one", "two", "three", "", "with space", "b\u{e9}"];
 /// SIMD is left out: told another word than ON or OFF, Redis answers twice.
 const SKETCH_LOOKS: [&str; 6] = ["GETREG", "DECODE", "ENCODING", "ENCODING", "TODENSE", "x"];
 const TIMEOUTS: [&str; 4] = ["0", "1", "-1", "x"];
-/// One server alone: any other number would wait.
+/// Numbers of replicas to wait for. There are none, so that a request for one would wait.
 const REPLICAS: [&str; 4] = ["0", "0", "-1", "x"];
 /// Ids that rise at times: `3-*` is always the next.
 const NEW_IDS: [&str; 12] = ["1-1", "1-*", "2-*", "2-2", "3-*", "3-*", "3-5", "4", "5-*", "0-*", "0-0", "x"];
@@ -221,8 +222,8 @@ const ID_ENDS: [&str; 14] =
 const THRESHOLDS: [&str; 8] = ["0", "1", "2", "3", "5", "2-2", "3-1", "x"];
 const GROUPS: [&str; 4] = ["g", "g", "g", "h"];
 const CONSUMERS: [&str; 3] = ["c", "d", "e"];
-/// Nothing lies for as long as the one, and everything for as long as the other: the two clocks cannot
-/// disagree.
+/// Least idle times for claiming. No entry has been idle for as long as the large one, and every entry for as
+/// long as the others, so the two clocks cannot disagree.
 const IDLE_TIMES: [&str; 6] = ["0", "0", "0", "-1", "1000000000", "x"];
 const COMMAND_NAMES: [&str; 6] = ["get", "set", "lpush", "nothing", "OBJECT", "config|get"];
 

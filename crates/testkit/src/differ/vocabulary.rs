@@ -12,7 +12,7 @@ use std::io;
 
 pub struct Vocabulary {
     pub(super) grammars: Vec<Grammar>,
-    /// Of the peer; what is newer is not said.
+    /// The peer's version: what is newer is not sent.
     pub(super) version: Version,
     /// Names for CONFIG GET: both have the same value when they start.
     pub(super) readable_settings: Vec<String>,

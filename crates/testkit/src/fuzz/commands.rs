@@ -7,7 +7,8 @@ use ::resp::Protocol;
 
 /// So that no offset makes a string of half a gigabyte.
 const STRING_BYTES_MAX: u64 = 64 << 10;
-/// A reply may be as long as it is asked to be: these are not asked for more.
+/// These commands answer as many elements as they are asked for: requests for more than [`REPEATED_MAX`] are
+/// left out.
 const REPEATING: [&[u8]; 3] = [b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER"];
 const REPEATED_MAX: i64 = 1000;
 

@@ -1,7 +1,7 @@
 //! Configuration files of any text: read, or refused with a line. What was read can be told about.
 use server::Source;
 
-/// These read files, which are none of the input's.
+/// Lines that name files of the machine. An input with one of these words is left out.
 const NAMES_FILES: [&[u8]; 2] = [b"include", b"dir"];
 
 pub(super) fn run(data: &[u8]) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const SEED: Seed = Seed::new(13, 14);
 
-/// Meta, what lies inside, what lies outside.
+/// An entry as the test keeps it: its meta bits, the bytes inside the leaf, and the value outside.
 type Twin = BTreeMap<Vec<u8>, (u8, Vec<u8>, Option<u16>)>;
 
 pub(super) fn run(data: &[u8]) {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const SEED: Seed = Seed::new(11, 12);
 
-/// Meta, what lies inside, what lies outside.
+/// An entry as the test keeps it: its meta bits, the bytes inside the leaf, and the value outside.
 type Value = (u8, Vec<u8>, Option<u16>);
 type Twin = BTreeMap<Vec<u8>, Value>;
 /// A value outside: counted by the other owner of the `Rc`.

@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Names of each type.
 const NAMES: u64 = 40;
 const BATCH_MAX: u64 = 40;
-/// So many batches lie between two looks at everything.
+/// After so many batches all values are read and compared.
 const BATCHES_PER_ROUND: u64 = 300;
 /// Collections of more elements are begun anew.
 const LEN_MAX: usize = 1000;
-/// Of one word.
+/// The longest word.
 const WORD_BYTES_MAX: u64 = 6000;
 /// Texts of so many words, and a little more, stay below the least `proto-max-bulk-len` that hostile
 /// clients set, a megabyte.
@@ -60,7 +60,7 @@ struct Friend<'s> {
     batch: Vec<Asked>,
 }
 
-/// Until the stage is over; then everything is looked at once more.
+/// Sends batches until the stage is over; then all values are read and compared once more.
 pub(super) fn run(stage: &Stage, number: u64, seed: u64) {
     let told = (|| {
         let mut friend = Friend::connect(stage, number, seed)?;

@@ -193,7 +193,7 @@ fn browser(hostile: &mut Hostile<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Some of its like, as CLIENT LIST shows them.
+/// Some of the hostile clients, as CLIENT LIST shows them.
 fn kill(hostile: &mut Hostile<'_>) -> io::Result<()> {
     let mut client = hostile.client()?;
     let list = client.call(&["CLIENT", "LIST"])?;
@@ -217,7 +217,8 @@ fn pause(hostile: &mut Hostile<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// None of them lets a key without deadline go, or closes who is quick.
+/// Settings to change while clients are served. No value lets a key without a deadline be evicted, or closes
+/// a client that reads its replies.
 const SETTINGS: [(&str, &[&str]); 26] = [
     ("maxmemory", &["150mb", "200mb", "300mb"]),
     ("maxmemory-policy", &["volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random", "noeviction"]),
@@ -354,7 +355,7 @@ fn fill(hostile: &mut Hostile<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// More than anybody wants to read.
+/// Asks for replies of many megabytes.
 fn large_replies(hostile: &mut Hostile<'_>) -> io::Result<()> {
     let mget = [&["MGET"][..], &["large"; 300]].concat();
     let words: [&[&str]; 10] = [

@@ -103,7 +103,7 @@ impl Process {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// By turns of either kind would tell little more: hostile clients take the port, all others this.
+    /// The Unix socket, for all but hostile clients, which take the port.
     pub(super) fn address(&self) -> Address {
         Address::Unix(self.folder.path().join("socket"))
     }
@@ -127,7 +127,7 @@ impl Process {
         Ok(Health {
             rss_bytes: rss_kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) << 10,
             used_bytes: field("used_memory"),
-            // Not the one that asks.
+            // Without the connection that asks.
             descriptors,
             clients: field("connected_clients").saturating_sub(1),
         })
