@@ -35,6 +35,7 @@ impl<'m, V: Clone, F: Form> Cull<'m, V, F> {
 
     /// Takes entry `index` out. Returns what it owned outside, and the bytes that it leaves in the leaf.
     pub fn remove(&mut self, index: usize) -> (Option<Shared<V>>, usize) {
+        debug_assert!(index < self.map.leaf(&self.path).count(), "entry {index} is there");
         self.map.cull_entry(&self.path, index)
     }
 

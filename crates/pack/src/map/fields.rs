@@ -116,6 +116,8 @@ impl Form for Fields {
     }
 
     fn write_head(entry: &mut [u8], meta: u8, name: Name<'_>) -> usize {
+        debug_assert!(meta & (OUTSIDE | CODE) == 0, "the field and the leaf have the other bits");
+        debug_assert!(name.code <= INT + 8, "a code of {}", name.code);
         let len = name.bytes.len();
         entry[0] = meta | name.code;
         let start = 1 + if name.code == LONG { write_varint(&mut entry[1..], len) } else { 0 };

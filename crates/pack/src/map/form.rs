@@ -99,6 +99,7 @@ impl Form for Keys {
     }
 
     fn write_head(entry: &mut [u8], meta: u8, name: Name<'_>) -> usize {
+        debug_assert!(meta & OUTSIDE == 0, "the leaf says what lies outside");
         entry[0] = meta;
         let at = 1 + write_varint(&mut entry[1..], name.bytes.len());
         entry[at..at + name.bytes.len()].copy_from_slice(name.bytes);
@@ -134,6 +135,7 @@ impl Form for Members {
     }
 
     fn write_head(entry: &mut [u8], _: u8, name: Name<'_>) -> usize {
+        debug_assert_eq!(entry.len(), name.bytes.len(), "there is nothing but the member");
         entry[..name.bytes.len()].copy_from_slice(name.bytes);
         name.bytes.len()
     }

@@ -328,6 +328,7 @@ impl<V: Clone, F: Form> Map<V, F> {
     pub fn scan(&self, seed: &Seed, from: u32, visit: &mut dyn FnMut(Found<'_, V>)) -> Option<u32> {
         let (path, range) = self.tree.seek(from)?;
         let leaf = self.tree.leaf(&path);
+        debug_assert!(range.first <= from && from <= range.last, "the leaf covers the place");
         for slot in leaf.slots() {
             if range.first >= from || F::hash(seed, leaf.parts(slot).name).order() >= from {
                 visit(leaf.found(slot));
@@ -488,6 +489,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         let parts = leaf.parts(slot);
         let (meta, inline) = (parts.meta, parts.inline.to_vec());
         let outside = leaf.remove(slot);
+        assert!(self.len > 0, "a map without entries has none to give");
         self.len -= 1;
         Removed { meta, inline, outside }
     }
@@ -707,6 +709,10 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
 impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
     pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<Shared<V>>, notes: &mut impl Notes<V>) {
         let path = self.planted();
+        debug_assert!(
+            (self.range.first..=self.range.last).contains(&self.hash.order()),
+            "its leaf covers it"
+        );
         let leaf = self.map.tree.leaf_mut(&path);
         let draft = Draft { tag: self.hash.tag(), meta, name: self.name, inline, birth: notes.birth() };
         leaf.push(&draft, outside);

@@ -54,7 +54,9 @@ const LENS: [u8; 256] = {
 
 #[inline(always)]
 fn len_at(image: &[u8], at: usize) -> usize {
-    usize::from(LENS[usize::from(image[at])])
+    let len = usize::from(LENS[usize::from(image[at])]);
+    debug_assert!(len > 0 && at + len <= image.len(), "no header, or a piece that is cut off, at {at}");
+    len
 }
 
 /// Where a pair is in its image. It holds until something before it changes its length.
@@ -122,6 +124,7 @@ fn spot_at(image: &[u8], start: usize) -> Spot {
     let mark = value + len_at(image, value);
     let has_mark = matches!(image.get(mark), Some(&(MARK | LONG_MARK)));
     let end = if has_mark { mark + len_at(image, mark) } else { mark };
+    debug_assert!(!matches!(image[start], MARK..=FLAG) && !matches!(image[value], MARK..=FLAG));
     Spot { start, value, mark, end }
 }
 
@@ -202,6 +205,7 @@ pub fn item_len(item: Item<'_>) -> usize {
 
 /// Adds a pair behind all others. The caller has made sure that its field is not there.
 pub fn push(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
+    debug_assert!(find(image, field).is_none(), "a field comes once");
     push_item(image, field);
     push_item(image, value);
     push_mark(image, mark);
@@ -223,6 +227,7 @@ fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
 
 /// Gives a pair another value and mark; it keeps its place in the order.
 pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) {
+    debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     let len = image.len();
     push_item(image, value);
     push_mark(image, mark);
@@ -238,6 +243,7 @@ pub fn set_mark(image: &mut Vec<u8>, spot: Spot, mark: Option<&[u8]>) {
 
 /// What was written behind the first `len` bytes takes the place of `start..end`.
 fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
+    assert!(start <= end && end <= len, "{start}..{end} of an image of {len} bytes");
     let fresh = image.len() - len;
     if fresh == end - start {
         image.copy_within(len.., start);
@@ -250,6 +256,7 @@ fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
 
 /// The pair goes; the others keep their order.
 pub fn remove(image: &mut Vec<u8>, spot: Spot) {
+    debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     image.drain(spot.start..spot.end);
 }
 

@@ -38,6 +38,8 @@ pub mod ints {
     }
 
     pub fn len(image: &[u8]) -> usize {
+        debug_assert!(matches!(width(image), 1..=8), "integers of {} bytes", width(image));
+        debug_assert!(image.is_empty() || (image.len() - 1).is_multiple_of(width(image)), "half an integer");
         image.len().saturating_sub(1) / width(image)
     }
 
@@ -76,12 +78,15 @@ pub mod ints {
         if image.is_empty() || new > old {
             widen(image, new);
         }
+        debug_assert!(index == 0 || get(image, index - 1) < value, "the one before it is less");
+        debug_assert!(index == len(image) || get(image, index) > value, "the one behind it is greater");
         let at = 1 + index * new;
         image.splice(at..at, value.to_le_bytes()[..new].iter().copied());
     }
 
     /// Removes member `index`; the width stays until the image is made anew.
     pub fn remove(image: &mut Vec<u8>, index: usize) {
+        assert!(index < len(image), "member {index} of {}", len(image));
         let (width, at) = (width(image), 1 + index * width(image));
         image.drain(at..at + width);
         if image.len() == 1 {
@@ -90,6 +95,7 @@ pub mod ints {
     }
 
     fn widen(image: &mut Vec<u8>, width: usize) {
+        debug_assert!(matches!(width, 1..=8), "integers of {width} bytes");
         let values: Vec<i64> = iter(image).collect();
         image.clear();
         image.push(width as u8);
@@ -113,6 +119,7 @@ pub mod items {
     fn read(image: &[u8], at: usize) -> (Item<'_>, usize) {
         let code = image[at];
         let end = at + 1 + body_len(code);
+        debug_assert!(end <= image.len(), "an item that is cut off, at {at}");
         let body = &image[at + 1..end];
         (if code < INT_CODES { Item::Bytes(body) } else { Item::Int(read_int(body)) }, end)
     }
@@ -173,6 +180,7 @@ pub mod items {
 
     /// Adds a member that is not there, of at most [`TEXT_BYTES_MAX`] bytes, behind all others.
     pub fn append(image: &mut Vec<u8>, member: Item<'_>) {
+        debug_assert!(find(image, member).is_none(), "a member comes once");
         match member {
             Item::Bytes(text) => {
                 assert!(text.len() <= TEXT_BYTES_MAX, "an item of {} bytes", text.len());

@@ -96,6 +96,7 @@ impl<'m, V: Clone, F: Form> Sieve<'m, V, F> {
                 self.leaves.clear();
                 return false;
             }
+            debug_assert!(covered.first <= from && from <= covered.last, "the leaf covers the place");
             self.leaves.push(leaf);
             match covered.last.checked_add(1) {
                 Some(next) if next <= range.last => from = next,
@@ -130,6 +131,7 @@ impl<'m, V: Clone, F: Form> Sieve<'m, V, F> {
 
     #[inline]
     fn is_listed(&self, tag: u8, name: Name<'_>) -> bool {
+        debug_assert!(self.leaves.len() <= self.lists.len(), "each leaf has its list");
         self.leaves.iter().zip(&self.lists).any(|(leaf, list)| list.by_tag.has(leaf, tag, name))
     }
 }

@@ -65,6 +65,7 @@ pub(crate) fn rounded_for_entries(size: usize) -> usize {
 
 /// The greatest power of two less than `size`.
 fn doubling_below(size: usize) -> usize {
+    debug_assert!(size > 1, "no power of two is less than {size}");
     1 << (size - 1).ilog2()
 }
 
@@ -78,12 +79,14 @@ pub(crate) fn allocate(size: usize) -> NonNull<u8> {
     let layout = layout(size);
     // SAFETY: the layout's size is not zero (asserted there).
     let memory = unsafe { alloc(layout) };
+    debug_assert!(memory.addr().is_multiple_of(layout.align()), "what is allocated is aligned");
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
 /// # Safety
 /// `memory` came from [`allocate`] with this `size`, and nobody uses it any more.
 pub(crate) unsafe fn free(memory: NonNull<u8>, size: usize) {
+    debug_assert!(memory.addr().get().is_multiple_of(ALIGN), "what is freed was allocated here");
     // SAFETY: by the caller's word, the same layout as it was allocated with.
     unsafe { dealloc(memory.as_ptr(), layout(size)) }
 }

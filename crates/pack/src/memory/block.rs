@@ -47,6 +47,7 @@ impl Block {
 
     /// An empty block in an allocation of `size` bytes, which is a rounded size.
     fn of_size(size: usize) -> Block {
+        debug_assert!(size >= HEADER_BYTES, "a block has a header");
         let header = Header {
             refs: Refs::one(),
             len: 0,
@@ -81,6 +82,7 @@ impl Block {
             Block::of_size(alloc::rounded_for_entries(HEADER_BYTES + front.len() + gap + back.len()));
         let capacity = block.capacity();
         let gap = capacity - front.len() - back.len();
+        debug_assert!(front.len() + gap + back.len() == capacity, "the three parts fill the block");
         // SAFETY: fresh and ours alone; the three parts are `capacity` bytes together.
         unsafe {
             ptr::copy_nonoverlapping(front.as_ptr(), block.start(), front.len());
@@ -230,6 +232,7 @@ impl Block {
     fn rebuild(&mut self, at: usize, removed: usize, inserted: usize) {
         let tail = self.len() - at - removed;
         let len = at + inserted + tail;
+        debug_assert!(at + removed <= self.len(), "what is rebuilt lies within the content");
         let mut fresh = Block::with_capacity(len);
         // SAFETY: the fresh block is ours alone and has room for `len`; the ranges read lie within the old content.
         unsafe {
@@ -278,6 +281,7 @@ impl Block {
     /// # Safety
     /// No handle is used after this.
     unsafe fn free(&self) {
+        debug_assert!(self.len() <= self.capacity(), "a block's length lies within its allocation");
         // SAFETY: allocated with this size; unused from here on.
         unsafe { alloc::free(self.0.cast::<u8>(), self.size()) };
     }

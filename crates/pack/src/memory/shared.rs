@@ -60,6 +60,7 @@ impl<V> Shared<V> {
         }
         let _beside = arena::beside(old.cast());
         let fresh = Self::allocate();
+        debug_assert!(fresh.as_ptr() != old, "the old body is in use until it was copied");
         // SAFETY: both are bodies of one size; the only reference goes over to the new one, and the old one's value with it.
         unsafe {
             fresh.copy_from_nonoverlapping(NonNull::new_unchecked(old), 1);
@@ -102,6 +103,8 @@ impl<V> Shared<V> {
     /// As for [`Shared::peek`], and nobody else holds a reference to this value.
     pub(crate) unsafe fn peek_mut<'a>(bytes: [u8; POINTER_BYTES]) -> &'a mut V {
         // SAFETY: by the caller's word.
+        debug_assert!(unsafe { Self::is_sole(bytes) }, "only a sole owner edits a value where it lies");
+        // SAFETY: by the caller's word.
         unsafe { &mut (*Self::pointer(bytes)).value }
     }
 
@@ -126,7 +129,9 @@ impl<V> Shared<V> {
     }
 
     fn pointer(bytes: [u8; POINTER_BYTES]) -> *mut Body<V> {
-        std::ptr::with_exposed_provenance_mut(u64::from_le_bytes(bytes) as usize)
+        let address = u64::from_le_bytes(bytes) as usize;
+        debug_assert!(address != 0 && address.is_multiple_of(align_of::<Body<V>>()), "no pointer to a value");
+        std::ptr::with_exposed_provenance_mut(address)
     }
 
     fn body(&self) -> &Body<V> {

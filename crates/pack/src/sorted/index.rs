@@ -101,6 +101,7 @@ impl Index {
             self.tree.plant(0, leaf);
             return;
         };
+        debug_assert!((range.first..=range.last).contains(&entry.place), "the leaf covers the place");
         let leaf = self.tree.leaf_mut(&path);
         placed::insert(leaf, range, entry);
         if Placed::open(leaf).count() > placed::COUNT_MAX {
@@ -139,6 +140,7 @@ impl Index {
     fn split(&mut self, place: u32) {
         let Some((mut path, range)) = self.tree.seek(place) else { return };
         if let Some((cut, right)) = placed::split(self.tree.leaf_mut(&path), range) {
+            debug_assert!(cut <= place || cut > range.first, "both halves cover something");
             self.tree.insert_after(&mut path, cut, right);
         }
     }

@@ -535,6 +535,7 @@ impl Sorted {
         if !is_last && !is_first {
             return false;
         }
+        debug_assert!(count > 0, "no leaf is empty");
         let fresh = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
         let (mut path, old) = (*path, self.tree.leaf_mut(path));
         old.shrink_to_fit();
@@ -555,6 +556,7 @@ impl Sorted {
         let old = self.tree.leaf(&path).clone();
         let leaf = Scored::open(&old);
         let (cut, count) = (leaf.middle(), leaf.count());
+        assert!(0 < cut && cut < count, "a cut at {cut} of {count}");
         let score = self.tree.mark(&path).score;
         *self.tree.leaf_mut(&path) = scored::part_of(leaf, 0..cut);
         self.tree.set_mark(&path, ScoreMark { count: cut as u64, score });
@@ -567,6 +569,7 @@ impl Sorted {
             index.set_score(spot, score);
         }
         let reach = if self.stays_in_place(&found, member, score) {
+            debug_assert!(!score.is_nan(), "no member has the score NaN");
             let leaf = self.tree.leaf_mut(&found.path);
             scored::set_score(leaf, found.at, score);
             let is_over = is_over(leaf);
@@ -605,6 +608,7 @@ impl Sorted {
 
     /// Takes an entry out of the tree.
     fn take(&mut self, found: &Found) {
+        debug_assert!(found.at < self.leaf(&found.path).count(), "an entry that was found is there");
         let leaf = self.tree.leaf_with(&found.path, -1);
         scored::remove(leaf, found.at..found.at + 1);
         let count = scored::count(leaf);

@@ -104,6 +104,7 @@ impl Shape {
     }
 
     fn place_at(&self, index: usize) -> usize {
+        debug_assert!(index <= self.count, "place {index} of {}", self.count);
         self.places_at + index * self.width
     }
 
@@ -199,6 +200,9 @@ pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block
     let scores_at = places_at + entries.len() * width;
     let shape =
         Shape { count: entries.len(), frame, grain, origin: range.first, width, places_at, scores_at };
+    assert!(matches!(width, 1..=4), "places of {width} bytes");
+    debug_assert!(entries.is_sorted_by_key(|entry| entry.place), "places rise");
+    debug_assert!(entries.iter().all(|entry| (range.first..=range.last).contains(&entry.place)));
     let mut leaf = Vec::with_capacity(shape.end());
     shape.write(&mut leaf);
     leaf.resize(shape.end(), 0);
@@ -223,6 +227,7 @@ pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
         return;
     };
     let index = leaf.count_below(place + 1);
+    debug_assert!(shape.origin == range.first, "a leaf begins where its range does");
     let codes = [(shape.width, place), (shape.frame.width, score)];
     two_columns::insert(block, shape.place_at(0), shape.count, index, codes);
 }
@@ -230,6 +235,7 @@ pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
 /// Takes an entry out.
 pub(crate) fn remove(block: &mut Block, index: usize) {
     let shape = Placed::open(block).shape;
+    assert!(index < shape.count, "entry {index} of {}", shape.count);
     let widths = [shape.width, shape.frame.width];
     two_columns::remove(block, shape.place_at(0), shape.count, index, widths);
 }
@@ -262,6 +268,7 @@ pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)
         at = entries.partition_point(|entry| entry.place <= middle);
     }
     let cut = entries.get(at)?.place;
+    assert!(at > 0 && range.first < cut && cut <= range.last, "a cut at {cut} of {range:?}");
     let grain = leaf.shape.grain;
     let right = build(&entries[at..], OrderRange { first: cut, last: range.last }, grain);
     *block = build(&entries[..at], OrderRange { first: range.first, last: cut - 1 }, grain);
@@ -271,6 +278,7 @@ pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)
 /// Both leaves as one that covers `range`.
 pub(crate) fn joined(left: &Block, right: &Block, range: OrderRange) -> Block {
     let (left, right) = (Placed::open(left), Placed::open(right));
+    debug_assert_eq!(left.shape.grain, right.shape.grain, "one index keeps places in one way");
     let entries: Vec<Entry> = left.entries().chain(right.entries()).collect();
     build(&entries, range, left.shape.grain)
 }

@@ -104,11 +104,13 @@ impl Shape {
 
     #[inline]
     fn score_at(&self, index: usize) -> usize {
+        debug_assert!(index <= self.count, "score {index} of {}", self.count);
         self.scores_at + index * self.frame.width
     }
 
     #[inline]
     fn len_at(&self, index: usize) -> usize {
+        debug_assert!(index <= self.count, "length {index} of {}", self.count);
         self.lens_at + index * self.lens.bytes()
     }
 
@@ -347,6 +349,7 @@ impl<'a> Scored<'a> {
 
     /// Where to cut the leaf, which has two entries and more, for two of about the same size.
     pub(crate) fn middle(&self) -> usize {
+        assert!(self.count() > 1, "a leaf of one entry cannot be cut");
         let overhead = self.shape.frame.width + self.shape.lens.bytes();
         let size = |index: usize| overhead + self.shape.lens.read(self.bytes, self.shape.len_at(index)).len;
         let half = (0..self.count()).map(size).sum::<usize>() / 2;
@@ -379,9 +382,20 @@ enum Misfit {
     Member,
 }
 
+/// In builds with checks: a leaf ends where its last member does, and its entries rise by score and member.
+fn check(bytes: &[u8]) {
+    if cfg!(debug_assertions) {
+        let leaf = Scored::open(bytes);
+        let end = if bytes.is_empty() { HEAD_BYTES } else { bytes.len() };
+        assert_eq!(leaf.shape.rest_at(bytes, leaf.count()), end, "a leaf ends where its last member does");
+        let entries = leaf.entries(0).map(|entry| (entry.score, entry.member.to_vec()));
+        assert!(entries.is_sorted_by(|a, b| a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)), "entries rise");
+    }
+}
+
 /// Inserts before entry `index`, which must be its place in the order.
 pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) {
-    let Err(misfit) = try_insert(buffer, index, score, member) else { return };
+    let Err(misfit) = try_insert(buffer, index, score, member) else { return check(buffer.bytes()) };
     let leaf = Scored::open(buffer.bytes());
     let fresh = match misfit {
         Misfit::Score => {
@@ -420,6 +434,10 @@ fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]
     let (w, lw, old_len) = (shape.frame.width, shape.lens.bytes(), bytes.len());
     let (score_at, len_at, rest_at) =
         (shape.score_at(index), shape.len_at(index), shape.rest_at(bytes, index));
+    debug_assert!(
+        score_at <= len_at && len_at <= rest_at && rest_at <= old_len,
+        "the columns in their order"
+    );
     buffer.set_len(old_len + w + lw + n);
     let bytes = buffer.bytes_mut();
     bytes.copy_within(rest_at..old_len, rest_at + w + lw + n);
@@ -459,11 +477,13 @@ pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
     bytes.copy_within(rest_b..len, rest_a - heads);
     bytes[0] -= (b - a) as u8;
     buffer.set_len(len - heads - (rest_b - rest_a));
+    check(buffer.bytes());
 }
 
 /// Gives entry `index` another score that leaves it in its place.
 pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
     let shape = Shape::read(buffer.bytes());
+    assert!(index < shape.count, "score {index} of {}", shape.count);
     if let Some(code) = shape.frame.code(score) {
         return write_code(buffer.bytes_mut(), shape.score_at(index), shape.frame.width, code);
     }
@@ -484,6 +504,9 @@ struct Part<'a> {
 /// are copied as they are.
 fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
     let like = &parts[0].leaf;
+    debug_assert!(scores.len() <= 255, "{} entries of a leaf", scores.len());
+    debug_assert_eq!(parts.iter().map(|part| part.range.len()).sum::<usize>(), scores.len());
+    debug_assert!(parts.iter().all(|part| part.leaf.prefix() == like.prefix()), "one prefix for all");
     let shape = Shape::of(scores.len(), frame, like.shape.lens, like.shape.prefix_len);
     let rests = parts.iter().map(|part| part.leaf.rests(&part.range).len()).sum::<usize>();
     let mut leaf = Vec::with_capacity(shape.members_at + rests);

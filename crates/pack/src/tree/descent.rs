@@ -6,7 +6,7 @@
 //! an edit copies those that a clone shares, and who moves or counts does something at each.
 use super::node::{Child, Inner, Leaf};
 use super::order::Order;
-use super::{Path, Tree};
+use super::{HEIGHT_MAX, Path, Tree};
 
 impl<O: Order, L: Leaf> Tree<O, L> {
     /// Goes down to a leaf: at each node to the child of the number that `choose` says, which is told the node and
@@ -67,9 +67,11 @@ pub(super) unsafe fn down<'t, O: Order, L: Leaf + 't>(
     mut choose: impl FnMut(&'t Inner<O, L>, usize) -> Option<usize>,
 ) -> Option<(Path, *mut Child<O, L>)> {
     let mut path = Path::FIRST;
+    debug_assert!(to < height && height <= HEIGHT_MAX, "level {to} of {height}");
     for level in (to + 1..height).rev() {
         // SAFETY: by the caller's word; a node above another is an inner one.
         let inner: &'t Inner<O, L> = unsafe { (*node).inner() };
+        debug_assert_eq!(inner.level(), level, "a node at another level than its place says");
         let slot = choose(inner, level)?;
         path = path.with_slot(level, slot);
         node = inner.child_place(slot);

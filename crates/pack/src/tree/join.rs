@@ -41,6 +41,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             return false;
         }
         let (inner, slot) = (self.inner(path, 1), path.slot(1));
+        assert!(slot < inner.count(), "leaf {slot} of {}", inner.count());
         let fits_at = |left: usize| {
             let mut at = *path;
             at.set_slot(1, left);
@@ -95,6 +96,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     fn lower(&mut self) {
         // SAFETY: the root is an inner node; it is moved out, and the field written over.
         let root = unsafe { self.root.assume_init_read().into_inner() };
+        debug_assert!(root.level() == self.height() - 1 && root.count() == 1);
         // SAFETY: the child lies one level below.
         let child = unsafe { root.children()[0].share(self.height() - 2) };
         self.root.write(child);
@@ -119,6 +121,7 @@ fn join_children<O: Order, L: Leaf>(
     join: impl FnOnce(&mut Child<O, L>, O::Mark, Child<O, L>),
 ) {
     let (mark, right) = parent.remove(left + 1);
+    debug_assert!(left < parent.count(), "what is joined has a neighbour");
     let (marks, children) = parent.make_mut();
     marks[left] = O::moved(marks[left], O::NONE, mark);
     join(&mut children[left], mark, right);

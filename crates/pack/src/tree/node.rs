@@ -244,6 +244,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         assert!(at > 0 && moved > 0, "both halves of a split have children");
         self.unshare();
         let mut right = Inner::with_room(self.level(), moved);
+        debug_assert!(right.slots() >= moved && right.level() == self.level());
         // SAFETY: both are ours alone; `right` has room; what is moved is not read again behind the smaller count.
         unsafe { self.copy_to(at, moved, &mut right) };
         right.set_count(moved);
@@ -327,6 +328,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// # Safety
     /// `to` is another node, has room, and both have one owner; of each copied child only one copy is used from here on.
     unsafe fn copy_to(&self, from: usize, moved: usize, to: &mut Inner<O, L>) {
+        debug_assert!(self.is_sole() && to.is_sole(), "children move between nodes that nobody shares");
         let at = to.count();
         debug_assert!(at + moved <= to.slots() && from + moved <= self.count());
         // SAFETY: by the caller's word.
@@ -347,6 +349,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     /// Only a sole owner calls this, with as many children as are initialised.
     fn set_count(&mut self, count: usize) {
+        debug_assert!(self.is_sole(), "a node that others hold does not change");
         debug_assert!(count <= self.slots());
         // SAFETY: `&mut self` of a sole owner: nobody reads the header meanwhile.
         unsafe { (*self.head.as_ptr()).count = count as u8 };

@@ -44,6 +44,7 @@ impl Order for ByHash {
     const NONE: u32 = 0;
 
     fn fold(marks: &[u32]) -> u32 {
+        debug_assert!(marks[1..].is_sorted(), "children in the order of their hashes");
         marks[0]
     }
 
@@ -85,6 +86,7 @@ impl Order for ByValue {
     const NONE: i64 = 0;
 
     fn fold(marks: &[i64]) -> i64 {
+        debug_assert!(marks[1..].is_sorted(), "children in the order of their values");
         marks[0]
     }
 
@@ -133,6 +135,7 @@ impl Order for ById {
     const NONE: Id = Id::MIN;
 
     fn fold(marks: &[Id]) -> Id {
+        debug_assert!(marks[1..].is_sorted(), "children in the order of their ids");
         marks[0]
     }
 
@@ -162,6 +165,10 @@ impl Order for ByScore {
     const NONE: ScoreMark = ScoreMark { count: 0, score: 0.0 };
 
     fn fold(marks: &[ScoreMark]) -> ScoreMark {
+        debug_assert!(
+            marks[1..].is_sorted_by_key(|mark| mark.score),
+            "children in the order of their scores"
+        );
         ScoreMark { count: marks.iter().map(|mark| mark.count).sum(), score: marks[0].score }
     }
 

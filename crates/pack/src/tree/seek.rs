@@ -48,6 +48,7 @@ impl Counted for ScoreMark {
 /// The child that holds element `rest` (the last, where it is the end of all), which then counts from that child's
 /// start. Eight counts are added up at a time, because each step of a chain of comparisons waits for the one before.
 fn child_of_rank(marks: &[impl Counted], rest: &mut u64) -> usize {
+    debug_assert!(!marks.is_empty(), "a node has children");
     let mut slot = 0;
     for eight in marks.as_chunks::<8>().0 {
         let sum: u64 = eight.iter().map(Counted::count).sum();
@@ -77,6 +78,8 @@ impl OrderRange {
         // It comes while the marks do.
         inner.prefetch_child(guess);
         let slot = child_of_place(marks, place, guess);
+        debug_assert!(slot == 0 || marks[slot] <= place, "the child begins at or before the place");
+        debug_assert!(marks.get(slot + 1).is_none_or(|next| *next > place), "the next one begins behind it");
         *self = self.of_child(marks, slot);
         slot
     }
@@ -265,6 +268,7 @@ impl<L: Leaf> Tree<ByScore, L> {
     /// The leaf, to be edited, which gets so many elements more, or loses some.
     pub(crate) fn leaf_with(&mut self, path: &Path, more: i64) -> &mut L {
         self.mark.count = self.mark.count.strict_add_signed(more);
+        debug_assert!(!self.is_empty(), "a leaf lies in a tree");
         let leaf = self.descend_mut(0, |inner, level| {
             let (marks, children) = inner.make_mut();
             let slot = path.slot(level);

@@ -29,6 +29,7 @@ impl<V, F: Form> Tagged<V, F> {
     pub(crate) fn list<'l>(&'l self, entries: &mut Vec<Listed<'l>>) {
         let (bytes, mut start) = (&self.block[..], self.block.len());
         Kind::of(bytes).for_each_lane(bytes, |tag, len| {
+            debug_assert!(len <= start, "an entry lies within its leaf");
             start -= len;
             entries.push((tag, F::read(&bytes[start..start + len]).name));
         });
@@ -61,6 +62,7 @@ impl ByTag {
     pub(crate) fn has<V, F: Form>(&self, leaf: &Tagged<V, F>, tag: u8, name: Name<'_>) -> bool {
         let mut number = self.heads[tag as usize] as usize;
         while number != 0 {
+            debug_assert!(number <= leaf.count(), "the leaf that was listed has this entry");
             let end = leaf.block.len();
             let (start, stop) = (self.backs[number] as usize, self.backs[number - 1] as usize);
             if F::is(&leaf.block[end - start..end - stop], name) {

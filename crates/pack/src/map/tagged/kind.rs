@@ -106,6 +106,7 @@ impl Kind {
 
     /// Takes out one lane: those behind it move up by one, and the last is cleared.
     pub(super) fn close_lane(self, leaf: &mut [u8], index: usize) {
+        assert!(index < self.count, "lane {index} of {}", self.count);
         let (first, last) = (index / LANES, (self.count - 1) / LANES);
         let mut lane = index % LANES;
         for group in first..=last {
@@ -128,6 +129,12 @@ impl Kind {
         }
     }
 
+    /// Whether a lane holds neither tag nor length.
+    pub(super) fn is_empty_lane(self, leaf: &[u8], index: usize) -> bool {
+        let at = self.len_at(index);
+        leaf[self.tag_at(index)] == 0 && leaf[at..at + self.width].iter().all(|byte| *byte == 0)
+    }
+
     pub(super) fn len_max(self) -> usize {
         (1 << (8 * self.width)) - 1
     }
@@ -135,6 +142,7 @@ impl Kind {
     /// The sum of the lengths of `group`'s first `lanes` entries.
     #[inline(always)]
     pub(super) fn sum_first(self, leaf: &[u8], group: usize, lanes: usize) -> usize {
+        debug_assert!(group < self.groups() && lanes <= LANES, "{lanes} of group {group}");
         let at = self.group_at(group) + LANES;
         if self.width == 1 {
             return simd::sum_first(group_of(leaf, at), lanes) as usize;
@@ -163,6 +171,7 @@ impl Kind {
 
 /// Takes byte `lane` out of the sixteen at `at`; the byte at `next`, or 0, comes in behind them.
 fn close_byte(leaf: &mut [u8], at: usize, lane: usize, next: Option<usize>) {
+    debug_assert!(lane < LANES, "lane {lane} of a group");
     let last = next.map_or(0, |next| u128::from(leaf[next]));
     let group: &mut Group = (&mut leaf[at..at + LANES]).try_into().expect("16 bytes");
     let bytes = u128::from_le_bytes(*group);

@@ -261,6 +261,7 @@ impl<V, F: Form> Tagged<V, F> {
 
     #[inline(always)]
     fn entry(&self, slot: Slot) -> &[u8] {
+        debug_assert!(slot.len <= slot.back && slot.back <= self.block.len(), "a stale slot: {slot:?}");
         let start = self.block.len() - slot.back;
         &self.block[start..start + slot.len]
     }
@@ -304,6 +305,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         grown.set_lane(leaf, kind.count, draft.tag, len);
         let start = leaf.len() - back;
         write_entry::<F>(&mut leaf[start..start + len], draft, pointer);
+        self.check();
         Slot { index: kind.count, back, len }
     }
 
@@ -379,6 +381,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
             leaf.copy_within(uses.start..uses.end - 1, fewer.uses().start);
         }
         fewer.store(leaf);
+        self.check();
         // SAFETY: the entry owned the reference, and is gone.
         old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
     }
@@ -402,6 +405,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         if !Kind::of(&self.block).has_uses {
             self.convert(true);
         }
+        debug_assert_eq!(self.uses().len(), self.count(), "a byte of uses for each entry");
         let byte = &mut self.uses_mut()[slot.index];
         *byte = next(*byte);
     }
@@ -421,6 +425,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let inline = self.parts(slot).inline.len();
         let tail = if self.parts(slot).pointer.is_some() { POINTER_BYTES } else { 0 };
         let end = start + slot.len - tail;
+        debug_assert!(start + inline <= end, "a payload lies in its entry");
         &mut self.make_mut()[end - inline..end]
     }
 
@@ -502,6 +507,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let fresh = unsafe { Shared::<V>::relocate(bytes) };
         moves.note(fresh.is_some(), Shared::<V>::body_bytes());
         let Some(fresh) = fresh else { return bytes };
+        debug_assert!(slot.len > POINTER_BYTES, "an entry is more than its pointer");
         let end = self.block.len() - slot.back + slot.len;
         self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&fresh);
         fresh
@@ -517,6 +523,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let (left, right) = (self.selected(of(true)), self.selected(of(false)));
         assert!(left.count() > 0 && right.count() > 0 && left.count() + right.count() == self.count());
         self.abandon(left);
+        self.check();
+        right.check();
         Some((cut, right))
     }
 
@@ -536,8 +544,10 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let mut filler = Filler::of(&mut joined, kind.count);
         filler.take(self, self.slots());
         filler.take(&other, other.slots());
+        assert!(filler.kind.count == kind.count, "a joined leaf has the entries of both");
         other.abandon(Tagged::new());
         self.abandon(joined);
+        self.check();
     }
 
     /// A leaf of some of the entries, bit for bit: the references of both are owned once.
@@ -573,6 +583,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         if len < slot.len {
             self.shrink();
         }
+        self.check();
     }
 
     /// Makes the entry `len` bytes long, its content undefined, and moves those after it. Returns its new distance
@@ -617,6 +628,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     fn respread(&mut self, len: usize) {
         let front = &self.block[..Kind::of(&self.block).front_bytes()];
         let back = self.back_bytes();
+        debug_assert!(self.block.is_sole() && front.len() + back.len() <= len, "content of {len} bytes");
         let block = Block::spread(front, len - front.len() - back.len(), back);
         // The references have moved with the bytes, so the old block goes as mere bytes.
         *self.block = block;
@@ -642,10 +654,26 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     fn widen(&mut self, len: usize, bytes: usize) {
         let old = Kind::of(&self.block);
         let kind = Kind { width: Kind::width_for(len), ..old };
+        debug_assert!(kind.width > old.width, "a leaf is made wider for a longer entry");
         let more = self.back_bytes().len() + bytes;
         let mut wide = Tagged::with_room(self.note(), kind, kind.count + 1, more);
         Filler::of(&mut wide, kind.count).take(self, self.slots());
         self.abandon(wide);
+    }
+
+    /// In builds with checks: groups and entries do not meet, lanes behind the last entry are empty (searches read
+    /// them), and nothing is said to lie outside in a form that has no pointers.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let (leaf, kind) = (&self.block[..], Kind::of(&self.block));
+            let back = kind.sum_before(leaf, kind.count);
+            assert!(kind.front_bytes() + back <= leaf.len(), "groups and entries meet");
+            assert!(kind.count > 0 || back == 0, "no entries, and {back} bytes of them");
+            assert!(F::META != 0 || !kind.has_outside, "a form without meta has no pointers");
+            let unused = (kind.count..kind.groups() * LANES).find(|lane| !kind.is_empty_lane(leaf, *lane));
+            assert_eq!(unused, None, "a lane behind the last entry");
+            assert_eq!(self.uses().len(), if kind.has_uses { kind.count } else { 0 });
+        }
     }
 
     fn make_mut(&mut self) -> &mut [u8] {
@@ -794,6 +822,7 @@ impl<'l> Filler<'l> {
                 let byte = uses.get(slot.index).copied().unwrap_or(0);
                 self.leaf[self.uses_start + self.kind.count] = byte;
             }
+            debug_assert!(slot.len <= self.start, "a new leaf has room for all it is made of");
             self.start -= slot.len;
             self.kind.set_lane(self.leaf, self.kind.count, from.block[theirs.tag_at(slot.index)], slot.len);
             self.leaf[self.start..self.start + slot.len].copy_from_slice(from.entry(slot));

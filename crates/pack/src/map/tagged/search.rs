@@ -71,6 +71,7 @@ fn find_quads<F: Form, const QUADS: usize, const BYTES: usize>(
                 let lanes = (index + 1).saturating_sub(quarter * LANES).min(LANES);
                 back += simd::sum_first(group(quarter * LANES * 2 + LANES), lanes) as usize;
             }
+            debug_assert!(index < kind.count, "a tag behind the last entry");
             let start = leaf.len() - back;
             let len = front[index / LANES * LANES * 2 + LANES + index % LANES] as usize;
             if F::is(&leaf[start..start + len], name) {
@@ -87,6 +88,7 @@ fn find_quads<F: Form, const QUADS: usize, const BYTES: usize>(
 fn find_one<F: Form>(leaf: &[u8], kind: Kind, tag: u8, name: Name<'_>) -> Option<Slot> {
     let (tags, lens) = leaf.get(HEAD_BYTES..HEAD_BYTES + 2 * LANES)?.split_first_chunk::<LANES>()?;
     let lens: &Group = lens.first_chunk()?;
+    debug_assert!(kind.count <= LANES, "one group holds {} entries", kind.count);
     let mut hits = simd::matches(tags, tag) & ((1 << kind.count) - 1);
     while hits != 0 {
         let index = hits.trailing_zeros() as usize;

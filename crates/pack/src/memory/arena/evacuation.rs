@@ -124,6 +124,7 @@ pub fn relocate_vec<T: Copy>(vec: &mut Vec<T>) -> bool {
     let _beside = beside(address);
     let mut fresh = Vec::with_capacity(vec.capacity());
     fresh.extend_from_slice(vec);
+    debug_assert!(fresh.as_ptr() != vec.as_ptr(), "both are allocated while one is copied");
     *vec = fresh;
     true
 }
@@ -229,6 +230,7 @@ impl Evacuation {
         }
         let Some(chosen) = self.extents.get(self.next) else { return Progress::Done };
         self.next += 1;
+        debug_assert!(chosen.stripe < STRIPES && chosen.base.is_multiple_of(EXTENT), "{chosen:?}");
         self.walking = begin(chosen).then_some(chosen.stripe);
         Progress::More
     }
@@ -238,6 +240,7 @@ impl Drop for Evacuation {
     fn drop(&mut self) {
         self.rewind();
         while self.reopen(usize::MAX, &mut Stubborn::default()) == Progress::More {}
+        debug_assert!(self.walking.is_none(), "an evacuation that ends walks no more");
         IS_UNDER_WAY.store(false, Ordering::Release);
     }
 }
@@ -261,6 +264,7 @@ fn sparsest(mut extents: Vec<Chosen>, stubborn: &Stubborn) -> Vec<Chosen> {
     let mut chosen = Vec::new();
     for extent in extents {
         let room_left = room - (EXTENT - extent.used_bytes);
+        debug_assert!(extent.used_bytes <= EXTENT, "{} bytes in use of an extent", extent.used_bytes);
         let is_dense = extent.used_bytes > EXTENT / 100 * SPARSE_PERCENT;
         if is_dense || moved + extent.used_bytes > room_left / 100 * FILLED_PERCENT {
             break;

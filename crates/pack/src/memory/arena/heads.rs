@@ -92,6 +92,7 @@ impl Block {
     /// # Safety
     /// `payload` is that of a block in use.
     pub(super) unsafe fn of_payload(payload: *mut u8) -> Block {
+        debug_assert!(payload.addr().is_multiple_of(16), "a payload is aligned");
         // SAFETY: the caller's promise: the head lies before it.
         unsafe { Block::at(payload.sub(HEAD)) }
     }
@@ -256,7 +257,10 @@ impl Heads {
     /// The block is whole, and no end mark.
     pub(super) unsafe fn interior(&self, block: Block) -> (*mut u8, usize) {
         // SAFETY: a block is at least as long as what is left out.
-        unsafe { (block.behind(size_of::<Raw>()).0.as_ptr().cast(), self.size(block) - BLOCK_MIN) }
+        unsafe {
+            debug_assert!(self.size(block) >= BLOCK_MIN, "a block is long enough to be free");
+            (block.behind(size_of::<Raw>()).0.as_ptr().cast(), self.size(block) - BLOCK_MIN)
+        }
     }
 }
 
@@ -270,6 +274,7 @@ impl Heads {
         // SAFETY: the caller's promise.
         unsafe {
             let block = Block::at(first);
+            debug_assert!(bytes >= BLOCK_MIN && bytes as u64 & FLAGS == 0, "an extent of {bytes} bytes");
             self.set_head(block, bytes as u64 | BEHIND_USED);
             self.set_head(block.behind(bytes), IN_USE | BEHIND_USED);
             self.set_free(block, Pages::GivenBack);
