@@ -5,8 +5,8 @@
 //! | header, which begins with the count as a u16 | first column: count codes | second column: count codes |
 //! ```
 //!
-//! An edit moves what lies behind it, by the bytes of one element at most. But for the count the header is
-//! the caller's.
+//! An edit moves what lies behind it by the bytes of one element at most. Only the count of the header is
+//! known here; the rest belongs to the caller.
 use crate::code::fixed_width::write_code;
 use crate::memory::block::Block;
 

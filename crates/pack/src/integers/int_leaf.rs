@@ -33,8 +33,8 @@ impl IntLeaf {
         leaf
     }
 
-    /// No elements, and room for `count` up to `last` at least. What the allocation holds beyond that goes
-    /// where the next elements will want it: three bits of the high ones, and a low part, each.
+    /// A leaf without elements that has room for `count` of them up to `last`. What its allocation holds
+    /// beyond that is shared out for more of them: three bits of the high ones and a low part each.
     fn with_room(frame: Frame, last: i64, count: usize) -> IntLeaf {
         let (high, low) = frame.words(last, count);
         let mut block = Block::spread(&[0; HEADER], (high + low) * WORD_BYTES, &[]);

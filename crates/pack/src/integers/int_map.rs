@@ -2,8 +2,8 @@
 //! Consecutive keys with values near each other take two or three bytes an element; random ones of 64 bits,
 //! about fifteen.
 //!
-//! A leaf that is full is split in the middle, but at its end where the key that comes is the greatest of all
-//! (or the least): keys that rise leave full leaves behind. Cloning costs one increment.
+//! A full leaf is split in the middle. Where the new key is the greatest of all (or the least), it begins a
+//! leaf of its own instead: keys that rise leave full leaves behind. Cloning costs one increment.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 use crate::integers::paired::{self, COUNT_MAX, Paired, Room};

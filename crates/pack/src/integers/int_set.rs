@@ -1,9 +1,9 @@
 //! A set of integers: a tree ordered by value whose leaves are Elias-Fano codes (`int_leaf.rs`). A million
 //! random members below 2^40 take about three bytes each, consecutive ones a third of a byte.
 //!
-//! A leaf that is full is split in the middle, but at its end where the value that comes is the greatest of
-//! all (or the least): members that rise, as identifiers do, leave full leaves behind. Cloning costs one
-//! increment.
+//! A full leaf is split in the middle. Where the new member is the greatest of all (or the least), it begins
+//! a leaf of its own instead: members that rise, as identifiers do, leave full leaves behind. Cloning costs
+//! one increment.
 //!
 //! Merging goes by [`Cursor`]: it steps from member to member, and jumps to the first at or above a value, in
 //! the leaf it is in if that can be, so that two sets are merged in the time of the smaller one where it is

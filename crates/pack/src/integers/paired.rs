@@ -16,9 +16,9 @@
 //! 03 00 01 01  07 00 00 00 00 00 00 00  f4 01 00 00 00 00 00 00  00 01 03  00 01 00
 //! ```
 //!
-//! A number beyond its column has the leaf written anew. Where the bytes of a code say more than the numbers
-//! there are, the room is left where the next will want it: above the keys where keys rise, on both sides of
-//! the values, so that counters go up and down in place.
+//! A number that its column cannot say has the leaf written anew. Codes of whole bytes can nearly always say
+//! more numbers than there are; the base is chosen so that these lie where the next numbers are likely: above
+//! the keys where keys rise, and on both sides of the values, so that counters go up and down in place.
 //!
 //! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header. Tried
 //! for keys and not taken: the Elias-Fano code (`code/elias_fano.rs`). It would save a byte or two of a

@@ -23,9 +23,9 @@
 //! 02 02 00 00  04 00 00 00  00 00 00 00  04 00 00 00  05 00 .. 00  01 00 .. 00  a4
 //! ```
 //!
-//! An element off the line's reach redraws it over the whole leaf (`fit`). Redrawing costs time in the count,
-//! so when it is due again before the leaf has grown by an eighth the width grows by a bit at least: at most
-//! 64 times can that happen.
+//! An element that the line does not reach has a new line drawn through the whole leaf (`fit`), which costs
+//! time in the count. Where that happens again before the leaf has grown by an eighth, the new width is
+//! larger by a bit at least, so that it cannot go on: there are 64 widths.
 //!
 //! The *tight* form, inside a keyspace entry, writes base and stride in as few bytes as they need:
 //!
@@ -48,9 +48,10 @@ use base::Item;
 use std::ops::{ControlFlow, Range};
 
 const HEADER: usize = 32;
-/// Widths above would straddle nine bytes; they become 64, whose slots are whole.
+/// A slot of more bits could lie across nine bytes, which no load takes. So such widths become 64, whose
+/// slots are words.
 const ODD_WIDTH_MAX: u32 = 57;
-/// Slots of no width cost nothing, so there are always many before the elements.
+/// Slots of width 0 take no bytes, so a leaf of them always has many before its elements.
 const WEIGHTLESS_ROOM: usize = 1 << 20;
 
 /// The line and how far from it an element may be.

@@ -10,8 +10,8 @@
 //!
 //! Bytes 4..8 are the count in all three.
 //!
-//! A leaf of integers that gets a string becomes a leaf of strings. The same code edits a leaf of the tree (a
-//! reference-counted block) and the draft of a short list (a `Vec`): both are a [`Buffer`].
+//! A leaf of integers that gets a string becomes a leaf of strings, and stays one. The same code edits a leaf
+//! of the tree (a reference-counted block) and the draft of a short list (a `Vec`): both are a [`Buffer`].
 //!
 //! On the path of every list command: no allocation but when a leaf grows, no formatting.
 
@@ -23,7 +23,8 @@ use crate::tree::end::End;
 use base::Item;
 use std::ops::{ControlFlow, Range};
 
-/// The leaf is as large as it may get: the element belongs elsewhere. Nothing was changed.
+/// The leaf may not grow as far as it would have to: the element belongs in another leaf. Nothing was
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -192,9 +193,10 @@ pub(crate) fn part_of_span(at: usize, towards: End, span: u64, count: usize) -> 
 /// How large a new leaf begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// For one element and some to come: the list is short, and empty room would show.
+    /// With room for one element and a few to come: in a short list more room would be much beside the
+    /// elements.
     Small,
-    /// As large as a leaf gets: the list is long, and growing would only copy.
+    /// As large as a leaf gets: in a long list that is little, and nothing is copied while the leaf grows.
     Whole,
 }
 

@@ -22,8 +22,8 @@ use std::ops::{ControlFlow, Range};
 pub use crate::list::limits::{Codec, Fill, Limits};
 pub use crate::tree::end::End;
 
-/// From this many elements on, or leaves of them, new leaves at the ends begin whole: their room is little
-/// beside the rest.
+/// In a list of this many leaves, new leaves at the ends begin at full size: their room is little beside the
+/// rest.
 const LONG_LEAVES: u64 = 16;
 
 #[derive(Clone)]
@@ -375,7 +375,8 @@ fn new_leaf(end: End, item: Item<'_>, limits: &Limits, start: Start) -> Block {
     block
 }
 
-/// A list of one leaf gives back what it no longer needs; in a long list the next leaf comes soon.
+/// Has a leaf give back its room where that is more than three quarters. For a list of one leaf: in a longer
+/// one the leaf at an end is emptied soon.
 #[inline]
 fn shrink_if_sparse(block: &mut Block) {
     if block.len() > 256 && leaf::slack_bytes(block) > block.len() / 4 * 3 {

@@ -11,11 +11,11 @@
 //!                    start                end                             top
 //! ```
 //!
-//! Entries grow up and lengths grow down into the same room B, so a leaf that grows at its end fills to the
-//! last byte with nothing moved, and what a pop leaves at the other end is only a change of `start` and
-//! `top`. Offsets are sums of lengths (`lengths.rs`). A leaf that is pushed at its head is *mirrored*: entry
-//! 0 is its last element, and the same room serves. Only a leaf that is pushed at both ends keeps room at A
-//! and C too.
+//! Entries grow up and lengths grow down into the same room B, so a leaf that is pushed at its end fills to
+//! the last byte and nothing is ever moved. A pop at the other end moves nothing either: it raises `start`
+//! and lowers `top`. Offsets are sums of lengths (`lengths.rs`). A leaf that is pushed at its head is
+//! *mirrored*: entry 0 is its last element, so pushes go into room B as well. Only a leaf that is pushed at
+//! both ends keeps room at A and C too.
 //!
 //! An element that reads as an integer is stored as one, in 1 to 8 bytes, little endian; its length code says
 //! so. `"ab"`, `"-2"`, `"cde"` in a leaf of 32 bytes:
@@ -25,15 +25,16 @@
 //! 61 62 fe 63 64 65   .. .. ..   03 f8 02     entries, room, lengths backwards (f8: an integer of 1 byte)
 //! ```
 //!
-//! The *tight* form, a short list inside its keyspace entry, drops the room, and all of the header that
+//! The *tight* form, a short list inside its keyspace entry, has no room, and in its header nothing that
 //! follows from the length of the whole:
 //!
 //! ```text
 //! kind as above, and count (`tight.rs`) | entries | lengths backwards
 //! ```
 //!
-//! Cost: an element's bytes (integers: 1 to 8), one byte for its length (three from 248 bytes on in steps
-//! of the whole leaf: 2, 4), and 20 bytes a leaf; tight, 2 bytes a list. Limits: 4 GB a leaf and an element.
+//! Cost: an element's bytes (integers: 1 to 8), one byte for its length, and 20 bytes a leaf; tight, 2 bytes
+//! a list. An element of 248 bytes or more makes all lengths of its leaf 2 bytes wide, one of 64 KB or more 4
+//! bytes. Limits: 4 GB a leaf and an element.
 
 use crate::code::lengths::{Extent, Piece, Width};
 use crate::code::probe::Probe;

@@ -1,4 +1,5 @@
-//! Cells: values one after another, each with one byte in front that says what it is.
+//! Cells: values one after another, each with one byte in front that says what kind of value it is, and often
+//! how long.
 //!
 //! ```text
 //! 00..6f   a string of so many bytes, which follow

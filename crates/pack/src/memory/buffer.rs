@@ -1,18 +1,21 @@
-//! What a leaf is edited in: a growable run of bytes. A leaf of a tree lies in a reference-counted [`Block`]; a short
-//! list or sorted set is edited in a `Vec` that is used again for the next, and then copied into its keyspace entry.
-//! The code of a leaf is written once, for any [`Buffer`].
+//! What a leaf is edited in: a growable run of bytes. A leaf of a tree lies in a reference-counted [`Block`];
+//! a short list or sorted set is edited in a `Vec` that is used again for the next, and then copied into its
+//! keyspace entry. The code of a leaf is written once, for any [`Buffer`].
 
 use crate::memory::alloc;
 use crate::memory::block::{Block, HEADER_BYTES};
 
 /// A growable run of bytes that holds one leaf.
 pub(crate) trait Buffer {
+    /// The content.
     fn bytes(&self) -> &[u8];
+    /// The content, to be edited. A block that is shared is copied first.
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Makes it exactly `len` bytes long and keeps no room behind them. The content up to the shorter length stays;
-    /// what is new is unspecified. May copy all of it.
+    /// Makes it exactly `len` bytes long and keeps no room behind them. The content up to the shorter length
+    /// stays; what is new is unspecified. May copy all of it.
     fn resize(&mut self, len: usize);
-    /// The length at or above `len` that an allocation for `len` would have anyway: asking for that much costs no more.
+    /// The length at or above `len` that an allocation for `len` would have anyway: asking for that much
+    /// costs no more.
     fn round_up(len: usize) -> usize;
     /// As [`Buffer::resize`], but a buffer that becomes shorter may keep the room.
     fn set_len(&mut self, len: usize);
@@ -37,6 +40,7 @@ impl Buffer for Block {
             self.truncate(len);
             self.shrink_to_fit();
         }
+        debug_assert_eq!(self.bytes().len(), len);
     }
     fn round_up(len: usize) -> usize {
         alloc::rounded(HEADER_BYTES + len) - HEADER_BYTES
@@ -49,6 +53,7 @@ impl Buffer for Block {
         } else {
             self.truncate(len);
         }
+        debug_assert_eq!(self.bytes().len(), len);
     }
     fn replace(&mut self, content: &[u8]) {
         *self = Block::from_slice(content);
