@@ -284,6 +284,7 @@ impl Cursor<'_> {
     fn enter(&mut self, path: Path, value: i64) {
         let leaf = self.set.tree.leaf(&path).read();
         self.place = leaf.find_from(value).map(|(spot, value)| Place { path, leaf, spot, value });
+        debug_assert!(self.place.is_none_or(|place| place.value >= value), "a walk never goes back");
     }
 }
 

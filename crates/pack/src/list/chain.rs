@@ -248,6 +248,7 @@ impl Chain {
     /// Puts a leaf behind another, and says where that other is now.
     pub(crate) fn insert_after(&mut self, place: Place, block: Block) -> Place {
         let count = leaf::count(&block) as u64;
+        debug_assert!(count > 0, "no leaf is empty");
         match place {
             Place::Middle(mut path) => {
                 self.middle.insert_after(&mut path, count, block);
@@ -314,6 +315,8 @@ impl Chain {
 
     /// Brings the leaves of the tree next to both ends in line with the depth.
     pub(crate) fn settle(&mut self, limits: &Limits) {
+        debug_assert!(self.head.is_some() || self.tail.is_none(), "a list of one leaf has it as its head");
+        debug_assert!(self.tail.is_some() || self.middle.is_empty(), "the tree lies between head and tail");
         if self.middle.is_empty() {
             return;
         }
@@ -391,6 +394,7 @@ impl Chain {
             }
             let (path, inside) = self.middle.seek(at)?;
             let count = self.middle.mark(&path);
+            debug_assert!(inside < count, "element {inside} of {count}");
             if let Some(block) = self.middle.relocate(&path, moves) {
                 block.relocate(moves);
             }

@@ -93,7 +93,9 @@ pub(crate) fn read<R>(bytes: &[u8], look: impl FnOnce(Leaf<'_>) -> R) -> R {
     with_buffer(|raw| {
         decode(codec_of(bytes[0] >> CODEC_SHIFT), &bytes[HEADER..], raw_len(bytes), raw)
             .expect("a compressed leaf is made here alone");
-        look(Leaf::open_tight(raw))
+        let leaf = Leaf::open_tight(raw);
+        debug_assert_eq!(leaf.count(), leaf::count(bytes));
+        look(leaf)
     })
 }
 

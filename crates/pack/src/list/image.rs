@@ -51,6 +51,7 @@ impl Draft {
         if !image.is_empty() {
             leaf::open_draft(image, &mut self.leaf);
         }
+        debug_assert_eq!(self.len(), len(image));
     }
 
     /// How long the image will be at most: exact for strings, while that of integers may be shorter. Costs no
@@ -65,6 +66,7 @@ impl Draft {
         if !self.leaf.is_empty() {
             leaf::copy_tight(Leaf::open(&self.leaf), &mut self.tight);
         }
+        debug_assert!(self.tight.len() <= self.image_len() && len(&self.tight) == self.len());
         &self.tight
     }
 

@@ -76,6 +76,7 @@ fn encode(open: &[u8]) -> Option<Vec<u8>> {
         column::push(&mut bytes, &column::encode(&texts.column(field, fields)));
     }
     bytes.extend_from_slice(&[0; column::PADDING]);
+    debug_assert_eq!(texts.ends.len(), head.count as usize * fields, "a value for each field of each entry");
     let len = bytes.len() as u32;
     Head { rows: 0, end: len, ..head }.write_as(KIND_COLUMNS, &mut bytes);
     Some(bytes)
@@ -239,6 +240,7 @@ impl<'b> Columns<'b> {
     /// All fields, at a row. Adds up the lengths of the texts before it.
     fn fields_at(&self, row: usize) -> Vec<Field<'b>> {
         let (mut at, all) = (self.fields_at, self.rows());
+        debug_assert!(row <= all, "row {row} of {all}");
         let open = |_| {
             let (len, len_bytes) = read_varint(&self.bytes[at..]);
             let column = Column::open(&self.bytes[at + len_bytes..], all);

@@ -142,14 +142,17 @@ impl Log {
         }
         let mut leaf = rows::start(id, rows::empty_node_bytes(pairs), room);
         rows::append(&mut leaf, id, pairs);
+        debug_assert_eq!(Leaf::open(&leaf).count(), 1);
         self.tail = Some(leaf);
     }
 
     /// Puts a leaf to which no entry comes any more behind the others of the tree, as columns where that is
     /// shorter.
     fn seal(&mut self, open: Block) {
-        let base = Head::read(&open).base;
+        let Head { base, count, .. } = Head::read(&open);
         let leaf = columns::close(open);
+        debug_assert!(count > 0 && Leaf::open(&leaf).count() == u64::from(count));
+        debug_assert!(self.sealed.last().is_none_or(|last| self.sealed.mark(&last) < base), "{base:?}");
         match self.sealed.last() {
             None => drop(self.sealed.plant(base, leaf)),
             Some(mut last) => self.sealed.insert_after(&mut last, base, leaf),
@@ -223,6 +226,7 @@ impl Log {
             }
             next = self.after(&place);
         }
+        debug_assert!(count <= self.len, "{count} of {} entries", self.len);
         count
     }
 
@@ -243,6 +247,7 @@ impl Log {
         }
         debug_assert!(self.len > 0);
         self.len -= 1;
+        self.assert_shape();
         true
     }
 
@@ -274,7 +279,14 @@ impl Log {
                 break;
             }
         }
+        self.assert_shape();
         before - self.len
+    }
+
+    /// What holds between calls.
+    fn assert_shape(&self) {
+        debug_assert_eq!(self.len == 0, self.tail.is_none(), "only an empty log has no tail");
+        debug_assert!(self.tail.is_some() || self.sealed.is_empty());
     }
 
     /// Whether nothing is left to be trimmed. Looks at the first entry alone.
@@ -443,6 +455,7 @@ fn open(block: &mut Block) {
     if block[0] != KIND_ROWS {
         *block = columns::open(block);
     }
+    debug_assert_eq!(block[0], KIND_ROWS);
 }
 
 /// Bytes of a leaf that hold no entry.
@@ -455,7 +468,9 @@ fn slack_bytes(block: &Block) -> usize {
 
 /// Has a leaf give back its slack where that is more than half of it.
 fn shrink_if_sparse(block: &mut Block) {
-    if slack_bytes(block) > block.len() / 2 && block.len() > 256 {
+    let slack_bytes = slack_bytes(block);
+    debug_assert!(slack_bytes <= block.len(), "{slack_bytes} of {} bytes", block.len());
+    if slack_bytes > block.len() / 2 && block.len() > 256 {
         open(block);
         rows::shrink(block);
     }

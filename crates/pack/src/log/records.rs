@@ -109,6 +109,7 @@ impl<const N: usize> Records<N> {
         if index == count {
             return self.tree.insert_after(&mut path, id, Block::from_slice(record));
         }
+        debug_assert!(id < Self::id(leaf, index), "{id:?} before record {index}");
         let half = count / 2 * Self::RECORD_BYTES;
         let mut right = Block::from_slice(&leaf[half..]);
         leaf.truncate(half);
@@ -127,6 +128,7 @@ impl<const N: usize> Records<N> {
         let index = Self::search(self.tree.leaf(&path), id).ok()?;
         let leaf = self.tree.leaf_mut(&path);
         let old = Self::payload(leaf, index);
+        debug_assert!(self.len >= Self::count(leaf) as u64);
         self.len -= 1;
         if Self::count(leaf) == 1 {
             self.tree.remove(&path);
@@ -147,7 +149,10 @@ impl<const N: usize> Records<N> {
                 let count = Self::count(pair.left) + Self::count(pair.right);
                 (count <= LEAF_RECORDS_MAX * 3 / 4).then_some(())
             },
-            |left, right, ()| left.extend(&right),
+            |left, right, ()| {
+                debug_assert!(Self::id(left, 0) < Self::id(&right, 0), "records rise");
+                left.extend(&right);
+            },
         );
     }
 
