@@ -1,6 +1,5 @@
 //! What an engine costs by itself: answers `+PONG` to every line, so that `redis-benchmark -t ping_inline`
-//! drives it and its processor time per request can be held against a server's (`speed.py --tests
-//! ping_inline`).
+//! drives it and its processor time a request can be compared with that of a whole server.
 //!
 //! `echo_bench PORT [auto|epoll|uring]`
 use net::{CloseWhen, Engine, EngineKind, Event, Listener, Received, Wait};

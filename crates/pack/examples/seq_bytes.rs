@@ -1,4 +1,4 @@
-//! Bytes an element of the list cases, and where they go: payload, leaves, slack, inner nodes.
+//! Bytes an element of several kinds of lists, and where they go: payload, leaves, unused room, inner nodes.
 //!
 //! `cargo run --release -p pack --example seq_bytes [case ...]`, words from `/usr/share/dict/web2` (or `WORDS`). The same
 //! data as the server's memory benchmark, but without keyspace and server around it; RSS is read from /proc.
