@@ -12,7 +12,7 @@ pub(crate) enum Stage {
     /// Before the first integer that is not less than this one.
     Int(i64),
     Text(Stop),
-    /// Inside an entry of the keyspace: so many elements stand before.
+    /// In an image, behind so many elements.
     Image(u64),
 }
 

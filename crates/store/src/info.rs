@@ -21,7 +21,7 @@ pub struct Brief {
 }
 
 impl View<'_> {
-    /// None if the key is not there.
+    /// What OBJECT ENCODING and the like say; None if the key is not there. O(1).
     pub fn brief(&mut self, key: &Key<'_>) -> Option<Brief> {
         let found = self.look(key)?;
         let meta = Meta(found.meta);
@@ -32,7 +32,7 @@ impl View<'_> {
         Some(Brief { encoding: encoding(meta, found.inline, found.outside), int })
     }
 
-    /// None if the key is not there. Goes over all leaves of the value.
+    /// All that is known of the value; None if the key is not there. Visits all leaves of the value.
     pub fn info(&mut self, key: &Key<'_>) -> Option<KeyInfo> {
         let mut info = describe(&self.look(key)?);
         let entry_bytes = self.map(key).and_then(|map| map.entry_bytes(key.hash, key.bytes()));

@@ -1,4 +1,4 @@
-//! What is known of one key's value: its names and sizes, added up by what holds it. Sizes are of what is
+//! What is known of one key's value: its names and its sizes, which the types add up. Sizes are of what is
 //! allocated, room included, so that they add up to about what the process takes.
 use crate::kind::Kind;
 use crate::set::image::Image;

@@ -10,7 +10,8 @@ use pack::map::Found;
 const EFFORT_MAX: u64 = 64;
 
 impl View<'_> {
-    /// As [`View::remove`], for a command that in Redis leaves it to the background to free what was there.
+    /// [`View::remove`] for UNLINK and its like, which Redis counts in `lazyfreed_objects` if the value is
+    /// worth its background thread.
     pub fn unlink(&mut self, key: &Key<'_>) -> bool {
         let counts = self.look(key).is_some_and(|found| is_freed_lazily(&found));
         self.stats(key).lazyfreed += u64::from(counts);

@@ -15,7 +15,7 @@ pub struct Settings {
     pub zset: ZSetLimits,
     pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
-    /// No setting of users: what leaves can hold.
+    /// The greatest lengths that leaves can hold. Tests lower them; there is no setting for users.
     pub lengths: Lengths,
     /// `hll-sparse-max-bytes`: a HyperLogLog that would be longer becomes an array of registers.
     pub hll_sparse_bytes_max: u64,

@@ -23,10 +23,10 @@ use crate::{Key, View};
 use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {
-    /// None once it was written or removed: a site ends with that.
+    /// None once the value was written or removed, which ends the use of a site.
     place: Option<Entry<'v, Value>>,
     pub(crate) context: EditContext<'v>,
-    /// The key's, kept by what is written.
+    /// The deadline of the key, which stays when the value is written.
     deadline: Deadline,
     /// None where there is no value.
     shape: Option<Shape>,
@@ -51,7 +51,7 @@ impl<'v> Site<'v> {
         (image_of(&self.place, self.shape), self.context.buffers)
     }
 
-    /// The value outside, which is there by the shape's word.
+    /// The value outside its entry; None where the shape says that there is none.
     #[inline]
     pub(crate) fn outside(&self) -> Option<&Value> {
         match &self.place {
@@ -93,7 +93,7 @@ impl<'v> Site<'v> {
         let Some(place) = self.place.take() else { return };
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
-        // Its room goes back to the shard below; meanwhile the other buffers lend the image.
+        // The buffer is taken out while the others lend the image, and given back below.
         let mut payload = std::mem::take(&mut self.context.buffers.payload);
         let bytes = stamp.payload(close(self.context.buffers), &mut payload);
         let old = put_entry(place, meta, bytes, None, &mut self.context.timer);
@@ -179,7 +179,7 @@ impl View<'_> {
             if before.is_past {
                 context.forget_fields(entry);
                 context.timer.change(entry, before.deadline, Deadline::Never);
-                // Nobody reads what is left under this meta.
+                // What is left in the entry is not read: the shape of this site says that there is no value.
                 entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
             } else {
                 (deadline, shape) = (before.deadline, Some(before.meta.shape()));

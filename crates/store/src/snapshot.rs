@@ -28,7 +28,8 @@ impl Snapshot {
         Set::of(meta, inline, outside, &self.seed).ok()
     }
 
-    /// Fields that were past their deadline at that moment are gone, the others are there for good.
+    /// The hash; None where the value is of another type. Fields that were past their deadline at that moment
+    /// are absent, and the others do not expire.
     pub fn hash(&self) -> Option<Hash<'_>> {
         let (meta, inline, outside) = self.value.parts();
         Hash::of((meta, inline, outside), &self.seed, self.now).ok()
@@ -54,13 +55,13 @@ impl Snapshot {
         }
     }
 
-    /// None where it is no string.
+    /// The string; None where the value is of another type.
     pub fn string(&self) -> Option<Item<'_>> {
         let (meta, inline, outside) = self.value.parts();
         string_value(meta, inline, outside).ok()
     }
 
-    /// What it takes by itself.
+    /// About how many bytes the value takes.
     pub fn bytes(&self) -> usize {
         size_of::<Snapshot>() + self.inline_bytes()
     }
@@ -84,7 +85,8 @@ impl Snapshot {
 }
 
 impl View<'_> {
-    /// None where there is no such key.
+    /// The value of `key` as it is now; None where there is no such key. O(1), but for the bytes inside the
+    /// entry.
     pub fn snapshot(&mut self, key: &Key<'_>) -> Option<Snapshot> {
         let (seeds, now) = (self.seeds(), self.now());
         let value = self.copy(key)?;

@@ -2,8 +2,8 @@
 //! on.
 //!
 //! The wheel of a shard does not hold keys. Every leaf of the keyspace carries a *note*, and every item of
-//! the wheel names a range of places in hash order. No address, so leaves stay free to split, merge and move
-//! without telling anyone.
+//! the wheel names a range in hash order. Because it is no address, leaves can split, merge and move without
+//! telling the wheel.
 //!
 //! | note | meaning |
 //! |---|---|
@@ -30,9 +30,8 @@
 //!
 //! Why a merge of different notes must not take the smaller one: entries that come later, with later
 //! deadlines, would rely on its item, which covers only one of the two old ranges; if the leaf splits again,
-//! the other half waits for an item that never comes.
-//! `UNSURE` instead makes the next deadline in that leaf ask for a sweep of the whole leaf, which sets it
-//! right.
+//! the other half waits for an item that never comes. `UNSURE` instead makes the next deadline in that leaf
+//! ask for a sweep of the whole leaf, which sets it right.
 use crate::expiry::deadline::Deadline;
 use crate::expiry::wheel::Item;
 use base::Millis;

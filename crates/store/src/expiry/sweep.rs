@@ -144,10 +144,10 @@ impl Db {
         self.next_due()
     }
 
-    /// Removes the key that is due first, before its time; false if there is none. Fields of hashes wait in
-    /// the same wheel and do not go before their time: what was taken out for them is put back in the end, so
-    /// that it is taken once. The keys in their leaves, which wait under the same item, are looked for at
-    /// their own times.
+    /// Evicts the key that is due first; false if no key has a deadline. Fields of hashes wait in the same
+    /// wheel, and are not evicted: the items that stand for them are kept aside and put back in the end, so
+    /// that each is taken out once. A key that lies in such a leaf waits under the same item as the field; it
+    /// is looked for at its own deadline.
     pub(crate) fn evict_soonest(
         &mut self,
         now: Millis,
@@ -181,7 +181,8 @@ impl Db {
         self.volatile.keys < keys
     }
 
-    /// When something here is next due: at once where the wheel should be tidied.
+    /// When something in this database is next due, in milliseconds: at once where the wheel should be
+    /// tidied.
     pub(crate) fn next_due(&self) -> i64 {
         let Some(wheel) = &self.wheel else { return NEVER_DUE };
         let due = if wheel.is_untidy() { Some(0) } else { wheel.next_due() };

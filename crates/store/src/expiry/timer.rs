@@ -35,7 +35,7 @@ impl Volatile {
         }
     }
 
-    /// An entry goes, with its deadline and those of its fields.
+    /// Takes an entry that goes out of the sums, with its deadline and those of its fields.
     pub(crate) fn forget(&mut self, meta: Meta, payload: &[u8], outside: Option<&Value>) {
         self.remove(meta.deadline(payload));
         if meta.shape().kind() == Kind::Hash {
@@ -43,7 +43,7 @@ impl Volatile {
         }
     }
 
-    /// A hash had fields with a deadline, or had none, and now has some, or none.
+    /// Counts a hash by whether some of its fields had a deadline before an edit, and have one after it.
     pub(crate) fn count_hash(&mut self, was_timed: bool, is_timed: bool) {
         self.hashes += u64::from(is_timed);
         self.hashes -= u64::from(was_timed);

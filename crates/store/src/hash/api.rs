@@ -8,9 +8,10 @@
 //!           at most 8 fields and 96 bytes, after a removal
 //! ```
 //!
-//! A field past its deadline is gone for whoever looks, and goes when it is looked at by whoever writes, or
-//! when the sweeper comes (`expiry/sweep.rs`), whichever is first. Only the length counts those that have not
-//! gone yet, where there are so many fields that nobody would go through all of them.
+//! A field past its deadline is absent for every command. It is removed when a command that writes opens the
+//! hash, or by the sweeper (`expiry/sweep.rs`), whichever comes first. Only the length of a hash outside its
+//! entry counts fields that are overdue and not removed yet: leaving them out would take a walk over all
+//! fields.
 //!
 //! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped,
 //! so an edit is one descent of the keyspace; a tree is edited where it is. An image is edited in a buffer of
@@ -365,7 +366,8 @@ impl<'v> HashMut<'v> {
         is_new
     }
 
-    /// None where the hash had to leave its entry before the field could be written.
+    /// [`HashMut::set`] inside the entry. None where the hash had to leave it before the field could be
+    /// written.
     fn set_in_draft(&mut self, field: &[u8], value: Item<'_>, lifetime: Lifetime) -> Option<bool> {
         let name = Item::classify(field);
         if !pairs::fits(name) || !pairs::fits(value) {
@@ -419,7 +421,8 @@ impl<'v> HashMut<'v> {
         is_removed
     }
 
-    /// Gives a field that is there another deadline.
+    /// Gives a field that is there another deadline. One that has passed is for the command to turn into a
+    /// removal.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Deadline) {
         if deadline != Deadline::Never {
             self.rename(HashName::ListpackEx);
@@ -506,7 +509,7 @@ impl Collection for HashTree {
 fn is_timed(edit: &Edit<'_, HashTree>) -> bool {
     match edit.tree() {
         Some(tree) => tree.is_timed(),
-        // No field of a hash by the first name ever had a deadline.
+        // A hash that goes by "listpack" never had a field with a deadline.
         None => edit.state.name != HashName::Listpack && pairs::has_mark(&edit.buffers().text),
     }
 }

@@ -14,7 +14,7 @@
 //! misses none.
 //!
 //! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of
-//! its own, which works as the keyspace's does (`expiry/sweep.rs`): ranges of hashes wait in it, leaves have
+//! its own, which works as the keyspace's does (`expiry/notes.rs`): ranges of hashes wait in it, leaves have
 //! notes. When it next has to turn is the hash's due time; the keyspace counts it among the deadlines of its
 //! leaf, so the sweeper comes by.
 //!
@@ -58,7 +58,7 @@ pub(crate) struct HashTree {
     /// Integers with integers, without deadlines; never empty.
     pairs: Option<Box<IntMap>>,
     is_grown: bool,
-    /// The text of all fields and values.
+    /// How long the text of all fields and values is together.
     text_bytes: u64,
     pub(crate) name: HashName,
     timed: Option<Box<Timed>>,
@@ -68,7 +68,7 @@ pub(crate) struct HashTree {
 #[derive(Clone, Default)]
 struct Timed {
     wheel: Option<Box<Wheel>>,
-    /// Fields that have one now.
+    /// How many fields have a deadline now.
     fields: u64,
 }
 
@@ -77,12 +77,12 @@ struct Timed {
 pub enum Lifetime {
     /// The field lives for ever.
     Endless,
-    /// As it was.
+    /// The field's deadline stays as it was.
     Kept,
     Until(Millis),
 }
 
-/// When and by which hashing a tree is edited.
+/// What an edit of a tree needs to know: by which seed fields hash, and the time.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'s> {
     pub(crate) seed: &'s Seed,
@@ -151,7 +151,7 @@ impl HashTree {
         }
     }
 
-    /// The same for a field that is an integer, which may be a pair or become one.
+    /// [`HashTree::put`] for a field that is an integer, and so may be a pair or become one.
     fn put_int(
         &mut self,
         at: At<'_>,

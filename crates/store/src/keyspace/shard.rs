@@ -265,7 +265,7 @@ pub(crate) fn value_bytes(value: &Value) -> u64 {
     }
 }
 
-/// Whether freeing it would hold a worker up.
+/// Whether freeing a value takes so long that it would hold a worker up.
 pub(crate) fn is_heavy(value: &Value, bytes: u64) -> bool {
     match value.collection() {
         None => bytes > DROPPED_BYTES_MAX,
@@ -277,7 +277,7 @@ pub(crate) fn is_heavy(value: &Value, bytes: u64) -> bool {
     }
 }
 
-/// A database of more keys is not gone through to weigh it.
+/// The entries of a database of more keys are not visited to add up its size.
 const WEIGHED_KEYS_MAX: u64 = 256;
 
 /// What a database takes, where that is quickly told.

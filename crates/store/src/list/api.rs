@@ -153,8 +153,9 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    /// Tells how much the command is about to add, so that the list's name changes as in Redis, which looks
-    /// at all of it at once and before adding any. Without it each element counts when it comes.
+    /// Tells how much the command is about to add. Redis decides whether the list becomes a "quicklist" by
+    /// the sum of it, before it adds the first element. A command that does not announce anything has each
+    /// element decide for itself.
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
         self.is_announced = true;

@@ -11,7 +11,7 @@
 use crate::Fill;
 pub(crate) use pack::listpack::{EMPTY_BYTES, entry_bytes};
 
-/// The smallest entry.
+/// The smallest entry of a listpack.
 const ENTRY_BYTES_MIN: u64 = 2;
 /// Where the limit is a count, a listpack is no larger than this all the same.
 const COUNTED_BYTES_MAX: u64 = 8192;

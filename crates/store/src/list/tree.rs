@@ -20,8 +20,8 @@ const SUMMED_LEN_MAX: u64 = 1024;
 #[derive(Clone)]
 pub(crate) struct ListTree {
     pub(crate) seq: Seq,
-    /// The size it would have as a listpack; None where nobody knows, after a large removal, until it is
-    /// short again.
+    /// The size that the list would have as a listpack. None after a large removal, which does not add up
+    /// what goes, until the list is short enough to be measured again.
     pub(crate) listpack_bytes: Option<u64>,
     pub(crate) encoding: Encoding,
 }
@@ -35,7 +35,7 @@ impl ListTree {
         self.listpack_bytes = self.listpack_bytes.map(|sum| sum - bytes);
     }
 
-    /// So much is about to be added: the name may change to "quicklist".
+    /// Tells that so much is about to be added, whereupon the name may change to "quicklist".
     pub(crate) fn announce(&mut self, elements: u64, text_bytes: u64, limits: &Limits) {
         let bytes = self.listpack_bytes.unwrap_or(u64::MAX / 2);
         if listpack::exceeds(limits.fill, bytes + text_bytes, self.seq.len() + elements) {

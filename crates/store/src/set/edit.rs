@@ -106,7 +106,7 @@ impl<'v> SetMut<'v> {
         }
     }
 
-    /// Whether it was not there before.
+    /// Adds a member, and returns whether it is new.
     #[inline]
     pub fn insert(&mut self, member: &[u8]) -> bool {
         let member = Item::classify(member);
@@ -134,7 +134,7 @@ impl<'v> SetMut<'v> {
         true
     }
 
-    /// Whether it was there.
+    /// Removes a member, and returns whether it was one.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         self.remove_item(Item::classify(member))
     }
@@ -150,7 +150,8 @@ impl<'v> SetMut<'v> {
         was_there
     }
 
-    /// Removes `count` members chosen uniformly and shows each; all, where there are no more.
+    /// Removes `count` members chosen uniformly and shows each to `take`; all of them, where there are no
+    /// more. Where few stay, O(members that stay) and a walk, else O(`count`).
     pub fn pop(&mut self, count: u64, take: &mut dyn FnMut(Item<'_>)) {
         let len = self.len();
         let staying = len.saturating_sub(count);

@@ -57,7 +57,7 @@ impl<'k> NewSet<'k> {
         self.read().visit(visit)
     }
 
-    /// Whether it was not there before.
+    /// Adds a member, and returns whether it is new.
     pub(super) fn insert(&mut self, member: Item<'_>) -> bool {
         if matches!(self.body, Body::Image(..)) {
             if self.read().has(member) {
@@ -78,7 +78,7 @@ impl<'k> NewSet<'k> {
         self.draft().is_some_and(|mut draft| draft.add(member, limits))
     }
 
-    /// Whether it was there.
+    /// Removes a member, and returns whether it was one.
     pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
         match &mut self.body {
             Body::Image(name, bytes) => Draft { name, bytes }.remove(member),
@@ -99,7 +99,8 @@ impl<'k> NewSet<'k> {
         }
     }
 
-    /// An image in its other form may be too long.
+    /// Makes a tree of an image that has become too long by another name: items take more bytes than integers
+    /// of one width.
     fn grow_if_over(&mut self) {
         if self.draft().is_some_and(|draft| draft.bytes.len() > IMAGE_BYTES_MAX) {
             self.grow();
@@ -148,8 +149,8 @@ impl<'k> NewSet<'k> {
 }
 
 impl View<'_> {
-    /// Puts a result under `key`, without a deadline, in place of whatever was there; an empty one is no key.
-    /// Whether there was one.
+    /// Puts a result under `key`, without a deadline, in place of whatever was there. An empty result is
+    /// stored as no key. Returns whether the key existed.
     pub fn put_set(&mut self, key: &Key<'_>, set: NewSet<'_>) -> bool {
         let existed = self.remove(key);
         if !set.is_empty() {

@@ -131,7 +131,7 @@ impl Draft<'_> {
         has_room
     }
 
-    /// Whether it was there.
+    /// Removes a member, and returns whether it was one.
     pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
         match (*self.name, member) {
             (Name::Intset, Item::Int(n)) => {
@@ -161,7 +161,8 @@ impl Draft<'_> {
         (*self.name, *self.bytes) = (Name::Intset, sorted);
     }
 
-    /// Goes by another name from here on; never one that says less.
+    /// Gives the set another name, and the image the form that goes with it. A name never changes back to
+    /// "intset" here.
     pub(super) fn rename(&mut self, name: Name) {
         if *self.name == Name::Intset && name != Name::Intset {
             let values: Vec<i64> = ints::iter(self.bytes).collect();

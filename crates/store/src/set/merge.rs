@@ -88,7 +88,8 @@ fn split_first<'s>(sets: &[Option<Set<'s>>]) -> (Option<Set<'s>>, Vec<Set<'s>>) 
     (*first, others.iter().flatten().copied().collect())
 }
 
-/// Unions of more sets are made, because each set would be looked through for all those before it.
+/// A union of more sets is built before it is answered, because to show it each member would be looked up in
+/// all sets before its own.
 const SHOWN_SETS_MAX: usize = 8;
 
 /// Whether a union is certain to have so many members, some of them texts, that Redis answers them in no

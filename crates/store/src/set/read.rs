@@ -151,7 +151,8 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Goes over all members, taking each with the chance that is left to it.
+    /// Picks in one walk over all members: each is taken with the chance (members still wanted) / (members
+    /// left).
     fn pick(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) {
         let (mut wanted, mut left) = (count, self.len());
         let _ = self.visit(&mut |member| {
@@ -173,7 +174,7 @@ impl<'k> View<'k> {
         found.map(|found| Set::of(Meta(found.meta), found.inline, found.outside, seed)).transpose()
     }
 
-    /// Several at once, None for each key that is missing.
+    /// The sets under several keys, lent at once; None for each key that is missing.
     pub fn sets(&mut self, keys: &[Key<'_>]) -> Result<Vec<Option<Set<'_>>>, WrongType> {
         let mut are_there = Vec::with_capacity(keys.len());
         for key in keys {

@@ -29,7 +29,7 @@ pub(crate) struct SetTree {
     pub(super) name: Name,
 }
 
-/// Sets of more members are not gone through to weigh them.
+/// The leaves of a set of more members are not visited to add up its size.
 const WEIGHED_LEN_MAX: u64 = 4096;
 
 /// A set returns into its entry when it is no larger than these: far enough below what an image may be that a
@@ -61,7 +61,7 @@ impl SetTree {
         }
     }
 
-    /// Whether it was not there before.
+    /// Adds a member, and returns whether it is new.
     #[inline]
     pub(super) fn insert(&mut self, member: Item<'_>, seed: &Seed, limits: &SetLimits) -> bool {
         let len = self.len();
@@ -88,7 +88,7 @@ impl SetTree {
         }
     }
 
-    /// Whether it was there.
+    /// Removes a member, and returns whether it was one.
     pub(super) fn remove(&mut self, member: Item<'_>, seed: &Seed) -> bool {
         match member {
             Item::Int(n) => self.ints.remove(n),

@@ -29,7 +29,8 @@ impl<'v> StreamMut<'v> {
         self.0.is_new()
     }
 
-    /// A new stream does not come to be. One that was there stays as it has been edited.
+    /// Ends the edit of a command that failed: a new stream does not come to be. A stream that was there
+    /// before stays, with what was edited.
     pub fn give_up(mut self) {
         self.0.give_up();
     }

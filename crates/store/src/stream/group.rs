@@ -1,8 +1,9 @@
 //! A group of consumers: up to where it has read, and who holds what.
 //!
-//! What is pending is kept twice, for the group with all that is to be known, and for each consumer by id
-//! alone: both are asked for in the order of ids, and neither may be slow because the other is long.
-//! Consumers have numbers that stay while they live, so what is pending names its consumer in four bytes.
+//! The entries that are pending are kept twice: for the group with all that is known of them, and for each
+//! consumer the ids alone. XPENDING asks for both in the order of ids, and neither may be slow because the
+//! other is long. A consumer has a number that stays as long as it exists, so a pending entry names its
+//! consumer in four bytes.
 use super::pending::{PAYLOAD_BYTES, Pending};
 use base::Millis;
 use pack::arena::Moves;
@@ -42,10 +43,10 @@ impl Consumer {
 pub struct Group {
     name: Box<[u8]>,
     last_id: Id,
-    /// None: not known.
+    /// None where it is not known.
     entries_read: Option<u64>,
     pending: Records<PAYLOAD_BYTES>,
-    /// By number; None where a consumer went.
+    /// By number; None where the consumer of that number was deleted.
     consumers: Vec<Option<Consumer>>,
     /// Numbers in the order of the names.
     order: Vec<u32>,
@@ -126,7 +127,7 @@ impl Group {
         Some(ConsumerId(number))
     }
 
-    /// Takes a consumer out with all that it holds; how much that was.
+    /// Deletes a consumer with what is pending for it, and returns how many entries that were.
     pub fn delete_consumer(&mut self, name: &[u8]) -> Option<u64> {
         let index = self.order_index(name).ok()?;
         let number = self.order.remove(index);
@@ -153,7 +154,7 @@ impl Group {
         Some((self.pending.first()?.0, self.pending.last()?.0))
     }
 
-    /// Notes that a consumer has an entry, in the place of whoever had it.
+    /// Makes an entry pending for a consumer; whoever had it before has it no more.
     pub fn hold(&mut self, pending: Pending) {
         let Pending { id, consumer, .. } = pending;
         let old = self.pending.insert(id, pending.encode()).map(|bytes| Pending::decode(id, bytes).consumer);

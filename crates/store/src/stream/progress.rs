@@ -7,7 +7,7 @@
 use super::group::Group;
 use super::tree::{Id, Stream};
 
-/// What a stream knows of its past.
+/// What a stream knows of its past, from which the counts of its groups follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct History {
     len: u64,

@@ -16,7 +16,7 @@ pub enum References {
     Keep,
     /// They go with it.
     Delete,
-    /// While there are any, the entry stays.
+    /// The entry stays as long as there are any.
     Respect,
 }
 

@@ -98,7 +98,7 @@ impl Stream {
         self.entries_added += 1;
     }
 
-    /// Whether it was there.
+    /// Deletes an entry, and returns whether it was there.
     pub fn delete(&mut self, id: Id) -> bool {
         let was_there = self.log.remove(id);
         if was_there {
@@ -163,7 +163,8 @@ impl Stream {
         self.group_index(name).ok().map(|index| &*self.groups[index])
     }
 
-    /// To be edited; what a copy shares is copied first, but for what is pending.
+    /// The group of this name, to be edited. If a copy of the stream shares it, it is copied first, all but
+    /// its leaves of pending entries.
     pub fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
         let index = self.group_index(name).ok()?;
         Some(self.groups[index].make_mut())
@@ -174,7 +175,8 @@ impl Stream {
         self.groups.iter_mut().map(Shared::make_mut)
     }
 
-    /// Whether there was none of this name.
+    /// Creates a group, and returns whether it is new: false where there is one of this name, which stays as
+    /// it is.
     pub fn create_group(&mut self, name: &[u8], last_id: Id, entries_read: Option<u64>) -> bool {
         match self.group_index(name) {
             Ok(_) => false,
@@ -185,7 +187,7 @@ impl Stream {
         }
     }
 
-    /// Whether there was one.
+    /// Deletes a group, and returns whether it was there.
     pub fn destroy_group(&mut self, name: &[u8]) -> bool {
         let index = self.group_index(name);
         index.map(|index| self.groups.remove(index)).is_ok()
@@ -200,8 +202,8 @@ impl Stream {
         self.log.for_each_base(visit);
     }
 
-    /// What Redis takes freeing it for, as far as that is no more than `max`: the nodes of its radix tree,
-    /// and for each group one and as many as the first of them has pending.
+    /// The effort by which Redis decides whether to free it in the background, counted up to `max`: the nodes
+    /// of its radix tree, and for each group one and as many as the first group has pending entries.
     pub(crate) fn freeing_effort(&self, max: u64) -> u64 {
         let mut radix = RadixTree::default();
         let walk = self.log.visit_bases(&mut |id| {
@@ -215,7 +217,7 @@ impl Stream {
     }
 }
 
-/// What an entry and what is pending are taken for where a stream is weighed.
+/// How many bytes an entry and a pending entry are taken for where the size of a stream is estimated.
 const ENTRY_BYTES: u64 = 32;
 const PENDING_BYTES: u64 = 50;
 

@@ -65,7 +65,7 @@ impl<'a> LexBound<'a> {
     }
 }
 
-/// So many entries from a rank on.
+/// A range of ranks: so many entries from a rank on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankSpan {
     pub first: u64,
@@ -328,8 +328,8 @@ impl<'v> ZSetMut<'v> {
         &mut self.edit.buffers_mut().text
     }
 
-    /// So many members are about to come, the longest so long: a new set gets its name by that, and an old
-    /// one may change it, as in Redis, which looks at all of them at once.
+    /// Tells how many members the command is about to add, and how long the longest is. Redis names a new set
+    /// by both, and an old one by the number, before it adds the first member.
     pub fn announce(&mut self, members: u64, longest: usize) {
         let is_long = longest as u64 > self.edit.rules.limits.listpack_value_bytes;
         if members > self.edit.rules.limits.listpack_entries || is_long && self.len() == 0 {
@@ -342,7 +342,7 @@ impl<'v> ZSetMut<'v> {
             Some(tree) => tree.encoding = Encoding::Skiplist,
             None => self.edit.state = Encoding::Skiplist,
         }
-        // Where the name is all that changes, the entry is written all the same.
+        // A draft is written back even if nothing but its name has changed.
         self.edit.is_changed = true;
     }
 
@@ -393,7 +393,7 @@ impl<'v> ZSetMut<'v> {
         }
     }
 
-    /// Removes a member; the score that it had.
+    /// Removes a member, and returns its score; None where it is no member.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let seed = self.edit.rules.seed;
         let score = match self.edit.tree_mut() {
