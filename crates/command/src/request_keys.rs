@@ -4,8 +4,8 @@
 //!
 //! Most commands have their only key, or their first, at a fixed place. A [`KeyShape`] says so once for each
 //! row, so that a request of such a command is not walked through at all; [`key_positions`] finds the keys of
-//! any request. Both are on the path of every request: nothing here allocates but the caller's `positions`,
-//! when they outgrow it.
+//! any request. Both are on the path of every request and allocate nothing but room for the caller's
+//! `positions`.
 use crate::{Access, Arity, Begin, Find, Flags, KeySpec};
 use resp::Args;
 

@@ -244,7 +244,7 @@ impl<'a> Reader<'a, '_> {
         if query.is_any && query.count == 0 {
             return Err(Error::any_without_count());
         }
-        // So many of all are the nearest.
+        // COUNT without an order asks for the nearest.
         if query.count > 0 && query.order == Order::None && !query.is_any {
             query.order = Order::Nearest;
         }

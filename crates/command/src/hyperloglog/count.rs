@@ -46,7 +46,8 @@ pub(super) const PFMERGE: Command = Command {
     ..ROW
 };
 
-/// What Redis holds in one allocation with its head: reading such a sketch there gives it another name.
+/// Up to so many bytes Redis keeps a string together with its header (`embstr`). PFCOUNT of such a sketch
+/// makes it `raw` there, which OBJECT ENCODING shows.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
 fn pfcount(call: &mut Call<'_, '_>) -> Done {
@@ -70,7 +71,7 @@ fn cardinality_of_one(view: &mut View<'_>, key: &Key<'_>) -> Result<u64, Error> 
         return Ok(cardinality);
     }
     let cardinality = cached.map_or_else(|| sketch.estimate(), Ok)?;
-    // From here on it goes by the name raw, also where the bytes stay the same.
+    // The edit makes OBJECT ENCODING answer `raw` from here on, even where no byte changes.
     view.edit_text(key, |_| Ok::<(), Error>(()), |text| sketch::remember(text, cardinality))?;
     view.dirty(u64::from(cached.is_none()));
     Ok(cardinality)

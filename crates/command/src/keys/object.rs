@@ -126,8 +126,8 @@ fn encoding(call: &mut Call<'_, '_>) -> Done {
 const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 
-/// One, but for small integers in an `int` encoding: nothing is kept for them at all, which Redis shows as a
-/// value shared by everyone, unless it has to tell the uses of each apart.
+/// One, but for small integers in an `int` encoding. Redis keeps each of these once for all keys and shows so
+/// by a count, unless its policy has to tell the uses of each key apart.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(brief) = call.view.brief(&key) else {
@@ -150,7 +150,7 @@ fn freq(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The first question has times of use kept from then on.
+/// Sardine does not keep times of use before somebody asks for one: the first OBJECT IDLETIME starts that.
 fn idletime(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     match call.view.idle(&key) {

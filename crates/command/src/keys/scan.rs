@@ -97,8 +97,8 @@ impl Filter<'_> {
     }
 }
 
-/// A key past its deadline goes when it is met, whatever its type, if the pattern takes it: what expires by
-/// itself has mostly gone before.
+/// A key past its deadline that the pattern takes is removed when SCAN meets it, whatever its type. There are
+/// few: most have been removed by expiry.
 fn scan(call: &mut WholeCall<'_>) -> Done {
     let (keyspace, db, now) = (call.keyspace, call.db, call.now);
     let cursors = keyspace.key_cursors();

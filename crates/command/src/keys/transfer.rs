@@ -93,8 +93,8 @@ enum Occupied {
     Keep,
 }
 
-/// An only key's name and database say what it is: onto itself a value cannot be copied, which is told before
-/// anything is looked for.
+/// Copying a key onto itself, which is the same name in the same database, is refused before either is looked
+/// up.
 fn copy(call: &mut Call<'_, '_>) -> Done {
     let source = call.key(0);
     let (destination, occupied) = copy_options(call)?;
@@ -158,7 +158,8 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A key's own name is taken, by itself.
+/// A key that exists cannot be renamed to its own name: that is taken, by the key itself. The answer is 0
+/// then.
 fn renamenx(call: &mut Call<'_, '_>) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
     if !call.view.exists(&source) {

@@ -100,12 +100,12 @@ impl Pairs for Fields<'_> {
     }
 }
 
-/// What stands before the fields.
+/// What an XADD asks for.
 struct Request {
     options: Options,
     creates: bool,
     id: NewId,
-    /// Of the first field.
+    /// The argument that is the first field.
     fields_at: usize,
 }
 

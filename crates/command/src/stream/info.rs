@@ -186,7 +186,7 @@ fn stream(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::no_such_key());
     }
     let detail = detail(call)?;
-    // The same key once more.
+    // Redis counts one lookup for the request, which the question above was.
     call.view.ignore_lookups();
     let Some(stream) = call.view.stream(&key)? else { return Err(Error::no_such_key()) };
     let reply = &mut *call.reply;

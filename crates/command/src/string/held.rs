@@ -8,13 +8,14 @@ use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::{Key, Snapshot};
 
-/// What is written at once.
+/// A reply is written at once up to so many bytes.
 const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
 /// Strings are large if they have so many bytes on average.
 const LARGE_BYTES: usize = if cfg!(debug_assertions) { 10 } else { 1024 };
 /// A larger string is never held.
 const HELD_BYTES_MAX: usize = 4 << 20;
-/// So many strings are looked at for what nobody else holds.
+/// Of so many strings it is looked up whether anybody else holds their memory too; the others are taken to be
+/// like them.
 const LOOKED_AT_MAX: usize = 256;
 
 /// Where a reply of strings may pause.
@@ -28,7 +29,7 @@ impl Mark {
         Mark { start: reply.out.len(), first_bytes: FIRST_BYTES.min(reply.spare_bytes() / 2) }
     }
 
-    /// After so many strings.
+    /// Whether the reply may pause here, `count` strings behind its beginning.
     #[inline]
     pub(super) fn is_reached(&mut self, reply: &Reply, count: usize) -> bool {
         let written_bytes = reply.out.len() - self.start;
@@ -89,7 +90,8 @@ impl Remainder for Strings {
         self.bytes
     }
 
-    /// Some of the strings tell what only this holds: looking at a million of them would stall others.
+    /// An estimate from [`LOOKED_AT_MAX`] of the strings: looking at each of a million would stall other
+    /// clients.
     fn burden_bytes(&self) -> u64 {
         let step = self.strings.len().div_ceil(LOOKED_AT_MAX).max(1);
         let sampled = self.strings.iter().step_by(step).flatten().map(Snapshot::burden_bytes).sum::<u64>();

@@ -220,7 +220,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Whether the first key exists, from what the reply of its value has shown or by looking.
+/// Whether the first key exists: `found` tells where GET has replied its value already, a lookup where not.
 fn exists(call: &mut Call<'_, '_>, found: Option<Found>) -> bool {
     match found {
         Some(found) => found == Found::Value,
@@ -301,7 +301,7 @@ fn psetex(call: &mut Call<'_, '_>) -> Done {
     put_for(call, Unit::Milliseconds, "psetex")
 }
 
-/// A time that is wrong is refused with the name that the client used, though SET would do the same.
+/// SETEX and PSETEX are SET with a deadline, but an error names the command that the client used.
 fn put_for(call: &mut Call<'_, '_>, unit: Unit, name: &str) -> Done {
     let deadline = lifetime::deadline(call.args.at(2), unit, From::Now, call.view.now(), name)?;
     put(call, 3, Expiry::At(deadline));

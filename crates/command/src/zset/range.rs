@@ -217,7 +217,8 @@ pub(super) const ZLEXCOUNT: Command = Command {
     ..ROW
 };
 
-/// What is said by the name of a command, and by no option then.
+/// What the name of a command says (ZREVRANGEBYSCORE goes by scores and backwards); such a command has no
+/// option for it.
 #[derive(Clone, Copy)]
 struct Named {
     by: Option<By>,

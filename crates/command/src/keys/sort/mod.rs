@@ -91,7 +91,8 @@ pub(super) const SORT_RO: Command = Command {
     ..ROW
 };
 
-/// A request that cannot be read fails soon enough, holding little.
+/// Whether a BY or GET names keys that only the data tells. A request that is wrong counts as one that names
+/// none: it is refused on its keys alone, and need not stop the other workers for that.
 fn needs_all(args: &Args<'_>, storing: Storing) -> bool {
     Sort::parse(args, storing).is_ok_and(|sort| sort.reads_other_keys())
 }
