@@ -1,5 +1,5 @@
-//! Names that somebody has chosen so that they share one place: their leaf cannot be split, and must be right all the same, at a cost
-//! that grows with their number and no faster.
+//! Names that somebody has chosen so that they share one place: their leaf cannot be split, and must be right
+//! all the same, at a cost that grows with their number and no faster.
 use super::*;
 use crate::map::fields::{Field, Fields};
 use crate::map::form::{Keys, Read};
@@ -98,8 +98,9 @@ fn is_there<F: Named>(map: &Crowd<F>, text: &[u8]) -> bool {
     map.find(hash::<F>(name), name).is_some()
 }
 
-/// A name is hashed for itself, and for each attempt to split a leaf, of which there is one for every half of what a leaf may hold:
-/// half as many times as there are attempts, on the average. It is compared with those that share its tag, one in 256.
+/// A name is hashed for itself, and for each attempt to split a leaf, of which there is one for every half of
+/// what a leaf may hold: half as many times as there are attempts, on the average. It is compared with those
+/// that share its tag, one in 256.
 fn check_crowd<F: Named>() {
     let mut map: Crowd<F> = Map::new();
     (0..1_000).for_each(|n| insert(&mut map, format!("other:{n}").as_bytes()));
@@ -142,8 +143,8 @@ fn members_at_one_place_are_all_found_and_cost_no_more_than_their_number() {
     check_crowd::<Members>();
 }
 
-/// Found by trying: with the seed known, as it is here, keys that share all 32 bits of their place take 2^32 tries each; a few that share
-/// 20 are enough to fill one leaf with neighbours that only the lower bits part.
+/// Found by trying: with the seed known, as it is here, keys that share all 32 bits of their place take 2^32
+/// tries each; a few that share 20 are enough to fill one leaf with neighbours that only the lower bits part.
 #[test]
 fn keys_that_share_most_of_their_place_are_parted_by_the_rest() {
     let mut map: Map<(), Members> = Map::new();

@@ -1,5 +1,5 @@
-//! The entries of one leaf, looked at together: whoever has to choose one among many pays one walk for some forty
-//! candidates, which lie beside each other.
+//! The entries of one leaf, looked at together. Eviction chooses one among some forty candidates, which lie
+//! beside each other, for the price of one walk down the tree.
 use crate::map::form::{Form, Keys};
 use crate::map::tagged::Tagged;
 use crate::map::{Found, LeafPlace, OrderRange};
@@ -14,11 +14,12 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
         Crowd { leaf, range }
     }
 
-    /// Where it is, and the caller's word for it.
+    /// The note and the range of the leaf.
     pub fn place(&self) -> LeafPlace {
         LeafPlace { note: self.leaf.note(), range: self.range }
     }
 
+    /// How many entries the leaf has.
     #[allow(clippy::len_without_is_empty, reason = "only the leaf of a map that was emptied has no entry")]
     pub fn len(&self) -> usize {
         self.leaf.count()

@@ -1,7 +1,7 @@
 //! One leaf from which entries are taken in order to free memory, found once for all that go.
 //!
-//! What goes leaves its bytes as room in the leaf. A leaf that the next edit makes larger again needs that room, and then moves
-//! nothing; whoever ends the cull says how much of it may stay.
+//! What goes leaves its bytes as room in the leaf. A leaf that the next edit makes larger again needs that
+//! room, and then moves nothing; whoever ends the cull says how much of it may stay.
 use crate::map::form::{Form, Keys};
 use crate::map::{Crowd, Found, Map, OrderRange};
 use crate::memory::shared::Shared;
@@ -39,7 +39,8 @@ impl<'m, V: Clone, F: Form> Cull<'m, V, F> {
         self.map.cull_entry(&self.path, index)
     }
 
-    /// Ends it: of the leaf's room about `kept_bytes` stay, and no more than that is worth a move of the leaf.
+    /// Ends the cull. About `kept_bytes` of the leaf's room may stay; the leaf moves to a smaller block only
+    /// if it has more.
     pub fn finish(self, kept_bytes: usize) {
         self.map.end_cull(&self.path, self.range, kept_bytes);
     }

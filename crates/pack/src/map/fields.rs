@@ -1,4 +1,5 @@
-//! The form of a hash's entries: a field, what the caller keeps for it, and one byte for all that is to be known of them.
+//! The form of a hash's entries: a field, what the caller keeps for it, and one byte for all that is to be
+//! known of them.
 //!
 //! ```text
 //! +---------+--------------------+-------+----------------+--------------------+
@@ -13,12 +14,12 @@
 //!                                 23..=30  an integer of 1 to 8 bytes, little endian
 //! ```
 //!
-//! The field `ab` with the payload `xyz` and nothing of the caller's is `02 6162 78797A`; the field `1000` with the payload `05` is
-//! `18 E803 05`.
+//! The field `ab` with the payload `xyz` and nothing of the caller's is `02 6162 78797A`; the field `1000`
+//! with the payload `05` is `18 E803 05`.
 //!
-//! A field that reads as an integer is stored as one. Its text has no other field, so comparing header and bytes
-//! is comparing texts; the hash is the text's. Cost beside the leaf's tag and length: one byte, two where
-//! the field is longer than 21 bytes. Limits: those of the leaf.
+//! A field that reads as an integer is stored as one, and no other text reads as that integer. So two fields
+//! are the same if their headers and bytes are; the hash is that of the text. Cost beside the leaf's tag and
+//! length: one byte, two where the field is longer than 21 bytes. Limits: those of the leaf.
 use crate::code::short_int::{ShortInt, read_int};
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use crate::map::form::{Form, Name, OUTSIDE, Read};
@@ -44,11 +45,13 @@ pub enum Field<'f> {
 }
 
 impl<'f> Field<'f> {
+    /// The field of this text: an integer where the text reads as one.
     #[inline]
     pub fn new(text: &'f [u8]) -> Field<'f> {
         Field::of(Item::classify(text))
     }
 
+    /// The field of an element that was classified before.
     #[inline]
     pub fn of(item: Item<'f>) -> Field<'f> {
         match item {
@@ -57,6 +60,7 @@ impl<'f> Field<'f> {
         }
     }
 
+    /// What a map finds it by. Costs nothing: the bytes are those of the field.
     #[inline]
     pub fn name(&self) -> Name<'_> {
         match self {

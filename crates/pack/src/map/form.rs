@@ -3,13 +3,13 @@
 //! | form | entry | used for |
 //! |---|---|---|
 //! | [`Keys`] | meta, key length, key, payload, pointer | the keyspace |
-//! | [`Fields`](crate::map::fields::Fields) | one byte for meta, kind and length of the field; field, payload, pointer | hashes |
+//! | [`Fields`](super::fields::Fields) | meta, kind and length in a byte; field, payload, pointer | hashes |
 //! | [`Members`] | the member | sets |
 //!
-//! A form says what an entry is looked for by (a [`Name`]), and how it is read and written; tags, lengths, notes, uses,
-//! splits and joins are the leaf's, the same for all. The first byte of an entry is the same for every form that has
-//! one: bit 7 says that the entry ends in a pointer, some of the others are the caller's. On the path of every
-//! request: all of it is resolved while compiling.
+//! A form says what an entry is looked for by (a [`Name`]), and how it is read and written; tags, lengths,
+//! notes, uses, splits and joins are the leaf's, the same for all. The first byte of an entry is the same for
+//! every form that has one: bit 7 says that the entry ends in a pointer, some of the others are the caller's.
+//! On the path of every request: all of it is resolved while compiling.
 //!
 //! ```text
 //! Keys     +--------------------+------------+-----+----------------+--------------------+
@@ -22,8 +22,8 @@
 //!          +--------+
 //! ```
 //!
-//! The key `ab` with meta 3 and the payload `xyz` is `03 02 6162 78797A`; the member `ab` is `6162`. Cost beside the leaf's
-//! tag and length: 2 bytes a key of up to 127 bytes; nothing a member.
+//! The key `ab` with meta 3 and the payload `xyz` is `03 02 6162 78797A`; the member `ab` is `6162`. Cost
+//! beside the leaf's tag and length: 2 bytes a key of up to 127 bytes; nothing a member.
 use crate::code::probe::equal;
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use base::hash::{Hash, Seed};
@@ -31,7 +31,8 @@ use base::hash::{Hash, Seed};
 /// The bit of an entry's first byte that says that a pointer follows.
 pub(crate) const OUTSIDE: u8 = 0x80;
 
-/// What an entry is looked for by: the bytes that stand for its key, and what these bytes are where the form asks (else 0).
+/// What an entry is looked for by: the bytes that stand for its key, and what these bytes are where the form
+/// asks (else 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'n> {
     pub(crate) code: u8,

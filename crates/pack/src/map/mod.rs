@@ -1,10 +1,11 @@
-//! A map from byte strings to small payloads, ordered by hash: the keyspace, hashes, sets. Leaves hold tagged entries, in order
-//! of insertion within a leaf, laid out as the map's form says (`form.rs`): a key, some bits of meta, a payload. An entry
-//! may own one value outside, behind a pointer (`V`, shared on clone or by [`Occupied::share_outside`], copied on write). Cloning the map costs one increment.
+//! A map from byte strings to small payloads, ordered by hash: the keyspace, hashes, sets. Leaves hold tagged
+//! entries, in order of insertion within a leaf, laid out as the map's form says (`form.rs`): a key, some
+//! bits of meta, a payload. An entry may own one value outside, behind a pointer (`V`, shared on clone or by
+//! [`Occupied::share_outside`], copied on write). Cloning the map costs one increment.
 //!
-//! No table ever doubles: a leaf that grows over its limit is split, one that shrinks far under it joins a neighbour,
-//! and that is all that an edit can cost. Looking up an entry to edit it copies nothing; the first change copies
-//! the nodes on the way that a clone shares.
+//! No table ever doubles: a leaf that grows over its limit is split, one that shrinks far under it joins a
+//! neighbour, and that is all that an edit can cost. Looking up an entry to edit it copies nothing; the first
+//! change copies the nodes on the way that a clone shares.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
 mod crowd;
@@ -30,7 +31,8 @@ pub use form::{Form, Keys, Members, Name};
 use std::ops::ControlFlow;
 use tagged::{Draft, NOTE_NONE, Slot, Tagged, joined_note};
 
-/// One entry as it is read. Bits of `meta` belong to the caller, in the keyspace all seven (0..=127); so does `inline`.
+/// One entry as it is read. Bits of `meta` belong to the caller, in the keyspace all seven (0..=127); so does
+/// `inline`.
 pub struct Found<'a, V> {
     /// As the form keeps it: of a hash's field, [`crate::map::fields::field_of`] tells more.
     pub key: &'a [u8],
@@ -78,21 +80,22 @@ pub struct Vacant<'m, V: Clone, F: Form = Keys> {
     range: OrderRange,
 }
 
-/// A place between two entries of a map that does not change.
+/// Where a walk over the entries of a map stopped. It holds for as long as the map does not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// One that the leaf covers.
+    /// A place that the leaf covers in which the walk goes on.
     place: u32,
-    /// So many of its entries stand before.
+    /// How many entries of that leaf have been visited.
     index: u32,
 }
 
 /// What an edit of a leaf needs to know of the leaf around it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafPlace {
-    /// The caller's word for this leaf and its places; a new leaf has `u64::MAX`, and [`Notes`] says what each half of a
-    /// split has. A leaf that takes over the places of another keeps it if both had the same, else it has 0: what the
-    /// caller knows of the one leaf need not hold for the places of the other.
+    /// A number of the caller's about this leaf and its places (the keyspace keeps the earliest deadline). A
+    /// new leaf has `u64::MAX`, and [`Notes`] gives each half of a split its own. A leaf that takes over the
+    /// places of another keeps its note if both had the same, else it gets 0: what holds for the one leaf
+    /// need not hold for the places of the other.
     pub note: u64,
     /// The places this leaf covers now.
     pub range: OrderRange,
@@ -100,7 +103,8 @@ pub struct LeafPlace {
 
 /// Keeps the notes of leaves right while edits split them.
 pub trait Notes<V> {
-    /// A leaf with a note was split, and `leaf` is one half, still with the note of the whole: its own note.
+    /// A leaf with a note was split, and `leaf` is one half, still with the note of the whole. Returns its
+    /// own note.
     fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, V>>) -> u64;
     /// The byte of uses that a new entry begins with; None where uses are not kept.
     fn birth(&self) -> Option<u8> {
@@ -117,15 +121,15 @@ impl<V> Notes<V> for () {
 
 /// Goes through leaves and decides what stays.
 pub trait Sweeper<V: Clone, F: Form = Keys> {
-    /// Whether the entry goes.
+    /// Decides about one entry.
     fn visit(&mut self, found: Found<'_, V>) -> Sweep;
-    /// The entry is to be made smaller, by [`Sweep::Prune`]; whether it goes after all.
+    /// Makes an entry smaller for which `visit` answered [`Sweep::Prune`]. Returns whether it goes after all.
     fn prune(&mut self, _: &mut Sweeping<'_, V, F>) -> Sweep {
         Sweep::Keep
     }
     /// An entry that went.
     fn removed(&mut self, key: &[u8], removed: Removed<V>);
-    /// All entries of the leaf that covers `range` were visited: its new note.
+    /// Called when all entries of the leaf that covers `range` were visited. Returns its new note.
     fn renote(&mut self, range: OrderRange) -> u64;
 }
 
@@ -146,11 +150,12 @@ pub struct Sweeping<'m, V: Clone, F: Form = Keys> {
 }
 
 impl<V: Clone, F: Form> Sweeping<'_, V, F> {
+    /// The entry as it is now.
     pub fn found(&self) -> Found<'_, V> {
         self.leaf.found(self.leaf.slot(self.index))
     }
 
-    /// Cloned first where a snapshot shares it.
+    /// The value outside, to be edited: cloned first where a snapshot shares it.
     pub fn outside_mut(&mut self) -> Option<&mut V> {
         self.leaf.outside_mut(self.leaf.slot(self.index))
     }
@@ -169,6 +174,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         Map { tree: Tree::new(), len: 0 }
     }
 
+    /// How many entries there are. O(1).
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -178,6 +184,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.height() < 2
     }
 
+    /// Whether there are none. O(1).
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -190,8 +197,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
-    /// Asks for the entry that `find` of this hash will read. Worth calling, some time after `prefetch`, for many hashes in
-    /// turn; alone it only does the work of `find` twice.
+    /// Asks for the entry that `find` of this hash will read. Worth calling, some time after `prefetch`, for
+    /// many hashes in turn; alone it only does the work of `find` twice.
     #[inline]
     pub fn prefetch_entry(&self, hash: Hash) {
         if let Some(leaf) = self.tree.leaf_at(hash.order()) {
@@ -199,6 +206,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
+    /// The entry of a key, whose hash is `hash`; None where there is none. One way down the tree, and a
+    /// search of one leaf.
     #[inline(always)]
     pub fn find<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<Found<'_, V>> {
         let leaf = self.tree.leaf_at(hash.order())?;
@@ -206,8 +215,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some(leaf.found(slot))
     }
 
-    /// As `find`, and gives the entry the byte of uses that `next` makes of its old one. Nothing is copied for that: an
-    /// entry that a clone shares stays as it is.
+    /// As `find`, and gives the entry the byte of uses that `next` makes of its old one. Nothing is copied
+    /// for that: an entry that a clone shares stays as it is.
     #[inline]
     pub fn find_used<'n>(
         &mut self,
@@ -236,8 +245,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some(leaf.uses().get(slot.index).copied().unwrap_or(0))
     }
 
-    /// Hands the bytes of uses of the leaf that covers `place` to `visit`, unless it has none or a clone shares it. Returns the
-    /// place after that leaf's last, None at the end.
+    /// Hands the bytes of uses of the leaf that covers `place` to `visit`, unless it has none or a clone
+    /// shares it. Returns the place after that leaf's last, None at the end.
     pub fn visit_uses(&mut self, place: u32, visit: &mut dyn FnMut(&mut [u8])) -> Option<u32> {
         let (_, range) = self.tree.seek(place)?;
         if let Some(Held::Sole(leaf)) = self.tree.held_at(place)
@@ -264,7 +273,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
-    /// Removes without looking first.
+    /// Removes the entry of a key, and returns what it held; None where there is none.
     pub fn remove<'n>(&mut self, seed: &Seed, hash: Hash, key: impl Into<Name<'n>>) -> Option<Removed<V>> {
         let name: Name<'n> = key.into();
         match self.entry(seed, hash, name) {
@@ -273,8 +282,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
-    /// Removes an entry in order to free memory: all that it took goes back, where [`Map::remove`] leaves some room in the
-    /// leaf for the next one.
+    /// Removes an entry in order to free memory: all that it took goes back, where [`Map::remove`] leaves
+    /// some room in the leaf for the next one.
     pub fn evict<'n>(&mut self, seed: &Seed, hash: Hash, key: impl Into<Name<'n>>) -> Option<Removed<V>> {
         let name: Name<'n> = key.into();
         let Entry::Occupied(entry) = self.entry(seed, hash, name) else { return None };
@@ -322,9 +331,9 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
-    /// Visits every entry of the first leaf that covers places at or after `from`, but those before `from`. Returns
-    /// the place after that leaf's last, None at the end. An entry that stays in the map is visited by a
-    /// walk from 0 to None at least once, whatever splits and merges happen between the calls.
+    /// Visits every entry of the first leaf that covers places at or after `from`, but those before `from`.
+    /// Returns the place after that leaf's last, None at the end. An entry that stays in the map is visited
+    /// by a walk from 0 to None at least once, whatever splits and merges happen between the calls.
     pub fn scan(&self, seed: &Seed, from: u32, visit: &mut dyn FnMut(Found<'_, V>)) -> Option<u32> {
         let (path, range) = self.tree.seek(from)?;
         let leaf = self.tree.leaf(&path);
@@ -353,8 +362,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.visit_leaves(&mut |leaf| leaf.slots().try_for_each(|slot| visit(leaf.found(slot))))
     }
 
-    /// Visits entries from a stop on, in the order of [`Map::visit`], until told to stop. Where to go on behind the last one
-    /// visited, None at the end. A stop is good for as long as the map does not change.
+    /// Visits entries from a stop on, in the order of [`Map::visit`], until told to stop. Where to go on
+    /// behind the last one visited, None at the end. A stop is good for as long as the map does not change.
     pub fn visit_from(
         &self,
         from: Stop,
@@ -372,10 +381,11 @@ impl<V: Clone, F: Form> Map<V, F> {
         None
     }
 
-    /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries for which
-    /// `visit` does not answer `Sweep::Keep` (handing them to `removed` with their key), then sets each such leaf's note
-    /// to what `renote` returns for its range (called after its entries were visited). A leaf that then joins a
-    /// neighbour may be visited once more. Stops after about `looks` leaves and entries together, and returns what is left of `range`.
+    /// Goes through the leaves that overlap `range` and whose note is at most `note_max`; removes the entries
+    /// for which `visit` does not answer `Sweep::Keep` (handing them to `removed` with their key), then sets
+    /// each such leaf's note to what `renote` returns for its range (called after its entries were visited).
+    /// A leaf that then joins a neighbour may be visited once more. Stops after about `looks` leaves and
+    /// entries together, and returns what is left of `range`.
     pub fn sweep(
         &mut self,
         range: OrderRange,
@@ -400,9 +410,10 @@ impl<V: Clone, F: Form> Map<V, F> {
         None
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that covers `from` on: the
-    /// leaf, the nodes above it, and the bodies of values outside, each of which is then shown to `value` with its
-    /// key. Stops once `moves` says that `effort` was made, and returns the place to go on from, None at the end.
+    /// Moves what lies in extents that are being emptied (`arena::is_evacuating`), leaf by leaf from the one
+    /// that covers `from` on: the leaf, the nodes above it, and the bodies of values outside, each of which
+    /// is then shown to `value` with its key. Stops once `moves` says that `effort` was made, and returns the
+    /// place to go on from, None at the end.
     pub fn relocate(
         &mut self,
         from: u32,
@@ -437,6 +448,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.count_sole()
     }
 
+    /// Where the bytes are, by kind of node. Goes through all leaves.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
         self.tree.add_stats(&mut stats, |stats, leaf| {
@@ -449,7 +461,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         stats
     }
 
-    /// Allocated bytes of this entry's share: its bytes in the leaf and its leaf's overhead divided by its entries.
+    /// Allocated bytes of this entry's share: its bytes in the leaf and its leaf's overhead divided by its
+    /// entries.
     pub fn entry_bytes<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<u64> {
         let leaf = self.tree.leaf_at(hash.order())?;
         let slot = leaf.find(hash.tag(), key.into())?;
@@ -483,7 +496,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.set_note(path, note);
     }
 
-    /// Takes an entry out of its leaf, which stays as it is.
+    /// Takes an entry out of its leaf, and joins no leaves.
     fn take(&mut self, path: &Path, slot: Slot) -> Removed<V> {
         let leaf = self.tree.leaf_mut(path);
         let parts = leaf.parts(slot);
@@ -574,27 +587,31 @@ impl<V, F: Form> Tagged<V, F> {
 }
 
 impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
+    /// The entry, to be read.
     #[inline]
     pub fn found(&self) -> Found<'_, V> {
         self.tagged().found(self.slot)
     }
 
+    /// The caller's bits, without a look at the rest of the entry.
     #[inline]
     pub fn meta(&self) -> u8 {
         self.tagged().meta(self.slot)
     }
 
+    /// The payload that lies in the leaf.
     #[inline]
     pub fn inline(&self) -> &[u8] {
         self.tagged().parts(self.slot).inline
     }
 
+    /// The value outside the leaf, if the entry owns one.
     #[inline]
     pub fn outside(&self) -> Option<&V> {
         self.tagged().outside(self.slot)
     }
 
-    /// Another owner of the outside value, which is copied when either writes.
+    /// Another owner of the value outside, which is copied when either of the two writes to it.
     pub fn share_outside(&self) -> Option<Shared<V>> {
         self.tagged().share_outside(self.slot)
     }
@@ -605,18 +622,19 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         self.tagged_mut().touch(slot, next);
     }
 
+    /// Gives the entry other bits of the caller's; the payload stays.
     pub fn set_meta(&mut self, meta: u8) {
         let slot = self.slot;
         self.tagged_mut().set_meta(slot, meta);
     }
 
-    /// To edit in place; the length stays.
+    /// The payload, to be edited where it lies; its length stays.
     pub fn inline_mut(&mut self) -> &mut [u8] {
         let slot = self.slot;
         self.tagged_mut().inline_mut(slot)
     }
 
-    /// Cloned first where a snapshot shares it.
+    /// The value outside, to be edited: cloned first where a snapshot shares it.
     #[inline]
     pub fn outside_mut(&mut self) -> Option<&mut V> {
         let slot = self.slot;
@@ -629,8 +647,8 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         self.map.tree.relocate(&self.path, &mut moves)?.outside_if_sole(self.slot)
     }
 
-    /// Writes meta (the caller's bits) and payload where the old ones are, if they are as long and nothing lies outside;
-    /// whether they were written.
+    /// Writes meta (the caller's bits) and payload where the old ones are, if they are as long and nothing
+    /// lies outside; whether they were written.
     #[inline]
     pub fn overwrite(&mut self, meta: u8, inline: &[u8]) -> bool {
         let slot = self.slot;
@@ -658,6 +676,7 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         self.settle(notes);
     }
 
+    /// Removes the entry, and returns what it held. The leaf may join a neighbour.
     pub fn remove(self) -> Removed<V> {
         let removed = self.map.take(&self.path, self.slot);
         self.join();
@@ -672,7 +691,8 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         outside
     }
 
-    /// The leaf has lost an entry. Its path still holds, so most often one look says that nothing is to be done.
+    /// Joins the leaf, which has lost an entry, with a neighbour if it has become small. Its path still
+    /// holds, so one look at the leaf says most often that there is nothing to do.
     fn join(self) {
         let leaf = self.tagged();
         if leaf.count() == 0 || leaf.is_under() {
@@ -680,15 +700,17 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         }
     }
 
+    /// The note and the range of the leaf that the entry lies in.
     pub fn leaf(&self) -> LeafPlace {
         LeafPlace { note: self.tagged().note(), range: self.range }
     }
 
+    /// Gives the leaf of this entry another note.
     pub fn set_note(&mut self, note: u64) {
         self.map.set_note(&self.path, note);
     }
 
-    /// The leaf may have grown or shrunk.
+    /// Splits the leaf, or joins it with a neighbour, if an edit has made it too large or too small.
     fn settle(self, notes: &mut impl Notes<V>) {
         if self.tagged().is_over() {
             self.map.split_if_over(self.seed, self.range.first, notes);
@@ -707,6 +729,8 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
 }
 
 impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
+    /// Puts the entry in: the caller's bits, a payload, and perhaps a value outside. May split the leaf, of
+    /// which `notes` is told.
     pub fn insert(mut self, meta: u8, inline: &[u8], outside: Option<Shared<V>>, notes: &mut impl Notes<V>) {
         let path = self.planted();
         debug_assert!(
@@ -723,11 +747,13 @@ impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
         }
     }
 
+    /// The note and the range of the leaf that the entry would lie in.
     pub fn leaf(&self) -> LeafPlace {
         let note = self.path.map_or(NOTE_NONE, |path| self.map.tree.leaf(&path).note());
         LeafPlace { note, range: self.range }
     }
 
+    /// Gives that leaf another note; a map without leaves gets its first.
     pub fn set_note(&mut self, note: u64) {
         let path = self.planted();
         self.map.set_note(&path, note);

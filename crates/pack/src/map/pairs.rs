@@ -1,4 +1,5 @@
-//! A small hash as one byte string, to live inside its keyspace entry: its fields in the order in which they came.
+//! A small hash as one byte string, to live inside its keyspace entry: its fields in the order in which they
+//! came.
 //!
 //! ```text
 //! image   [flag] pair pair ...
@@ -13,12 +14,14 @@
 //! 0xBF         the flag           nothing; it means something to the caller only
 //! ```
 //!
-//! `id 7 name ab` is `02 6964 C7 04 6E616D65 02 6162`. Cost: one byte a field and one a value beside their bytes; 1 to 9 bytes an
-//! integer; nothing for the hash. Limits: 175 bytes a text, so a hash of longer ones is no image.
+//! `id 7 name ab` is `02 6964 C7 04 6E616D65 02 6162`. Cost: one byte a field and one a value beside their
+//! bytes; 1 to 9 bytes an integer; nothing for the hash. Limits: 175 bytes a text, so a hash of longer ones
+//! is no image.
 //!
-//! A lookup goes from pair to pair by their lengths and compares what is as long as the field it looks for: an image is
-//! a few cache lines, and whoever keeps images decides how long they may be. Edits are made in a buffer of the caller's.
-//! Images are made here alone, never read from outside, so reading asserts what it relies on instead of returning errors.
+//! A lookup goes from pair to pair by their lengths and compares what is as long as the field it looks for:
+//! an image is a few cache lines, and whoever keeps images decides how long they may be. Edits are made in a
+//! buffer of the caller's. Images are made here alone, never read from outside, so reading asserts what it
+//! relies on instead of returning errors.
 use crate::code::short_int::{ShortInt, read_int};
 use base::Item;
 
@@ -128,6 +131,7 @@ fn spot_at(image: &[u8], start: usize) -> Spot {
     Spot { start, value, mark, end }
 }
 
+/// The pair at a spot of this image.
 pub fn read(image: &[u8], spot: Spot) -> Pair<'_> {
     Pair {
         field: item_of(&image[spot.start..spot.value]),

@@ -1,4 +1,5 @@
-//! A small set as one byte string, to live inside its keyspace entry. Two forms; whoever keeps the image knows which it is.
+//! A small set as one byte string, to live inside its keyspace entry. Two forms; whoever keeps the image
+//! knows which it is.
 //!
 //! *Integers*, in ascending order, all as wide as the widest, so that they are searched by halves:
 //!
@@ -8,18 +9,20 @@
 //!
 //! -2, 5, 300 are `02 feff 0500 2c01`.
 //!
-//! *Items*, in order of insertion, which is how Redis answers a small set of strings; searched by walking, two or three
-//! instructions an item, because its first byte rules out nearly all others:
+//! *Items*, in order of insertion, which is how Redis answers a small set of strings; searched by walking,
+//! two or three instructions an item, because its first byte rules out nearly all others:
 //!
 //! ```text
-//! item:  code 0..=247: so many bytes of text follow      248..=255: an integer of 1 to 8 bytes follows, as above
+//! item:  code 0..=247: so many bytes of text follow
+//!        248..=255: an integer of 1 to 8 bytes follows, as above
 //! ```
 //!
-//! "tag7", 300, "x" are `04 74616737 f9 2c01 01 78`. Text that reads as an integer is always stored as one, so a member
-//! has one spelling and is found by comparing bytes.
+//! "tag7", 300, "x" are `04 74616737 f9 2c01 01 78`. Text that reads as an integer is always stored as one,
+//! so a member has one spelling and is found by comparing bytes.
 //!
-//! The empty set is the empty image in either form. Cost: integers a byte and the width of the widest each; items one byte each
-//! and their text, or 1 to 8 bytes. Images are made here alone, never read from outside, so reading asserts what it relies on.
+//! The empty set is the empty image in either form. Cost: integers a byte and the width of the widest each;
+//! items one byte each and their text, or 1 to 8 bytes. Images are made here alone, never read from outside,
+//! so reading asserts what it relies on.
 use base::Item;
 use std::ops::Range;
 
@@ -37,6 +40,7 @@ pub mod ints {
         image.first().map_or(1, |width| usize::from(*width))
     }
 
+    /// How many members there are. O(1).
     pub fn len(image: &[u8]) -> usize {
         debug_assert!(matches!(width(image), 1..=8), "integers of {} bytes", width(image));
         debug_assert!(image.is_empty() || (image.len() - 1).is_multiple_of(width(image)), "half an integer");
@@ -63,6 +67,7 @@ pub mod ints {
         Err(from)
     }
 
+    /// All members, in ascending order.
     pub fn iter(image: &[u8]) -> impl Iterator<Item = i64> + '_ {
         (0..len(image)).map(|index| get(image, index))
     }
@@ -137,6 +142,7 @@ pub mod items {
         })
     }
 
+    /// How many members there are: O(members).
     pub fn len(image: &[u8]) -> usize {
         let (mut at, mut len) = (0, 0);
         while let Some(code) = image.get(at) {

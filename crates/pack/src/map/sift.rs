@@ -1,12 +1,15 @@
-//! What of one map's entries is in others too, or in none of them: intersections and differences, leaf by leaf.
+//! What of one map's entries is in others too, or in none of them: intersections and differences, leaf by
+//! leaf.
 //!
-//! All maps of one seed are in the same order, by hash, and their leaves keep the same tags. So the entries of a leaf can only be in those
-//! leaves of another map that cover the same places, and their tags say where in these they may be: nothing is hashed,
-//! and no tree is walked but once a leaf. Where the other map has far more leaves, each entry is looked up by its hash instead.
+//! All maps of one seed are in the same order, by hash, and their leaves keep the same tags. So the entries
+//! of a leaf can only be in those leaves of another map that cover the same places, and their tags say where
+//! in these they may be: nothing is hashed, and no tree is walked but once a leaf. Where the other map has
+//! far more leaves, each entry is looked up by its hash instead.
 //!
 //! ```text
 //! this map      |      leaf       |       leaf        |      leaf      |
-//! another            leaf       |     leaf     |       leaf     |   leaf     the entries of the second are in these   ^^^^ ^^^^
+//! another            leaf       |     leaf     |       leaf     |   leaf
+//!                                ^^^^^^^^^^^^   ^^^^^^^^^^^^^^   the entries of the second leaf are in these
 //! ```
 use crate::map::Map;
 use crate::map::form::{Form, Name};
@@ -31,7 +34,8 @@ const LISTED_MAX: usize = 4;
 const LISTED_SHARE: usize = 8;
 
 impl<V: Clone, F: Form> Map<V, F> {
-    /// Visits the names of the entries that pass, in hash order of leaves, until told to stop. All maps are of `seed`.
+    /// Visits the names of the entries that pass, in hash order of leaves, until told to stop. All maps are
+    /// of `seed`.
     pub fn sift(
         &self,
         seed: &Seed,

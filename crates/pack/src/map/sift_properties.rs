@@ -1,4 +1,5 @@
-//! Sifting against the standard library's sets: maps of all sizes beside each other, and leaves that cannot be split.
+//! Sifting against the standard library's sets: maps of all sizes beside each other, and leaves that cannot
+//! be split.
 use super::*;
 use crate::map::Entry;
 use crate::map::form::{Members, Read};
@@ -10,7 +11,8 @@ const SEED: Seed = Seed::new(0x1234_5678_9ABC_DEF0, 0x0FED_CBA9_8765_4321);
 
 type Twin = BTreeSet<Vec<u8>>;
 
-/// Members of which all lie at three places, and have one of two tags: leaves are far larger than they should be.
+/// Members of which all lie at three places, and have one of two tags: leaves are far larger than they should
+/// be.
 struct Crowded;
 
 impl Form for Crowded {

@@ -1,8 +1,8 @@
 //! Where blocks and nodes get their memory: the one place that knows how an allocation is rounded.
 //!
-//! Leaves are allocated at nearly their content's size, so rounding is the main loss of the whole tree. The arena (`arena/`)
-//! serves up to 1 MB, exact to 16 bytes; a node grows by a fraction of its size, so that not every insert moves it. Whoever
-//! grows a block asks [`rounded`] first, and then uses all that it gets.
+//! Leaves are allocated at nearly their content's size, so rounding is the main loss of the whole tree. The
+//! arena (`arena/`) serves up to 1 MB, exact to 16 bytes; a node grows by a fraction of its size, so that not
+//! every insert moves it. Whoever grows a block asks [`rounded`] first, and then uses all that it gets.
 //!
 //! What is smaller than the arena's usual blocks asks for it by its alignment: what lies there can be moved
 //! when its neighbours have gone, and the general allocator's bytes cannot.
@@ -16,8 +16,8 @@ const ALIGN: usize = 8;
 /// Growth steps for each doubling beyond [`FINE_MAX`], where blocks are few and large.
 const COARSE_STEPS_PER_DOUBLING: usize = 4;
 
-/// Growth steps for each doubling of what the arena serves. More waste less, and move leaves more often: a step should
-/// hold more than one entry.
+/// Growth steps for each doubling of what the arena serves. More waste less, and move leaves more often: a
+/// step should hold more than one entry.
 const STEPS_PER_DOUBLING: usize = 16;
 
 /// Leaves of entries beyond this size have entries that are larger than a step.
@@ -31,11 +31,12 @@ const SMALL_MAX: usize = arena::usable_bytes(arena::SERVED_MIN - 8);
 /// Up to here growth goes in fine steps.
 const FINE_MAX: usize = (32 << 10) - HEAD_BYTES;
 
-/// What the allocation of a rounded size costs beyond that size, where leaves are large. Blocks of the arena are multiples
-/// of 16, their head included, so what one may use ends this much before a multiple.
+/// What the allocation of a rounded size costs beyond that size, where leaves are large. Blocks of the arena
+/// are multiples of 16, their head included, so what one may use ends this much before a multiple.
 pub(crate) const HEAD_BYTES: usize = arena::HEAD;
 
-/// As much as one may use who needs `size` bytes: the next growth step, as the allocator rounds it.
+/// The size to allocate for content of `size` bytes that may grow: the next growth step, as the allocator
+/// rounds it. All of it may be used.
 pub(crate) fn rounded(size: usize) -> usize {
     if size <= SMALL_MAX {
         return arena::usable_bytes(size);
@@ -48,7 +49,8 @@ pub(crate) fn rounded(size: usize) -> usize {
     block.next_multiple_of(step) - HEAD_BYTES
 }
 
-/// As much as one may use who needs `size` bytes and will not grow: what the allocator rounds it to anyway.
+/// The size to allocate for content of `size` bytes that will not grow: what the allocator rounds it to
+/// anyway.
 pub(crate) fn rounded_least(size: usize) -> usize {
     match size {
         ..=SMALL_MAX => arena::usable_bytes(size),
@@ -57,8 +59,8 @@ pub(crate) fn rounded_least(size: usize) -> usize {
     }
 }
 
-/// As much as a leaf of entries may use that needs `size` bytes. A large one moves with every entry that comes,
-/// whatever the step, so it takes no more than it needs.
+/// The size to allocate for a leaf of entries that needs `size` bytes. A large leaf moves with every entry
+/// that comes, whatever the growth step, so it takes no more than it needs.
 pub(crate) fn rounded_for_entries(size: usize) -> usize {
     if size > LARGE { rounded_least(size) } else { rounded(size) }
 }

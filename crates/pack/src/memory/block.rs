@@ -10,9 +10,9 @@
 //!
 //! A block of the 3 bytes `abc` in an allocation of 16: `01000000 03000000 10000000 616263 00`.
 //!
-//! Cloning a block costs one increment. Who is the only owner edits in place; who shares it gets a copy first. Growth goes
-//! to the allocator's next size class and no further: a leaf is small, so a copy now and then is cheaper
-//! than the room that doubling would leave empty. Cost: 12 bytes and the rounding.
+//! Cloning a block costs one increment. The only owner edits in place; one of several gets a copy first.
+//! Growth goes to the allocator's next size class and no further: a leaf is small, so a copy now and then is
+//! cheaper than the room that doubling would leave empty. Cost: 12 bytes and the rounding.
 use crate::memory::arena::Moves;
 use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
@@ -148,8 +148,8 @@ impl Block {
         self.gap(at, removed, inserted.len()).copy_from_slice(inserted);
     }
 
-    /// Replaces the `removed` bytes at `at` by `inserted` zeros and lends them to be filled. The block grows by the
-    /// least step there is, and moves to a smaller allocation once a quarter would be empty.
+    /// Replaces the `removed` bytes at `at` by `inserted` zeros and lends them to be filled. The block grows
+    /// by the least step there is, and moves to a smaller allocation once a quarter would be empty.
     pub(crate) fn gap(&mut self, at: usize, removed: usize, inserted: usize) -> &mut [u8] {
         let old_len = self.len();
         assert!(at <= old_len && removed <= old_len - at, "gap {at}+{removed} of {old_len}");
@@ -158,7 +158,8 @@ impl Block {
             let tail = old_len - at - removed;
             // SAFETY: sole owner; both tails lie within the capacity, since `old_len` and `len` do.
             unsafe {
-                // Leaves grow and shrink at their end: a call that copies or fills nothing costs as much as one that does.
+                // Leaves grow and shrink at their end: a call that copies or fills nothing costs as much as
+                // one that does.
                 if tail > 0 {
                     let from = self.start().add(at + removed);
                     ptr::copy(from, self.start().add(at + inserted), tail);
@@ -190,7 +191,8 @@ impl Block {
         alloc::rounded_for_entries(HEADER_BYTES + len) < self.size()
     }
 
-    /// Moves where it lies in an extent that shall empty. A shared block stays: others know its address.
+    /// Moves the block to another allocation if its extent is being emptied ([`arena::is_evacuating`]). A
+    /// shared block stays, because others know its address. `moves` is told what was done.
     pub(crate) fn relocate(&mut self, moves: &mut Moves) {
         if !arena::is_evacuating(self.address()) || !self.is_sole() {
             return moves.note(false, 0);
@@ -228,13 +230,14 @@ impl Block {
         len <= room && alloc::rounded(HEADER_BYTES + len) * 4 > self.size() * 3
     }
 
-    /// The same edit as `gap`, into a fresh block.
+    /// Does the edit of [`Block::gap`] in a new block.
     fn rebuild(&mut self, at: usize, removed: usize, inserted: usize) {
         let tail = self.len() - at - removed;
         let len = at + inserted + tail;
         debug_assert!(at + removed <= self.len(), "what is rebuilt lies within the content");
         let mut fresh = Block::with_capacity(len);
-        // SAFETY: the fresh block is ours alone and has room for `len`; the ranges read lie within the old content.
+        // SAFETY: the fresh block is ours alone and has room for `len`; the ranges read lie within the old
+        // content.
         unsafe {
             ptr::copy_nonoverlapping(self.start(), fresh.start(), at);
             ptr::write_bytes(fresh.start().add(at), 0, inserted);

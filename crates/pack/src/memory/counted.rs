@@ -1,9 +1,9 @@
 //! How much memory is in use: an allocator that counts what it hands out and passes every request on.
 //!
-//! Counting must cost next to nothing, so each thread has a counter of its own, on its own cache line, and adds to it
-//! with a plain load and store. There is room for [`OWN`] threads; those that come later share one counter and pay for a locked
-//! addition. A block may be freed by another thread than the one that allocated it, so a single counter may be
-//! negative; only their sum means anything.
+//! Counting must cost next to nothing, so each thread has a counter of its own, on its own cache line, and
+//! adds to it with a plain load and store. There is room for [`OWN`] threads; those that come later share one
+//! counter and pay for a locked addition. A block may be freed by another thread than the one that allocated
+//! it, so a single counter may be negative; only their sum means anything.
 //!
 //! What is counted is what a block costs, not what was asked for: its head and the grain of its size.
 use crate::memory::arena;
@@ -34,14 +34,15 @@ pub fn used_bytes() -> usize {
     used
 }
 
-/// What this thread has allocated less what it has freed: no amount by itself, but its changes tell by how much the
-/// thread's own work moves [`used_bytes`], for the price of one load.
+/// What this thread has allocated less what it has freed: alone it means nothing, but its change over some
+/// work is what that work added to [`used_bytes`]. Costs one load.
 #[inline]
 pub fn thread_bytes() -> i64 {
     SLOTS[own_slot()].0.load(Relaxed)
 }
 
-/// The most that [`used_bytes`] ever saw: whoever wants it exact asks often.
+/// The most that [`used_bytes`] ever returned. It is looked up only when somebody asks, so a peak between two
+/// calls is missed.
 pub fn peak_bytes() -> usize {
     used_bytes();
     PEAK.load(Relaxed)
@@ -57,7 +58,8 @@ pub fn startup_bytes() -> usize {
     STARTUP.load(Relaxed)
 }
 
-/// What a block for `layout` costs. A function of the layout alone, so that freeing takes back what allocating added.
+/// What a block for `layout` costs. A function of the layout alone, so that freeing takes back what
+/// allocating added.
 fn cost(layout: Layout) -> i64 {
     arena::cost(layout) as i64
 }
@@ -84,7 +86,8 @@ fn add(bytes: i64) {
     }
 }
 
-// SAFETY: every request is passed on unchanged to an allocator that keeps the contract; counting allocates nothing.
+// SAFETY: every request is passed on unchanged to an allocator that keeps the contract; counting allocates
+// nothing.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise is passed on.

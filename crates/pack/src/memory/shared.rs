@@ -1,6 +1,6 @@
 //! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
 //!
-//! `Arc` would do, but for its second count: 8 bytes a value, on the values that are most numerous.
+//! It is not an `Arc`, which has a second count: 8 bytes more for each value, of which there may be millions.
 use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use std::mem::ManuallyDrop;
@@ -25,6 +25,7 @@ pub(crate) const POINTER_BYTES: usize = 8;
 const _: () = assert!(size_of::<Shared<u8>>() == POINTER_BYTES);
 
 impl<V> Shared<V> {
+    /// A value with one owner, the caller.
     pub fn new(value: V) -> Shared<V> {
         let body = Self::allocate();
         // SAFETY: fresh, large enough and aligned.
@@ -38,17 +39,20 @@ impl<V> Shared<V> {
     }
 
     /// # Safety
-    /// The body came from [`Shared::allocate`]; nobody uses it any more, and its value was dropped or moved out.
+    /// The body came from [`Shared::allocate`]; nobody uses it any more, and its value was dropped or moved
+    /// out.
     unsafe fn free(body: NonNull<Body<V>>) {
         // SAFETY: by the caller's word, allocated with this size.
         unsafe { alloc::free(body.cast(), Self::body_bytes()) };
     }
 
-    /// Moves the body whose pointer this is where it lies in an extent that shall empty. The bytes to store instead; None
-    /// where it stays, because it lies well or somebody else knows its address.
+    /// Moves the value whose pointer these bytes are to another allocation, if its extent is being emptied
+    /// ([`arena::is_evacuating`]). Returns the bytes to store instead; None where the value stays, because
+    /// its extent is not being emptied or another owner knows its address.
     ///
     /// # Safety
-    /// As for [`Shared::from_bytes`]: of the old bytes and the new ones only one own the reference, the new ones if there are any.
+    /// As for [`Shared::from_bytes`]: of the old bytes and the new ones only one own the reference, the new
+    /// ones if there are any.
     pub(crate) unsafe fn relocate(bytes: [u8; POINTER_BYTES]) -> Option<[u8; POINTER_BYTES]> {
         let old = Self::pointer(bytes);
         if !arena::is_evacuating(old.cast()) {
@@ -61,7 +65,8 @@ impl<V> Shared<V> {
         let _beside = arena::beside(old.cast());
         let fresh = Self::allocate();
         debug_assert!(fresh.as_ptr() != old, "the old body is in use until it was copied");
-        // SAFETY: both are bodies of one size; the only reference goes over to the new one, and the old one's value with it.
+        // SAFETY: both are bodies of one size; the only reference goes over to the new one, and the old one's
+        // value with it.
         unsafe {
             fresh.copy_from_nonoverlapping(NonNull::new_unchecked(old), 1);
             Self::free(NonNull::new_unchecked(old));

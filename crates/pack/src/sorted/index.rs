@@ -1,9 +1,11 @@
-//! The member index of a sorted set: for the hash of each member its score, in a tree by place. Finding a member is one descent here
-//! and one in the tree by score for every candidate, of which there is nearly always one.
+//! The member index of a sorted set: for the hash of each member its score, in a tree by place. Finding a
+//! member is one descent here and one in the tree by score for every candidate, of which there is nearly
+//! always one.
 //!
-//! While members are few, places are kept in 16 bits ([`Grain`]): one lookup in eight has a second candidate where there are
-//! [`COARSE_MAX`]. The index is then built anew with whole places, once: a walk over so many members, half a
-//! millisecond. From there on leaves split without anybody looking at a member, since the places they keep are whole.
+//! While members are few, places are kept in 16 bits ([`Grain`]): one lookup in eight has a second candidate
+//! where there are [`COARSE_MAX`]. The index is then built anew with whole places, once: a walk over so many
+//! members, half a millisecond. From there on leaves split without anybody looking at a member, since the
+//! places they keep are whole.
 use crate::memory::arena::Moves;
 use crate::memory::block::Block;
 use crate::sorted::placed::{self, Entry, Grain, Placed};
@@ -64,7 +66,8 @@ impl Index {
         self.grain
     }
 
-    /// Hands the scores of the members at this place to `is_it`, each with how many they are, until it says so.
+    /// Hands the scores of the members at this place to `is_it`, each with how many they are, until it says
+    /// so.
     #[inline(always)]
     pub(crate) fn find<R>(
         &self,
@@ -159,8 +162,8 @@ impl Index {
         );
     }
 
-    /// Some `count` entries at or after the place `from`, of one leaf, all those of one place together; and the place to go on from,
-    /// None at the end.
+    /// Some `count` entries at or after the place `from`, of one leaf, all those of one place together; and
+    /// the place to go on from, None at the end.
     pub(crate) fn scan(&self, from: u32, count: usize) -> Option<(Vec<Entry>, Option<u32>)> {
         let (path, range) = self.tree.seek(from)?;
         let leaf = Placed::open(self.tree.leaf(&path));
@@ -178,7 +181,8 @@ impl Index {
         Some((entries, next))
     }
 
-    /// Moves what lies in extents that shall empty, from the leaf that covers `from` on; the place to go on from.
+    /// Moves what lies in extents that are being emptied, from the leaf that covers `from` on; the place to
+    /// go on from.
     pub(crate) fn relocate(&mut self, from: u32, effort: u64, moves: &mut Moves) -> Option<u32> {
         let mut at = from;
         while let Some((path, covered)) = self.tree.seek(at) {

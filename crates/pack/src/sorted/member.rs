@@ -1,6 +1,7 @@
 //! Members of sorted sets as they come out of a packed leaf, and places between them.
 //!
-//! A leaf keeps once what all its members begin with, so a member is lent in two parts. Whoever needs it whole appends it to a buffer.
+//! A leaf keeps once what all its members begin with, so a member is lent in two parts. Whoever needs it
+//! whole appends it to a buffer.
 use crate::code::probe::strip_prefix;
 use base::Item;
 use base::text::{I64Text, parse_u64, u64_len};
@@ -76,7 +77,8 @@ impl<'a> Needle<'a> {
         Needle { text, number: parse_u64(text) }
     }
 
-    /// The order of a rest. Numbers of as many digits are in the order of their texts, and need not become text.
+    /// The order of a rest. Numbers of as many digits are in the order of their texts, and need not become
+    /// text.
     #[inline]
     pub(crate) fn compare(&self, rest: Item<'_>) -> Ordering {
         match (rest, self.number) {
@@ -109,16 +111,19 @@ impl<'a> Member<'a> {
         (self.prefix, self.rest)
     }
 
+    /// How many bytes its text has.
     #[allow(clippy::len_without_is_empty, reason = "nobody asks whether a member is the empty text")]
     pub fn len(&self) -> usize {
         self.prefix.len() + self.rest.len()
     }
 
+    /// Appends its text.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.prefix);
         self.rest.append_to(out);
     }
 
+    /// A copy of its text.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.len());
         self.append_to(&mut text);
@@ -133,6 +138,7 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Whether this is its text. Allocates nothing.
     pub fn is(&self, text: &[u8]) -> bool {
         strip_prefix(text, self.prefix).is_some_and(|rest| match self.rest {
             Item::Bytes(own) => own == rest,

@@ -1,27 +1,31 @@
-//! The sorted set: members with a score each, ordered by both, in a packed tree of scored leaves (`scored.rs`) with counts; beside
-//! it, from the second leaf on, the member index (`index.rs`), which says the score of a member.
+//! The sorted set: members with a score each, ordered by both, in a packed tree of scored leaves
+//! (`scored.rs`) with counts; beside it, from the second leaf on, the member index (`index.rs`), which says
+//! the score of a member.
 //!
 //! ```text
-//! member --hash--> index: place, score --seek (score, member)--> tree: leaf, entry; counts on the way are its rank
+//! member --hash--> index: place, score --(score, member)--> tree: leaf, entry; counts passed are its rank
 //! ```
 //!
-//! A place in the order is a [`Bound`]. Everything that asks for ranges turns bounds into ranks ([`Sorted::rank_at`]), and ranks into a walk
-//! ([`Sorted::visit`]) or a removal, so counting a range is two descents whatever lies between.
+//! A place in the order is a [`Bound`]. Everything that asks for ranges turns bounds into ranks
+//! ([`Sorted::rank_at`]), and ranks into a walk ([`Sorted::visit`]) or a removal, so counting a range is two
+//! descents whatever lies between.
 //!
-//! A leaf that is full is cut in two; but where entries come in rising order (times, ids) full leaves stay behind, and
-//! the new entry begins a leaf of its own; likewise at the lower end where they fall.
+//! A leaf that is full is cut in two; but where entries come in rising order (times, ids) full leaves stay
+//! behind, and the new entry begins a leaf of its own; likewise at the lower end where they fall.
 //!
-//! Whoever goes through the members by hash (ZSCAN) finds each by its score and the place of its hash. Where many members share one score
-//! that would be a walk over all of them; the members of such runs are kept by hash too ([`twins`]), the one case in which a
-//! member is stored twice. Whoever asks for the score of such a member is spared the search among the leaves of its run.
+//! Whoever goes through the members by hash (ZSCAN) finds each by its score and the place of its hash. Where
+//! many members share one score that would be a walk over all of them; the members of such runs are kept by
+//! hash too ([`long_runs`]), the one case in which a member is stored twice. The score of such a member is
+//! found without a search among the leaves of its run.
 //!
-//! Cloning costs an increment for each of the trees. On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+//! Cloning costs an increment for each of the trees. On the path of every request: no allocation but a leaf's
+//! own, no formatting, no clock.
 pub(crate) mod index;
+mod long_runs;
 mod member;
 pub(crate) mod placed;
 mod scored;
 mod several;
-mod twins;
 
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
@@ -30,12 +34,12 @@ use crate::tree::stats::Stats;
 use crate::tree::{Path, Tree};
 use base::hash::{Hash, Seed};
 use index::{COARSE_MAX, Index, Spot};
+use long_runs::{LONG_MAX, LongRuns};
 use member::Edge;
 pub use member::{Bound, Edge as MemberEdge, Entry, Member};
 use placed::Grain;
 use scored::{BYTES_MAX, COUNT_MAX, Scored};
 use std::ops::ControlFlow;
-use twins::{LONG_MAX, Twins};
 
 pub use crate::tree::end::End;
 
@@ -44,8 +48,8 @@ pub struct Sorted {
     tree: Tree<ByScore, Block>,
     /// While there is more than one leaf.
     index: Option<Index>,
-    /// Members of long runs of one score, by hash ([`twins`]).
-    twins: Option<Box<Twins>>,
+    /// Members of long runs of one score, by hash ([`long_runs`]).
+    long_runs: Option<Box<LongRuns>>,
 }
 
 /// Where an entry is, until the next edit.
@@ -62,8 +66,8 @@ struct Found {
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Found(Found),
-    /// Its score. It is a twin, so nobody went to the leaf where it is.
-    Twin(f64),
+    /// Its score. It is in a long run of that score, so nobody went to its leaf.
+    InLongRun(f64),
 }
 
 impl Known {
@@ -71,7 +75,7 @@ impl Known {
     fn score(&self) -> f64 {
         match self {
             Known::Found(found) => found.score,
-            Known::Twin(score) => *score,
+            Known::InLongRun(score) => *score,
         }
     }
 }
@@ -82,8 +86,8 @@ enum Reach {
     Within,
     /// Perhaps into other leaves.
     Beyond,
-    /// Its members are known to be twins.
-    Twins,
+    /// The run is long, and its members are kept by hash.
+    LongRun,
 }
 
 impl Default for Sorted {
@@ -95,7 +99,7 @@ impl Default for Sorted {
 impl Sorted {
     /// An empty set allocates nothing.
     pub fn new() -> Sorted {
-        Sorted { tree: Tree::new(), index: None, twins: None }
+        Sorted { tree: Tree::new(), index: None, long_runs: None }
     }
 
     /// The set that an image holds (see [`image`]).
@@ -115,15 +119,18 @@ impl Sorted {
         Some(self.tree.leaf(&path))
     }
 
+    /// How many members there are. O(1).
     #[inline]
     pub fn len(&self) -> u64 {
         self.tree.total().count
     }
 
+    /// Whether there are none. O(1).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// The score of a member; None where it is not there. One way down the index, and one down the tree.
     pub fn score(&self, seed: &Seed, member: &[u8]) -> Option<f64> {
         self.look_up(seed.hash(member), member).map(|known| known.score())
     }
@@ -175,8 +182,8 @@ impl Sorted {
         }
     }
 
-    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all as it is. The
-    /// score is no NaN. Returns the old score.
+    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all
+    /// as it is. The score is no NaN. Returns the old score.
     pub fn update(
         &mut self,
         seed: &Seed,
@@ -192,8 +199,8 @@ impl Sorted {
             None => self.insert(seed, member, hash.order(), new),
             Some(known) if known.score().to_bits() == new.to_bits() => {}
             Some(Known::Found(found)) => self.rescore(seed, found, member, new),
-            Some(Known::Twin(_)) => {
-                let found = self.find(seed, member).expect("a twin is a member");
+            Some(Known::InLongRun(_)) => {
+                let found = self.find(seed, member).expect("what is in a long run is a member");
                 self.rescore(seed, found, member, new);
             }
         }
@@ -245,15 +252,15 @@ impl Sorted {
         let (path, at) = self.tree.seek_rank(rank).expect("within the length");
         let (at, leaf) = (at as usize, Scored::open(self.tree.leaf(&path)));
         let here = (leaf.count() - at).min(usize::try_from(count).unwrap_or(usize::MAX));
-        if self.index.is_some() || self.twins.is_some() {
+        if self.index.is_some() || self.long_runs.is_some() {
             let mut text = Vec::new();
             for entry in leaf.entries(at).take(here) {
                 let place = place_of(seed, entry.member, &mut text);
                 if let Some(index) = &mut self.index {
                     index.remove(placed::Entry { place, score: entry.score });
                 }
-                if let Some(twins) = &mut self.twins {
-                    twins.remove(seed, &text);
+                if let Some(long_runs) = &mut self.long_runs {
+                    long_runs.remove(seed, &text);
                 }
             }
         }
@@ -265,9 +272,9 @@ impl Sorted {
         here as u64
     }
 
-    /// Goes through the members by hash: visits some `count` of those at or after the place `from`, and returns the place to go on
-    /// from, None at the end. A member that stays is visited by a walk from 0 to None at least once, whatever its score does
-    /// between the calls.
+    /// Goes through the members by hash: visits some `count` of those at or after the place `from`, and
+    /// returns the place to go on from, None at the end. A member that stays is visited by a walk from 0 to
+    /// None at least once, whatever its score does between the calls.
     pub fn scan(&self, seed: &Seed, from: u32, count: u64, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
         let Some(index) = &self.index else {
             self.visit(0, End::Tail, &mut |entry| {
@@ -288,18 +295,18 @@ impl Sorted {
             self.resolve(seed, run, index.grain(), visit);
         }
         if has_long {
-            self.scan_twins(seed, from, next, visit);
+            self.scan_long_runs(seed, from, next, visit);
         }
         next
     }
 
     /// Visits the members of long runs at the places from `from` to `next`.
-    fn scan_twins(&self, seed: &Seed, from: u32, next: Option<u32>, visit: &mut dyn FnMut(Entry<'_>)) {
+    fn scan_long_runs(&self, seed: &Seed, from: u32, next: Option<u32>, visit: &mut dyn FnMut(Entry<'_>)) {
         let shift = self.index.as_ref().map_or(0, |index| index.grain().shift());
         let (from, last) = (from >> shift << shift, next.map_or(u32::MAX, |next| next - 1));
-        let Some(twins) = &self.twins else { return };
-        twins.for_each_in(seed, from, last, &mut |member| {
-            let score = self.score(seed, member).expect("a twin is a member");
+        let Some(long_runs) = &self.long_runs else { return };
+        long_runs.for_each_in(seed, from, last, &mut |member| {
+            let score = self.score(seed, member).expect("what is in a long run is a member");
             if self.run_len(score) > LONG_MAX {
                 visit(Entry { score, member: Member::of(member) });
             }
@@ -330,16 +337,16 @@ impl Sorted {
 
     /// A member got this score, and its run may be long.
     fn join_run(&mut self, reach: Reach, seed: &Seed, member: &[u8], score: f64) {
-        let is_known = match (reach, &self.twins) {
+        let is_known = match (reach, &self.long_runs) {
             (Reach::Within, _) => return,
-            (Reach::Twins, _) => true,
-            (Reach::Beyond, Some(twins)) => {
-                self.other_of_run(member, score).is_some_and(|other| twins.has(seed.hash(&other), &other))
+            (Reach::LongRun, _) => true,
+            (Reach::Beyond, Some(long_runs)) => {
+                self.other_of_run(member, score).is_some_and(|other| long_runs.has(seed.hash(&other), &other))
             }
             (Reach::Beyond, None) => false,
         };
         if is_known {
-            self.twins.get_or_insert_default().insert(seed, member);
+            self.long_runs.get_or_insert_default().insert(seed, member);
             return;
         }
         let len = self.run_len(score);
@@ -348,7 +355,7 @@ impl Sorted {
         }
     }
 
-    /// Another member of this score, if there is one: of a run all are twins, or none.
+    /// Another member of this score, if there is one: of a run all members are kept by hash, or none.
     fn other_of_run(&self, member: &[u8], score: f64) -> Option<Vec<u8>> {
         let bound = Bound { score, edge: Edge::Before(member) };
         let leaf = Scored::open(self.seek(&bound)?.1);
@@ -366,24 +373,24 @@ impl Sorted {
         })
     }
 
-    /// The run has become long: all its members are twins.
+    /// Keeps all members of a run by hash, because it has become long.
     fn add_run(&mut self, seed: &Seed, score: f64, len: u64) {
-        let mut twins = self.twins.take().unwrap_or_default();
+        let mut long_runs = self.long_runs.take().unwrap_or_default();
         let (mut left, mut text) = (len, Vec::new());
         self.visit(self.rank_at(&Bound::least(score)), End::Tail, &mut |entry| {
             text.clear();
             entry.member.append_to(&mut text);
-            twins.insert(seed, &text);
+            long_runs.insert(seed, &text);
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        self.twins = Some(twins);
+        self.long_runs = Some(long_runs);
     }
 
     /// A member has this score no longer.
     fn leave_run(&mut self, seed: &Seed, member: &[u8], score: f64) {
-        if let Some(twins) = &mut self.twins
-            && twins.remove(seed, member)
+        if let Some(long_runs) = &mut self.long_runs
+            && long_runs.remove(seed, member)
         {
             self.check_run(seed, score);
         }
@@ -391,9 +398,9 @@ impl Sorted {
 
     /// A run that lost members may be long no longer.
     fn check_run(&mut self, seed: &Seed, score: f64) {
-        let Some(mut twins) = self.twins.take() else { return };
+        let Some(mut long_runs) = self.long_runs.take() else { return };
         let len = self.run_len(score);
-        if len < twins::LONG_MIN {
+        if len < long_runs::LONG_MIN {
             let (first, mut left, mut text) = (self.rank_at(&Bound::least(score)), len, Vec::new());
             self.visit(first, End::Tail, &mut |entry| {
                 if left == 0 {
@@ -401,35 +408,37 @@ impl Sorted {
                 }
                 text.clear();
                 entry.member.append_to(&mut text);
-                twins.remove(seed, &text);
+                long_runs.remove(seed, &text);
                 left -= 1;
                 ControlFlow::Continue(())
             });
         }
-        self.twins = (!twins.is_empty()).then_some(twins);
+        self.long_runs = (!long_runs.is_empty()).then_some(long_runs);
     }
 
     /// Where a member is.
     fn find(&self, seed: &Seed, member: &[u8]) -> Option<Found> {
         match self.find_unless(seed.hash(member).order(), member, || false)? {
             Known::Found(found) => Some(found),
-            Known::Twin(_) => unreachable!("nobody was asked whether it is one"),
+            Known::InLongRun(_) => unreachable!("nobody was asked whether it is one"),
         }
     }
 
-    /// The score of a member, and where it is, if going there was needed. In a long run of one score the search for its leaf is one by
-    /// halves among all the leaves of the run; that it is a twin is known by its hash, in one step.
+    /// The score of a member, and where it is, if going there was needed. In a long run of one score the
+    /// search for its leaf is one by halves among all the leaves of the run; that it is in a long run is
+    /// known by its hash, in one step.
     #[inline(always)]
     fn look_up(&self, hash: Hash, member: &[u8]) -> Option<Known> {
-        let is_twin = || self.twins.as_ref().is_some_and(|twins| twins.has(hash, member));
-        self.find_unless(hash.order(), member, is_twin)
+        let is_in_run = || self.long_runs.as_ref().is_some_and(|long_runs| long_runs.has(hash, member));
+        self.find_unless(hash.order(), member, is_in_run)
     }
 
-    /// Finds the member whose hash has this place. Where its score does not say which leaf it is in, `is_twin` is asked first:
-    /// a member is in the index, so that where one entry alone is at its place, that one says its score.
-    /// Whoever wants a score alone keeps no track of the way to it.
+    /// Finds the member whose hash has this place. Where its score does not say which leaf it is in,
+    /// `is_in_run` is asked first: a member is in the index, so that where one entry alone is at its place,
+    /// that one says its score. A caller that wants the score alone drops the path, which then is not
+    /// computed.
     #[inline(always)]
-    fn find_unless(&self, place: u32, member: &[u8], is_twin: impl Fn() -> bool) -> Option<Known> {
+    fn find_unless(&self, place: u32, member: &[u8], is_in_run: impl Fn() -> bool) -> Option<Known> {
         let Some(index) = &self.index else {
             let path = self.tree.first()?;
             let leaf = self.leaf(&path);
@@ -437,26 +446,28 @@ impl Sorted {
             return Some(Known::Found(Found { path, at, score: leaf.score(at), spot: None }));
         };
         let (spot, known) = index.find(place, |score, count| {
-            // The place behind a member lies in its own leaf, the one before it perhaps at the end of another.
+            // The place behind a member lies in its own leaf, the one before it perhaps at the end of
+            // another.
             let bound = Bound { score, edge: Edge::After(member) };
-            let (mut may_be_twin, mut is_settled) = (count == 1, false);
+            let (mut may_be_in_run, mut is_settled) = (count == 1, false);
             let sought = self.tree.seek_unless(score, |leaf| {
-                is_settled = std::mem::take(&mut may_be_twin) && is_twin();
+                is_settled = std::mem::take(&mut may_be_in_run) && is_in_run();
                 (!is_settled).then(|| Scored::open(leaf).is_before(0, &bound))
             });
             if is_settled {
-                return Some(Known::Twin(score));
+                return Some(Known::InLongRun(score));
             }
             let (path, leaf) = sought?;
             let leaf = Scored::open(leaf);
             let at = leaf.find(score, member)?;
-            // The two zeros are equal, and are two scores: the index says the other one of another member at this place.
+            // -0 and 0 are equal, but are two scores: where they differ, the index spoke of another member at
+            // this place.
             let is_it = score != 0.0 || leaf.score(at).to_bits() == score.to_bits();
             is_it.then_some(Known::Found(Found { path, at, score, spot: None }))
         })?;
         Some(match known {
             Known::Found(found) => Known::Found(Found { spot: Some(spot), ..found }),
-            twin => twin,
+            in_run => in_run,
         })
     }
 
@@ -496,13 +507,14 @@ impl Sorted {
         let leaf = Scored::open(block);
         let at = leaf.position(score, bound.edge);
         let mut reach = self.reach(&path, leaf, at, score);
-        if let (Reach::Beyond, Some(twins)) = (reach, &self.twins) {
-            // Of a run all members are twins, or none: nearly always the one before it or behind it tells.
+        if let (Reach::Beyond, Some(long_runs)) = (reach, &self.long_runs) {
+            // Of a run all members are kept by hash, or none: nearly always the one before it or behind it
+            // tells.
             let mut beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
             let other = beside.find(|at| *at < leaf.count() && leaf.score(*at) == score);
             let other = other.map(|other| leaf.member(other).to_vec());
-            if other.is_some_and(|other| twins.has(seed.hash(&other), &other)) {
-                reach = Reach::Twins;
+            if other.is_some_and(|other| long_runs.has(seed.hash(&other), &other)) {
+                reach = Reach::LongRun;
             }
         }
         let is_full = leaf.count() >= COUNT_MAX || block.len() + member.len() > BYTES_MAX;
@@ -517,7 +529,8 @@ impl Sorted {
         reach
     }
 
-    /// Whether the run of a score that comes to a leaf at `at` may go on in the leaves beside it. Runs that do not are short.
+    /// Whether the run of a score that comes to a leaf at `at` may go on in the leaves beside it. Runs that
+    /// do not are short.
     #[inline]
     fn reach(&self, path: &Path, leaf: Scored<'_>, at: usize, score: f64) -> Reach {
         let is_at_end = leaf.score(0) == score
@@ -527,7 +540,8 @@ impl Sorted {
         if is_at_end { Reach::Beyond } else { Reach::Within }
     }
 
-    /// At either end of the order a full leaf stays as it is, and the entry begins a new one. False where it is no end.
+    /// At either end of the order a full leaf stays as it is, and the entry begins a new one. False where it
+    /// is no end.
     fn begin_leaf(&mut self, path: &Path, at: usize, member: &[u8], score: f64) -> bool {
         let count = self.leaf(path).count();
         let (is_last, is_first) =
@@ -661,8 +675,8 @@ impl Sorted {
         self.index = Some(Index::of(entries));
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`). `from` is 0 at first, then what the call before
-    /// returned; None at the end. Stops once `moves` says that `effort` was made.
+    /// Moves what lies in extents that are being emptied (`arena::is_evacuating`). `from` is 0 at first, then
+    /// what the call before returned; None at the end. Stops once `moves` says that `effort` was made.
     pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         let mut rank = from;
         while rank < self.len() {
@@ -676,7 +690,7 @@ impl Sorted {
             }
             rank += count - inside;
         }
-        if from < TWINS_BEGIN
+        if from < LONG_RUNS_BEGIN
             && let Some(index) = &mut self.index
         {
             let place = from.checked_sub(INDEX_BEGINS).map_or(0, |place| place as u32);
@@ -684,9 +698,9 @@ impl Sorted {
                 return Some(INDEX_BEGINS + u64::from(next));
             }
         }
-        let place = from.checked_sub(TWINS_BEGIN).map_or(0, |place| place as u32);
-        let next = self.twins.as_mut()?.relocate(place, effort, moves)?;
-        Some(TWINS_BEGIN + u64::from(next))
+        let place = from.checked_sub(LONG_RUNS_BEGIN).map_or(0, |place| place as u32);
+        let next = self.long_runs.as_mut()?.relocate(place, effort, moves)?;
+        Some(LONG_RUNS_BEGIN + u64::from(next))
     }
 
     /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
@@ -694,6 +708,7 @@ impl Sorted {
         self.tree.count_sole()
     }
 
+    /// Where the bytes are, by kind of node. Goes through all leaves.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };
         self.tree.add_stats(&mut stats, |stats, leaf| {
@@ -703,18 +718,18 @@ impl Sorted {
         if let Some(index) = &self.index {
             index.add_stats(&mut stats);
         }
-        if let Some(twins) = &self.twins {
+        if let Some(long_runs) = &self.long_runs {
             let height = stats.height;
-            stats.merge(&twins.stats());
+            stats.merge(&long_runs.stats());
             stats.height = height;
         }
         stats
     }
 }
 
-/// A walk that moves memory is at the index, and then at the twins, from here on; no rank is so large.
+/// A walk that moves memory is at the index, and then at the long runs, from here on; no rank is so large.
 const INDEX_BEGINS: u64 = 1 << 61;
-const TWINS_BEGIN: u64 = 1 << 62;
+const LONG_RUNS_BEGIN: u64 = 1 << 62;
 
 fn is_over(leaf: &Block) -> bool {
     let count = scored::count(leaf);
@@ -727,11 +742,13 @@ fn place_of(seed: &Seed, member: Member<'_>, text: &mut Vec<u8>) -> u32 {
     seed.hash(text).order()
 }
 
-/// A small sorted set as one byte string, to live inside its keyspace entry: one scored leaf. The empty set is the empty image.
-/// An image is read in place, and edited in any `Vec`, which is an image again at once. At most 255 entries.
+/// A small sorted set as one byte string, to live inside its keyspace entry: one scored leaf. The empty set
+/// is the empty image. An image is read in place, and edited in any `Vec`, which is an image again at once.
+/// At most 255 entries.
 pub mod image {
     use super::{Bound, Entry, Scored, scored};
 
+    /// How many members there are. O(1).
     pub fn len(image: &[u8]) -> u64 {
         Scored::open(image).count() as u64
     }
@@ -742,6 +759,7 @@ pub mod image {
         leaf.find_member(member).map(|at| (at as u64, leaf.score(at)))
     }
 
+    /// How many entries come before a place.
     pub fn rank_at(image: &[u8], bound: &Bound<'_>) -> u64 {
         Scored::open(image).position(bound.score, bound.edge) as u64
     }

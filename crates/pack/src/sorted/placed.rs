@@ -1,5 +1,6 @@
-//! The placed leaf: where in hash order a member stands, and its score; the leaf of a sorted set's member index ([`crate::sorted::index`]).
-//! The member itself is not here: it is found in the tree by the score, and compared there.
+//! The placed leaf: where in hash order a member stands, and its score; the leaf of a sorted set's member
+//! index ([`crate::sorted::index`]). The member itself is not here: it is found in the tree by the score, and
+//! compared there.
 //!
 //! ```text
 //! +-------+--------+-------+--------+-----------+------------------+-----------------+
@@ -8,14 +9,17 @@
 //! +-------+--------+-------+--------+-----------+------------------+-----------------+
 //!
 //! widths: bits 0..4 bytes of a score's code | bits 4..8 bytes of the base
-//! scale:  bits 0..5 the scores' scale (`score.rs`) | bits 5..7 bytes of a place, less 1 | bit 7 places are coarse
+//! scale:  bits 0..5 the scores' scale (`score.rs`) | bits 5..7 bytes of a place, less 1
+//!         | bit 7 places are coarse
 //! ```
 //!
-//! Coarse places are the top 16 bits of the 32: enough while members are few, and two bytes each. Fine ones are whole, and are
-//! kept as distances from the first place that the leaf covers: 3 bytes for a million members, 2 for a hundred million.
-//! Two fine members at 0x10 and 0x1200, origin 0, with scores of 7 and 9: `0200 01 20 00000000 | | 1000 0012 | 07 09`.
+//! Coarse places are the top 16 bits of the 32: enough while members are few, and two bytes each. Fine ones
+//! are whole, and are kept as distances from the first place that the leaf covers: 3 bytes for a million
+//! members, 2 for a hundred million. Two fine members at 0x10 and 0x1200, origin 0, with scores of 7 and 9:
+//! `0200 01 20 00000000 | | 1000 0012 | 07 09`.
 //!
-//! A leaf of one place cannot be split. Its count is 65,535 from there on, and what it is in truth follows from its length.
+//! A leaf of one place cannot be split. Its count is 65,535 from there on, and what it is in truth follows
+//! from its length.
 //!
 //! Cost: a place and a score's code for each member; a leaf takes 8 bytes, the base, and its block's header.
 use crate::code::fixed_width::{count_below, fits, read_code, write_code};
@@ -253,8 +257,8 @@ pub(crate) fn set_score(block: &mut Block, range: OrderRange, index: usize, scor
     *block = build(&entries, range, shape.grain);
 }
 
-/// Cuts the leaf that covers `range` in two about equal parts; where the right one begins. None where all entries stand at
-/// one place.
+/// Cuts the leaf that covers `range` in two about equal parts; where the right one begins. None where all
+/// entries stand at one place.
 pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)> {
     let leaf = Placed::open(block);
     // Of a leaf that cannot be split this is asked for each entry that comes.

@@ -1,4 +1,5 @@
-//! Sorted sets against their naive twin: seeded streams of edits, clones held and checked, scans while scores change.
+//! Sorted sets against their naive twin: seeded streams of edits, clones held and checked, scans while scores
+//! change.
 use super::*;
 use crate::sorted::scored::properties::{any_member, any_score, order};
 use base::random::Random;
@@ -60,15 +61,15 @@ fn check_runs(set: &Sorted, expected: &[(f64, Vec<u8>)]) {
     let mut twins = 0;
     for run in expected.chunk_by(|a, b| a.0 == b.0) {
         let here = |entry: &&(f64, Vec<u8>)| {
-            set.twins.as_ref().is_some_and(|t| t.has(SEED.hash(&entry.1), &entry.1))
+            set.long_runs.as_ref().is_some_and(|t| t.has(SEED.hash(&entry.1), &entry.1))
         };
         let count = run.iter().filter(here).count();
         assert!(count == 0 || count == run.len(), "{count} of {} are twins", run.len());
         assert!(run.len() as u64 <= LONG_MAX || count > 0, "a long run is unknown");
-        assert!(run.len() as u64 >= twins::LONG_MIN || count == 0, "a short run is still known");
+        assert!(run.len() as u64 >= long_runs::LONG_MIN || count == 0, "a short run is still known");
         twins += count as u64;
     }
-    assert_eq!(set.twins.as_ref().map_or(0, |twins| twins.len()), twins);
+    assert_eq!(set.long_runs.as_ref().map_or(0, |twins| twins.len()), twins);
 }
 
 struct Run {
@@ -141,14 +142,14 @@ impl Run {
     }
 }
 
-/// No leaf is asked for the score of a member of a long run, unless another member is at its place of the index; and such a member
-/// leaves the run, and comes back, as any other does.
+/// No leaf is asked for the score of a member of a long run, unless another member is at its place of the
+/// index; and such a member leaves the run, and comes back, as any other does.
 #[test]
 fn a_member_of_a_long_run_is_known_by_its_hash() {
     let name = |n: u64| format!("m{n}").into_bytes();
     let twins = |set: &Sorted| {
         let known = |n: &u64| set.look_up(SEED.hash(&name(*n)), &name(*n));
-        (0..4000).filter(|n| matches!(known(n), Some(Known::Twin(7.0)))).count()
+        (0..4000).filter(|n| matches!(known(n), Some(Known::InLongRun(7.0)))).count()
     };
     let mut set = Sorted::new();
     for n in 0..4000 {

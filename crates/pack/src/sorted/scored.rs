@@ -1,28 +1,32 @@
-//! The scored leaf: entries of a score and a member, in the order of both, in one run of bytes. It is the leaf of a sorted set's tree
-//! ([`crate::sorted`]) and, by itself, a small sorted set inside its keyspace entry.
+//! The scored leaf: entries of a score and a member, in the order of both, in one run of bytes. It is the
+//! leaf of a sorted set's tree ([`crate::sorted`]) and, by itself, a small sorted set inside its keyspace
+//! entry.
 //!
 //! ```text
-//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------------+
-//! | count | widths | scale | prefix | base of   | prefix | scores, one   | lengths, one   | rests of members,   |
-//! | u8    | u8     | u8    | length | scores    |        | code each     | code each      | back to back        |
-//! |       |        |       | u8     | 0 to 8    |        | (`score.rs`)  | (`lengths.rs`) |                     |
-//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------------+
+//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------+
+//! | count | widths | scale | prefix | base of   | prefix | scores, one   | lengths, one   | rests of      |
+//! | u8    | u8     | u8    | length | scores    |        | code each     | code each      | members, back |
+//! |       |        |       | u8     | 0 to 8    |        | (`score.rs`)  | (`lengths.rs`) | to back       |
+//! +-------+--------+-------+--------+-----------+--------+---------------+----------------+---------------+
 //!
 //! widths: bits 0..4 bytes of a score's code | bits 4..8 bytes of the base
 //! scale:  bits 0..5 the scores' scale | bits 5..7 width of a length: 0 = 1 byte, 1 = 2, 2 = 4
 //! ```
 //!
-//! What all members of a leaf begin with stands once, in front; the rest of a member that is the text of an integer is that
-//! integer in 1 to 8 bytes. `player:7` with a score of 100 and `player:300` with 101:
-//! `02 01 00 07 | | 706C617965723A | 64 65 | F8 F9 | 07 2C01`: 1 + 1 + 1 bytes for the first, 1 + 1 + 2 for the second.
+//! What all members of a leaf begin with stands once, in front; the rest of a member that is the text of an
+//! integer is that integer in 1 to 8 bytes. `player:7` with a score of 100 and `player:300` with 101: `02 01
+//! 00 07 | | 706C617965723A | 64 65 | F8 F9 | 07 2C01`: 1 + 1 + 1 bytes for the first, 1 + 1 + 2 for the
+//! second.
 //!
-//! The prefix ends before a number that all members share the beginning of, so that the numbers stay whole, but behind that number's
-//! leading zeros, which no integer could keep. A member with another beginning makes the leaf be written anew with a shorter
-//! prefix; splits and joins look for a longer one, and so does a leaf without any while it is young.
+//! The prefix ends before a number that all members share the beginning of, so that the numbers stay whole,
+//! but behind that number's leading zeros, which no integer could keep. A member with another beginning makes
+//! the leaf be written anew with a shorter prefix; splits and joins look for a longer one, and so does a leaf
+//! without any while it is young.
 //!
-//! A search compares codes of scores (integers) by halves, and members only where scores are equal. An edit moves what lies behind
-//! it, at most 4 KB. Limits: 255 entries; a leaf of the tree is split beyond 128, or beyond 4 KB. Cost beside the rests of
-//! members: a score's code and a byte of length for each; a leaf 4 bytes, base, prefix, and its block's header.
+//! A search compares codes of scores (integers) by halves, and members only where scores are equal. An edit
+//! moves what lies behind it, at most 4 KB. Limits: 255 entries; a leaf of the tree is split beyond 128, or
+//! beyond 4 KB. Cost beside the rests of members: a score's code and a byte of length for each; a leaf 4
+//! bytes, base, prefix, and its block's header.
 use crate::code::fixed_width::{count_below, read_code, write_code};
 use crate::code::lengths::{Extent, Piece, Width};
 use crate::code::probe::{Probe, strip_prefix};
@@ -285,7 +289,8 @@ impl<'a> Scored<'a> {
         from + count_below(self.bytes, at, width, self.count() - from, limit)
     }
 
-    /// How many entries are of a lesser score than the span's, or of an equal one and a member that compares so.
+    /// How many entries are of a lesser score than the span's, or of an equal one and a member that compares
+    /// so.
     #[inline]
     fn run_position(&self, span: Span, member: &[u8], is_before: fn(Ordering) -> bool) -> usize {
         let start = self.count_below(0, span.start);
@@ -450,7 +455,8 @@ fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]
     Ok(())
 }
 
-/// A leaf without a prefix looks for one whenever it has doubled, if the new member could share one with the first.
+/// A leaf without a prefix looks for one whenever it has doubled, if the new member could share one with the
+/// first.
 fn wants_prefix(bytes: &[u8], shape: &Shape, member: &[u8]) -> bool {
     shape.prefix_len == 0
         && shape.count.is_power_of_two()
@@ -500,8 +506,8 @@ struct Part<'a> {
     range: Range<usize>,
 }
 
-/// A leaf of the members of these parts, which are of leaves with the same prefix and the same width of lengths: lengths and rests
-/// are copied as they are.
+/// A leaf of the members of these parts, which are of leaves with the same prefix and the same width of
+/// lengths: lengths and rests are copied as they are.
 fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
     let like = &parts[0].leaf;
     debug_assert!(scores.len() <= 255, "{} entries of a leaf", scores.len());
@@ -604,7 +610,8 @@ fn common_prefix(entries: &[Entry<'_>]) -> Vec<u8> {
     text
 }
 
-/// Where the number begins that `text` ends within, its leading zeros left out; the end where it does not end in one.
+/// Where the number begins that `text` ends within, its leading zeros left out; the end where it does not end
+/// in one.
 fn before_number(text: &[u8]) -> usize {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let start = text.len() - digits;

@@ -1,4 +1,5 @@
-//! The scored leaf against a sorted vector: random edits, in a block and in a plain buffer, with members and scores to many tastes.
+//! The scored leaf against a sorted vector: random edits, in a block and in a plain buffer, with members and
+//! scores to many tastes.
 use super::*;
 use base::random::Random;
 

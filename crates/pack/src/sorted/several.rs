@@ -1,9 +1,10 @@
 //! The scores of several members at once.
 //!
-//! A lookup is a chain of searches, each of which waits for the one before: for memory where the set is large, for
-//! its own comparisons where it is not. Lookups of different members do not wait for one another, so they go side
-//! by side: the first search of all of them, then the second of all of them. GEODIST, which looks two members up,
-//! takes 0.87 of the server's time that it took with one lookup after the other (`cargo xtask bench ops geodist`).
+//! A lookup is a chain of searches, each of which waits for the one before: for memory where the set is
+//! large, for its own comparisons where it is not. Lookups of different members do not wait for one another,
+//! so they go side by side: the first search of all of them, then the second of all of them. GEODIST, which
+//! looks two members up, takes 0.87 of the server's time that it took with one lookup after the other (`cargo
+//! xtask bench ops geodist`).
 use super::placed::{Candidate, Placed};
 use super::scored::Scored;
 use super::{Bound, MemberEdge, Sorted};
@@ -13,7 +14,7 @@ use std::array;
 impl Sorted {
     /// The score of each member, None of one that is not there.
     pub fn scores<const N: usize>(&self, seed: &Seed, members: [&[u8]; N]) -> [Option<f64>; N] {
-        let (Some(index), None) = (&self.index, &self.twins) else {
+        let (Some(index), None) = (&self.index, &self.long_runs) else {
             return members.map(|member| self.score(seed, member));
         };
         let places = members.map(|member| seed.hash(member).order());

@@ -1,16 +1,17 @@
-//! The way down: one loop from the root to a leaf, or to a node above leaves, for all that is looked for in a tree.
-//! The caller's closure chooses the child at each node. It is compiled into the loop, and so is the [`Path`], which
-//! costs nothing where nobody asks for it. On the path of every request.
+//! The way down: one loop from the root to a leaf, or to a node above leaves, for all that is looked for in a
+//! tree. The caller's closure chooses the child at each node. It is compiled into the loop, and so is the
+//! [`Path`], which costs nothing where nobody asks for it. On the path of every request.
 //!
-//! There are two forms. [`Tree::descend`] only reads. [`Tree::descend_mut`] hands out the nodes themselves, because
-//! an edit copies those that a clone shares, and who moves or counts does something at each.
+//! There are two forms. [`Tree::descend`] only reads. [`Tree::descend_mut`] hands out the nodes themselves,
+//! because an edit copies those that a clone shares, and an edit that moves memory or counts elements has
+//! work to do at each.
 use super::node::{Child, Inner, Leaf};
 use super::order::Order;
 use super::{HEIGHT_MAX, Path, Tree};
 
 impl<O: Order, L: Leaf> Tree<O, L> {
-    /// Goes down to a leaf: at each node to the child of the number that `choose` says, which is told the node and
-    /// its level. None in a tree without leaves, and as soon as `choose` says so.
+    /// Goes down to a leaf: at each node to the child of the number that `choose` says, which is told the
+    /// node and its level. None in a tree without leaves, and as soon as `choose` says so.
     #[inline(always)]
     pub(super) fn descend<'t>(
         &'t self,
@@ -28,16 +29,16 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         to: usize,
         choose: impl FnMut(&'t Inner<O, L>, usize) -> Option<usize>,
     ) -> Option<(Path, &'t Child<O, L>)> {
-        // SAFETY: the root's level is one less than the height, and the tree is borrowed for `'t`; so is what is
-        // found in it.
+        // SAFETY: the root's level is one less than the height, and the tree is borrowed for `'t`; so is what
+        // is found in it.
         unsafe {
             let (path, node) = down((&raw const *self.root()?).cast_mut(), self.height(), to, choose)?;
             Some((path, &*node))
         }
     }
 
-    /// Goes down to level `to`, above which there is a node: at each node to the child that `step` lends, which is
-    /// told the node and its level. None as soon as `step` says so.
+    /// Goes down to level `to`, which is less than the height: at each node to the child that `step` lends,
+    /// which is told the node and its level. None as soon as `step` says so.
     #[inline(always)]
     pub(super) fn descend_mut(
         &mut self,
@@ -55,7 +56,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     }
 }
 
-/// Goes down from `node`, above which nothing counts, to level `to`. `height` is the node's level and one.
+/// Goes down from `node`, which lies at level `height - 1`, to level `to`.
 ///
 /// # Safety
 /// `node` lies at this level, and nobody writes to it or to what lies below for all of `'t`.

@@ -1,5 +1,5 @@
-//! The two ends of an order: the side that a list is pushed at, popped from or gone through towards, and the side of the
-//! least or the greatest score of a sorted set.
+//! The two ends of an order: the side that a list is pushed at, popped from or gone through towards, and the
+//! side of the least or the greatest score of a sorted set.
 
 /// An end of a list or a sorted set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

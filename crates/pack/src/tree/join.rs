@@ -1,8 +1,9 @@
-//! What keeps a tree from falling apart as it shrinks: neighbours below one parent are joined, leaves by their owner
-//! and inner nodes by the tree, and a root of one child gives way to the child.
+//! What happens to a tree that shrinks: small neighbours below one parent are joined (the owner of the tree
+//! joins leaves, the tree its inner nodes), and a root that has one child left is replaced by that child.
 //!
-//! Lists join their leaves themselves: a neighbour there may be an end that lies outside the tree (`list/chain.rs`),
-//! and a list that lost a range joins what is left on both sides of it, whatever the parents.
+//! Lists join their leaves themselves: a neighbour there may be an end that lies outside the tree
+//! (`list/chain.rs`), and a list that lost a range joins what is left on both sides of it, whatever the
+//! parents.
 use super::node::{Child, FANOUT, FANOUT_MIN, Inner, Leaf};
 use super::order::{ByHash, Order, OrderRange};
 use super::{Path, Tree};
@@ -12,7 +13,7 @@ pub(crate) struct Neighbours<'t, O: Order, L: Leaf> {
     pub(crate) left: &'t L,
     pub(crate) right: &'t L,
     tree: &'t Tree<O, L>,
-    /// That of the left one.
+    /// The path of the left one.
     path: Path,
 }
 
@@ -27,10 +28,11 @@ impl<L: Leaf> Neighbours<'_, ByHash, L> {
 }
 
 impl<O: Order, L: Leaf> Tree<O, L> {
-    /// Joins a leaf with the one behind it, or else with the one before it, as long as both have the same parent
-    /// (elsewhere a range would fall to another node): with the first of them for which `fits` answers. Then `join`
-    /// takes the elements of the right leaf over into the left one, and is told the answer. Whether that happened: then no
-    /// path is valid. Costs two ways down, and the work of `join`.
+    /// Joins a leaf with the one behind it, or else with the one before it, as long as both have the same
+    /// parent (elsewhere the range of the right leaf would fall to another node). The first of the two for
+    /// which `fits` answers is taken: `join` puts the elements of the right leaf into the left one, and is
+    /// told the answer. Returns whether leaves were joined; then no path is valid. Costs two ways down and
+    /// the work of `join`.
     pub(crate) fn join_neighbour<T>(
         &mut self,
         path: &Path,
@@ -58,7 +60,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         true
     }
 
-    /// After a child of the node at level 1 went: joins nodes that are nearly empty, lowers a root of one child.
+    /// After a child of the node at level 1 went: joins nodes that are nearly empty, lowers a root of one
+    /// child.
     pub(super) fn mend(&mut self, path: &Path) {
         for level in 1..self.height() - 1 {
             if self.inner(path, level).count() >= FANOUT_MIN {
@@ -72,7 +75,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         }
     }
 
-    /// Joins the node at `level` with a neighbour, where both together leave room for more; an empty one goes.
+    /// Joins the node at `level` with a neighbour, where both together leave room for more; an empty one
+    /// goes.
     fn join_inner(&mut self, path: &Path, level: usize) {
         let (slot, count) = (path.slot(level + 1), self.inner(path, level).count());
         let parent = self.inner_mut(path, level + 1);
@@ -104,8 +108,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     }
 }
 
-/// The left one of the two children that are joined, and what `fits` tells of the two: the child at `slot` and the
-/// one behind it, or else the one before it and the child.
+/// The left one of the two children that are joined, and what `fits` tells of the two: the child at `slot`
+/// and the one behind it, or else the one before it and the child.
 fn first_pair<T>(slot: usize, count: usize, mut fits: impl FnMut(usize) -> Option<T>) -> Option<(usize, T)> {
     let behind = if slot + 1 < count { fits(slot) } else { None };
     match behind {

@@ -1,15 +1,18 @@
-//! The tree itself: a copy-on-write B+ tree over any kind of leaf, in any [`Order`]. It knows where leaves are and
-//! keeps marks right; what is in a leaf, when it splits and when two of them join is the business of its owner.
+//! The tree itself: a copy-on-write B+ tree over any kind of leaf, in any [`Order`]. It knows where leaves
+//! are and keeps marks right; what is in a leaf, when it splits and when two of them join is the business of
+//! its owner.
 //!
-//! A [`Path`] names a leaf by the child taken at each level. Every edit walks the path from the root and copies
-//! the nodes on it that a clone shares (their other children are then shared one level further down), so a clone is never
-//! disturbed and costs one increment. Edits that add or remove leaves say what becomes of the path.
+//! A [`Path`] names a leaf by the child taken at each level. Every edit walks the path from the root and
+//! copies the nodes on it that a clone shares (their other children are then shared one level further down),
+//! so a clone is never disturbed and costs one increment. Edits that add or remove leaves say what becomes of
+//! the path.
 //!
 //! `descent.rs` has the way from the root to a leaf, `seek.rs` what is looked for on it in each order,
 //! `join.rs` what becomes of neighbours that have become small.
 //!
-//! Three rules hold between calls: every inner node has a child; every inner node but the root had a neighbour too
-//! full to be joined with when it last fell under [`node::FANOUT_MIN`]; a root that is an inner node has two children or more.
+//! Three rules hold between calls: every inner node has a child; every inner node but the root had a
+//! neighbour too full to be joined with when it last fell under [`node::FANOUT_MIN`]; a root that is an inner
+//! node has two children or more.
 mod descent;
 pub(crate) mod end;
 mod join;
@@ -26,15 +29,17 @@ use stats::Stats;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 
-/// More levels than memory can fill: a node below the root has 32 children on the average, at the worst, so a tree of so many has
-/// 2^36 leaves, and they and their nodes take terabytes.
+/// No tree has more levels: a node below the root has 32 children on the average at the worst, so a tree of
+/// so many levels has 2^36 leaves, which take terabytes with their nodes.
 pub(crate) const HEIGHT_MAX: usize = 9;
 
-/// So many draws fail only in a tree of nearly empty nodes, where the last resort is as good.
+/// [`Tree::draw_element`] gives up after so many draws and takes the first element. So many fail in a row
+/// only in a tree of nearly empty nodes.
 const DRAWS_MAX: usize = 1000;
 
-/// The way to a leaf: which child at each level, level 1 being right above the leaves. A byte for each level of one number, so that
-/// it stays in a register: bytes in memory, written one by one and then read as a whole, would be waited for.
+/// The way to a leaf: which child at each level, level 1 being right above the leaves. Each level has a byte
+/// of one number, which stays in a register: bytes in memory that are written one by one and then read as a
+/// whole make the processor wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Path(u64);
 const _: () = assert!(HEIGHT_MAX - 1 <= size_of::<Path>() && FANOUT <= u8::MAX as usize);
@@ -45,7 +50,7 @@ pub(crate) enum Node<'t, O: Order, L: Leaf> {
     Leaf(&'t L),
 }
 
-/// The leaves that tell what part of a tree nobody else holds.
+/// How many leaves are looked at to tell what part of a tree nobody else holds.
 pub const SOLE_SAMPLES: u64 = 256;
 
 /// A leaf found by [`Tree::held_at`].
@@ -84,7 +89,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         self.mark
     }
 
-    /// Puts the first leaf into an empty tree.
+    /// Puts the first leaf into an empty tree. Costs nothing but the store.
     pub(crate) fn plant(&mut self, mark: O::Mark, leaf: L) -> Path {
         assert!(self.is_empty(), "a tree is planted once");
         self.root.write(Child::of_leaf(leaf));
@@ -137,8 +142,9 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         unsafe { self.child_mut(path, 0).leaf_mut() }
     }
 
-    /// The leaf, to be moved: the nodes above it have been, where that was called for. None where a clone shares one of them: then
-    /// nothing below may change, nor move.
+    /// The leaf, for its owner to move it to another allocation. Moves the nodes above it first, where their
+    /// extents are being emptied. None where a clone shares one of these nodes: then nothing below it may
+    /// change or move.
     pub(crate) fn relocate(&mut self, path: &Path, moves: &mut Moves) -> Option<&mut L> {
         let leaf = self.descend_mut(0, |inner, level| {
             if !inner.is_sole() {
@@ -199,8 +205,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         path.set_slot(self.height() - 1, moved);
     }
 
-    /// Takes the leaf out; no path is valid afterwards. By hash its range goes to the leaf before it, or to the one
-    /// after it where it was its parent's first.
+    /// Takes the leaf out; no path is valid afterwards. By hash its range goes to the leaf before it, or to
+    /// the one after it where it was its parent's first.
     pub(crate) fn remove(&mut self, path: &Path) -> L {
         let old = self.mark(path);
         self.mark = O::moved(self.mark, old, O::NONE);
@@ -217,8 +223,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         unsafe { child.into_leaf() }
     }
 
-    /// Draws a leaf: every one with the same chance, which full nodes would have. None where a node has no such child
-    /// (draw again).
+    /// Draws a leaf, each with the same chance: at every node one of as many children as a full node has.
+    /// None where the node has no such child; the caller then draws again.
     pub(crate) fn draw(&self, random: &mut Random) -> Option<&L> {
         let drawn = self.descend(|inner, level| {
             let slots = if level + 1 == self.height() { inner.count() } else { FANOUT };
@@ -228,15 +234,16 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         drawn.map(|(_, leaf)| leaf)
     }
 
-    /// Draws an element uniformly: a leaf, and which of its elements. `count` tells how many a leaf has, `count_max` how many it mostly may.
-    /// None in a tree without leaves.
+    /// Draws an element uniformly: its leaf, and its number there. `count` tells how many elements a leaf
+    /// has, and `count_max` is how many a leaf usually may have. None in a tree without leaves.
     pub(crate) fn draw_element(
         &self,
         random: &mut Random,
         count_max: usize,
         count: impl Fn(&L) -> usize,
     ) -> Option<(&L, usize)> {
-        // Each element of a full leaf is drawn with the same chance; drawing again where there is none keeps it so.
+        // Each element of a full leaf is drawn with the same chance; drawing again where there is none keeps
+        // it so.
         for _ in 0..DRAWS_MAX {
             if self.is_empty() {
                 return None;
@@ -294,7 +301,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         });
     }
 
-    /// About what part of the tree nobody else holds at this moment: of [`SOLE_SAMPLES`] leaves, spread evenly, so many.
+    /// About what part of the tree nobody else holds at this moment: how many of [`SOLE_SAMPLES`] leaves,
+    /// spread evenly, have no other owner.
     pub(crate) fn count_sole(&self) -> u64 {
         if self.is_empty() {
             return SOLE_SAMPLES;
@@ -340,7 +348,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         unsafe { self.child_mut(path, level).inner_mut() }
     }
 
-    /// Tells the nodes from `level` on that something below went from `old` to `new`.
+    /// Corrects the marks on the way, from the nodes at `level` up: something below them went from `old` to
+    /// `new`.
     fn move_marks(&mut self, path: &Path, level: usize, old: O::Mark, new: O::Mark) {
         for level in level..self.height() {
             let slot = path.slot(level);
@@ -399,7 +408,7 @@ impl Path {
         usize::from((self.0 >> Path::shift(level)) as u8)
     }
 
-    /// The same path with a slot at a level that has had none.
+    /// This path, which has no slot at `level` yet, with one there.
     #[inline(always)]
     fn with_slot(self, level: usize, slot: usize) -> Path {
         debug_assert!(slot < FANOUT && self.slot(level) == 0);

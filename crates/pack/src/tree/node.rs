@@ -1,5 +1,5 @@
-//! An inner node: marks and children, reference-counted and copied on write. Knows its level, so that it can be
-//! cloned and dropped by itself; a drop recurses no deeper than the tree is high.
+//! An inner node: marks and children, reference-counted and copied on write. Knows its level, so that it can
+//! be cloned and dropped by itself; a drop recurses no deeper than the tree is high.
 //!
 //! ```text
 //! +------+-------+-------+-------+-----+-------------------+---------------------+
@@ -8,10 +8,12 @@
 //! +------+-------+-------+-------+-----+-------------------+---------------------+
 //! ```
 //!
-//! Two leaves by hash, the second from place 0x80000000 on: `01000000 01 02 02 00 | 00000000 00000080 | leaf leaf`, 32 bytes.
+//! Two leaves by hash, the second from place 0x80000000 on: `01000000 01 02 02 00 | 00000000 00000080 | leaf
+//! leaf`, 32 bytes.
 //!
-//! Room is for as many children as the allocation holds, so a tree of two leaves does not pay for a full node.
-//! Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the leaves.
+//! A node has room for as many children as its allocation holds, so a tree of two leaves does not pay for a
+//! full node. Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the
+//! leaves.
 use crate::code::simd;
 use crate::memory::arena::Moves;
 use crate::memory::refs::Refs;
@@ -37,8 +39,8 @@ struct Header {
 const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(HEADER_BYTES == 8 && FANOUT <= u8::MAX as usize);
 
-/// A leaf of a tree: a thin handle whose clone is O(1) and shares the content, and that copies it before an edit.
-/// Its drop gives up one reference.
+/// A leaf of a tree: a thin handle whose clone is O(1) and shares the content, and that copies it before an
+/// edit. Its drop gives up one reference.
 pub(crate) trait Leaf: Clone {
     /// Whether nobody else holds the content, at this moment.
     fn is_sole(&self) -> bool;
@@ -134,7 +136,8 @@ pub(crate) struct Inner<O: Order, L: Leaf> {
     owns: PhantomData<(O::Mark, L)>,
 }
 
-// SAFETY: several threads may read the leaves and the last one drops them; marks are Send + Sync; edits need a sole owner.
+// SAFETY: several threads may read the leaves and the last one drops them; marks are Send + Sync; edits need
+// a sole owner.
 unsafe impl<O: Order, L: Leaf + Send + Sync> Send for Inner<O, L> {}
 // SAFETY: as above.
 unsafe impl<O: Order, L: Leaf + Send + Sync> Sync for Inner<O, L> {}
@@ -245,7 +248,8 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         self.unshare();
         let mut right = Inner::with_room(self.level(), moved);
         debug_assert!(right.slots() >= moved && right.level() == self.level());
-        // SAFETY: both are ours alone; `right` has room; what is moved is not read again behind the smaller count.
+        // SAFETY: both are ours alone; `right` has room; what is moved is not read again behind the smaller
+        // count.
         unsafe { self.copy_to(at, moved, &mut right) };
         right.set_count(moved);
         self.set_count(at);
@@ -300,7 +304,8 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         *self = fresh;
     }
 
-    /// Moves where it lies in an extent that shall empty. A shared node stays: others know its address.
+    /// Moves the node to another allocation if its extent is being emptied ([`arena::is_evacuating`]). A
+    /// shared node stays, because others know its address. `moves` is told what was done.
     pub(crate) fn relocate(&mut self, moves: &mut Moves) {
         let address = self.head.as_ptr().cast::<u8>();
         if arena::is_evacuating(address) && self.is_sole() {
@@ -326,7 +331,8 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// Copies `moved` marks and children from `from` on behind what `to` has.
     ///
     /// # Safety
-    /// `to` is another node, has room, and both have one owner; of each copied child only one copy is used from here on.
+    /// `to` is another node, has room, and both have one owner; of each copied child only one copy is used
+    /// from here on.
     unsafe fn copy_to(&self, from: usize, moved: usize, to: &mut Inner<O, L>) {
         debug_assert!(self.is_sole() && to.is_sole(), "children move between nodes that nobody shares");
         let at = to.count();

@@ -5,8 +5,8 @@
 //! | [`ByHash`] | the least place it covers, `u32` | that of its first child | keyspace, hashes, sets |
 //! | [`ByValue`] | the least integer it covers, `i64` | that of its first child | sets of integers |
 //! | [`ByRank`] | the number of elements below it, `u64` | the sum | lists |
-//! | [`ByScore`] | the number of elements, and a score that none of them is below, 16 bytes | the sum, the first child's score | sorted sets |
-//! | [`ById`] | the least id it covers, 128 bits | that of its first child | streams, what their consumers have yet to acknowledge |
+//! | [`ByScore`] | elements, the least score they may have | the sum, the first child's score | sorted sets |
+//! | [`ById`] | the least id it covers, 128 bits | that of its first child | streams, their pending entries |
 
 /// A range of places in hash order, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,8 @@ pub(crate) trait Order: 'static {
     /// The mark of a parent, one of whose children went from `old` to `new` (`NONE`: it came, or it went).
     fn moved(parent: Self::Mark, old: Self::Mark, new: Self::Mark) -> Self::Mark;
 
-    /// The mark of a node's first child when the node is appended to its left neighbour. `node` is the node's own mark.
+    /// The mark of a node's first child when the node is appended to its left neighbour. `node` is the node's
+    /// own mark.
     fn joined(node: Self::Mark, first: Self::Mark) -> Self::Mark;
 }
 
@@ -99,7 +100,8 @@ impl Order for ByValue {
     }
 }
 
-/// The name of a stream's entry: a time in milliseconds, and a number that tells entries of one millisecond apart.
+/// The name of a stream's entry: a time in milliseconds, and a number that tells entries of one millisecond
+/// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     pub ms: u64,
@@ -127,7 +129,8 @@ impl Id {
     }
 }
 
-/// Children cover ranges of ids: each from its mark to the next one's. As by hash, nobody looks at the first child's mark.
+/// Children cover ranges of ids: each from its mark to the next one's. As by hash, nobody looks at the first
+/// child's mark.
 pub(crate) struct ById;
 
 impl Order for ById {
@@ -148,9 +151,9 @@ impl Order for ById {
     }
 }
 
-/// The mark of a child of a tree by score and member. Nothing below the child is of a lesser score, nothing before it of a greater one;
-/// among equals the child's first leaf has to be asked. The first child's score is never looked at, since the
-/// node's own holds for it.
+/// The mark of a child of a tree by score and member. Nothing below the child is of a lesser score, nothing
+/// before it of a greater one; among equals the child's first leaf has to be asked. The first child's score
+/// is never looked at, since the node's own holds for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ScoreMark {
     pub(crate) count: u64,

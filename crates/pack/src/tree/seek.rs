@@ -1,5 +1,5 @@
-//! Searches from the root down, one for each [`Order`](super::order::Order): which child of a node covers what is
-//! sought. On the path of every request.
+//! Searches from the root down, one for each [`Order`](super::order::Order): which child of a node covers
+//! what is sought. On the path of every request.
 use super::descent::down;
 use super::node::{Child, Inner, Leaf};
 use super::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
@@ -8,8 +8,8 @@ use crate::code::quarters::count_before;
 use crate::memory::arena::Moves;
 
 impl<L: Leaf> Tree<ByRank, L> {
-    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf. None in
-    /// a tree without leaves.
+    /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
+    /// None in a tree without leaves.
     pub(crate) fn seek(&self, index: u64) -> Option<(Path, u64)> {
         assert!(index <= self.mark, "element {index} of {}", self.mark);
         let mut rest = index;
@@ -45,8 +45,9 @@ impl Counted for ScoreMark {
     }
 }
 
-/// The child that holds element `rest` (the last, where it is the end of all), which then counts from that child's
-/// start. Eight counts are added up at a time, because each step of a chain of comparisons waits for the one before.
+/// The child that holds element `rest` (the last, where it is the end of all), which then counts from that
+/// child's start. Eight counts are added up at a time, because each step of a chain of comparisons waits for
+/// the one before.
 fn child_of_rank(marks: &[impl Counted], rest: &mut u64) -> usize {
     debug_assert!(!marks.is_empty(), "a node has children");
     let mut slot = 0;
@@ -75,7 +76,7 @@ impl OrderRange {
     fn enter<L: Leaf>(&mut self, inner: &Inner<ByHash, L>, place: u32) -> usize {
         let marks = inner.marks();
         let guess = self.guess(marks.len(), place);
-        // It comes while the marks do.
+        // The child's cache line is fetched while the marks are compared.
         inner.prefetch_child(guess);
         let slot = child_of_place(marks, place, guess);
         debug_assert!(slot == 0 || marks[slot] <= place, "the child begins at or before the place");
@@ -92,7 +93,7 @@ impl OrderRange {
         OrderRange { first, last }
     }
 
-    /// About which of so many children it is: hashes are uniform.
+    /// Guesses which of so many children covers the place: hashes are uniform.
     #[inline(always)]
     fn guess(self, children: usize, place: u32) -> usize {
         // A root covers all places, and every search begins there: no division.
@@ -104,8 +105,8 @@ impl OrderRange {
     }
 }
 
-/// The last child whose mark is at most `place`, or the first. The guess is a slot or two off; a window around it is
-/// counted without branches, and the rare miss starts anew from all marks.
+/// The last child whose mark is at most `place`, or the first. The guess is a slot or two off; a window
+/// around it is counted without branches, and the rare miss starts anew from all marks.
 #[inline(always)]
 fn child_of_place(marks: &[u32], place: u32, guess: usize) -> usize {
     let from = guess.saturating_sub(WINDOW / 2 - 1).min(marks.len().saturating_sub(WINDOW));
@@ -120,7 +121,7 @@ fn child_of_place(marks: &[u32], place: u32, guess: usize) -> usize {
     child_of_any(marks, place)
 }
 
-/// For few marks, and where the guess misses.
+/// The search by halves, for nodes of few marks and where the guess misses.
 #[inline(never)]
 fn child_of_any(marks: &[u32], place: u32) -> usize {
     marks[1..].partition_point(|mark| *mark <= place)
@@ -163,9 +164,9 @@ impl<L: Leaf> Tree<ByHash, L> {
             is_sole &= inner.is_sole();
             Some(range.enter(inner, place))
         };
-        // SAFETY: the root's level is one less than the height, and the tree is borrowed. The leaf is lent for writing
-        // only where this tree, borrowed for writing, is the one owner of every node above it: then nobody else can
-        // reach the handle.
+        // SAFETY: the root's level is one less than the height, and the tree is borrowed. The leaf is lent
+        // for writing only where this tree, borrowed for writing, is the one owner of every node above it:
+        // then nobody else can reach the handle.
         unsafe {
             let (_, leaf) = down(root, height, 0, choose)?;
             match is_sole {
@@ -193,8 +194,8 @@ impl<L: Leaf> Tree<ByValue, L> {
         self.descend(|inner, _| Some(child_of_value(inner.marks(), value))).map(|(_, leaf)| leaf)
     }
 
-    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort` was made.
-    /// Where to go on, as `first` tells of a leaf, None at the end.
+    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort`
+    /// was made. Where to go on, as `first` tells of a leaf, None at the end.
     pub(crate) fn relocate_from(
         &mut self,
         from: i64,
@@ -307,7 +308,8 @@ impl<L: Leaf> Tree<ByScore, L> {
     }
 }
 
-/// The children in which a place of this score may lie, first and last: among equal scores their leaves decide.
+/// The children in which a place of this score may lie, first and last: among equal scores their leaves
+/// decide.
 #[inline(always)]
 fn children_of_score(marks: &[ScoreMark], score: f64) -> (usize, usize) {
     let others = &marks[1..];

@@ -1,7 +1,7 @@
 //! Where the bytes of a tree are.
 
-/// Sums over the nodes of one tree, by kind. `used` is what is filled, `allocated` what the allocator gave (its
-/// rounding included), both in bytes.
+/// Sums over the nodes of one tree, by kind. `used` is what is filled, `allocated` what the allocator gave
+/// (its rounding included), both in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     pub nodes: u64,

@@ -1,7 +1,8 @@
 //! A leaf's entries listed by their tags: made once for many lookups in the same leaf.
 //!
-//! A search of the leaf itself compares its tags and adds up its lengths, some hundred instructions for each lookup. Listing them costs about
-//! eight for each entry of the leaf, and a lookup in the list then a few, so it pays from one lookup for every ten entries on.
+//! A search of the leaf itself compares its tags and adds up its lengths, some hundred instructions for each
+//! lookup. Listing them costs about eight for each entry of the leaf, and a lookup in the list then a few, so
+//! it pays from one lookup for every ten entries on.
 //!
 //! ```text
 //! heads   256 x u8    for each tag the last entry that has it, counted from 1; 0: none
@@ -12,7 +13,8 @@ use super::Tagged;
 use super::kind::Kind;
 use crate::map::form::{Form, Name};
 
-/// The most entries that a list can hold: an ordinary leaf has fewer, and one whose entries share a place may have more.
+/// The most entries that a list can hold: an ordinary leaf has fewer, and one whose entries share a place may
+/// have more.
 const COUNT_MAX: usize = u8::MAX as usize;
 
 pub(crate) struct ByTag {

@@ -1,5 +1,5 @@
-//! The second word of a tagged leaf's header, and all that follows from it: where tags, lengths and uses are, and how far
-//! an entry is from the end.
+//! The second word of a tagged leaf's header, and all that follows from it: where tags, lengths and uses are,
+//! and how far an entry is from the end.
 use crate::code::simd::{self, Group, LANES};
 use std::ops::Range;
 

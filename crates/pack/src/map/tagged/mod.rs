@@ -1,7 +1,7 @@
 //! The tagged leaf: entries found by a 1-byte tag of their key's hash, in order of insertion.
 //!
-//! Tags and lengths grow from the front in groups of 16, entries grow from the back towards them, so that an insert moves
-//! nothing. A lookup compares 16 tags at once; a match's offset from the end is the sum of the
+//! Tags and lengths grow from the front in groups of 16, entries grow from the back towards them, so that an
+//! insert moves nothing. A lookup compares 16 tags at once; a match's offset from the end is the sum of the
 //! lengths up to its own. Two groups, 32 entries, are one cache line.
 //!
 //! ```text
@@ -10,24 +10,28 @@
 //! | u64  | kind u32 |         | lengths |         |       |      |      |         |         |         |
 //! +------+----------+---------+---------+---------+-- - --+------+------+---------+---------+---------+
 //!
-//! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4 | bit 30 some entry has a pointer
+//! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4
+//!        | bit 30 some entry has a pointer
 //!        | bit 31 there are uses: one byte an entry, the caller's, in order of insertion
 //! ```
 //!
-//! What an entry looks like is the business of its form (`form.rs`, `fields.rs`): a key and what is kept for it, and a pointer where
-//! the first byte says so. The key `ab` (tag 0x51) in the keyspace's form, with meta 3 and the payload `xyz`, note unset:
-//! `FFFFFFFFFFFFFFFF 01000000 | 51 00*15 | 07 00*15 | room | 03 02 6162 78797A`.
+//! How an entry is laid out is decided by its form (`form.rs`, `fields.rs`): a key and what is kept for it,
+//! and a pointer where the first byte says so. The key `ab` (tag 0x51) in the keyspace's form, with meta 3
+//! and the payload `xyz`, note unset: `FFFFFFFFFFFFFFFF 01000000 | 51 00*15 | 07 00*15 | room | 03 02 6162
+//! 78797A`.
 //!
-//! Uses are a column of their own behind the groups, so that a leaf without them is laid out as if there were no such
-//! thing, and one that has them pays a byte an entry and no padding. A leaf gets the column when an entry that brings a
-//! byte comes, or one of its entries is touched, and loses it when an entry without comes. What has no byte has 0.
+//! Uses are a column of their own behind the groups, so that a leaf without them is laid out as if there were
+//! no such thing, and one that has them pays a byte an entry and no padding. A leaf gets the column when an
+//! entry that brings a byte comes, or one of its entries is touched, and loses it when an entry without
+//! comes. An entry without a byte counts as 0.
 //!
-//! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from 65,536 on.
-//! Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes what its form needs and 2 bytes (tag, length); a leaf takes 24
-//! bytes, on the average 16 of a group begun, and the allocator's rounding. When a leaf is full the form says too.
+//! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from
+//! 65,536 on. Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes what its form needs and 2 bytes
+//! (tag, length); a leaf takes 24 bytes, on the average 16 of a group begun, and the allocator's rounding.
+//! The form also says when a leaf is full.
 //!
-//! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share one
-//! place cannot be split, and make an oversize leaf.
+//! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share
+//! one place cannot be split, and make an oversize leaf.
 mod by_tag;
 mod kind;
 mod search;
@@ -43,8 +47,8 @@ use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-/// A leaf that grows takes room for two entries where one is at most so small a part of it, unless it is so large that its
-/// entries are too.
+/// A leaf that grows for an entry takes room for a second one, if an entry is at most one part in so many of
+/// the leaf and the leaf has at most [`SPARE_MAX`] bytes.
 const SPARE_SHARE: usize = 16;
 const SPARE_MAX: usize = 4096;
 
@@ -63,8 +67,8 @@ pub(crate) struct Tagged<V, F: Form = Keys> {
     owns: PhantomData<(Shared<V>, F)>,
 }
 
-/// Where an entry is: its number, its length, and the distance of its first byte from the leaf's end. It holds until
-/// an entry before it in the order of insertion changes its length or goes.
+/// Where an entry is: its number, its length, and the distance of its first byte from the leaf's end. It
+/// holds until an entry before it in the order of insertion changes its length or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) index: usize,
@@ -135,8 +139,9 @@ impl<V, F: Form> Tagged<V, F> {
             || (self.allocated_bytes() > F::BYTES_MAX && count > 1 && self.used_bytes() > F::BYTES_MAX)
     }
 
-    /// A leaf of twice as many entries as it may have could not be split before: they share one place. To try means to hash all of
-    /// them, so it is tried again only after half as many more as a leaf may have.
+    /// Whether a leaf that could not be split, because its entries share one place, is not to be tried again
+    /// yet. A try hashes all entries, so a leaf of more than twice as many as it may have is tried only after
+    /// each half as many more.
     pub(crate) fn is_waiting_to_split(&self) -> bool {
         let count = self.count();
         count > 2 * F::COUNT_MAX && !count.is_multiple_of(F::COUNT_MAX / 2)
@@ -163,8 +168,8 @@ impl<V, F: Form> Tagged<V, F> {
         }
     }
 
-    /// The cache line where the first entry with this tag begins, or where a new one would end; to be called when the
-    /// leaf's own lines have come.
+    /// The cache line where the first entry with this tag begins, or where a new one would end; to be called
+    /// when the leaf's own lines have come.
     #[inline]
     pub(crate) fn prefetch_entry(&self, tag: u8) {
         let leaf = &self.block[..];
@@ -331,7 +336,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         self.rewrite(slot, draft, pointer);
     }
 
-    /// Writes meta and payload where the old ones are, if they are as long and nothing lies outside; whether they were written.
+    /// Writes meta and payload where the old ones are, if they are as long and nothing lies outside; whether
+    /// they were written.
     #[inline]
     pub(crate) fn overwrite(&mut self, slot: Slot, meta: u8, inline: &[u8]) -> bool {
         let parts = self.parts(slot);
@@ -432,7 +438,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     /// Another reference to the outside value.
     pub(crate) fn share_outside(&self, slot: Slot) -> Option<Shared<V>> {
         self.parts(slot).pointer.map(|bytes| {
-            // SAFETY: the leaf owns the reference in these bytes, and keeps it: `ManuallyDrop` gives none back.
+            // SAFETY: the leaf owns the reference in these bytes, and keeps it: `ManuallyDrop` gives none
+            // back.
             let shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
             Shared::clone(&shared)
         })
@@ -463,8 +470,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         bytes
     }
 
-    /// Moves what lies in extents that shall empty: the leaf, and what its entries have outside, which `value` then is
-    /// shown. What a clone shares stays.
+    /// Moves what lies in extents that are being emptied: the leaf, and what its entries have outside, which
+    /// `value` then is shown. What a clone shares stays.
     pub(crate) fn relocate(&mut self, moves: &mut Moves, value: &mut dyn FnMut(&[u8], &mut V, &mut Moves)) {
         self.block.relocate(moves);
         if !Kind::of(&self.block).has_outside || !self.block.is_sole() {
@@ -586,8 +593,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         self.check();
     }
 
-    /// Makes the entry `len` bytes long, its content undefined, and moves those after it. Returns its new distance
-    /// from the end.
+    /// Makes the entry `len` bytes long, its content undefined, and moves those after it. Returns its new
+    /// distance from the end.
     fn resize(&mut self, slot: Slot, len: usize) -> usize {
         self.reserve(len, 0, len.saturating_sub(slot.len));
         let back = slot.back - slot.len + len;
@@ -642,7 +649,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         }
     }
 
-    /// Gives back what room there is beyond `kept_bytes`, an eighth or not: for whoever removes in order to free memory.
+    /// Gives back what room there is beyond `kept_bytes`, an eighth or not: for whoever removes in order to
+    /// free memory.
     pub(crate) fn fit(&mut self, kept_bytes: usize) {
         let wanted = self.wanted_bytes() + kept_bytes;
         if self.block.is_sole() && self.block.is_larger_than_for_entries(wanted) {
@@ -661,8 +669,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         self.abandon(wide);
     }
 
-    /// In builds with checks: groups and entries do not meet, lanes behind the last entry are empty (searches read
-    /// them), and nothing is said to lie outside in a form that has no pointers.
+    /// In builds with checks: groups and entries do not meet, lanes behind the last entry are empty (searches
+    /// read them), and nothing is said to lie outside in a form that has no pointers.
     fn check(&self) {
         if cfg!(debug_assertions) {
             let (leaf, kind) = (&self.block[..], Kind::of(&self.block));

@@ -1,8 +1,10 @@
-//! Looking for an entry in a tagged leaf: 16 tags at once, four groups at once where the leaf is an ordinary one.
+//! Looking for an entry in a tagged leaf: 16 tags at once, four groups at once where the leaf is an ordinary
+//! one.
 //!
-//! What a lookup waits for is memory, so the ordinary ways have no branch that depends on how many groups there are: all lines are
-//! asked for together, and the processor goes on to the next lookup meanwhile. A leaf of up to 16 entries may be too short
-//! to be read that far; one with long entries has lengths of several bytes. On the path of every request.
+//! What a lookup waits for is memory, so the ordinary ways have no branch that depends on how many groups
+//! there are: all lines are asked for together, and the processor goes on to the next lookup meanwhile. A
+//! leaf of up to 16 entries may be too short to be read that far; one with long entries has lengths of
+//! several bytes. On the path of every request.
 use super::Slot;
 use super::kind::{HEAD_BYTES, Kind, group_of};
 use crate::code::simd::{self, Group, LANES};
@@ -41,8 +43,8 @@ pub(super) fn find<F: Form>(leaf: &[u8], tag: u8, name: Name<'_>) -> Option<Slot
     find_any::<F>(leaf, kind, tag, name)
 }
 
-/// The search of an ordinary leaf: all groups without a branch on how many there are, so that the
-/// processor goes on to the next lookup while this one waits for memory. What lies behind the last group is room or
+/// The search of an ordinary leaf: all groups without a branch on how many there are, so that the processor
+/// goes on to the next lookup while this one waits for memory. What lies behind the last group is room or
 /// entries; it is read, and masked out.
 #[inline(always)]
 fn find_quads<F: Form, const QUADS: usize, const BYTES: usize>(

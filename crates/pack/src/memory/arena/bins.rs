@@ -1,8 +1,10 @@
-//! Bins: the free blocks of one stripe by size, and a bitmap of the bins that hold any. Sizes up to 4 KB have a bin each
-//! (grain 16 bytes), larger ones 32 bins a doubling. Finding the smallest hole that fits is a few words of bitmap.
+//! Bins: the free blocks of one stripe by size, and a bitmap of the bins that hold any. Sizes up to 4 KB have
+//! a bin each (grain 16 bytes), larger ones 32 bins a doubling. Finding the smallest hole that fits is a few
+//! words of bitmap.
 //!
-//! In a bin, blocks whose pages were given back stand behind all others. So memory that is there is used first, and whoever looks for
-//! pages to give back sees only blocks that have some: after 60% of 5 GB went there were 70,000 that had none.
+//! In a bin, blocks whose pages were given back stand behind all others. So memory that is there is used
+//! first, and whoever looks for pages to give back sees only blocks that have some: after 60% of 5 GB went
+//! there were 70,000 that had none.
 
 use super::extent::EXTENT;
 use super::heads::{Block, Heads, Pages, broken};
@@ -90,7 +92,8 @@ impl Bins {
         }
     }
 
-    /// The smallest block of at least `size` bytes, nearly (among large ones a bin holds sizes 3% apart). It stays in.
+    /// The smallest block of at least `size` bytes, nearly (among large ones a bin holds sizes 3% apart). It
+    /// stays in its bin.
     pub(super) fn find(&self, heads: &Heads, size: usize) -> Option<Block> {
         let bin = bin_of(size);
         if size >= EXACT_MAX {
@@ -123,7 +126,8 @@ impl Bins {
         std::iter::successors(self.first[bin], |block| unsafe { heads.next(*block) })
     }
 
-    /// Every list is one, its blocks have its sizes, those without pages are last, and the bitmap knows whether it is empty.
+    /// Every list is one, its blocks have its sizes, those without pages are last, and the bitmap knows
+    /// whether it is empty.
     #[cfg(test)]
     pub(super) fn check(&self, heads: &Heads, visit: &mut dyn FnMut(Block, usize)) {
         for bin in 0..COUNT {

@@ -1,9 +1,10 @@
-//! A build with checks: debug builds, and any other with the feature `checked`. It finds a broken heap soon after it broke, and
-//! breaks it more often.
+//! A build with checks: debug builds, and any other with the feature `checked`. It finds a broken heap soon
+//! after it broke, and breaks it more often.
 //!
-//! * Extents are tiny (`extent.rs`): they fill, close, empty and go all the time, and walks meet blocks that come and go.
-//! * Freed bytes are poisoned, and looked at when they are taken again: whoever wrote to them meanwhile is found, and whoever
-//!   reads them gets no valid address.
+//! * Extents are tiny (`extent.rs`): they fill, close, empty and go all the time, and walks meet blocks that
+//!   come and go.
+//! * Freed bytes are poisoned, and looked at when they are taken again: whoever wrote to them meanwhile is
+//!   found, and whoever reads them gets no valid address.
 //! * An extent that is walked over is verified as a whole before and after each piece of the walk.
 //!
 //! A broken heap ends in a panic that says what is wrong where.
@@ -95,8 +96,8 @@ pub(super) unsafe fn for_each(heads: &Heads, base: *mut u8, visit: &mut dyn FnMu
     }
 }
 
-/// Walks an extent: blocks touch, flags agree, no two free blocks touch, feet and sums are right, and a walk that stands in this
-/// extent stands on a block. The bytes in use.
+/// Walks an extent: blocks touch, flags agree, no two free blocks touch, feet and sums are right, and a walk
+/// that stands in this extent stands on a block. The bytes in use.
 ///
 /// # Safety
 /// `base` is a mapped extent of the stripe whose heads these are.
@@ -106,7 +107,8 @@ pub(super) unsafe fn verify_extent(heads: &Heads, base: *mut u8) -> usize {
     let mut is_cursor_met = cursor.is_none();
     let word = directory::of(base.addr());
     assert!(cursor.is_none() || word.is_walked(), "a walk of which the extent's word does not know");
-    // SAFETY: blocks touch each other from FIRST to the end mark; each size is looked at before it is relied on.
+    // SAFETY: blocks touch each other from FIRST to the end mark; each size is looked at before it is relied
+    // on.
     unsafe {
         let mut block = Block::at(base.add(FIRST));
         loop {

@@ -1,5 +1,6 @@
-//! Closing an extent, so that it empties: its free blocks leave the bins, and what is freed in it afterwards comes into none.
-//! Nothing is allocated there any more; whoever owns a block in it may move it elsewhere (`evacuation.rs`).
+//! Closing an extent, so that it empties: its free blocks leave the bins, and what is freed in it afterwards
+//! comes into none. Nothing is allocated there any more; whoever owns a block in it may move it elsewhere
+//! (`evacuation.rs`).
 //!
 //! ```text
 //!          close, step by step          the last block is freed
@@ -9,10 +10,10 @@
 //!          reopen, step by step
 //! ```
 //!
-//! Both walk over the blocks in order of address, some at a time under the stripe's lock: an extent of 128-byte blocks
-//! has 30,000. Between two steps blocks come and go. When the block at which the walk stands becomes part of another,
-//! by a merge or because the one before it grows, the walk goes back to the start of that one; an extent that is walked over or
-//! closed says so in its word, for those who free in it.
+//! Both walk over the blocks in order of address, some at a time under the stripe's lock: an extent of
+//! 128-byte blocks has 30,000. Between two steps blocks come and go. When the block at which the walk stands
+//! becomes part of another, by a merge or because the one before it grows, the walk goes back to the start of
+//! that one; an extent that is walked over or closed says so in its word, for those who free in it.
 
 use super::checks;
 use super::directory::{self, Word};

@@ -1,16 +1,17 @@
-//! Which extents there are, by address, and how much of each is in use: one word an extent, found by two loads from
-//! tables that stay in the caches, so that an allocation touches no extent but for the block itself.
+//! Which extents there are, by address, and how much of each is in use: one word an extent, found by two
+//! loads from tables that stay in the caches, so that an allocation touches no extent but for the block
+//! itself.
 //!
 //! ```text
 //! word    bit 31 mapped | bit 30 closed: nothing is allocated in it | bit 29 a walk over its blocks goes on
 //!         bits 24..28 the stripe it belongs to ([`STRIPES`]: none of the arena's, in tests)
 //!         bits 19, 20 the first and the second half are united (`huge.rs`) | bits 0..18 bytes in use / 16
-//! tables  one pointer for each 32 GB of addresses to a page run of words, one an extent: 4 bytes for 4 MB of data
+//! tables  one pointer for each 32 GB of addresses to a page run of words, one an extent: 4 bytes for 4 MB
 //! ```
 //!
-//! Words change under the lock of their extent's stripe only: whoever changes one shows the stripe's [`Heads`], which are behind that
-//! lock. They are atomics so that others may read them without:
-//! what such a reader sees may be old by a moment, so it decides nothing that must be right.
+//! Words change under the lock of their extent's stripe only: whoever changes one shows the stripe's
+//! [`Heads`], which are behind that lock. They are atomics so that others may read them without: what such a
+//! reader sees may be old by a moment, so it decides nothing that must be right.
 
 use super::extent::{self, EXTENT};
 use super::heads::Heads;

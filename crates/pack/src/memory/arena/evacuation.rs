@@ -1,10 +1,11 @@
-//! Evacuation: which extents shall empty, so that the system can have them back.
+//! Evacuation: which extents are to be emptied, so that the system can have them back.
 //!
-//! After many deletions blocks lie scattered, each extent a little full, and merging neighbours does not help: hardly an extent
-//! is free as a whole. An evacuation chooses the extents that hold least, as many as the holes of the others can take in, and
-//! closes them (`closing.rs`). Then the owner of the data goes through all of it and moves what [`is_evacuating`]: allocates
-//! anew, copies, frees. What is left when that is done (blocks of owners who do not move theirs) stays where it is,
-//! and [`Evacuation::reopen`] makes the holes around it useful again.
+//! After many deletions blocks lie scattered, each extent a little full, and merging neighbours does not
+//! help: hardly an extent is free as a whole. An evacuation chooses the extents that hold least, as many as
+//! the holes of the others can take in, and closes them (`closing.rs`). Then the owner of the data goes
+//! through all of it and moves what [`is_evacuating`]: allocates anew, copies, frees. What is left when that
+//! is done (blocks of owners who do not move theirs) stays where it is, and [`Evacuation::reopen`] makes the
+//! holes around it useful again.
 //!
 //! Blocks stay within their stripe ([`beside`]): else the thread that moves would gather all data in its own.
 
@@ -16,7 +17,8 @@ use base::random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much of the holes of extents that stay may be filled by plan, in percent: a hole is seldom just as long as a block.
+/// How much of the holes of extents that stay may be filled by plan, in percent: a hole is seldom just as
+/// long as a block.
 const FILLED_PERCENT: usize = 85;
 /// An extent with more of it in use, in percent, is not worth moving.
 const SPARSE_PERCENT: usize = 90;
@@ -44,7 +46,8 @@ struct Chosen {
     used_bytes: usize,
 }
 
-/// Extents that did not empty though all was moved that can be: no use trying again until something in them was freed.
+/// Extents that did not empty though all was moved that can be: no use trying again until something in them
+/// was freed.
 #[derive(Debug, Default)]
 pub struct Stubborn(BTreeMap<usize, usize>);
 
@@ -156,8 +159,8 @@ impl Evacuation {
         Some(Evacuation { extents, next: 0, walking: None, left: 0 })
     }
 
-    /// Chooses each extent with a chance of one in `one_in`, whatever it holds: for tests, in which everything shall move. As
-    /// [`Evacuation::plan`] otherwise.
+    /// Chooses each extent with a chance of one in `one_in`, whatever it holds: for tests, in which
+    /// everything shall move. As [`Evacuation::plan`] otherwise.
     pub fn by_lot(random: &mut Random, one_in: u64) -> Option<Evacuation> {
         if IS_UNDER_WAY.swap(true, Ordering::Acquire) {
             return None;

@@ -1,16 +1,17 @@
-//! Memory from the system and back: extents of 4 MB (tiny ones in a build with checks), aligned to their size, and mappings of
-//! any size for large blocks.
+//! Memory from the system and back: extents of 4 MB (tiny ones in a build with checks), aligned to their
+//! size, and mappings of any size for large blocks.
 
 use std::ptr;
 
 /// Whether this is a build with checks (`checks.rs`).
 pub(super) const HAS_CHECKS: bool = cfg!(any(debug_assertions, feature = "checked"));
-/// The size and alignment of an extent. A build with checks has tiny ones, so that they fill, close, empty and go all the
-/// time.
+/// The size and alignment of an extent. A build with checks has tiny ones, so that they fill, close, empty
+/// and go all the time.
 pub(super) const EXTENT: usize = if HAS_CHECKS { 256 << 10 } else { 4 << 20 };
 pub(super) const PAGE: usize = 4 << 10;
-/// Pages go back so many bytes at a time. While the system takes pages it holds a lock that others need to map memory:
-/// unmapping 4 MB in one call stopped workers for a millisecond, this much takes some 30 microseconds.
+/// Pages go back so many bytes at a time. While the system takes pages it holds a lock that others need to
+/// map memory: unmapping 4 MB in one call stopped workers for a millisecond, this much takes some 30
+/// microseconds.
 const PIECE: usize = 256 << 10;
 
 /// Maps an extent of zero bytes; null where the system refuses.
@@ -50,7 +51,8 @@ pub(super) unsafe fn unmap(extent: *mut u8) {
     unsafe { unmap_pages(extent, EXTENT) };
 }
 
-/// Gives the whole pages between two addresses back; they read as zeros from now on. Returns how many bytes that were.
+/// Gives the whole pages between two addresses back; they read as zeros from now on. Returns how many bytes
+/// that were.
 ///
 /// # Safety
 /// The range lies in one extent and nobody relies on its bytes.
@@ -96,7 +98,8 @@ pub(super) unsafe fn unmap_pages(block: *mut u8, size: usize) {
     debug_assert_eq!(done, 0);
 }
 
-/// Grows or shrinks a mapping, moving its pages where there is no room; null, and nothing done, where the system refuses.
+/// Grows or shrinks a mapping, moving its pages where there is no room; null, and nothing done, where the
+/// system refuses.
 ///
 /// # Safety
 /// As [`unmap_pages`]; on success only the new address is valid.

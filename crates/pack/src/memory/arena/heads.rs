@@ -1,37 +1,42 @@
-//! Blocks and their heads: the one type that reads and changes a block's head, foot and links, and with them the flag that the
-//! neighbour keeps of it.
+//! Blocks and their heads: the one type that reads and changes a block's head, foot and links, and with them
+//! the flag that the neighbour keeps of it.
 //!
 //! ```text
 //! in use   [ head u64: size | flags ][ payload, aligned to 16 ................... ]
 //! free     [ head u64: size | flags ][ next ][ previous ][ ... ][ foot u64: size ]
-//! flags    bit 0: this block is in use; bit 1: the block before it is in use; bit 2: its pages were given back;
+//! flags    bit 0: this block is in use; bit 1: the block before it is in use;
+//!          bit 2: its pages were given back;
 //!          bit 3: it is free and in no bin, since its extent is closed (`closing.rs`)
 //! ```
 //!
-//! A block is a multiple of 16 bytes, its head included, and starts 8 bytes before a multiple of 16. Example: a request of
-//! 700 bytes takes a block of 720 (head 8, payload 712): head = `D3 02 00 00 00 00 00 00` (720 | in use | before in
-//! use). Only a free block has a foot; a block finds a free one before it by that foot, one after it by its own size.
-//! No two free blocks touch. Cost: 8 bytes a block and 4 on average for the grain.
+//! A block is a multiple of 16 bytes, its head included, and starts 8 bytes before a multiple of 16. Example:
+//! a request of 700 bytes takes a block of 720 (head 8, payload 712): head = `D3 02 00 00 00 00 00 00` (720 |
+//! in use | before in use). Only a free block has a foot; a block finds a free one before it by that foot,
+//! one after it by its own size. No two free blocks touch. Cost: 8 bytes a block and 4 on average for the
+//! grain.
 //!
 //! # Why a type of its own
 //!
-//! The owner of a block may not even read its head: others change a flag of it when they take or free the block before. So heads
-//! are reached through [`Heads`] only, of which each stripe has one, behind its lock: without the lock the compiler knows no way
-//! to a head. And because a walk over an extent stands on a block between two of its steps, [`Heads`] holds its cursor too:
-//! [`Heads::join`], the only way in which a block becomes part of another, moves it.
+//! The owner of a block may not even read its head: others change a flag of it when they take or free the
+//! block before. So heads are reached through [`Heads`] only, of which each stripe has one, behind its lock:
+//! without the lock the compiler knows no way to a head. And because a walk over an extent stands on a block
+//! between two of its steps, [`Heads`] holds its cursor too: [`Heads::join`], the only way in which a block
+//! becomes part of another, moves it.
 //!
 //! # A broken heap
 //!
-//! Whoever writes beyond a block's end changes heads and links, and may choose what they become. So a link is followed only
-//! if the block that it leads to points back, and a foot only if the head that it leads to agrees; else the process ends with a report
-//! ([`broken`]). docs/decisions/a-broken-heap.md says what that costs.
+//! Whoever writes beyond a block's end changes heads and links, and may choose what they become. So a link is
+//! followed only if the block that it leads to points back, and a foot only if the head that it leads to
+//! agrees; else the process ends with a report ([`broken`]). docs/decisions/a-broken-heap.md says what that
+//! costs.
 
 use super::extent::EXTENT;
 use std::ptr::NonNull;
 
 pub(crate) const HEAD: usize = 8;
 const FOOT: usize = 8;
-/// Where the first block of an extent starts: behind what its stripe keeps there, and 8 bytes before a multiple of 16.
+/// Where the first block of an extent starts: behind what its stripe keeps there, and 8 bytes before a
+/// multiple of 16.
 pub(super) const FIRST: usize = 56;
 /// The free block that fills a whole extent, up to the end mark.
 pub(super) const WHOLE: usize = EXTENT - FIRST - HEAD;
@@ -69,12 +74,14 @@ pub(super) enum Pages {
 
 /// The heads of one stripe's blocks, and where the walk over one of its extents stands.
 ///
-/// In what follows a block is *whole* when it is one now, or an end mark, in a mapped extent of the stripe that these heads are of.
+/// In what follows a block is *whole* when it is one now, or an end mark, in a mapped extent of the stripe
+/// that these heads are of.
 pub(super) struct Heads {
     cursor: Option<Block>,
 }
 
-/// The heap is not as the arena left it. Whoever did that may have chosen what is there, so nothing of it is obeyed.
+/// Ends the process, because the heap is not as the arena left it. Whoever changed it may have chosen what is
+/// there now, so none of it is followed.
 #[cold]
 #[inline(never)]
 pub(super) fn broken(what: &'static str, block: Block) -> ! {
@@ -212,7 +219,8 @@ impl Heads {
         unsafe { block.behind(self.size(block)) }
     }
 
-    /// The block behind one that is in use, as both say: one that is freed twice, or whose head was written over, ends the process.
+    /// The block behind one that is in use, as both say: one that is freed twice, or whose head was written
+    /// over, ends the process.
     ///
     /// # Safety
     /// The block was whole when its owner got it.
@@ -266,7 +274,8 @@ impl Heads {
 
 /// How blocks come, change and go. Each leaves its neighbours' flags true.
 impl Heads {
-    /// Lays out the room of a new extent, from `first` on: one free block without pages, and the end mark behind it.
+    /// Lays out the room of a new extent, from `first` on: one free block without pages, and the end mark
+    /// behind it.
     ///
     /// # Safety
     /// So many bytes and 8 more from `first` on are nobody's.
@@ -323,7 +332,8 @@ impl Heads {
         unsafe { self.set_flag(block, LOOSE, is_loose) };
     }
 
-    /// Cuts a block in use down to `wanted` bytes, where what is left is worth a block: in use too, and returned.
+    /// Cuts a block in use down to `wanted` bytes, where what is left is worth a block: in use too, and
+    /// returned.
     ///
     /// # Safety
     /// The block is whole, and at least so long.
@@ -405,7 +415,8 @@ impl Heads {
     /// The block is whole and in a bin.
     #[inline]
     pub(super) unsafe fn unlink(&mut self, block: Block) -> (Option<Block>, Option<Block>) {
-        // SAFETY: the caller's promise; that the neighbours are in the list too is shown by their pointing back.
+        // SAFETY: the caller's promise; that the neighbours are in the list too is shown by their pointing
+        // back.
         unsafe {
             let Raw { next, previous, .. } = *block.0.as_ptr();
             if let Some(next) = next {

@@ -1,29 +1,32 @@
 //! Huge pages under extents that are full.
 //!
-//! A look-up at random in much data misses not only the caches but also the processor's table of addresses, and then walks
-//! the page tables, on a virtual machine those of the host too. With pages of 2 MB instead of 4 KB an entry of that table
-//! reaches 512 times as far. Systems offer them in two ways. Handed out when memory is first touched they make each
-//! extent that is begun resident at once, and what is given back comes again by itself: bytes for speed. Here the
-//! other way: once every page of a half extent is resident, the half is *united*, its bytes copied by the kernel into one huge page
-//! (`MADV_COLLAPSE`, Linux 6.1), so it costs no byte. Programs that snapshot by fork are told to avoid huge pages, because the
-//! child's copies are as large; nothing forks here.
+//! A look-up at random in much data misses not only the caches but also the processor's table of addresses,
+//! and then walks the page tables, on a virtual machine those of the host too. With pages of 2 MB instead of
+//! 4 KB an entry of that table reaches 512 times as far. Systems offer them in two ways. Handed out when
+//! memory is first touched they make each extent that is begun resident at once, and what is given back comes
+//! again by itself: bytes for speed. Here the other way: once every page of a half extent is resident, the
+//! half is *united*, its bytes copied by the kernel into one huge page (`MADV_COLLAPSE`, Linux 6.1), so it
+//! costs no byte. Programs that snapshot by fork are told to avoid huge pages, because the child's copies are
+//! as large; nothing forks here.
 //!
 //! ```text
 //! small   -> united   [`unite`], when the extent is nearly full and no page of the half is missing
 //! united  -> small    when pages of a free block in it are given back: the kernel takes the page apart
 //! ```
 //!
-//! Uniting copies 2 MB, which takes some 0.7 ms, for a thread in the background while processors are idle. Two more things keep it
-//! from being felt:
+//! Uniting copies 2 MB, which takes some 0.7 ms, for a thread in the background while processors are idle.
+//! Two more things keep it from being felt:
 //!
-//! * Whoever faults in a mapping waits while pages of it are united, and the kernel makes one mapping of extents that are neighbours,
-//!   those that are being filled among them. So a full extent is set apart first: `MADV_DONTFORK`, which means nothing to a program
-//!   that does not fork, keeps the kernel from joining it with others than its like.
-//! * A huge page that no program had before may have to be found by the host of a virtual machine, which takes ten times
-//!   as long. So one is taken and left again just before: what was left last is given first ([`warm`]).
+//! * Whoever faults in a mapping waits while pages of it are united, and the kernel makes one mapping of
+//!   extents that are neighbours, those that are being filled among them. So a full extent is set apart
+//!   first: `MADV_DONTFORK`, which means nothing to a program that does not fork, keeps the kernel from
+//!   joining it with others than its like.
+//! * A huge page that no program had before may have to be found by the host of a virtual machine, which
+//!   takes ten times as long. So one is taken and left again just before: what was left last is given first
+//!   ([`warm`]).
 //!
-//! `cargo xtask bench speed` with a peer `off=sardine --port {port} --worker-threads 1 --huge-pages no` shows what it is worth. Where
-//! the kernel knows no such call or forbids huge pages nothing is tried again.
+//! `cargo xtask bench speed` with a peer `off=sardine --port {port} --worker-threads 1 --huge-pages no` shows
+//! what it is worth. Where the kernel knows no such call or forbids huge pages nothing is tried again.
 
 use super::directory::{self, HALF, STRIPES, Word};
 use super::extent::{self, EXTENT, HAS_CHECKS, PAGE};
@@ -31,8 +34,8 @@ use super::stripe::Stripe;
 use super::stripes::STRIPE;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What the processor's huge pages are: half an extent. Where extents are tiny no page is that small: all is done but the
-/// kernel's part.
+/// What the processor's huge pages are: half an extent. Where extents are tiny no page is that small: all is
+/// done but the kernel's part.
 const HUGE: usize = 2 << 20;
 const PAGES: usize = HALF / PAGE;
 const _: () = assert!(HALF == HUGE || HAS_CHECKS);
@@ -58,7 +61,8 @@ enum Outcome {
     Refused,
 }
 
-/// Whether [`unite`] may find something to do: an extent was begun since it last went through all, so others are full.
+/// Whether [`unite`] may find something to do: an extent was begun since it last went through all, so others
+/// are full.
 pub fn is_unite_due() -> bool {
     (IS_LEFT.load(Relaxed) || directory::has_grown()) && !IS_REFUSED.load(Relaxed)
 }
@@ -109,7 +113,8 @@ fn candidates() -> Vec<(usize, &'static Word)> {
 fn unite_half(base: usize, half: usize, word: &Word) -> bool {
     match collapse(base + half * HALF) {
         Outcome::United => {
-            // Words change under their stripe's lock. Meanwhile the extent may have gone, and another's may be in its place.
+            // Words change under their stripe's lock. Meanwhile the extent may have gone, and another's may
+            // be in its place.
             let number = word.stripe();
             if let Some(mut inner) = STRIPE.get(number).map(Stripe::lock)
                 && word.is_mapped()
@@ -127,12 +132,13 @@ fn unite_half(base: usize, half: usize, word: &Word) -> bool {
     }
 }
 
-/// Puts half an extent of whole pages into one huge page, if none of them is missing: the kernel would fill the gaps.
+/// Puts half an extent of whole pages into one huge page, if none of them is missing: the kernel would fill
+/// the gaps.
 fn collapse(address: usize) -> Outcome {
     let start = address as *mut libc::c_void;
     let mut residence = [0_u8; PAGES];
-    // SAFETY: the kernel writes one byte a page of the range, which is what there is room for; it reads and writes no byte of
-    // the range itself, and says so when the range is not mapped any more.
+    // SAFETY: the kernel writes one byte a page of the range, which is what there is room for; it reads and
+    // writes no byte of the range itself, and says so when the range is not mapped any more.
     let known = unsafe { libc::mincore(start, HALF, residence.as_mut_ptr()) };
     if known != 0 || residence.iter().any(|page| page & 1 == 0) {
         return Outcome::NotYet;
@@ -142,7 +148,8 @@ fn collapse(address: usize) -> Outcome {
     }
     warm();
     let extent = (address & !(EXTENT - 1)) as *mut libc::c_void;
-    // SAFETY: the calls change no byte of the range, only the pages that hold them, and what a child would see.
+    // SAFETY: the calls change no byte of the range, only the pages that hold them, and what a child would
+    // see.
     let done = unsafe {
         libc::madvise(extent, EXTENT, libc::MADV_DONTFORK);
         libc::madvise(start, HALF, libc::MADV_COLLAPSE)

@@ -1,10 +1,11 @@
-//! A state machine: random operations on a stripe beside a naive twin, which is a map of live ranges and what they hold. After each
-//! step every head, foot, link, bin and directory word of the stripe is looked at (`Stripe::check`), and what is in use must be what
-//! the twin says.
+//! A state machine: random operations on a stripe beside a naive twin, which is a map of live ranges and what
+//! they hold. After each step every head, foot, link, bin and directory word of the stripe is looked at
+//! (`Stripe::check`), and what is in use must be what the twin says.
 //!
-//! One thread alone is compared block by block. Several threads each have a twin of their own, hand blocks to each other, and take
-//! turns with the walk over an extent; under `cfg(shuttle)` a scheduler chooses at each lock who goes on, so that a failure comes
-//! again from its printed schedule. `cargo xtask arena SECONDS` runs all of it for long.
+//! One thread alone is compared block by block. Several threads each have a twin of their own, hand blocks to
+//! each other, and take turns with the walk over an extent; under `cfg(shuttle)` a scheduler chooses at each
+//! lock who goes on, so that a failure comes again from its printed schedule. `cargo xtask arena SECONDS`
+//! runs all of it for long.
 
 use super::SERVED_MAX;
 use super::closing::Walk;
@@ -397,7 +398,8 @@ fn a_stripe_is_whole_while_threads_allocate_free_walk_and_purge() {
     }
 }
 
-/// Under schedulers that choose at every lock who goes on: at random, and with few changes of turn at places that matter.
+/// Under schedulers that choose at every lock who goes on: at random, and with few changes of turn at places
+/// that matter.
 #[cfg(shuttle)]
 #[test]
 fn a_stripe_is_whole_whoever_goes_on_at_each_lock() {

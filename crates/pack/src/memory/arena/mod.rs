@@ -1,42 +1,44 @@
-//! The arena: where leaves live. A best-fit allocator with coalescing for blocks of 128 bytes to 1 MB, and for smaller ones
-//! whose owner asks for them ([`SMALL_ALIGN`]). A general allocator keeps what else is smaller; what is larger is mapped
-//! from the system on its own.
+//! The arena: where leaves live. A best-fit allocator with coalescing for blocks of 128 bytes to 1 MB, and
+//! for smaller ones whose owner asks for them ([`SMALL_ALIGN`]). A general allocator keeps what else is
+//! smaller; what is larger is mapped from the system on its own.
 //!
 //! # Why not the general allocator alone
 //!
-//! A leaf grows by a few dozen bytes at a time and is split when it is full, and because hashes are uniform the leaves of
-//! a keyspace do so nearly in step. A size-class allocator then pays twice. It rounds each leaf up to its class (8% of the
-//! bytes with four classes a doubling), and when the leaves move on to the next class the slabs of the last one stay
-//! behind, sparsely filled. `arena_bytes` in bench/ grows a million entries of 84 bytes
-//! that way: their leaves hold 84.5 bytes an entry, mimalloc and jemalloc take 112 and 121, this arena 88.6. For entries of 21
-//! bytes the four figures are 21.5, 29.0, 30.0 and 21.7.
+//! A leaf grows by a few dozen bytes at a time and is split when it is full, and because hashes are uniform
+//! the leaves of a keyspace do so nearly in step. A size-class allocator then pays twice. It rounds each leaf
+//! up to its class (8% of the bytes with four classes a doubling), and when the leaves move on to the next
+//! class the slabs of the last one stay behind, sparsely filled. `arena_bytes` in bench/ grows a million
+//! entries of 84 bytes that way: their leaves hold 84.5 bytes an entry, mimalloc and jemalloc take 112 and
+//! 121, this arena 88.6. For entries of 21 bytes the four figures are 21.5, 29.0, 30.0 and 21.7.
 //!
-//! Here free neighbours merge at once, whatever their sizes, so that what one generation of leaves leaves behind serves
-//! the next, and a request takes the smallest hole that fits, to the grain of 16 bytes.
+//! Here free neighbours merge at once, whatever their sizes, so that what one generation of leaves leaves
+//! behind serves the next, and a request takes the smallest hole that fits, to the grain of 16 bytes.
 //!
 //! # Shape
 //!
-//! Memory comes from the system in extents of 4 MB (a build with checks has tiny ones, `checks.rs`), aligned to their size, so that a block finds its extent by masking
-//! its address. An extent belongs to one of 16 stripes; each has its own lock, and a thread allocates from the stripe that it
-//! was dealt (`stripes.rs`), so the lock is contended only when another thread frees. Where a block lies is told by its address; how long it is
-//! by its header (see `stripe.rs` for the bytes). Sizes decide who serves: `GlobalAlloc` hands the
+//! Memory comes from the system in extents of 4 MB (a build with checks has tiny ones, `checks.rs`), aligned
+//! to their size, so that a block finds its extent by masking its address. An extent belongs to one of 16
+//! stripes; each has its own lock, and a thread allocates from the stripe that it was dealt (`stripes.rs`),
+//! so the lock is contended only when another thread frees. Where a block lies is told by its address; how
+//! long it is by its header (see `stripe.rs` for the bytes). Sizes decide who serves: `GlobalAlloc` hands the
 //! layout back on free, so no look-up is needed to tell the arena's blocks from the others.
 //!
 //! # Giving memory back
 //!
-//! [`purge`] unmaps extents that are free as a whole, but for one a stripe, and gives the pages of other free blocks of 16 KB
-//! and more back. The server calls it from its freeing thread, some at a time: unmapping an extent takes about a
-//! millisecond, for which neither the thread that happens to free its last block nor one that waits for the stripe's lock
-//! should have to pay. A block with a mapping of its own goes back when it is freed, and grows without a copy.
+//! [`purge`] unmaps extents that are free as a whole, but for one a stripe, and gives the pages of other free
+//! blocks of 16 KB and more back. The server calls it from its freeing thread, some at a time: unmapping an
+//! extent takes about a millisecond, for which neither the thread that happens to free its last block nor one
+//! that waits for the stripe's lock should have to pay. A block with a mapping of its own goes back when it
+//! is freed, and grows without a copy.
 //!
-//! That helps where neighbours went together. After many deletions at random every extent still holds something, and the
-//! blocks themselves must move: `evacuation.rs` chooses extents and closes them, `closing.rs` says what that means for their
-//! blocks, `directory.rs` knows how full each is.
+//! That helps where neighbours went together. After many deletions at random every extent still holds
+//! something, and the blocks themselves must move: `evacuation.rs` chooses extents and closes them,
+//! `closing.rs` says what that means for their blocks, `directory.rs` knows how full each is.
 //!
 //! The other way round, extents that are full become huge pages (`huge.rs`).
 //!
-//! Buffers are served as leaves are: a general allocator kept 10 to 30 MB of them after clients had loaded lists by
-//! long pipelines, a third of the lists' own bytes.
+//! Buffers are served as leaves are: a general allocator kept 10 to 30 MB of them after clients had loaded
+//! lists by long pipelines, a third of the lists' own bytes.
 
 mod bins;
 mod checks;
@@ -79,7 +81,8 @@ pub const fn footprint_bytes(size: usize) -> usize {
     if size > SERVED_MAX { size } else { stripe::block_bytes(size) }
 }
 
-/// What a request costs, whoever serves it. The C library's blocks have the grain and the head of the arena's.
+/// What a request costs, whoever serves it. The C library's blocks have the grain and the head of the
+/// arena's.
 pub(crate) const fn cost(layout: Layout) -> usize {
     match tier(layout) {
         Tier::Stripe => footprint_bytes(layout.size()),
@@ -108,13 +111,14 @@ pub fn is_purge_due() -> bool {
     STRIPE.iter().any(Stripe::is_purge_due)
 }
 
-/// Gives pages of free blocks back to the system, at most `budget` blocks a stripe, so that a caller with work
-/// to do is not held up. Returns how many blocks gave pages.
+/// Gives pages of free blocks back to the system, at most `budget` blocks a stripe, so that a caller with
+/// work to do is not held up. Returns how many blocks gave pages.
 pub fn purge(budget: usize) -> usize {
     STRIPE.iter().map(|s| s.purge(budget)).sum()
 }
 
-/// Memory of a stripe: this thread's own, but while it panics with that one's lock in its hands, whichever has its lock free.
+/// Memory of a stripe: this thread's own, but while it panics with that one's lock in its hands, whichever
+/// has its lock free.
 #[inline]
 fn serve(size: usize) -> *mut u8 {
     let block = own_stripe().alloc(size);
@@ -133,7 +137,8 @@ fn serve_panic(size: usize) -> *mut u8 {
         .unwrap_or(std::ptr::null_mut())
 }
 
-/// Panics while the lock of this thread's stripe is held, as a broken heap does: whether that is reported can be tried with it.
+/// Panics while the lock of this thread's stripe is held, as a broken heap does: whether that is reported can
+/// be tried with it.
 pub fn panic_under_lock() -> ! {
     let _inner = own_stripe().lock();
     // Longer than what the general allocator serves, so that writing it takes memory of a stripe.
@@ -160,9 +165,10 @@ const fn tier(layout: Layout) -> Tier {
     }
 }
 
-// SAFETY: blocks are disjoint, of at least the layout's size and alignment (`tier` bounds what is served), and stay
-// where they are until freed or resized; requests that are not served go to an allocator that promises the same, and
-// the layout, which callers must hand back unchanged, tells on free and resize who served it.
+// SAFETY: blocks are disjoint, of at least the layout's size and alignment (`tier` bounds what is served),
+// and stay where they are until freed or resized; requests that are not served go to an allocator that
+// promises the same, and the layout, which callers must hand back unchanged, tells on free and resize who
+// served it.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match tier(layout) {

@@ -4,9 +4,9 @@
 //! extent   [ header 56 B | block | block | ... | block | end mark 8 B ]
 //! ```
 //!
-//! What a block looks like is said in `heads.rs`, which reads and changes them; here is which block is taken, how it merges with its
-//! neighbours when it is freed, and what is counted. All of it happens under the stripe's lock, which lends [`Inner`] and with it
-//! the heads.
+//! What a block looks like is said in `heads.rs`, which reads and changes them; here is which block is taken,
+//! how it merges with its neighbours when it is freed, and what is counted. All of it happens under the
+//! stripe's lock, which lends [`Inner`] and with it the heads.
 
 use super::bins::Bins;
 use super::checks;
@@ -48,7 +48,8 @@ const _: () = assert!(size_of::<Header>() <= FIRST);
 pub struct Usage {
     /// Mapped from the system, touched or not.
     pub mapped_bytes: usize,
-    /// Of these, what has pages, to the grain of a page: all but new extents and free blocks whose pages were given back.
+    /// Of these, what has pages, to the grain of a page: all but new extents and free blocks whose pages were
+    /// given back.
     pub resident_bytes: usize,
     /// In blocks that are in use, headers included.
     pub used_bytes: usize,
@@ -101,7 +102,8 @@ unsafe impl Send for Inner {}
 /// `payload` came from [`Stripe::alloc`] and is live.
 pub(super) unsafe fn owner(payload: *mut u8) -> &'static Stripe {
     let header = payload.map_addr(|a| a & !(EXTENT - 1)).cast::<Header>();
-    // SAFETY: a live block lies in a mapped extent whose header was written when it was mapped; stripes are static.
+    // SAFETY: a live block lies in a mapped extent whose header was written when it was mapped; stripes are
+    // static.
     unsafe { &*(*header).owner }
 }
 
@@ -136,8 +138,8 @@ impl Stripe {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock, for a request of the program. None while this thread panics and the lock is taken: it may have been taken by
-    /// this very thread, and the report of the panic needs memory all the same.
+    /// The lock, for a request of the program. None while this thread panics and the lock is taken: it may
+    /// have been taken by this very thread, and the report of the panic needs memory all the same.
     #[inline]
     fn lock_to_serve(&self) -> Option<MutexGuard<'_, Inner>> {
         match self.inner.try_lock() {
@@ -152,7 +154,8 @@ impl Stripe {
         (!std::thread::panicking()).then(|| self.lock())
     }
 
-    /// Memory of at least `size` bytes, or null where the system has none or the thread [panics](Stripe::lock_to_serve).
+    /// Memory of at least `size` bytes, or null where the system has none or the thread
+    /// [panics](Stripe::lock_to_serve).
     pub(super) fn alloc(&'static self, size: usize) -> *mut u8 {
         let Some(mut inner) = self.lock_to_serve() else { return ptr::null_mut() };
         let inner = &mut *inner;
@@ -165,8 +168,8 @@ impl Stripe {
     }
 
     /// # Safety
-    /// `payload` came from `alloc` of this stripe and is live; it is not used again. It is lost where the thread
-    /// [panics](Stripe::lock_to_serve).
+    /// `payload` came from `alloc` of this stripe and is live; it is not used again. It is lost where the
+    /// thread [panics](Stripe::lock_to_serve).
     pub(super) unsafe fn free(&self, payload: *mut u8) {
         if let Some(mut inner) = self.lock_to_serve() {
             // SAFETY: the caller's promise.
@@ -174,7 +177,8 @@ impl Stripe {
         }
     }
 
-    /// Grows or shrinks where it is; false where the neighbour is in the way, or the thread [panics](Stripe::lock_to_serve).
+    /// Grows or shrinks where it is; false where the neighbour is in the way, or the thread
+    /// [panics](Stripe::lock_to_serve).
     ///
     /// # Safety
     /// `payload` came from `alloc` of this stripe and is live.
@@ -228,8 +232,8 @@ impl Stripe {
         inner.freed_bytes >= PURGE_MIN || inner.empty_count > EMPTY_KEPT
     }
 
-    /// Unmaps empty extents and gives the pages of other large free blocks back, `budget` of them together at most.
-    /// Meanwhile the lock is free: extents are forgotten first, and blocks are in use.
+    /// Unmaps empty extents and gives the pages of other large free blocks back, `budget` of them together at
+    /// most. Meanwhile the lock is free: extents are forgotten first, and blocks are in use.
     pub(super) fn purge(&self, budget: usize) -> usize {
         let mut done = 0;
         while done < budget {
@@ -257,7 +261,8 @@ impl Stripe {
         if inner.freed_bytes < PURGE_MIN {
             return (blocks, 0);
         }
-        // SAFETY: blocks in the bins are free and whole; no two of them touch, so that taking one leaves the others.
+        // SAFETY: blocks in the bins are free and whole; no two of them touch, so that taking one leaves the
+        // others.
         unsafe {
             for block in inner.bins.with_pages(&inner.heads, PURGE_MIN).take(count) {
                 let (first, bytes) = inner.heads.interior(block);
@@ -278,7 +283,8 @@ impl Stripe {
     /// The second half: gives the pages of a block back, and then the block, without the lock in between.
     pub(super) fn give_back(&self, dirty: &Dirty) {
         let Some((block, first, bytes)) = dirty.0 else { return };
-        // SAFETY: the block was taken, so its bytes are ours; its head, which changes when its neighbours do, is under the lock.
+        // SAFETY: the block was taken, so its bytes are ours; its head, which changes when its neighbours do,
+        // is under the lock.
         unsafe {
             extent::discard(first, first.add(bytes));
             self.lock().put_back(block, Pages::GivenBack);
@@ -286,7 +292,8 @@ impl Stripe {
     }
 }
 
-/// A block that was taken to give its pages back: its place, the first byte between its links and its foot, and how many there are.
+/// A block that was taken to give its pages back: its place, the first byte between its links and its foot,
+/// and how many there are.
 pub(super) struct Dirty(Option<(Block, *mut u8, usize)>);
 
 // SAFETY: who has a block has its bytes.
@@ -313,7 +320,8 @@ impl Inner {
         })
     }
 
-    /// Whether an extent in whose word this stripe's number stands is this stripe's: stripes of tests share a number.
+    /// Whether an extent in whose word this stripe's number stands is this stripe's: stripes of tests share a
+    /// number.
     pub(super) fn has(&self, base: usize) -> bool {
         cfg!(not(test)) || self.headers().any(|header| header.addr() == base)
     }
@@ -618,8 +626,8 @@ static KEPT: std::sync::Mutex<Vec<&'static Stripe>> = std::sync::Mutex::new(Vec:
 
 #[cfg(test)]
 impl Inner {
-    /// Free blocks of an extent are as they were left; those that must be in a bin are added to `free`. The bytes of those without pages, and of
-    /// those that are too short for a purge.
+    /// Free blocks of an extent are as they were left; those that must be in a bin are added to `free`. The
+    /// bytes of those without pages, and of those that are too short for a purge.
     ///
     /// # Safety
     /// `base` is a mapped extent of this stripe.
@@ -654,7 +662,8 @@ impl Inner {
         (purged, holes)
     }
 
-    /// Each block that must be in a bin is in one, once, and nothing else is; what is counted of them is true.
+    /// Each block that must be in a bin is in one, once, and nothing else is; what is counted of them is
+    /// true.
     fn check_bins(&self, mut free: BTreeMap<usize, usize>) {
         let mut empty = 0;
         self.bins.check(&self.heads, &mut |block, size| {

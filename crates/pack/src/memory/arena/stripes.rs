@@ -1,5 +1,5 @@
-//! Which stripe: all of the arena's, and the one that each thread allocates from. A block is freed in the stripe that it came
-//! from, which its extent tells.
+//! Which stripe: all of the arena's, and the one that each thread allocates from. A block is freed in the
+//! stripe that it came from, which its extent tells.
 
 use super::directory::STRIPES;
 use super::stripe::Stripe;

@@ -1,8 +1,10 @@
-//! Members that share their score with many others, by hash: what lets a walk by hash find them ([`crate::sorted`]).
+//! Members that share their score with many others, by hash: what lets a walk by hash find them
+//! ([`crate::sorted`]).
 //!
-//! A run, all members of one score, becomes one of twins when it has more than [`LONG_MAX`] members, and is one no longer when it has
-//! fewer than [`LONG_MIN`]. The distance between the two keeps a run that swings from being entered and left again and again: each
-//! costs a walk over so many members. Cost: the member and 4 bytes, in sets of long runs alone.
+//! A run, all members of one score, is kept by hash when it has more than [`LONG_MAX`] members, and no longer
+//! when it has fewer than [`LONG_MIN`]. Between the two nothing changes, so that a run whose length goes up
+//! and down is not put in and taken out again and again, each time by a walk over so many members. Cost: the
+//! member and 4 bytes, in sets of long runs alone.
 use crate::map::{Entry, Map};
 use crate::memory::arena::Moves;
 use crate::tree::stats::Stats;
@@ -12,9 +14,9 @@ pub(crate) const LONG_MAX: u64 = 256;
 pub(crate) const LONG_MIN: u64 = 128;
 
 #[derive(Clone, Default)]
-pub(crate) struct Twins(Map<()>);
+pub(crate) struct LongRuns(Map<()>);
 
-impl Twins {
+impl LongRuns {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
