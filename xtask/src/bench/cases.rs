@@ -13,7 +13,7 @@ pub(crate) type Setting<'s> = (&'s str, &'s str);
 
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// What a server must know to be given it.
+    /// The command that a server must have to be measured with this case.
     pub(crate) command: &'static str,
     pub(crate) settings: &'static [Setting<'static>],
     pub(crate) load: LoadFn,
@@ -56,7 +56,7 @@ pub(crate) const CASES: &[Case] = &[
     case("stream_5_fields", "XADD", stream_5_fields),
 ];
 
-/// Debian's `miscfiles` has it.
+/// The list of words in Debian's package `miscfiles`.
 const WORDS: &str = "/usr/share/dict/web2";
 
 pub(crate) fn words() -> Result<Vec<String>, String> {

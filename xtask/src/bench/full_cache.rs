@@ -67,13 +67,13 @@ struct Cache {
     crowd: Crowd,
     case: Case,
     random: Random,
-    /// Of each turn that was measured.
+    /// Processor time a request in each turn that was measured.
     times_us: Vec<f64>,
     rss_most: u64,
     used_most: u64,
 }
 
-/// What is sent.
+/// The requests that are sent.
 struct Case {
     is_volatile: bool,
     reads: bool,

@@ -10,7 +10,7 @@ use super::redis_benchmark::Load;
 use super::server::{Server, Spec};
 use crate::shell::target;
 
-/// Of redis-benchmark.
+/// Tests of redis-benchmark.
 const TESTS: [&str; 4] = ["set", "get", "lpush", "rpop"];
 
 /// Edits of one collection, which redis-benchmark has only of large ones.
@@ -53,7 +53,7 @@ const EDITS: [Edit; 17] = [
 
 const DEPTH: u32 = 16;
 const KEYSPACE: &str = "100000";
-/// Of the two runs.
+/// Requests of the two runs.
 const REQUESTS: [u64; 2] = [20_000, 50_000];
 /// What a test reads or removes is there beforehand.
 const FILL_REQUESTS: u64 = 60_000;

@@ -39,9 +39,9 @@ const LRANGE_DEPTH_MAX: u32 = 100;
 struct Extent {
     depths: &'static [u32],
     rounds: usize,
-    /// Of one run.
+    /// How long one run takes, about.
     seconds: f64,
-    /// Of the run that tells how fast a server is.
+    /// Requests of the run that tells how fast a server is.
     requests_first: u64,
 }
 
@@ -153,7 +153,7 @@ fn empty(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Of each figure by itself.
+/// The median of each figure by itself.
 fn median(rounds: &[Sample]) -> Sample {
     let of = |figure: fn(&Sample) -> f64| {
         let mut figures: Vec<f64> = rounds.iter().map(figure).collect();

@@ -5,15 +5,15 @@ use super::client::Client;
 use super::server::{Server, Spec};
 use std::time::Duration;
 
-/// Bytes of all elements together.
+/// What a load costs: bytes of all its elements together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) elements: u64,
-    /// Of the values sent.
+    /// Bytes of the values that were sent.
     pub(crate) payload: u64,
-    /// By which `used_memory` rose.
+    /// How much `used_memory` rose.
     pub(crate) used: u64,
-    /// By which RSS rose.
+    /// How much RSS rose.
     pub(crate) resident: u64,
 }
 

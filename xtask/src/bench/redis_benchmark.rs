@@ -10,12 +10,12 @@ pub(crate) struct Load<'l> {
     /// Requests in flight on each connection.
     pub(crate) depth: u32,
     pub(crate) requests: u64,
-    /// Keys are drawn from so many.
+    /// How many keys there are to draw from.
     pub(crate) keyspace: &'l str,
     pub(crate) threads: usize,
 }
 
-/// What it says of a run.
+/// What redis-benchmark says of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Report {
     pub(crate) rate: f64,
@@ -62,7 +62,7 @@ impl Load<'_> {
     }
 }
 
-/// Of the first row below the names of the columns.
+/// The figures in the first row below the names of the columns.
 fn parse(text: &str) -> Option<Report> {
     let row = text.lines().find(|line| line.starts_with('"') && !line.starts_with("\"test\""))?;
     let numbers: Vec<f64> = row.rsplit("\",\"").filter_map(|n| n.trim_matches('"').parse().ok()).collect();

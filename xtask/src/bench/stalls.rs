@@ -16,7 +16,7 @@ use super::server::{Server, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The worker's own.
+/// The processor that only the worker runs on.
 pub(super) const WORKER_CORE: &str = "0";
 const HICCUP_SECONDS: u64 = 20;
 

@@ -15,8 +15,8 @@ use base::random::Random;
 const TESTS: [&str; 4] = ["set", "get", "lpush", "rpop"];
 const DEPTHS: [usize; 3] = [1, 16, 100];
 const ROUNDS: usize = 200;
-/// In a turn, at depth 1: fewer would mostly be its start and its end, in caches that another
-/// server has left.
+/// Requests of a turn at depth 1. In a turn of fewer most of the time would go to its start, when the caches
+/// hold what another server has left, and to its end.
 const REQUESTS: usize = 4_000;
 const DEPTH_MAX: usize = 16;
 /// The list that RPOP empties is filled once in so many rounds.

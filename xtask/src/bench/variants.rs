@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub(crate) name: String,
-    /// Of the release profile, as `--config` takes them.
+    /// Changes of the release profile, as `--config` takes them.
     pub(crate) profile: Vec<String>,
-    /// Of the crate `tools`.
+    /// Features of the crate `tools`.
     pub(crate) features: Vec<&'static str>,
     pub(crate) target_cpu: Option<&'static str>,
     pub(crate) is_profiled: bool,

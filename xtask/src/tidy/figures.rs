@@ -157,7 +157,7 @@ fn shares<'s>(
     let is_outside = |share: &&Share| share.of > 0 && !mark.contains(&share.per(whole));
     let outside = parts.iter().filter(|(_, share)| is_outside(share));
     let outside = outside.map(|(part, share)| (part.to_string(), share.per(whole))).collect();
-    Figure { name, value: all.per(whole), mark, outside, is_kept: false }
+    Figure { name, value: all.per(whole), mark, outside, is_kept: true }
 }
 
 fn wide_lines(name: &'static str, wide: fn(&Source) -> Vec<usize>, sources: &[Source]) -> Figure {

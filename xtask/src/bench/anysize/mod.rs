@@ -29,12 +29,12 @@ use subject::{Draw, Operation, SUBJECTS, Subject};
 const LEAST: u64 = 16;
 const DEFAULT_MOST: u64 = 1 << 20;
 const QUICK_MOST: u64 = 1 << 10;
-/// Beyond, filling one compact collection takes minutes.
+/// The largest compact collection; filling a larger one takes minutes.
 const COMPACT_MOST: u64 = 1 << 14;
-/// Of all keys of a process whose bytes are counted.
+/// Elements of all keys together in a process whose bytes are counted.
 const BYTES_ELEMENTS: u64 = 1_000_000;
 const QUICK_BYTES_ELEMENTS: u64 = 40_000;
-/// Of all keys that one operation works on.
+/// Elements of all keys together that one operation works on, at least.
 const TIME_ELEMENTS_MIN: u64 = 1_024;
 /// Requests that are in flight, and that are undone at once.
 const DEPTH: u64 = 100;

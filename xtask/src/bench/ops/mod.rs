@@ -18,14 +18,14 @@ mod operations;
 const ROUNDS: usize = 9;
 const QUICK_ROUNDS: usize = 1;
 const DEPTH: usize = 32;
-/// Of a turn.
+/// Processor time of a turn.
 const TURN_US: f64 = 60_000.0;
-/// Before it is known how long one takes.
+/// The requests of the first turn, before it is known how long one takes.
 const FIRST_REQUESTS: usize = 1_600;
 const REQUESTS_MAX: usize = 200_000;
 /// Requests of the data that are sent together.
 const FILL_DEPTH: usize = 100;
-/// So many are told again in the end.
+/// How many of the worst operations are printed again in the end.
 const WORST: usize = 15;
 /// Stands for a number of twelve digits, drawn anew for each request.
 const DRAWN: &[u8] = b"000000000000";
