@@ -113,7 +113,14 @@ fn paths(words: &[String]) -> Vec<Vec<&str>> {
     let (mut paths, mut at) = (Vec::new(), 0);
     while at < words.len() {
         let is_start = is_name(&words[at]) && words.get(at + 1).is_some_and(|word| word == "::");
-        at = if is_start { path(words, at, &[], &mut paths) } else { at + 1 };
+        at = match is_start {
+            // `pub(in crate::config)` says who may import, and imports nothing.
+            true if words[..at].ends_with(&["(".into(), "in".into()]) => {
+                path(words, at, &[], &mut Vec::new())
+            }
+            true => path(words, at, &[], &mut paths),
+            false => at + 1,
+        };
     }
     paths
 }
@@ -212,7 +219,7 @@ mod tests {
             ("a.rs", "use crate::b::B;\nfn f() {}\n"),
             ("b.rs", "fn f() { super::c::g(); }\n"),
             ("c.rs", "use crate::{\n    a::{self, A},\n    d::D,\n};\n"),
-            ("d.rs", "use std::fmt;\n// use crate::a::A;\n"),
+            ("d.rs", "use std::fmt;\n// use crate::a::A;\npub(in crate::a) fn f() {}\n"),
         ];
         assert_eq!(circle(&files), ["a", "b", "c"]);
         assert!(circle(&files[..3]).is_empty());

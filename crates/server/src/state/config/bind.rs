@@ -1,6 +1,6 @@
 //! `bind`: from words to addresses. Names are looked up, which may take long, so only the client that has
 //! asked for it waits (`ServerRun::Outside`).
-use super::Config;
+use super::values::Config;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 /// One address to listen on.
@@ -72,7 +72,7 @@ fn look_up(word: &str) -> Result<Bind, (String, String)> {
 
 /// The resolver's own words.
 fn reason(error: &std::io::Error) -> String {
-    let text = super::reason(error);
+    let text = super::source::reason(error);
     text.rsplit(": ").next().unwrap_or_default().to_owned()
 }
 

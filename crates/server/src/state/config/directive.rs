@@ -1,7 +1,7 @@
 //! Lines of a configuration file that are no settings: they have no value that CONFIG GET could show.
 //! (`include` is in `source`, because it reads on.)
-use super::Config;
 use super::setting::{Outcome, Words};
+use super::values::Config;
 
 /// A line of `rename-command`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! docs/settings.md and the sample configuration file, from the table.
-use super::Config;
 use super::accepted::{GROUPS, Otherwise, Promise, Shape};
 use super::setting::{Change, Kind, Setting};
 use super::table::TOPICS;
+use super::values::Config;
 use std::fmt::Write;
 
 /// The reference of all settings, as Markdown.

@@ -8,8 +8,10 @@
 //! The new file is written beside the old one, brought to the disk, and takes its place in one step, so that
 //! whatever happens there is one of the two. Its name cannot be foreseen, and must be that of no file or link
 //! yet: who may write into the folder does not choose what is written over.
+use super::accepted::Shape;
 use super::setting::{Kind, Setting, find, listed};
-use super::{Config, Shape, split};
+use super::split;
+use super::values::Config;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};

@@ -1,9 +1,9 @@
 //! What a setting is: its name, what values it takes, when it may change, and how it is read from and written
 //! to a [`Config`]. The error texts are Redis's.
-use super::Config;
 use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
 use super::limits::MemoryShare;
 use super::table::TOPICS;
+use super::values::{Config, ConfigError};
 use std::sync::LazyLock;
 
 /// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
@@ -217,6 +217,29 @@ impl Setting {
             Kind::List { set, .. } => set(config, &[value]),
             Kind::Accepted { .. } => config.accepted.set(self, b"", &[value]),
         }
+    }
+}
+
+impl Config {
+    /// The value of a setting as CONFIG GET shows it; None where there is no such setting.
+    pub fn value(&self, name: &str) -> Option<Vec<u8>> {
+        find(name.as_bytes()).map(|s| s.render(self))
+    }
+
+    /// A line for each setting that differs from its default, without those that are secret: for crash
+    /// reports.
+    pub(crate) fn told_in_reports(&self) -> String {
+        let defaults = Config::default();
+        let differs = |s: &&Setting| !s.is_secret && s.render(self) != s.render(&defaults);
+        let line = |s: &Setting| format!("{} {}\n", s.name, String::from_utf8_lossy(&s.render(self)));
+        all().filter(differs).map(line).collect()
+    }
+
+    /// Sets one setting as a line of the file would, also those that only the start may set.
+    pub fn set(&mut self, name: &str, value: &[u8]) -> Result<(), ConfigError> {
+        let found = find(name.as_bytes())
+            .ok_or_else(|| ConfigError("Bad directive or wrong number of arguments".into()))?;
+        found.set_from_one(self, value).map_err(ConfigError)
     }
 }
 

@@ -3,7 +3,8 @@
 //! comment, quotes hold spaces, `include` reads another file in place. Options of the command line become
 //! lines behind the file's, so an error names the line as Redis would.
 use super::directive::{self, RenameCheck};
-use super::{Config, ConfigError, paths, setting, split};
+use super::values::{Config, ConfigError};
+use super::{paths, setting, split};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;

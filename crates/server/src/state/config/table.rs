@@ -2,9 +2,10 @@
 //! and SET, the file, the command line, sardine.conf and docs/settings.md follow.
 //!
 //! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
+use super::process::{Facility, OomScore, Supervised};
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
-use super::{Allow, Config, Facility, LogLevel, OomScore, Supervised, Tracking};
+use super::values::{Allow, Config, LogLevel, Tracking};
 use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

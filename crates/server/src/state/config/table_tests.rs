@@ -1,7 +1,7 @@
 //! The table of settings as a whole: names, defaults, and that what is set is what is shown.
-use super::Config;
 use super::setting::{Kind, Setting};
 use super::table::TOPICS;
+use super::values::Config;
 use crate::state::config::setting::{all, find, settings};
 use std::collections::BTreeSet;
 use store::Fill;

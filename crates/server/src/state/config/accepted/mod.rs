@@ -12,8 +12,9 @@ mod shape;
 pub(super) use rows::{GROUPS, UNLISTED};
 pub(super) use shape::Shape;
 
+use super::setting;
 use super::setting::{Change, Kind, Outcome, Setting, Words};
-use super::{Config, setting};
+use super::values::Config;
 use std::collections::BTreeMap;
 
 /// The values that were given, by the setting's name; what is not here has its default.

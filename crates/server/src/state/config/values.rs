@@ -1,0 +1,228 @@
+//! The settings' values: [`Config`], a plain value with a field for each setting, and the small types of its
+//! fields.
+//!
+//! What a field means beyond its name stands here; names, bounds, defaults as text and documentation are in
+//! the setting's row (`table.rs`). A field that is a part of `store` is what the data obeys.
+use super::accepted::Accepted;
+use super::defrag::Defrag;
+use super::directive::Rename;
+use super::limits::{MemoryShare, OutputLimits};
+use super::log_rules::LogRules;
+use super::process::{Facility, OomScore, Supervised};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The settings' values, all of them. To change it while the server runs is `Server::replace_config`'s.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be
+    /// missing. See [`Binds`](super::Binds).
+    pub bind: Vec<String>,
+    /// 0: no TCP at all.
+    pub port: u16,
+    /// Let the system choose the port, for tests in this process; no setting names it.
+    pub picks_port: bool,
+    pub unixsocket: Option<PathBuf>,
+    /// `unixsocketperm`; None leaves what the umask makes.
+    pub unixsocket_mode: Option<u32>,
+    /// How many clients the kernel lets wait to be let in.
+    pub tcp_backlog: u32,
+    /// After so long in silence the kernel asks whether a client is still there. 0: never.
+    pub tcp_keepalive_s: u32,
+    /// A client that has been idle for so long is closed. 0: never.
+    pub timeout_s: u32,
+    pub maxclients: u32,
+    /// 0: no limit.
+    pub maxmemory_bytes: u64,
+    /// How much all clients may take together.
+    pub maxmemory_clients: MemoryShare,
+    /// `maxmemory-eviction-tenacity`, 0 to 100: how long one command may evict.
+    pub maxmemory_tenacity: u32,
+    /// `protected-mode`: without a password only clients on this machine are served.
+    pub is_protected: bool,
+    /// Empty: no password.
+    pub requirepass: Vec<u8>,
+    pub io_engine: net::EngineKind,
+    pub worker_threads: usize,
+    /// Chosen by number, with SELECT.
+    pub databases: u16,
+    /// There are 2^shard_bits shards.
+    pub shard_bits: u32,
+    pub loglevel: LogLevel,
+    /// None: standard output.
+    pub logfile: Option<PathBuf>,
+    /// How much may be kept of a client's requests that have not run.
+    pub client_query_buffer_bytes_max: u64,
+    pub client_output_buffer: OutputLimits,
+    /// The server runs in the background.
+    pub daemonize: bool,
+    pub pidfile: Option<PathBuf>,
+    pub supervised: Supervised,
+    pub syslog_enabled: bool,
+    pub syslog_facility: Facility,
+    pub syslog_ident: Vec<u8>,
+    pub oom_score: OomScore,
+    /// `oom-score-adj-values`: of a primary, of a replica, of a child that saves.
+    pub oom_score_values: [i32; 3],
+    /// `crash-log-enabled`
+    pub crash_log: bool,
+    /// `hide-user-data-from-log`
+    pub hide_user_data: bool,
+    /// Redis's rounds a second of work beside requests. Kept and shown: here such work has its own times.
+    pub hz: u32,
+    /// The folder to which the server changes: relative names of files mean files in there.
+    pub dir: PathBuf,
+    /// `list-max-listpack-size` as written; `store.list.fill` is what it means.
+    pub list_max_listpack_size: i32,
+    /// Large values are freed in the background whatever these three say.
+    pub lazyfree_expire: bool,
+    pub lazyfree_eviction: bool,
+    pub lazyfree_server_del: bool,
+    /// Who may use DEBUG, MODULE, and CONFIG SET of settings that are protected.
+    pub enable_debug_command: Allow,
+    pub enable_module_command: Allow,
+    pub enable_protected_configs: Allow,
+    /// The configuration file, absolute, for INFO.
+    pub file: Option<PathBuf>,
+    /// What the binary allocates with, for INFO; no setting.
+    pub allocator: &'static str,
+    /// Whether calls are counted by how long they took, for LATENCY HISTOGRAM and INFO latencystats.
+    pub latency_tracking: Tracking,
+    /// `latency-monitor-threshold`; 0: off.
+    pub latency_monitor_ms: u64,
+    pub command_log: LogRules,
+    /// `latency-tracking-info-percentiles`
+    pub latency_percentiles: Vec<f64>,
+    /// `activedefrag` and `active-defrag-*`
+    pub defrag: Defrag,
+    /// Whether memory in use is put into huge pages.
+    pub huge_pages: bool,
+    /// What the data obeys: limits of encodings, eviction, lengths. Kept in step by the setters of the table.
+    pub store: store::Settings,
+    /// `rename-command`, in order.
+    pub renamed_commands: Vec<Rename>,
+    /// What was given for settings that have no effect.
+    pub accepted: Accepted,
+}
+
+/// `loglevel`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+    Nothing,
+}
+
+/// `latency-tracking`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    Off,
+    On,
+}
+
+/// Who may use something that can do harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allow {
+    No,
+    Yes,
+    /// Connections from this machine.
+    Local,
+}
+
+/// Why a configuration was refused, as the text to print before the process ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(pub String);
+
+impl ConfigError {
+    /// What is wrong with all of it together.
+    pub(crate) fn fatal(why: &str) -> ConfigError {
+        let version = env!("CARGO_PKG_VERSION");
+        ConfigError(format!("\n*** FATAL CONFIG FILE ERROR (Sardine {version}) ***\n{why}"))
+    }
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            bind: vec!["*".into(), "-::*".into()],
+            port: 6379,
+            picks_port: false,
+            unixsocket: None,
+            unixsocket_mode: None,
+            tcp_backlog: 511,
+            tcp_keepalive_s: 300,
+            timeout_s: 0,
+            maxclients: 10_000,
+            maxmemory_bytes: 0,
+            maxmemory_clients: MemoryShare::Bytes(0),
+            maxmemory_tenacity: 10,
+            is_protected: true,
+            requirepass: Vec::new(),
+            io_engine: net::EngineKind::Epoll,
+            worker_threads: cores(),
+            databases: 16,
+            shard_bits: 8,
+            loglevel: LogLevel::Notice,
+            logfile: None,
+            client_query_buffer_bytes_max: 1 << 30,
+            client_output_buffer: OutputLimits::default(),
+            daemonize: false,
+            pidfile: None,
+            supervised: Supervised::No,
+            syslog_enabled: false,
+            syslog_facility: Facility(16),
+            syslog_ident: b"redis".to_vec(),
+            oom_score: OomScore::No,
+            oom_score_values: [0, 200, 800],
+            crash_log: true,
+            hide_user_data: false,
+            hz: 10,
+            dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            list_max_listpack_size: -2,
+            lazyfree_expire: false,
+            lazyfree_eviction: false,
+            lazyfree_server_del: false,
+            enable_debug_command: Allow::No,
+            enable_module_command: Allow::No,
+            enable_protected_configs: Allow::No,
+            file: None,
+            allocator: "libc",
+            latency_tracking: Tracking::On,
+            latency_monitor_ms: 0,
+            command_log: LogRules::default(),
+            latency_percentiles: vec![50.0, 99.0, 99.9],
+            huge_pages: true,
+            defrag: Defrag::default(),
+            store: store::Settings::default(),
+            renamed_commands: Vec::new(),
+            accepted: Accepted::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Whether clients have to give a password.
+    pub fn needs_password(&self) -> bool {
+        !self.requirepass.is_empty()
+    }
+
+    /// The duration from which on the latency monitor keeps an event; None where it is off.
+    pub(crate) fn latency_threshold_ns(&self) -> Option<u64> {
+        (self.latency_monitor_ms > 0).then(|| self.latency_monitor_ms.saturating_mul(1_000_000))
+    }
+}
+
+/// The default of `worker-threads`.
+fn cores() -> usize {
+    // The system is asked once: finding out reads files.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
