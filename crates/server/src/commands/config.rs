@@ -379,7 +379,8 @@ mod tests {
             (
                 &["client-output-buffer-limit", "foo 0 0 0"],
                 format!(
-                    "{prefix}'client-output-buffer-limit') - Invalid client class specified in buffer limit configuration."
+                    "{prefix}'client-output-buffer-limit') - Invalid client class specified in buffer limit \
+                     configuration."
                 ),
             ),
         ] {

@@ -15,7 +15,8 @@ const SHUTDOWN: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "1.0.0",
         summary: "Ends the server, after saving the data if that is asked for.",
-        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
+        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, \
+            otherwise O(1)",
         args: &[
             Arg::one_of("save-selector", &[Arg::word("nosave", "NOSAVE"), Arg::word("save", "SAVE")])
                 .optional(),

@@ -57,8 +57,8 @@ pub(crate) fn describe(
     let _ = write!(
         line,
         " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free={query_free} argv-mem={parsed} multi-mem=0 rbs=0 \
-         rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name={} \
-         lib-ver={} io-thread={}",
+         rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} \
+         lib-name={} lib-ver={} io-thread={}",
         u8::from(output > 0),
         bytes_of(record),
         details.user,

@@ -2,8 +2,8 @@
 //! here allocates, formats, logs or reads the clock for a request that names one key and succeeds.
 //!
 //! ```text
-//! execute -- admit: is there such a command, enough arguments, a password given? ------ refused: an error
-//!         -- guard: may its arguments be kept, is there memory for them? -------------- refused, or tried again later
+//! execute -- admit: is there such a command, enough arguments, a password given? --- refused: an error
+//!         -- guard: may its arguments be kept, is there memory for them? ----------- refused, or tried later
 //!         -- run:   lock the shards of its keys (or all gates), call the handler, unlock
 //!         -- count ticks, calls and bytes; look closer at a call that was slow or large
 //! ```

@@ -52,9 +52,9 @@ fn quoted(arg: &[u8], bytes_max: usize) -> &[u8] {
 pub(crate) const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
 
 /// The peer's own words: programs and people search for them.
-pub(crate) const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no \
-password is set for the default user. In this mode connections are only accepted from the loopback interface. If you \
-want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable \
+pub(crate) const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and \
+no password is set for the default user. In this mode connections are only accepted from the loopback interface. If \
+you want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable \
 protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis \
 from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
 so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by \

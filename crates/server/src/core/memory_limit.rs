@@ -1,7 +1,8 @@
 //! `maxmemory`: how much memory the data may take, when that is counted, and how room is made.
 //!
 //! ```text
-//! counted = used_memory - buffers of clients and of the event loops - garbage: what the background thread has yet to free
+//! counted = used_memory - buffers of clients and of the event loops
+//!                       - garbage: what the background thread has yet to free
 //!
 //!                  over the limit                  under the target, or all the rest
 //!                                                  claimed by other workers
@@ -154,8 +155,8 @@ impl<'s> MemoryLimit<'s> {
     }
 
     /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of
-    /// which `beside` is the database and the hash. False if that is not enough: then [`MemoryLimit::make_room`]
-    /// follows. The caller is inside its worker's gate and holds no shard.
+    /// which `beside` is the database and the hash. False if that is not enough: then
+    /// [`MemoryLimit::make_room`] follows. The caller is inside its worker's gate and holds no shard.
     pub(crate) fn make_room_beside(
         &mut self,
         now: Millis,

@@ -3,8 +3,8 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | defragmentation | extents are chosen by lot, closed, emptied and opened again, in steps of random length |
-//! | leaves, nodes and values | move with it, those of the clients and those of the shadow (`store::Shadow`) |
+//! | defragmentation | extents are chosen by lot, closed, emptied, opened again, in steps of random length |
+//! | leaves, nodes, values | move with it, those of the clients and those of the shadow (`store::Shadow`) |
 //! | purging, huge pages | a few free blocks, or one page, at a time |
 //! | keys | come, split leaves, expire, are evicted and go under the lock of a shard (`store::Transients`) |
 //! | eviction, expiry, uses | in the shadow, by every policy, while its clock jumps |

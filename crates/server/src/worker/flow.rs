@@ -3,7 +3,9 @@
 //! ```text
 //! Open --- more unsent than its allowance ---> Paused --- all has left ---> Open
 //!   \                                            |
-//!    \--- over an output limit ---> Closing <----/     Paused, and nothing left for a while: allowance doubled, Open
+//!    \--- over an output limit ---> Closing <----/
+//!
+//! Paused --- nothing has left for a while ---> Open, with twice the allowance
 //! ```
 //!
 //! A paused client is neither read from nor served, so one that pipelines without end takes no more memory

@@ -80,8 +80,9 @@ const INTRODUCTION: &str = "# Commands
 
 Generated from the program's tables of commands by `cargo xtask docs`; do not edit.
 
-Square brackets hold what may be left out, `|` stands between alternatives, `...` says that something may be repeated. A command of \
-Redis that is not here is not there yet, and is answered as an unknown one; what differs is in [differences.md](differences.md).
+Square brackets hold what may be left out, `|` stands between alternatives, `...` says that something may be \
+repeated. A command of Redis that is not here is not there yet, and is answered as an unknown one; \
+what differs is in [differences.md](differences.md).
 ";
 
 fn cell(text: &str) -> String {

@@ -5,9 +5,10 @@
 //! xor(d, text) = d ^ SHA1(text)        for what has no order
 //! mix(d, text) = SHA1(xor(d, text))    for what has
 //!
-//! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of a set; of a
-//!          stream mix each entry's id as `ms.seq`, then its fields and values; of a hash xor each field's digest, which begins
-//!          with zeros: mix the field, mix its value, xor "!!hexpire!!" if it has a deadline;
+//! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of
+//!          a set; of a stream mix each entry's id as `ms.seq`, then its fields and values; of a hash xor
+//!          each field's digest, which begins with zeros: mix the field, mix its value, xor "!!hexpire!!"
+//!          if it has a deadline;
 //!          xor "!!expire!!" if the key has a deadline
 //! data set for each database that is not empty: mix its number, 32 bits big endian;
 //!          xor each key's digest, which begins with zeros: mix the key, go on with its value

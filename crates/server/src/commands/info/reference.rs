@@ -16,10 +16,10 @@ const INTRODUCTION: &str = "# Metrics
 
 Generated from the program's table of metrics by `cargo xtask docs`; do not edit.
 
-`INFO` answers them as text, section by section; `INFO memory stats` only these sections, `INFO everything` all. Names are those \
-of Redis, so that monitoring which reads Redis reads Sardine. A counter only grows, until the server ends or `CONFIG RESETSTAT`; \
-a gauge goes up and down. Where a name holds a word in angle brackets there is one field for each such thing, and its value is \
-several figures: `cmdstat_get:calls=3,usec=2,...`.
+`INFO` answers them as text, section by section; `INFO memory stats` only these sections, `INFO everything` all. \
+Names are those of Redis, so that monitoring which reads Redis reads Sardine. A counter only grows, until the server \
+ends or `CONFIG RESETSTAT`; a gauge goes up and down. Where a name holds a word in angle brackets there is one field \
+for each such thing, and its value is several figures: `cmdstat_get:calls=3,usec=2,...`.
 ";
 
 fn write_section(out: &mut String, section: &Section) {

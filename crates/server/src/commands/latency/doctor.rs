@@ -39,8 +39,8 @@ pub(super) fn examine(events: &Events, config: &Config, now_s: i64) -> String {
         let sum = Summary::of(series, now_s);
         let _ = writeln!(
             text,
-            "{}. {event}: {} latency spikes (average {}ms, mean deviation {}ms, period {:.2} sec). Worst all time event \
-             {}ms.",
+            "{}. {event}: {} latency spikes (average {}ms, mean deviation {}ms, period {:.2} sec). Worst all time \
+             event {}ms.",
             number + 1,
             sum.count,
             sum.mean_ms,
@@ -59,8 +59,8 @@ pub(super) fn examine(events: &Events, config: &Config, now_s: i64) -> String {
 /// The text where there are no samples: because nothing took long, or because the monitor is off.
 fn nothing_seen(config: &Config) -> String {
     match config.latency_monitor_ms {
-        0 => "The latency monitor is off. CONFIG SET latency-monitor-threshold <milliseconds> makes it keep what takes so \
-              long; then ask again."
+        0 => "The latency monitor is off. CONFIG SET latency-monitor-threshold <milliseconds> makes it keep what \
+            takes so long; then ask again."
             .into(),
         ms => format!("Nothing has taken {ms} ms or longer since the monitor was switched on or reset."),
     }
@@ -84,21 +84,22 @@ fn advices(events: &Events, config: &Config) -> Vec<String> {
     }
     if has(FAST_COMMAND) {
         all.push(
-            "Commands that are never slow by themselves had to wait: for a processor that other programs use, for memory \
-             that was swapped out, or for a key's shard while a long command held it."
+            "Commands that are never slow by themselves had to wait: for a processor that other programs use, for \
+             memory that was swapped out, or for a key's shard while a long command held it."
                 .into(),
         );
     }
     if has(EXPIRE_CYCLE) {
         all.push(
-            "Keys that expire are removed some hundreds at a time: a pass that takes long was itself kept waiting by the \
-             system."
+            "Keys that expire are removed some hundreds at a time: a pass that takes long was itself kept waiting by \
+             the system."
                 .into(),
         );
     }
     if has(EVICTION_CYCLE) {
         all.push(
-            "Making room under maxmemory took long: a higher limit, or fewer writes at once, leaves less to evict at a time."
+            "Making room under maxmemory took long: a higher limit, or fewer writes at once, leaves less to evict at \
+             a time."
                 .into(),
         );
     }
@@ -124,7 +125,8 @@ mod tests {
     fn spikes_are_summed_up_and_advised_on() {
         let config = Config { latency_monitor_ms: 1, ..Config::default() };
         let text = examine(&events(COMMAND, &[(10, 15), (11, 3)]), &config, 12);
-        let sums = "1. command: 2 latency spikes (average 9ms, mean deviation 6ms, period 1.00 sec). Worst all time event 15ms.";
+        let sums = "1. command: 2 latency spikes (average 9ms, mean deviation 6ms, period 1.00 sec). Worst all time \
+            event 15ms.";
         assert!(text.contains(sums), "{text}");
         assert!(text.contains("but only those of 10000 microseconds"), "{text}");
         let text = examine(&events(FAST_COMMAND, &[(10, 1)]), &config, 12);

@@ -62,8 +62,8 @@ fn fragmentation(patient: &Patient) -> Option<String> {
     (figures.fragmentation() > 1.4 && excess > NOTABLE_BYTES).then(|| {
         format!(
             "Fragmentation: the process is resident with {}, {:.2} times what is in use. MEMORY PURGE gives free pages \
-             back at once, activedefrag moves data together so that more become free, and MEMORY MALLOC-STATS shows where \
-             they lie.",
+             back at once, activedefrag moves data together so that more become free, and MEMORY MALLOC-STATS shows \
+             where they lie.",
             human(figures.resident),
             figures.fragmentation()
         )
@@ -112,7 +112,8 @@ fn machine(patient: &Patient) -> Option<String> {
     let is_near = patient.machine > 0 && resident > patient.machine / 10 * 8;
     is_near.then(|| {
         format!(
-            "Machine: the process is resident with {} of the machine's {}. Set maxmemory, before the system ends it or swaps.",
+            "Machine: the process is resident with {} of the machine's {}. Set maxmemory, before the system ends it \
+             or swaps.",
             human(resident),
             human(patient.machine)
         )

@@ -12,7 +12,8 @@ pub fn markdown() -> String {
     let _ = writeln!(out, "\n{}", contents(titles));
     for topic in TOPICS {
         let _ = writeln!(out, "\n## {}\n\n{}\n", topic.title, topic.about);
-        out.push_str("| setting | default | values | CONFIG SET | what it does, and when to change it |\n|---|---|---|---|---|\n");
+        out.push_str("| setting | default | values | CONFIG SET | what it does, and when to change it |\n");
+        out.push_str("|---|---|---|---|---|\n");
         topic.rows.iter().for_each(|setting| setting_row(&mut out, setting));
     }
     let _ = writeln!(out, "\n## {WITHOUT_EFFECT}\n\n{ACCEPTED_MARKDOWN}");
@@ -31,15 +32,17 @@ const INTRODUCTION: &str = "# Settings
 
 Generated from the program's table of settings by `cargo xtask docs`; do not edit.
 
-A setting is a line of the configuration file (`port 7000`), an option of the command line (`--port 7000`), and a name for \
-`CONFIG GET` and, where the table says so, `CONFIG SET`. [sardine.conf](../sardine.conf) has them all as a file to edit.
+A setting is a line of the configuration file (`port 7000`), an option of the command line (`--port 7000`), and a \
+name for `CONFIG GET` and, where the table says so, `CONFIG SET`. \
+[sardine.conf](../sardine.conf) has them all as a file to edit.
 ";
 
 const WITHOUT_EFFECT: &str = "Accepted without effect";
 
-const ACCEPTED_MARKDOWN: &str = "Redis has these settings and Sardine has no use for them, or not yet. They are checked, remembered and shown, so that existing \
-configuration files load. Where a value would promise what is not kept, the table says so: such a value is refused, or, in \
-files and on the command line, accepted with a warning in the log.";
+const ACCEPTED_MARKDOWN: &str = "Redis has these settings and Sardine has no use for them, or not yet. They are \
+checked, remembered and shown, so that existing configuration files load. Where a value would promise what is not \
+kept, the table says so: such a value is refused, or, in files and on the command line, accepted with a warning in \
+the log.";
 
 fn setting_row(out: &mut String, setting: &Setting) {
     let (default, values, change) = (default_text(setting), values(&setting.kind), change(setting.change));
@@ -116,8 +119,8 @@ fn comment(out: &mut String, text: &str) {
     });
 }
 
-const ACCEPTED_SAMPLE: &str = "Redis has the settings below and Sardine has no use for them, or not yet: they are accepted \
-                               without effect so that existing files load. docs/settings.md has their values.";
+const ACCEPTED_SAMPLE: &str = "Redis has the settings below and Sardine has no use for them, or not yet: they are \
+accepted without effect so that existing files load. docs/settings.md has their values.";
 
 fn sample_line(setting: &Setting) -> String {
     let value = match setting.default_doc {

@@ -34,13 +34,22 @@ macro_rules! field {
         Kind::Bool { get: |c| c.$($field).+, set: |c, on| { c.$($field).+ = on; Ok(()) } }
     };
     (int $min:expr, $max:expr, $($field:ident).+ as $type:ty) => {
-        Kind::Int { min: $min, max: $max, get: |c| c.$($field).+ as i64, set: |c, n| { c.$($field).+ = n as $type; Ok(()) } }
+        Kind::Int {
+            min: $min,
+            max: $max,
+            get: |c| c.$($field).+ as i64,
+            set: |c, n| { c.$($field).+ = n as $type; Ok(()) },
+        }
     };
     (memory $min:expr, $($field:ident).+) => {
         Kind::Memory { min: $min, max: BYTES_MAX, get: |c| c.$($field).+, set: |c, n| { c.$($field).+ = n; Ok(()) } }
     };
     (word $all:expr, $words:expr, $($field:ident).+) => {
-        Kind::Word { words: $words, get: |c| place(&$all, c.$($field).+), set: |c, i| { c.$($field).+ = $all[i]; Ok(()) } }
+        Kind::Word {
+            words: $words,
+            get: |c| place(&$all, c.$($field).+),
+            set: |c, i| { c.$($field).+ = $all[i]; Ok(()) },
+        }
     };
     (path $($field:ident).+) => {
         Kind::Text {
@@ -119,7 +128,8 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         title: "Types",
-        about: "How large the leaves of lists and streams are, when lists are compressed, and what OBJECT ENCODING answers.",
+        about: "How large the leaves of lists and streams are, when lists are compressed, and what OBJECT ENCODING \
+            answers.",
         rows: TYPES,
     },
     Topic {
@@ -266,8 +276,8 @@ const CLIENTS: &[Setting] = &[
         "maxmemory-clients",
         Anytime,
         Kind::MemoryOrPercent { get: |c| c.maxmemory_clients, set: |c, share| c.maxmemory_clients = share },
-        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond it \
-         those that take most are closed, but for those that asked for CLIENT NO-EVICT.",
+        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond \
+         it those that take most are closed, but for those that asked for CLIENT NO-EVICT.",
         "Set it where many clients together could take memory that the data needs.",
     ),
     row(
@@ -475,8 +485,8 @@ const EVICTION: &[Setting] = &[
         "maxmemory-eviction-tenacity",
         Anytime,
         field!(int 0, 100, maxmemory_tenacity as u32),
-        "How long one command may evict before it runs: 10 is half a millisecond, 100 as long as it takes. What is left \
-         to do is done between commands.",
+        "How long one command may evict before it runs: 10 is half a millisecond, 100 as long as it takes. What is \
+         left to do is done between commands.",
         "Raise it where memory stays over the limit under many writes; lower it where eviction makes commands wait.",
     ),
     row(
@@ -551,7 +561,8 @@ const MEMORY: &[Setting] = &[
         "huge-pages",
         Anytime,
         field!(bool huge_pages),
-        "Let the kernel put memory that is full into pages of 2 MB. Look-ups take less processor time, data no more bytes.",
+        "Let the kernel put memory that is full into pages of 2 MB. Look-ups take less processor time, data no more \
+         bytes.",
         "Turn it off to see what it is worth, or where another program needs the machine's huge pages.",
     ),
     row(
@@ -669,7 +680,8 @@ const TYPES: &[Setting] = &[
         "set-max-intset-entries",
         Anytime,
         field!(int 0, i64::MAX, store.set.intset_entries as u64),
-        "Up to how many members OBJECT ENCODING calls a set of integers `intset`; how it is kept does not depend on that.",
+        "Up to how many members OBJECT ENCODING calls a set of integers `intset`; how it is kept does not depend on \
+         that.",
         "Only where a program reads OBJECT ENCODING and expects another name.",
     ),
     row(
@@ -761,8 +773,8 @@ const LATENCY: &[Setting] = &[
         "latency-monitor-threshold",
         Anytime,
         field!(int 0, i64::MAX, latency_monitor_ms as u64),
-        "Keep what took at least so many milliseconds, by what it was, for LATENCY LATEST, HISTORY, GRAPH and DOCTOR; 0 \
-         keeps nothing.",
+        "Keep what took at least so many milliseconds, by what it was, for LATENCY LATEST, HISTORY, GRAPH and DOCTOR; \
+         0 keeps nothing.",
         "Set it to 100, say, while you look for what makes the server slow now and then.",
     ),
     row(
