@@ -161,8 +161,10 @@ impl Draft {
         }
     }
 
+    /// The leaf, if there is one. Inlined, so that each caller reads only what it needs of the header.
+    #[inline(always)]
     fn read(&self) -> Option<Leaf<'_>> {
-        (!self.leaf.is_empty()).then(|| Leaf::open(&self.leaf))
+        if self.leaf.is_empty() { None } else { Some(Leaf::open(&self.leaf)) }
     }
 
     /// A list without elements is a draft without a leaf.

@@ -77,8 +77,9 @@ pub(crate) enum Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    /// Reads the header of a leaf that is not compressed.
-    #[inline]
+    /// Reads the header of a leaf that is not compressed. Inlined, so that each caller reads only what it
+    /// needs of it.
+    #[inline(always)]
     pub(crate) fn open(bytes: &'a [u8]) -> Leaf<'a> {
         match bytes[0] & KIND_MASK {
             KIND_STRINGS => Leaf::Strings(Strings::open(bytes)),
