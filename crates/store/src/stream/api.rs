@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 pub struct StreamMut<'v>(Edit<'v, Stream>);
 
 impl<'v> StreamMut<'v> {
-    #[inline]
+    #[inline(always)]
     fn open(site: Site<'v>) -> Result<StreamMut<'v>, WrongType> {
         let start = Start::of(site.shape())?;
         let mut edit = Edit::new(site, (), start);
