@@ -256,7 +256,7 @@ fn one_that_a_pause_has_stopped_goes_on_when_that_pause_ends_whatever_pause_begi
         watcher.send(b"DEBUG SLEEP 0.02\r\n");
         watcher.send(b"CLIENT UNPAUSE\r\n");
         watcher.send(format!("CLIENT PAUSE {FOREVER_MS} WRITE\r\n").as_bytes());
-        c.send(b"SET k v\r\n");
+        c.send(b"SET c v\r\n");
         b.expect("$-1\r\n");
     }
 }
