@@ -489,7 +489,7 @@ pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
 /// Gives entry `index` another score that leaves it in its place.
 pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
     let shape = Shape::read(buffer.bytes());
-    assert!(index < shape.count, "score {index} of {}", shape.count);
+    debug_assert!(index < shape.count, "score {index} of {}", shape.count);
     if let Some(code) = shape.frame.code(score) {
         return write_code(buffer.bytes_mut(), shape.score_at(index), shape.frame.width, code);
     }

@@ -106,7 +106,7 @@ impl Kind {
 
     /// Takes out one lane: those behind it move up by one, and the last is cleared.
     pub(super) fn close_lane(self, leaf: &mut [u8], index: usize) {
-        assert!(index < self.count, "lane {index} of {}", self.count);
+        debug_assert!(index < self.count, "lane {index} of {}", self.count);
         let (first, last) = (index / LANES, (self.count - 1) / LANES);
         let mut lane = index % LANES;
         for group in first..=last {
