@@ -1,4 +1,5 @@
-//! Sets of integers: bytes a member and nanoseconds an operation, for members of several kinds and sets of several sizes.
+//! Sets of integers: bytes a member and nanoseconds an operation, for members of several kinds and
+//! sets of several sizes.
 //!
 //! `cargo run --release -p pack --example int_set`. One thread; noisy where the machine is shared.
 #![allow(

@@ -1,7 +1,8 @@
 //! Bytes an element of several kinds of lists, and where they go: payload, leaves, unused room, inner nodes.
 //!
-//! `cargo run --release -p pack --example seq_bytes [case ...]`, words from `/usr/share/dict/web2` (or `WORDS`). The same
-//! data as the server's memory benchmark, but without keyspace and server around it; RSS is read from /proc.
+//! `cargo run --release -p pack --example seq_bytes [case ...]`, words from `/usr/share/dict/web2` (or
+//! `WORDS`). The same data as the server's memory benchmark, but without keyspace and server around it;
+//! RSS is read from /proc.
 #![allow(clippy::disallowed_macros, reason = "a measurement prints")]
 
 use base::random::Random;
@@ -127,7 +128,8 @@ fn measure(name: &str, fill: fn(&mut Data, &Limits), limits: &Limits) {
     let per = |bytes: u64| bytes as f64 / count as f64;
     let sum = |part: fn(&Seq) -> u64| per(data.lists.iter().map(part).sum());
     println!(
-        "{name:22} {:8.2} rss {:8.2} allocated | text {:8.2} leaves used {:8.2} slack {:6.2} inner {:5.3} leaves {} compressed {}",
+        "{name:22} {:8.2} rss {:8.2} allocated | text {:8.2} leaves used {:8.2} slack {:6.2} \
+         inner {:5.3} leaves {} compressed {}",
         per(rss().saturating_sub(before)),
         sum(Seq::allocated_bytes),
         per(data.text_bytes),

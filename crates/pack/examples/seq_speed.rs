@@ -1,7 +1,8 @@
-//! Nanoseconds an operation on lists: pushes and pops at the ends, reads by index, edits of short lists in their packed form.
+//! Nanoseconds an operation on lists: pushes and pops at the ends, reads by index, edits of short lists
+//! in their packed form.
 //!
-//! `cargo run --release -p pack --example seq_speed`. One thread; noisy where the machine is shared, so each figure is the
-//! best of several rounds.
+//! `cargo run --release -p pack --example seq_speed`. One thread; noisy where the machine is shared, so each
+//! figure is the best of several rounds.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,

@@ -10,7 +10,7 @@ pub(crate) const CODE_COLUMNS_MAX: usize = 120;
 
 /// Parts of the workspace with wider lines still. Take one off the list when tidy prints no
 /// such lines for it.
-const WIDER: [&str; 2] = ["pack", "server"];
+const WIDER: [&str; 1] = ["server"];
 
 pub(crate) fn comments(source: &Source) -> Vec<Complaint> {
     let message = format!("a comment of more than {COMMENT_COLUMNS_MAX} columns: break the line");
