@@ -166,7 +166,7 @@ fn wide_lines(name: &'static str, wide: fn(&Source) -> Vec<usize>, sources: &[So
     let value = parts.values().map(|share| share.part).sum();
     let outside = parts.iter().filter(|(_, share)| share.part > 0);
     let outside = outside.map(|(part, share)| (part.to_string(), share.part)).collect();
-    Figure { name, value, mark: 0..=0, outside, is_kept: false }
+    Figure { name, value, mark: 0..=0, outside, is_kept: true }
 }
 
 #[cfg(test)]

@@ -8,10 +8,6 @@ pub(crate) const COMMENT_COLUMNS_MAX: usize = 110;
 /// A line of code that rustfmt cannot break, a string above all, may be a little wider.
 pub(crate) const CODE_COLUMNS_MAX: usize = 120;
 
-/// Parts of the workspace with wider lines still. Take one off the list when tidy prints no
-/// such lines for it.
-const WIDER: [&str; 1] = ["server"];
-
 pub(crate) fn comments(source: &Source) -> Vec<Complaint> {
     let message = format!("a comment of more than {COMMENT_COLUMNS_MAX} columns: break the line");
     complaints(source, wide_comments(source), &message)
@@ -24,7 +20,6 @@ pub(crate) fn code(source: &Source) -> Vec<Complaint> {
 }
 
 fn complaints(source: &Source, lines: Vec<usize>, message: &str) -> Vec<Complaint> {
-    let lines = if WIDER.contains(&source.part()) { Vec::new() } else { lines };
     lines.into_iter().map(|at| Complaint::new(source, at, message)).collect()
 }
 

@@ -6,7 +6,7 @@
 //! | scale | the level of a score | which scores it can say |
 //! |---|---|---|
 //! | decimal, 0..=15 digits | the score times 10 to the digits | exact decimals: 7, 12.5, 1700000000.123 |
-//! | bits, shifted by 0, 4 .. 60 | the double's bits, signed, less so many zeros | what ends in them; 0: all |
+//! | bits, shifted by 0, 4 .. 60 | the double's bits, signed, less these zeros | what ends in them; 0: all |
 //!
 //! So counters and times take a byte or two whatever their size, money a byte or two, floats of 32 bits at
 //! most five, and all scores of a leaf that are equal none. What is stored for a score is its *code*: its
