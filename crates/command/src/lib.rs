@@ -15,7 +15,7 @@ mod request_keys;
 mod secret;
 mod table;
 #[cfg(test)]
-mod table_test;
+mod table_tests;
 mod walk;
 
 pub mod bits;

@@ -4,7 +4,7 @@
 //! limit that fails.
 mod abuse;
 mod calm;
-mod face;
+mod engine;
 
 use crate::{Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, Wait, open};
 use std::collections::{BTreeMap, VecDeque};

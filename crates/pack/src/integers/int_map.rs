@@ -152,9 +152,9 @@ impl IntMap {
         self.tree.first().map(|path| Paired::open(self.tree.leaf(&path)).key(0))
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that
-    /// covers `from` on. Stops once `moves` says that `effort` was made, and returns where to go on, None at
-    /// the end.
+    /// Moves what lies in extents that are being emptied (`arena::is_evacuating`), leaf by leaf from the one
+    /// that covers `from` on. Stops once `moves` says that `effort` was made, and returns where to go on,
+    /// None at the end.
     pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
         self.tree.relocate_from(from, effort, moves, Block::relocate, |leaf| Paired::open(leaf).key(0))
     }

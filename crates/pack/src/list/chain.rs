@@ -379,8 +379,8 @@ impl Chain {
         }
     }
 
-    /// Moves what lies in extents that shall empty, from element `from` on, until `moves` says that `effort`
-    /// was made. Returns the element to go on from, None at the end.
+    /// Moves what lies in extents that are being emptied, from element `from` on, until `moves` says that
+    /// `effort` was made. Returns the element to go on from, None at the end.
     pub(crate) fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         if from == 0 {
             let ends = self.head.iter_mut().chain(&mut self.tail);

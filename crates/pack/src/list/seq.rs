@@ -322,9 +322,9 @@ impl Seq {
         self.chain.remove(&right, limits);
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), leaf by leaf from the one that
-    /// holds element `from` on. Stops once `moves` says that `effort` was made, and returns the element to go
-    /// on from, None at the end.
+    /// Moves what lies in extents that are being emptied (`arena::is_evacuating`), leaf by leaf from the one
+    /// that holds element `from` on. Stops once `moves` says that `effort` was made, and returns the element
+    /// to go on from, None at the end.
     pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         self.chain.relocate(from, effort, moves)
     }

@@ -427,7 +427,7 @@ impl Log {
         stats
     }
 
-    /// Moves what lies in extents that shall empty (`arena::is_evacuating`), from leaf `from` on, until
+    /// Moves what lies in extents that are being emptied (`arena::is_evacuating`), from leaf `from` on, until
     /// `moves` says that `effort` was made. Returns the leaf to go on from, None at the end.
     pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         let (mut next, mut index) = (self.sealed.first(), 0);

@@ -181,7 +181,7 @@ impl<const N: usize> Records<N> {
         });
     }
 
-    /// Moves what lies in extents that shall empty. All in one go: records are few beside what they are
+    /// Moves what lies in extents that are being emptied. All in one go: records are few beside what they are
     /// records of.
     pub fn relocate(&mut self, moves: &mut Moves) {
         let mut next = self.tree.first();

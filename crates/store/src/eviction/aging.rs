@@ -1,6 +1,6 @@
 //! The clock hand: a walk round all leaves that keeps the byte which records an entry's uses true: it
-//! replaces codes of the calendar that are to be free again, or lowers counters, and after a change of policy
-//! from one to the other it makes all begin anew.
+//! replaces codes of the LRU clock that are to be free again, or lowers counters, and after a change of
+//! policy from one to the other it makes all begin anew.
 //!
 //! It is moved from two sides. The clock moves it (`Keyspace::tend_uses`, ten times a second) so that a round
 //! takes 40 seconds, or what `lfu-decay-time` says. Evictions move it by a leaf for every few of them: a
@@ -11,7 +11,7 @@
 //! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one
 //! processor.
 use crate::Eviction;
-use crate::eviction::calendar::{CODES, Calendar, Replacements, none_replaced};
+use crate::eviction::lru_clock::{CODES, LruClock, Replacements, none_replaced};
 use crate::eviction::uses::Tracking;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::shards::Keyspace;
@@ -33,7 +33,7 @@ const LEAVES_PER_CALL: u64 = 2048;
 const EVICTIONS_PER_LEAF: u64 = 8;
 
 pub(crate) struct Hand {
-    calendar: Calendar,
+    clock: LruClock,
     /// What the bytes mean, or meant when uses were last kept.
     meaning: Tracking,
     round: Option<Round>,
@@ -106,7 +106,7 @@ fn next_leaf(shard: &mut Shard, db: usize, place: u32, pass: &mut dyn FnMut(&mut
 impl Hand {
     pub(crate) fn new() -> Hand {
         Hand {
-            calendar: Calendar::new(),
+            clock: LruClock::new(),
             meaning: Tracking::Off,
             round: None,
             last_tick: Millis(i64::MIN),
@@ -145,15 +145,15 @@ impl Hand {
         }
         uses.evicted.store(0, Relaxed);
         self.last_tick = now;
-        if let Some((code, began_us)) = self.calendar.tick(now) {
+        if let Some((code, began_us)) = self.clock.tick(now) {
             uses.begin(code, began_us);
         }
         if is_late || self.keys == 0 {
             self.keys = (0..keyspace.databases()).map(|db| keyspace.len(db)).sum();
         }
-        if self.round.is_none() && self.calendar.free() < FREE_WANTED {
-            let becomes = self.calendar.plan(now, REPLACED);
-            let in_use = self.calendar.in_use();
+        if self.round.is_none() && self.clock.free() < FREE_WANTED {
+            let becomes = self.clock.plan(now, REPLACED);
+            let in_use = self.clock.in_use();
             let known = in_use[..in_use.len() - 1].to_vec();
             self.round = Some(Round::new(becomes, known, now, ROUND_MS));
         }
@@ -183,7 +183,7 @@ impl Hand {
                 let index = usize::from(code);
                 round.becomes[index] != code || (round.known.contains(&code) && !round.is_met[index])
             };
-            self.calendar.retire(is_gone);
+            self.clock.retire(is_gone);
         }
         self.round = None;
         false

@@ -6,16 +6,16 @@
 //! | `choose.rs` | a key chosen from leaves at random |
 //! | `beside.rs` | a key chosen from the leaf that is about to be written |
 //! | `uses.rs` | when or how often a key was used, in a byte |
-//! | `calendar.rs` | LRU: which byte stands for which time |
+//! | `lru_clock.rs` | LRU: which byte stands for which time |
 //! | `aging.rs` | the walk over all leaves that keeps those bytes true |
 pub(crate) mod aging;
 pub(crate) mod beside;
 #[cfg(test)]
 mod beside_tests;
-pub(crate) mod calendar;
 pub(crate) mod choose;
 #[cfg(test)]
 mod choose_tests;
+pub(crate) mod lru_clock;
 pub(crate) mod policy;
 pub(crate) mod uses;
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! their column of bytes when something is written to or read from them.
 //!
 //! Under an LFU policy the byte is Redis's counter: it begins at 5, rises with a probability that falls as it
-//! rises, and falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the calendar
-//! (`calendar.rs`), and 0 is "not since uses are kept". A use writes the byte under the lock that it holds
+//! rises, and falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the LRU clock
+//! (`lru_clock.rs`), and 0 is "not since uses are kept". A use writes the byte under the lock that it holds
 //! anyway; the rest is done by a hand that goes round (`aging.rs`).
 //!
 //! A leaf that a clone shares is not written to for this: its entries keep the byte they have, and may later
 //! pass for other than they are. Nothing but the choice of what to evict depends on it.
 use crate::eviction::aging::Hand;
-use crate::eviction::calendar::{CODES, UNKNOWN, micros};
+use crate::eviction::lru_clock::{CODES, UNKNOWN, micros};
 use crate::{Eviction, Key, Keyspace, Policy, View};
 use base::Millis;
 use base::random::Random;
@@ -65,7 +65,7 @@ pub(crate) struct Uses {
     is_asked: AtomicBool,
     /// False where uses are certainly not tracked. A lookup tests this word and nothing else then.
     is_kept: AtomicBool,
-    /// Evictions since the last tick of the calendar.
+    /// Evictions since the last tick of the LRU clock.
     pub(crate) evicted: AtomicU64,
     pub(crate) hand: Mutex<Hand>,
 }

@@ -1,4 +1,4 @@
-//! What the face promises beside the bytes: timeouts, wakers, ids, descriptors.
+//! What every engine keeps to beside the bytes: timeouts, wakers, ids, descriptors.
 use super::{LIMIT, Rig, on_every_engine, with_rig};
 use crate::{CloseWhen, EngineKind, Event, Received, Wait};
 use std::io::{Read, Write};

@@ -1,12 +1,12 @@
-//! Moments by a byte: which of 255 codes stands for which time, finely for what is near and coarsely for what
-//! is long ago.
+//! The LRU clock: moments by a byte. It says which of 255 codes stands for which time, finely for what is
+//! near and coarsely for what is long ago.
 //!
 //! ```text
 //! code    12      3      5      9     4    6   8   <- the present one; a tick takes the next that is free
 //! began  -2 days -20 h  -1 h  -50 m  ...  -2 s -1 s
 //! ```
 //!
-//! A code whose neighbours are near in proportion to its age says little: [`Calendar::plan`] chooses such
+//! A code whose neighbours are near in proportion to its age says little: [`LruClock::plan`] chooses such
 //! codes to give way to the code before them. Whoever keeps codes then has to replace them everywhere, and to
 //! say when that is done; until then both are good. After some hundred plans 255 codes reach from a second to
 //! half a year, each within a seventh of the true age.
@@ -22,7 +22,7 @@ pub(crate) fn micros(now: Millis) -> i64 {
     now.0.saturating_mul(1000)
 }
 
-pub(crate) struct Calendar {
+pub(crate) struct LruClock {
     /// From the oldest to the present one; never empty.
     in_use: Vec<u8>,
     free: Vec<u8>,
@@ -36,9 +36,9 @@ pub(crate) fn none_replaced() -> Replacements {
     Box::new(std::array::from_fn(|code| code as u8))
 }
 
-impl Calendar {
-    pub(crate) fn new() -> Calendar {
-        Calendar { in_use: vec![1], free: (2..=u8::MAX).rev().collect(), began_us: [0; CODES] }
+impl LruClock {
+    pub(crate) fn new() -> LruClock {
+        LruClock { in_use: vec![1], free: (2..=u8::MAX).rev().collect(), began_us: [0; CODES] }
     }
 
     /// The present code.
@@ -105,29 +105,29 @@ mod tests {
 
     /// Ticks once a second and plans when codes are short, replacing at once what a keyspace would replace in
     /// a round. Calls `look` with the time and what is remembered of each second.
-    fn live(seconds: i64, mut look: impl FnMut(i64, &Calendar, &[u8])) {
-        let mut calendar = Calendar::new();
+    fn live(seconds: i64, mut look: impl FnMut(i64, &LruClock, &[u8])) {
+        let mut clock = LruClock::new();
         let mut remembered: Vec<u8> = Vec::new();
         for second in 0..seconds {
-            calendar.tick(Millis(second * 1000)).expect("a code is free");
-            remembered.push(calendar.now());
-            if calendar.free() < FREE_WANTED {
-                let replacements = calendar.plan(Millis(second * 1000), REPLACED);
+            clock.tick(Millis(second * 1000)).expect("a code is free");
+            remembered.push(clock.now());
+            if clock.free() < FREE_WANTED {
+                let replacements = clock.plan(Millis(second * 1000), REPLACED);
                 remembered.iter_mut().for_each(|code| *code = replacements[usize::from(*code)]);
-                calendar.retire(|code| replacements[usize::from(code)] != code);
+                clock.retire(|code| replacements[usize::from(code)] != code);
             }
-            look(second * 1000, &calendar, &remembered);
+            look(second * 1000, &clock, &remembered);
         }
     }
 
     #[test]
     fn a_moment_is_remembered_in_order_and_within_a_seventh_of_its_age() {
-        live(20_000, |now_ms, calendar, remembered| {
+        live(20_000, |now_ms, clock, remembered| {
             if now_ms % 1_000_000 != 999_000 {
                 return;
             }
             let began: Vec<i64> =
-                remembered.iter().map(|code| calendar.began_us[usize::from(*code)] / 1000).collect();
+                remembered.iter().map(|code| clock.began_us[usize::from(*code)] / 1000).collect();
             assert!(began.is_sorted(), "what was earlier is not taken for later");
             for (second, began) in began.iter().enumerate() {
                 let true_ms = second as i64 * 1000;
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn codes_are_never_short_and_unknown_is_never_given_out() {
         let mut least = CODES;
-        live(3000, |_, calendar, remembered| {
-            least = least.min(calendar.free());
-            assert_eq!(calendar.in_use.len() + calendar.free.len(), CODES - 1);
+        live(3000, |_, clock, remembered| {
+            least = least.min(clock.free());
+            assert_eq!(clock.in_use.len() + clock.free.len(), CODES - 1);
             assert!(!remembered.contains(&UNKNOWN));
         });
         assert!(least >= FREE_WANTED - 1, "{least} codes were free");
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn without_a_free_code_the_present_one_goes_on() {
-        let mut calendar = Calendar::new();
-        let ticks = (0..1000).filter(|_| calendar.tick(Millis(1)).is_some()).count();
+        let mut clock = LruClock::new();
+        let ticks = (0..1000).filter(|_| clock.tick(Millis(1)).is_some()).count();
         assert_eq!(ticks, CODES - 2);
-        let now = calendar.now();
-        calendar.retire(|_| true);
-        assert_eq!((calendar.now(), calendar.free()), (now, CODES - 2));
+        let now = clock.now();
+        clock.retire(|_| true);
+        assert_eq!((clock.now(), clock.free()), (now, CODES - 2));
     }
 }
