@@ -33,7 +33,7 @@ use crate::{Halt, HashLimits, Key, View};
 use base::hash::Seed;
 use base::random::Random;
 use base::{Item, Millis};
-use pack::pairs::{self};
+use pack::pairs;
 use std::ops::ControlFlow;
 
 /// So many fields that are due are removed when a hash is opened to be edited. The sweeper removes the
