@@ -93,24 +93,24 @@ impl Digits {
         let shift = -upper.exponent as u32;
         let one = 1_u64 << shift;
         let (mut whole, mut rest) = ((upper.fraction >> shift) as u32, upper.fraction & (one - 1));
-        for place in (0..10).rev() {
-            let unit = 10_u32.pow(place);
+        for power in (0..10).rev() {
+            let unit = 10_u32.pow(power);
             self.push((whole / unit) as u8);
             whole %= unit;
             let left = (u64::from(whole) << shift) + rest;
             if left <= width {
-                self.exponent += place as i32;
+                self.exponent += power as i32;
                 return self.step_down(width, left, u64::from(unit) << shift, distance);
             }
         }
-        let mut place = 0;
+        let mut power = 0;
         loop {
             (rest, width, distance) = (rest * 10, width.wrapping_mul(10), distance.wrapping_mul(10));
-            place -= 1;
+            power -= 1;
             self.push((rest >> shift) as u8);
             rest &= one - 1;
             if rest < width {
-                self.exponent += place;
+                self.exponent += power;
                 return self.step_down(width, rest, one, distance);
             }
         }

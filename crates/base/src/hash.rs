@@ -5,11 +5,11 @@
 //!     [ shard: top n ] [ order: place in the tree ] [ spare ] [ tag    ]
 //! ```
 //!
-//! The top bits of a [`Hash`] choose the shard, the next 32 the place in the tree, the low 8 are the tag that
-//! a leaf keeps, so all of them have to be good. The function is rapidhash (a wyhash descendant;
-//! SMHasher-clean, about 2 ns for a short key) with every one of its secrets drawn from the seed: with the
-//! published secrets collisions for any seed are known. Its `PROTECTED` form costs two XORs a step and keeps
-//! a zero operand from erasing the state.
+//! The top bits of a [`Hash`] choose the shard. The next 32 are the *place* of the name in hash order, by
+//! which trees are ordered. The low 8 are the tag that a leaf keeps. So all bits have to be good. The
+//! function is rapidhash (a wyhash descendant; SMHasher-clean, about 2 ns for a short key) with every one of
+//! its secrets drawn from the seed: with the published secrets collisions for any seed are known. Its
+//! `PROTECTED` form costs two XORs a step and keeps a zero operand from erasing the state.
 //!
 //! On the path of every request.
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -66,7 +66,7 @@ impl Hash {
         if bits == 0 { 0 } else { (self.0 >> (64 - bits)) as usize }
     }
 
-    /// The place in the order of a tree: 32 bits below the shard's.
+    /// The place in hash order, by which trees of names are ordered: 32 bits below the shard's.
     pub fn order(self) -> u32 {
         (self.0 >> (64 - SHARD_BITS_MAX - 32)) as u32
     }

@@ -60,7 +60,7 @@ impl Permutation {
         left << self.half_bits | right
     }
 
-    /// The two halves in each other's place.
+    /// The number with its two halves exchanged.
     fn exchanged(&self, number: u64) -> u64 {
         let mask = (1 << self.half_bits) - 1;
         (number & mask) << self.half_bits | number >> self.half_bits

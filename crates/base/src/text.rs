@@ -4,16 +4,16 @@
 //!
 //! On the path of every request: but for [`hex`] nothing here allocates or goes through `core::fmt`.
 
-/// The pairs "00" to "99": two digits are written for each division.
-const PAIRS: [u8; 200] = {
-    let mut pairs = [0; 200];
+/// The numbers "00" to "99" as text: two digits are written for each division.
+const TWO_DIGITS: [u8; 200] = {
+    let mut digits = [0; 200];
     let mut n = 0;
     while n < 100 {
-        pairs[2 * n] = b'0' + (n / 10) as u8;
-        pairs[2 * n + 1] = b'0' + (n % 10) as u8;
+        digits[2 * n] = b'0' + (n / 10) as u8;
+        digits[2 * n + 1] = b'0' + (n % 10) as u8;
         n += 1;
     }
-    pairs
+    digits
 };
 
 /// Any number of this many digits fits a `u64`, so the loop over them needs no check for overflow.
@@ -108,12 +108,12 @@ impl I64Text {
         let mut start = self.0.len();
         while n >= 100 {
             start -= 2;
-            self.put_pair(start, (n % 100) as usize);
+            self.put_two_digits(start, (n % 100) as usize);
             n /= 100;
         }
         if n >= 10 {
             start -= 2;
-            self.put_pair(start, n as usize);
+            self.put_two_digits(start, n as usize);
         } else {
             start -= 1;
             self.0[start] = b'0' + n as u8;
@@ -122,8 +122,8 @@ impl I64Text {
     }
 
     /// Writes two digits.
-    fn put_pair(&mut self, start: usize, pair: usize) {
-        self.0[start..start + 2].copy_from_slice(&PAIRS[2 * pair..2 * pair + 2]);
+    fn put_two_digits(&mut self, start: usize, number: usize) {
+        self.0[start..start + 2].copy_from_slice(&TWO_DIGITS[2 * number..2 * number + 2]);
     }
 }
 

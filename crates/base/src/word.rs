@@ -16,8 +16,8 @@ pub fn is_same_word(left: &[u8], right: &[u8]) -> bool {
     }
 }
 
-/// Up to sixteen bytes as two integers, in which some bytes stand twice. Texts of the same length have each
-/// byte at the same places, so that they are equal where the integers are.
+/// Up to sixteen bytes as two integers, in which some bytes stand twice. Which bytes stand where depends on
+/// the length alone, so texts of the same length are equal if the integers are.
 #[inline(always)]
 fn packed(text: &[u8]) -> Option<(u64, u64)> {
     let eight = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));

@@ -1,5 +1,5 @@
 //! What SCAN and its kin (HSCAN, SSCAN, ZSCAN) have in common: how a cursor reads, what MATCH and COUNT ask
-//! for, and the shape of the reply. A cursor is a place in hash order, which clients see in another order
+//! for, and the form of the reply. A cursor is the position of a walk, which clients see as another number
 //! that tells them nothing of hashes.
 use crate::Error;
 use crate::argument::{int, is_word};
@@ -9,7 +9,7 @@ use base::{Item, glob};
 use resp::{Args, Reply};
 
 /// A cursor as C's `strtoull` reads it: spaces and a sign may stand before it, nothing after it. A negative
-/// number in the usual form is refused, as Redis does. The place that it stands for.
+/// number in the usual form is refused, as Redis does. Returns the position that the cursor stands for.
 pub(crate) fn cursor(text: &[u8], hidden_by: &Permutation) -> Result<u64, Error> {
     read(text).map(|number| hidden_by.show(number)).ok_or_else(Error::invalid_cursor)
 }
@@ -92,15 +92,15 @@ impl<'a> Filter<'a> {
 }
 
 /// The reply: the cursor comes first and is known last. The elements are written by `scan`, which returns the
-/// next place and how many replies it has written.
+/// next position and how many replies it has written.
 pub(crate) fn answer(
     reply: &mut Reply,
     hidden_by: &Permutation,
     scan: impl FnOnce(&mut Reply) -> (u64, usize),
 ) {
-    let place = reply.deferred();
+    let header = reply.deferred();
     let (next, written) = scan(reply);
-    reply.fill_with(place, |front| {
+    reply.fill_with(header, |front| {
         front.array(2);
         front.bulk(I64Text::new().format_u64(hidden_by.hide(next)));
         front.array(written);

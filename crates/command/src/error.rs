@@ -220,7 +220,7 @@ impl Error {
     pub fn negative_box() -> Error {
         fixed("ERR height or width cannot be negative")
     }
-    /// COUNT of no element at all (searches of places, XAUTOCLAIM).
+    /// COUNT of no element at all (GEOSEARCH and its like, XAUTOCLAIM).
     pub fn count_below_one() -> Error {
         fixed("ERR COUNT must be > 0")
     }
@@ -228,7 +228,7 @@ impl Error {
     pub fn any_without_count() -> Error {
         fixed("ERR the ANY argument requires COUNT argument")
     }
-    /// `what` stores places, so nobody is shown distances, hashes or coordinates.
+    /// `what` stores what it found, so nobody is shown distances, hashes or coordinates.
     pub fn store_with_columns(what: &str) -> Error {
         built(format!("ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"))
     }

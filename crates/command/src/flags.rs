@@ -1,6 +1,6 @@
 //! Command flags, ACL categories and groups: what dispatch, COMMAND and ACL derive everything from.
 //!
-//! A flag is a promise of the row that others act on. `READONLY` makes dispatch count hits and misses;
+//! A flag is a statement of the row that others act on. `READONLY` makes dispatch count hits and misses;
 //! `WRITE` and `MAY_REPLICATE` let CLIENT PAUSE hold a command back; `DENYOOM` makes it wait for room, or be
 //! refused, where memory has a limit; `FAST` decides under which event LATENCY counts it; `NO_AUTH` lets it
 //! pass before AUTH; `MOVABLEKEYS` says that its keys are found by the specs alone. The others are only told

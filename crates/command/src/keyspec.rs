@@ -115,7 +115,7 @@ impl KeySpec {
         }
     }
 
-    /// Adds what COMMAND INFO says beside the spec.
+    /// Adds the text that COMMAND INFO shows as the `notes` of the spec.
     pub const fn note(mut self, notes: &'static str) -> KeySpec {
         self.notes = notes;
         self

@@ -33,7 +33,7 @@ pub use call::{Call, WholeCall};
 pub use error::Error;
 pub use flags::{Acl, Flags, Group};
 pub use keyspec::{Access, Begin, Find, KeySpec};
-pub use request_keys::{KeyShape, KeyUse, KeyUses, key_positions, key_uses};
+pub use request_keys::{FixedKeys, KeyUse, KeyUses, key_positions, key_uses};
 pub use secret::{has_secrets, secrets};
 pub use table::{
     Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, Secret, checked,

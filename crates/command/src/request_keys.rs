@@ -2,16 +2,16 @@
 //! locks the shards of what is found here, COMMAND GETKEYS shows it, and tests run commands on it without a
 //! server.
 //!
-//! Most commands have their only key, or their first, at a fixed place. A [`KeyShape`] says so once for each
-//! row, so that a request of such a command is not walked through at all; [`key_positions`] finds the keys of
-//! any request. Both are on the path of every request and allocate nothing but room for the caller's
+//! Most commands have their only key, or their first, as a certain argument. [`FixedKeys`] says so once for
+//! each row, so that a request of such a command is not walked through at all; [`key_positions`] finds the
+//! keys of any request. Both are on the path of every request and allocate nothing but room for the caller's
 //! `positions`.
 use crate::{Access, Arity, Begin, Find, Flags, KeySpec};
 use resp::Args;
 
-/// Where the keys of a command are, as far as its row alone tells.
+/// Which arguments of a command are keys in every request, as far as its row alone tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyShape {
+pub enum FixedKeys {
     None,
     /// Exactly one, at this argument.
     One(usize),
@@ -27,29 +27,30 @@ pub enum KeyShape {
     Many,
 }
 
-impl KeyShape {
-    /// Of a command with these key specs. A place counts as fixed only if every request that passes the arity
-    /// check has an argument there.
-    pub fn of(keys: &[KeySpec], flags: Flags, arity: Arity) -> KeyShape {
+impl FixedKeys {
+    /// The fixed keys of a command with these key specs. An argument counts only if every request that passes
+    /// the arity check has it.
+    pub fn of(keys: &[KeySpec], flags: Flags, arity: Arity) -> FixedKeys {
         let mut specs = keys.iter().filter(|spec| spec.is_of_keys());
-        let Some(first) = specs.next() else { return KeyShape::None };
-        let Begin::Index(index) = first.begin else { return KeyShape::Many };
+        let Some(first) = specs.next() else { return FixedKeys::None };
+        let Begin::Index(index) = first.begin else { return FixedKeys::Many };
         let is_there = index < arity.fewest();
         let is_fixed = is_there && specs.next().is_none() && !flags.has(Flags::MOVABLEKEYS);
         match first.find {
-            Find::Range { last: 0, .. } if is_fixed => KeyShape::One(index),
-            Find::Range { last: -1, step, limit: 0 } if is_fixed => KeyShape::From { first: index, step },
-            Find::Range { .. } if is_there => KeyShape::First(index),
-            _ => KeyShape::Many,
+            Find::Range { last: 0, .. } if is_fixed => FixedKeys::One(index),
+            Find::Range { last: -1, step, limit: 0 } if is_fixed => FixedKeys::From { first: index, step },
+            Find::Range { .. } if is_there => FixedKeys::First(index),
+            _ => FixedKeys::Many,
         }
     }
 
-    /// Of a container: where its subcommands that have keys have the first, if all have it at the same place.
-    pub fn of_container(subcommands: impl Iterator<Item = KeyShape>) -> KeyShape {
-        let mut firsts = subcommands.filter(|shape| *shape != KeyShape::None).map(KeyShape::first);
+    /// The fixed keys of a container: the first key of its subcommands, if all that have keys have it as the
+    /// same argument.
+    pub fn of_container(subcommands: impl Iterator<Item = FixedKeys>) -> FixedKeys {
+        let mut firsts = subcommands.filter(|fixed| *fixed != FixedKeys::None).map(FixedKeys::first);
         match firsts.next() {
-            Some(Some(first)) if firsts.all(|other| other == Some(first)) => KeyShape::First(first),
-            _ => KeyShape::None,
+            Some(Some(first)) if firsts.all(|other| other == Some(first)) => FixedKeys::First(first),
+            _ => FixedKeys::None,
         }
     }
 
@@ -58,18 +59,19 @@ impl KeyShape {
     #[inline]
     pub fn first(self) -> Option<usize> {
         match self {
-            KeyShape::One(first) | KeyShape::From { first, .. } | KeyShape::First(first) => Some(first),
-            KeyShape::None | KeyShape::Many => None,
+            FixedKeys::One(first) | FixedKeys::From { first, .. } | FixedKeys::First(first) => Some(first),
+            FixedKeys::None | FixedKeys::Many => None,
         }
     }
 
-    /// The key, if the request has exactly one, the shape tells where, and `args` is long enough.
+    /// The key, if the request has exactly one, which argument it is follows from the row, and `args` is long
+    /// enough.
     #[inline]
     pub fn only_key<'a>(self, args: &Args<'a>) -> Option<&'a [u8]> {
         match self {
-            KeyShape::One(index) => args.get(index),
-            KeyShape::From { first, step } if args.len() == first + step => args.get(first),
-            KeyShape::From { .. } | KeyShape::First(_) | KeyShape::None | KeyShape::Many => None,
+            FixedKeys::One(index) => args.get(index),
+            FixedKeys::From { first, step } if args.len() == first + step => args.get(first),
+            FixedKeys::From { .. } | FixedKeys::First(_) | FixedKeys::None | FixedKeys::Many => None,
         }
     }
 }
@@ -97,7 +99,7 @@ pub struct KeyUse {
 pub struct KeyUses {
     /// In the order of the key specs.
     pub found: Vec<KeyUse>,
-    /// A spec whose keys begin at a fixed place found none, so the request cannot be right. Keys behind a
+    /// A spec whose keys begin at a fixed argument found none, so the request cannot be right. Keys behind a
     /// word may be absent.
     pub lacks_some: bool,
 }

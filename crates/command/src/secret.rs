@@ -3,7 +3,7 @@
 //!
 //! A request that follows the grammar hides the values that are marked there, and nothing else. One that does
 //! not, and is refused therefore, may hold a password anywhere: it hides all that stands behind the first
-//! place where one could begin, which is the place of a positional secret, or the first word that reads like
+//! argument at which one could begin, which is that of a positional secret, or the first word that reads like
 //! the token or the name before a secret.
 //!
 //! ```text
@@ -27,12 +27,12 @@ pub const fn has_secrets(grammar: &[Arg]) -> bool {
     false
 }
 
-/// The places of the secret arguments, ascending. `first` is where the grammar begins: behind the command's
+/// The indexes of the secret arguments, ascending. `first` is where the grammar begins: behind the command's
 /// name, or behind the subcommand's.
 pub fn secrets(grammar: &[Arg], args: &Args<'_>, first: usize) -> Vec<usize> {
-    let mut walk = Walk { args, at: first, places: Vec::new() };
+    let mut walk = Walk { args, at: first, indexes: Vec::new() };
     match walk.all(grammar).filter(|()| walk.at == args.len()) {
-        Some(()) => walk.places,
+        Some(()) => walk.indexes,
         None => (doubtful(grammar, args, first)..args.len()).collect(),
     }
 }
@@ -41,7 +41,7 @@ pub fn secrets(grammar: &[Arg], args: &Args<'_>, first: usize) -> Vec<usize> {
 struct Walk<'w, 'a> {
     args: &'w Args<'a>,
     at: usize,
-    places: Vec<usize>,
+    indexes: Vec<usize>,
 }
 
 impl Walk<'_, '_> {
@@ -56,7 +56,7 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    /// An argument whose place tells what it is; `kept` are needed by what stands behind it.
+    /// Reads an argument that no word announces; `kept` arguments are needed by what stands behind it.
     fn positional(&mut self, arg: &Arg, kept: usize) -> Option<()> {
         let has_room = |walk: &Self| walk.args.len() > walk.at + kept;
         if arg.optional && !has_room(self) {
@@ -88,10 +88,10 @@ impl Walk<'_, '_> {
                 self.args.get(self.at)?;
                 match arg.secret {
                     Secret::Never => {}
-                    Secret::Always => self.places.push(self.at),
+                    Secret::Always => self.indexes.push(self.at),
                     Secret::ByName(is_secret) => {
                         if is_secret(self.args.at(self.at - 1))? {
-                            self.places.push(self.at);
+                            self.indexes.push(self.at);
                         }
                     }
                 }
@@ -132,10 +132,10 @@ fn doubtful(grammar: &[Arg], args: &Args<'_>, first: usize) -> usize {
     positional.into_iter().chain(announced).min().unwrap_or(args.len())
 }
 
-/// How many arguments stand before the first that is secret by its place.
+/// How many arguments stand before the first secret that no word announces.
 fn first_positional(grammar: &[Arg]) -> Option<usize> {
-    let place = grammar.iter().position(|arg| !is_option(arg) && matches!(arg.secret, Secret::Always))?;
-    Some(grammar[..place].iter().filter(|arg| !arg.optional).count())
+    let position = grammar.iter().position(|arg| !is_option(arg) && matches!(arg.secret, Secret::Always))?;
+    Some(grammar[..position].iter().filter(|arg| !arg.optional).count())
 }
 
 /// Whether a secret may follow this word.
@@ -188,8 +188,8 @@ mod tests {
             let start = spans.last().map_or(0, |s: &Span| s.start + s.len + 1);
             spans.push(Span { start, len: word.len() });
         }
-        let places = secrets(grammar, &Args::new(line.as_bytes(), &spans), 1);
-        let word = |(at, word)| if places.binary_search(&at).is_ok() { "*" } else { word };
+        let indexes = secrets(grammar, &Args::new(line.as_bytes(), &spans), 1);
+        let word = |(at, word)| if indexes.binary_search(&at).is_ok() { "*" } else { word };
         line.split(' ').enumerate().map(word).collect::<Vec<_>>().join(" ")
     }
 

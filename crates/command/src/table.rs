@@ -5,7 +5,7 @@
 //! and costs nothing to start. Whoever runs commands decides by `run` alone what a handler may see: its keys,
 //! the whole keyspace, or (in the server's own tables, which have another `R`) the session and everything
 //! shared.
-use crate::{Acl, Call, Flags, Group, KeyShape, KeySpec, WholeCall};
+use crate::{Acl, Call, FixedKeys, Flags, Group, KeySpec, WholeCall};
 
 pub use crate::call::Done;
 
@@ -57,8 +57,8 @@ pub struct Command<R: 'static = DataRun> {
 impl<R> Command<R> {
     /// Where its keys are, as far as this row tells. Registries keep it beside the row: dispatch asks it of
     /// every request.
-    pub fn key_shape(&self) -> KeyShape {
-        KeyShape::of(self.keys, self.flags, self.arity)
+    pub fn fixed_keys(&self) -> FixedKeys {
+        FixedKeys::of(self.keys, self.flags, self.arity)
     }
 }
 

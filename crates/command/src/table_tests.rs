@@ -1,6 +1,6 @@
 //! The rows against what Redis 8.0.2 says of the same commands, and against themselves.
 use crate::{
-    Access, Acl, Arg, ArgKind, Arity, Begin, Command, DataRun, FAMILIES, Find, Flags, KeyShape, KeySpec,
+    Access, Acl, Arg, ArgKind, Arity, Begin, Command, DataRun, FAMILIES, Find, FixedKeys, Flags, KeySpec,
     KeyUse, key_positions, key_uses,
 };
 use resp::{Args, Span};
@@ -248,17 +248,17 @@ fn counted_keys_are_those_that_are_there() {
 #[test]
 fn the_only_key_is_known_without_looking() {
     let rows = rows();
-    for (name, shape) in [
-        ("get", KeyShape::One(1)),
-        ("object|encoding", KeyShape::One(2)),
-        ("mget", KeyShape::From { first: 1, step: 1 }),
-        ("lcs", KeyShape::First(1)),
-        ("lmove", KeyShape::First(1)),
-        ("lmpop", KeyShape::Many),
-        ("dbsize", KeyShape::None),
-        ("object", KeyShape::None),
+    for (name, fixed) in [
+        ("get", FixedKeys::One(1)),
+        ("object|encoding", FixedKeys::One(2)),
+        ("mget", FixedKeys::From { first: 1, step: 1 }),
+        ("lcs", FixedKeys::First(1)),
+        ("lmove", FixedKeys::First(1)),
+        ("lmpop", FixedKeys::Many),
+        ("dbsize", FixedKeys::None),
+        ("object", FixedKeys::None),
     ] {
-        assert_eq!(rows[name].key_shape(), shape, "{name}");
+        assert_eq!(rows[name].fixed_keys(), fixed, "{name}");
     }
 }
 

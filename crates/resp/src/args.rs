@@ -1,6 +1,7 @@
 //! The arguments of one request, lent from the buffer they were parsed in. Nothing is allocated per argument.
 
-/// One argument's place in its buffer. Not 32 bits wide: `client-query-buffer-limit` may be set beyond 4 GiB.
+/// Where one argument lies in its buffer. Its fields are wider than 32 bits, because
+/// `client-query-buffer-limit` may be set beyond 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub start: usize,

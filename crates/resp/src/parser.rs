@@ -15,7 +15,7 @@
 //! behind a NUL, so a line with one is never complete, and an error once it is too long.
 //!
 //! On the path of every request: nothing is allocated but room in the caller's list of spans, and, for a
-//! request that came in several pieces, a list of the arguments it has so far.
+//! request of which a part has yet to come, a list of the arguments that are there.
 use crate::inline::split_plain;
 use crate::{ProtocolError, Span, split_line};
 use std::hint::cold_path;
@@ -42,7 +42,7 @@ const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 /// because it looks at the length only behind a read.
 const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
-/// For how many arguments room is made at once at most, whatever the header promises.
+/// Room is made for at most so many arguments at once, however many the header announces.
 const RESERVE_MAX: usize = 1024;
 
 /// Redis's own defaults.
@@ -76,8 +76,9 @@ pub struct Parser {
     read: usize,
     /// The length of the argument whose header is read and whose bytes are not.
     bulk_len: Option<usize>,
-    /// The arguments it has so far, from its start. Empty while a request comes in one piece.
-    pieces: Vec<Span>,
+    /// The arguments of that request which have come, relative to its start. Empty where requests come as a
+    /// whole.
+    early_spans: Vec<Span>,
 }
 
 /// What stood at the start of a request.
@@ -104,7 +105,8 @@ impl Parser {
     /// bytes: none is read twice but those of the last unfinished line. In between the buffer may move or
     /// lose what is before `*at`, and `spans` may be emptied.
     ///
-    /// After an error nothing is appended, and the connection is to be closed: the parser has lost its place.
+    /// After an error nothing is appended, and the connection is to be closed: where the next request would
+    /// begin is not known.
     ///
     /// The buffer is written to only to decode the quotes of an inline request, inside that request.
     pub fn parse(
@@ -142,7 +144,7 @@ impl Parser {
             }
         }
         let request = &buffer[*at..];
-        if !self.pieces.is_empty() {
+        if !self.early_spans.is_empty() {
             cold_path();
             return self.resume(request, at, spans, limits).map(Some);
         }
@@ -153,7 +155,7 @@ impl Parser {
             *at += std::mem::take(&mut self.read);
         } else {
             cold_path();
-            self.pieces.extend(spans.drain(first..).map(|s| Span { start: s.start - *at, len: s.len }));
+            self.early_spans.extend(spans.drain(first..).map(|s| Span { start: s.start - *at, len: s.len }));
         }
         parsed.map(Some)
     }
@@ -179,7 +181,7 @@ impl Parser {
 
     /// How many bytes it has allocated for the arguments of an unfinished request.
     pub fn room_bytes(&self) -> usize {
-        self.pieces.capacity() * size_of::<Span>()
+        self.early_spans.capacity() * size_of::<Span>()
     }
 
     /// Goes on with a request of which some arguments are read.
@@ -191,13 +193,13 @@ impl Parser {
         spans: &mut Vec<Span>,
         limits: &Limits,
     ) -> Result<Parsed, ProtocolError> {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        let parsed = self.read_args(request, 0, &mut pieces, limits)?;
+        let mut early = std::mem::take(&mut self.early_spans);
+        let parsed = self.read_args(request, 0, &mut early, limits)?;
         if parsed == Parsed::Request {
-            spans.extend(pieces.iter().map(|s| Span { start: s.start + *at, len: s.len }));
+            spans.extend(early.iter().map(|s| Span { start: s.start + *at, len: s.len }));
             *at += std::mem::take(&mut self.read);
         } else {
-            self.pieces = pieces;
+            self.early_spans = early;
         }
         Ok(parsed)
     }

@@ -381,50 +381,52 @@ impl Reply {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A place for a header whose length is known later. What is written meanwhile moves by the header's
-    /// length when it is filled in, so of two open places the later one is filled first.
+    /// Marks where a header is to be inserted whose number is not known yet. What is written meanwhile moves
+    /// when the header is inserted, so of two such marks the later one is filled first.
     pub fn deferred(&mut self) -> Deferred {
         Deferred(self.out.len())
     }
 
-    /// Puts the header of an array of `len` elements there. What was written since moves by its length.
-    pub fn fill_array(&mut self, place: Deferred, len: usize) {
-        self.fill(place, b'*', len);
+    /// Inserts the header of an array of `len` elements at a mark of [`Reply::deferred`]. What was written
+    /// since moves by the header's length: O(bytes since).
+    pub fn fill_array(&mut self, at: Deferred, len: usize) {
+        self.fill(at, b'*', len);
     }
 
     /// As [`Reply::fill_array`], of a set of `len` elements.
-    pub fn fill_set(&mut self, place: Deferred, len: usize) {
-        self.fill(place, self.set_mark(), len);
+    pub fn fill_set(&mut self, at: Deferred, len: usize) {
+        self.fill(at, self.set_mark(), len);
     }
 
     /// As [`Reply::fill_array`], of a map of `pairs` pairs.
-    pub fn fill_map(&mut self, place: Deferred, pairs: usize) {
+    pub fn fill_map(&mut self, at: Deferred, pairs: usize) {
         let (mark, len) = self.map_header(pairs);
-        self.fill(place, mark, len);
+        self.fill(at, mark, len);
     }
 
     /// Takes back everything written since: a command that fails half-way answers with its error alone.
-    pub fn abandon(&mut self, place: Deferred) {
-        self.out.truncate(place.0);
+    pub fn abandon(&mut self, at: Deferred) {
+        self.out.truncate(at.0);
     }
 
-    fn fill(&mut self, place: Deferred, mark: u8, len: usize) {
+    fn fill(&mut self, at: Deferred, mark: u8, len: usize) {
         let mut text = I64Text::new();
-        self.insert(place, [&[mark], text.format_u64(len as u64), b"\r\n"]);
+        self.insert(at, [&[mark], text.format_u64(len as u64), b"\r\n"]);
     }
 
-    /// Puts short replies there that are known only now. They are written elsewhere first.
-    pub fn fill_with(&mut self, place: Deferred, write: impl FnOnce(&mut Reply)) {
+    /// Inserts short replies at a mark of [`Reply::deferred`]. They are written to a buffer of their own
+    /// first.
+    pub fn fill_with(&mut self, at: Deferred, write: impl FnOnce(&mut Reply)) {
         let mut front = Reply::new(self.protocol);
         write(&mut front);
-        self.insert(place, [&front.out]);
+        self.insert(at, [&front.out]);
     }
 
     /// Puts some bytes before what was written since.
-    fn insert<const N: usize>(&mut self, place: Deferred, parts: [&[u8]; N]) {
-        assert!(place.0 <= self.out.len(), "places are filled in the reverse order of their making");
+    fn insert<const N: usize>(&mut self, at: Deferred, parts: [&[u8]; N]) {
+        assert!(at.0 <= self.out.len(), "headers are filled in the reverse order of their making");
         if self.room(parts.iter().map(|part| part.len()).sum()) {
-            self.out.splice(place.0..place.0, parts.into_iter().flatten().copied());
+            self.out.splice(at.0..at.0, parts.into_iter().flatten().copied());
         }
     }
 
@@ -491,7 +493,7 @@ static HEADERS: [([u8; 8], usize); SHORT_MAX + 1] = {
     headers
 };
 
-/// Copies 1 to [`SHORT_MAX`] bytes in pieces of fixed sizes that overlap, so that nothing is called.
+/// Copies 1 to [`SHORT_MAX`] bytes by a few overlapping copies of fixed sizes, so that no `memcpy` is called.
 #[inline(always)]
 fn copy_short(to: &mut [u8], bytes: &[u8]) {
     let len = bytes.len();
@@ -671,9 +673,9 @@ mod tests {
         let resp3 = format!("+first\r\n*2\r\n~11\r\n{numbers}%0\r\n");
         check(nested, &resp2, &resp3);
         let abandoned = |r: &mut Reply| {
-            let place = r.deferred();
+            let at = r.deferred();
             r.int(1);
-            r.abandon(place);
+            r.abandon(at);
             r.error("ERR late");
         };
         check(abandoned, "-ERR late\r\n", "-ERR late\r\n");
@@ -722,8 +724,8 @@ mod tests {
         reply.ok();
         reply.bulk(&[b'x'; 200]);
         assert!(reply.is_full() && reply.flow().is_break());
-        let place = reply.deferred();
-        reply.fill_array(place, 1000);
+        let at = reply.deferred();
+        reply.fill_array(at, 1000);
         reply.cut(5);
         assert!(!reply.is_full() && !reply.is_due());
         reply.bulk(b"fits");

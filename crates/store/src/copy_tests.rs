@@ -17,11 +17,11 @@ fn a_copy_lies_where_its_source_does_until_one_of_them_is_written() {
         let value = view.copy(&keys[0]).expect("it is there");
         view.put_taken(key, value);
     }
-    let mut place = |key: &Key<'_>| match view.string(key) {
+    let mut address = |key: &Key<'_>| match view.string(key) {
         Ok(Some(Item::Bytes(bytes))) => bytes.as_ptr_range(),
         other => panic!("{other:?}"),
     };
-    assert!(copies.iter().all(|key| place(key) == place(&keys[0])));
+    assert!(copies.iter().all(|key| address(key) == address(&keys[0])));
     view.append(&copies[0], b"y").expect("a string");
     view.remove(&keys[0]);
     let mut read = |key: Key<'_>| view.string(&key).expect("a string").map(|item| item.len());

@@ -86,8 +86,8 @@ enum Body<T> {
     Grown(Box<T>),
 }
 
-/// A collection that is edited. It holds the place of the entry, so that an edit is one descent of the
-/// keyspace, and writes the collection back when it is dropped.
+/// A collection that is edited. It holds the entry, so that an edit is one descent of the keyspace, and
+/// writes the collection back when it is dropped.
 pub(crate) struct Edit<'v, T: Collection> {
     pub(crate) site: Site<'v>,
     body: Body<T>,

@@ -2,8 +2,8 @@
 use pack::map::Stop;
 use std::ops::ControlFlow;
 
-/// A place between two elements of a set or two fields of a hash: integers come first, in their order, then
-/// texts as they lie.
+/// Between two elements of a set or two fields of a hash: integers come first, in ascending order, then texts
+/// in the order in which they lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halt(pub(crate) Stage);
 

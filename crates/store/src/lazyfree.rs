@@ -1,6 +1,6 @@
 //! What `lazyfreed_objects` counts. Here whatever is large is freed in the background, whoever removed it;
-//! the figure is Redis's, which monitoring knows: keys that were unlinked or flushed, of the former those
-//! that Redis takes to be worth its background thread.
+//! the figure is Redis's, which monitoring tools know: keys that were unlinked or flushed, of the former
+//! those that Redis takes to be worth its background thread.
 use crate::info::describe;
 use crate::value::Value;
 use crate::{Key, View};

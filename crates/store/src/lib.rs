@@ -6,10 +6,10 @@
 //! | `keyspace/` | shards and their locks, what a command sees of them, work on all keys |
 //! | `entry.rs`, `value.rs`, `kind.rs` | the bytes of a keyspace entry; what lies outside; the types |
 //! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | the types: a value API each |
-//! | `edit.rs`, `site.rs` | the life cycle of a collection that is edited; the place of its entry meanwhile |
+//! | `edit.rs`, `site.rs` | the life cycle of a collection that is edited; its entry meanwhile |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `snapshot.rs`, `halt.rs` | a value as it was at one moment; where a walk over one stands |
-//! | `place.rs` | where a walk over a collection of integers and text stands: HSCAN's and SSCAN's cursors |
+//! | `position.rs` | where a walk over integers and text stands: HSCAN's and SSCAN's cursors |
 //! | `expiry/` | deadlines, and what falls due when |
 //! | `eviction/` | which key goes when memory is short; when or how often a key was used |
 //! | `info.rs`, `key_info.rs`, `lazyfree.rs` | what is to be told about one key; what freeing one costs |
@@ -34,7 +34,7 @@ mod list;
 #[cfg(test)]
 mod model;
 mod outside;
-mod place;
+mod position;
 #[cfg(test)]
 mod properties;
 mod restless;

@@ -21,9 +21,9 @@ pub(crate) trait Outside {
         pack::SOLE_SAMPLES
     }
 
-    /// Moves what lies in extents that are being emptied, from a place on (0: the first; what a place is, is
-    /// the type's own affair). Stops once `moves` says that `effort` was made, and returns the place to go on
-    /// from, None at the end. A place holds on through whatever is edited between two calls: at worst
+    /// Moves what lies in extents that are being emptied, from a position on (0: the first; what another
+    /// number means is the type's own affair). Stops once `moves` says that `effort` was made, and returns
+    /// the position to go on from, None at the end. The collection may be edited between two calls: at worst
     /// something is not moved, or looked at twice.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64>;
 

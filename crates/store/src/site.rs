@@ -24,7 +24,7 @@ use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {
     /// None once the value was written or removed, which ends the use of a site.
-    place: Option<Entry<'v, Value>>,
+    entry: Option<Entry<'v, Value>>,
     pub(crate) context: EditContext<'v>,
     /// The deadline of the key, which stays when the value is written.
     deadline: Deadline,
@@ -42,19 +42,19 @@ impl<'v> Site<'v> {
     /// The value inside the entry; empty where it lies outside, or is not there.
     #[inline]
     pub(crate) fn image(&self) -> &[u8] {
-        image_of(&self.place, self.shape)
+        image_of(&self.entry, self.shape)
     }
 
     /// The same, and the buffers to edit it in.
     #[inline]
     pub(crate) fn image_and_buffers(&mut self) -> (&[u8], &mut Buffers) {
-        (image_of(&self.place, self.shape), self.context.buffers)
+        (image_of(&self.entry, self.shape), self.context.buffers)
     }
 
     /// The value outside its entry; None where the shape says that there is none.
     #[inline]
     pub(crate) fn outside(&self) -> Option<&Value> {
-        match &self.place {
+        match &self.entry {
             Some(Entry::Occupied(entry)) => entry.outside(),
             _ => None,
         }
@@ -63,7 +63,7 @@ impl<'v> Site<'v> {
     /// The same, and the buffers.
     #[inline]
     pub(crate) fn outside_and_buffers(&mut self) -> (Option<&Value>, &mut Buffers) {
-        let outside = match &self.place {
+        let outside = match &self.entry {
             Some(Entry::Occupied(entry)) => entry.outside(),
             _ => None,
         };
@@ -73,7 +73,7 @@ impl<'v> Site<'v> {
     /// The value outside, to be edited where it lies, and what else the edit needs.
     #[inline]
     pub(crate) fn outside_and_context(&mut self) -> (Option<&mut Value>, &mut EditContext<'v>) {
-        let outside = match &mut self.place {
+        let outside = match &mut self.entry {
             Some(Entry::Occupied(entry)) => entry.outside_mut(),
             _ => None,
         };
@@ -83,45 +83,45 @@ impl<'v> Site<'v> {
     /// Something in the value falls due at this time (a note). To be told before the value is written,
     /// because writing may split the leaf.
     pub(crate) fn arm(&mut self, due: u64) {
-        if let Some(place) = &mut self.place {
-            self.context.timer.arm_for(place, due);
+        if let Some(entry) = &mut self.entry {
+            self.context.timer.arm_for(entry, due);
         }
     }
 
     /// Writes the image that `close` lends from the buffers. What lay outside goes.
     pub(crate) fn put_image(&mut self, shape: Shape, close: impl FnOnce(&mut Buffers) -> &[u8]) {
-        let Some(place) = self.place.take() else { return };
+        let Some(entry) = self.entry.take() else { return };
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
         // The buffer is taken out while the others lend the image, and given back below.
         let mut payload = std::mem::take(&mut self.context.buffers.payload);
         let bytes = stamp.payload(close(self.context.buffers), &mut payload);
-        let old = put_entry(place, meta, bytes, None, &mut self.context.timer);
+        let old = put_entry(entry, meta, bytes, None, &mut self.context.timer);
         self.context.buffers.payload = payload;
         self.context.discard(old);
     }
 
     /// Puts the value behind the entry's pointer.
     pub(crate) fn put_outside(&mut self, shape: Shape, value: Value) {
-        let Some(place) = self.place.take() else { return };
+        let Some(entry) = self.entry.take() else { return };
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
         let value = Some(Shared::new(value));
-        let old = put_entry(place, meta, stamp.as_bytes(), value, &mut self.context.timer);
+        let old = put_entry(entry, meta, stamp.as_bytes(), value, &mut self.context.timer);
         self.context.discard(old);
     }
 
     /// Removes the key.
     pub(crate) fn remove(&mut self) {
-        if let Some(Entry::Occupied(entry)) = self.place.take() {
+        if let Some(Entry::Occupied(entry)) = self.entry.take() {
             self.context.remove(entry);
         }
     }
 }
 
 #[inline]
-fn image_of<'s>(place: &'s Option<Entry<'_, Value>>, shape: Option<Shape>) -> &'s [u8] {
-    match place {
+fn image_of<'s>(entry: &'s Option<Entry<'_, Value>>, shape: Option<Shape>) -> &'s [u8] {
+    match entry {
         Some(Entry::Occupied(entry)) if shape.is_some() => Meta(entry.meta()).value(entry.inline()),
         _ => &[],
     }
@@ -129,13 +129,13 @@ fn image_of<'s>(place: &'s Option<Entry<'_, Value>>, shape: Option<Shape>) -> &'
 
 /// Writes an entry; what lay outside before is returned.
 fn put_entry(
-    place: Entry<'_, Value>,
+    entry: Entry<'_, Value>,
     meta: Meta,
     payload: &[u8],
     outside: Option<Shared<Value>>,
     timer: &mut Timer<'_>,
 ) -> Option<Shared<Value>> {
-    match place {
+    match entry {
         Entry::Vacant(entry) => {
             entry.insert(meta.0, payload, outside, timer);
             None
@@ -165,16 +165,16 @@ impl View<'_> {
             return None;
         }
         let shape = Some(before.meta.shape());
-        Some(Site { place: Some(Entry::Occupied(entry)), context, deadline: before.deadline, shape })
+        Some(Site { entry: Some(Entry::Occupied(entry)), context, deadline: before.deadline, shape })
     }
 
     /// Where the value of `key` is, or will be.
     #[inline(always)]
     pub(crate) fn site_or_new<'v>(&'v mut self, key: &Key<'v>) -> Site<'v> {
         let (map, seed, mut context) = self.open(key);
-        let mut place = map.entry(seed, key.hash, key.bytes());
+        let mut entry = map.entry(seed, key.hash, key.bytes());
         let (mut deadline, mut shape) = (Deadline::Never, None);
-        if let Entry::Occupied(entry) = &mut place {
+        if let Entry::Occupied(entry) = &mut entry {
             let before = context.read(entry);
             if before.is_past {
                 context.forget_fields(entry);
@@ -185,6 +185,6 @@ impl View<'_> {
                 (deadline, shape) = (before.deadline, Some(before.meta.shape()));
             }
         }
-        Site { place: Some(place), context, deadline, shape }
+        Site { entry: Some(entry), context, deadline, shape }
     }
 }

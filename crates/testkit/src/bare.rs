@@ -98,7 +98,7 @@ impl Bare {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        if let Some(name) = command.key_shape().only_key(&args) {
+        if let Some(name) = command.fixed_keys().only_key(&args) {
             let (mut view, key) = self.keyspace.lock_one(0, self.now, &self.settings, name);
             return run(&mut Call::new(&mut view, args, &[key], reply));
         }

@@ -38,7 +38,7 @@ pub(super) const GETBIT: Command = Command {
 };
 
 /// The byte that a bit is in, and its mask there.
-fn place(offset: u64) -> (u64, u8) {
+fn byte_and_mask(offset: u64) -> (u64, u8) {
     (offset / 8, 0x80 >> (offset % 8))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn scaled_offset(call: &Call<'_, '_>, text: &[u8], width: u64) -> Res
 
 /// A bit that was so already, in a string long enough, is no change.
 fn setbit(call: &mut Call<'_, '_>) -> Done {
-    let (byte, mask) = place(offset(call, call.args.at(2))?);
+    let (byte, mask) = byte_and_mask(offset(call, call.args.at(2))?);
     let wanted = match call.args.at(3) {
         b"0" => 0,
         b"1" => mask,
@@ -77,7 +77,7 @@ fn setbit(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn getbit(call: &mut Call<'_, '_>) -> Done {
-    let (byte, mask) = place(offset(call, call.args.at(2))?);
+    let (byte, mask) = byte_and_mask(offset(call, call.args.at(2))?);
     let key = call.key(0);
     let item = call.view.string(&key)?;
     let mut scratch = I64Text::new();

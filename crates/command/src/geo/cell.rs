@@ -92,15 +92,15 @@ impl Cell {
 
     fn on_map(point: Point, lat_max: f64, step: u32) -> Cell {
         let scale = (1_u64 << step) as f64;
-        let place = |at: f64, max: f64| ((at + max) / (max + max) * scale) as u32;
-        Cell { bits: spread(place(point.lat, lat_max)) | spread(place(point.lon, LON_MAX)) << 1, step }
+        let number = |at: f64, max: f64| ((at + max) / (max + max) * scale) as u32;
+        Cell { bits: spread(number(point.lat, lat_max)) | spread(number(point.lon, LON_MAX)) << 1, step }
     }
 
     pub(super) fn area(self) -> Area {
         // By a power of two a product is what the quotient is, to the bit.
         let part = 1.0 / (1_u64 << self.step) as f64;
         let (lat, lon) = (gathered(self.bits), gathered(self.bits >> 1));
-        let at = |place: u32, max: f64| -max + f64::from(place) * part * (max + max);
+        let at = |number: u32, max: f64| -max + f64::from(number) * part * (max + max);
         // Only scores that no point has come near the end of 32 bits.
         Area {
             south: at(lat, LAT_MAX),

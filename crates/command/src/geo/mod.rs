@@ -1,7 +1,7 @@
-//! Places: members of sorted sets whose scores are geohash cells.
+//! Points on the map: members of sorted sets whose scores are geohash cells.
 //!
-//! A place is a member like any other: the sorted set's own commands work on it, ZREM removes it, and scores
-//! that mean no place are read as well as they can be. A search reads the ranges of scores of at most nine
+//! Such a member is like any other: the sorted set's own commands work on it, ZREM removes it, and scores
+//! that mean no point are read as well as they can be. A search reads the ranges of scores of at most nine
 //! cells and measures what it finds there.
 //!
 //! | file | what it holds |
@@ -11,11 +11,11 @@
 //! | `shape.rs` | circle and box, and the cells that cover them |
 //! | `query.rs` | the options of the searches |
 //! | `search.rs` | searching, replying, storing |
-//! | `add.rs`, `place.rs`, `radius.rs` | GEOADD; GEOPOS, GEODIST and GEOHASH; the older searches |
+//! | `add.rs`, `member.rs`, `radius.rs` | GEOADD; GEOPOS, GEODIST and GEOHASH; the older searches |
 mod add;
 mod cell;
 mod distance;
-mod place;
+mod member;
 mod query;
 mod radius;
 mod row;
@@ -28,9 +28,9 @@ use cell::Point;
 
 pub const COMMANDS: &[&Command] = checked(&[
     &add::GEOADD,
-    &place::GEODIST,
-    &place::GEOHASH,
-    &place::GEOPOS,
+    &member::GEODIST,
+    &member::GEOHASH,
+    &member::GEOPOS,
     &radius::GEORADIUS,
     &radius::GEORADIUSBYMEMBER,
     &radius::GEORADIUSBYMEMBER_RO,

@@ -1,5 +1,5 @@
 //! The options of the searches: six commands and one grammar. GEOSEARCH names its centre and its shape by
-//! words, GEORADIUS and GEORADIUSBYMEMBER by places; what follows is the same for all.
+//! words, GEORADIUS and GEORADIUSBYMEMBER by the order of their arguments; what follows is the same for all.
 //!
 //! Options are read in the order in which they stand, and a member is looked up where it is named, because
 //! the first thing that is wrong decides the error. Where the key is missing no member is looked for: the
@@ -114,7 +114,7 @@ impl<'a> Query<'a> {
         };
         let mut reader =
             Reader { args, grammar, source, centre: None, named_centre: None, extent: None, query };
-        let mut at = reader.read_places()?;
+        let mut at = reader.read_positional()?;
         while at < args.len() {
             at += reader.read_option(at)?;
         }
@@ -123,8 +123,8 @@ impl<'a> Query<'a> {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// What stands at fixed places; the index of the first option.
-    fn read_places(&mut self) -> Result<usize, Error> {
+    /// Reads the arguments that no word announces. Returns the index of the first option.
+    fn read_positional(&mut self) -> Result<usize, Error> {
         match self.grammar {
             Grammar::AroundPoint(_) => {
                 self.centre = Some(longitude_latitude(self.args.at(2), self.args.at(3))?);

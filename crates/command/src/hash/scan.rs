@@ -1,5 +1,5 @@
-//! HSCAN: a cursor is a place in hash order, so nothing is kept for it, and what stays in the hash is seen
-//! whatever comes and goes.
+//! HSCAN: a cursor is a position in the order of the fields' hashes, so nothing is kept for it, and a field
+//! that stays in the hash is shown whatever comes and goes.
 use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};

@@ -69,7 +69,7 @@ pub(super) enum Raised {
 }
 
 /// The run that a register is in.
-struct Place {
+struct RunOf {
     /// Where it begins in the text.
     at: usize,
     /// Where the run before it begins, or where it begins itself.
@@ -91,21 +91,21 @@ pub(super) fn raise(
     if value > VALUE_MAX {
         return Ok(Raised::NoRoom);
     }
-    let place = find(sketch, start, index)?;
-    if place.run.value >= value {
+    let found = find(sketch, start, index)?;
+    if found.run.value >= value {
         return Ok(Raised::Unchanged);
     }
-    let edit = split(&place, index, value);
-    let bytes = edit.len.saturating_sub(place.run.bytes);
+    let edit = split(&found, index, value);
+    let bytes = edit.len.saturating_sub(found.run.bytes);
     if bytes > 0 && sketch.len() + bytes > bytes_max {
         return Ok(Raised::NoRoom);
     }
-    sketch.splice(place.at..place.at + place.run.bytes, edit.as_bytes().iter().copied());
-    join(sketch, place.before);
+    sketch.splice(found.at..found.at + found.run.bytes, edit.as_bytes().iter().copied());
+    join(sketch, found.before);
     Ok(Raised::Changed)
 }
 
-fn find(sketch: &[u8], start: usize, index: usize) -> Result<Place, Corrupt> {
+fn find(sketch: &[u8], start: usize, index: usize) -> Result<RunOf, Corrupt> {
     let (mut at, mut before, mut first) = (start, start, 0);
     loop {
         let run = Run::read(sketch.get(at..).unwrap_or_default())?;
@@ -114,7 +114,7 @@ fn find(sketch: &[u8], start: usize, index: usize) -> Result<Place, Corrupt> {
             return Err(Corrupt);
         }
         if index < end {
-            return Ok(Place { at, before, first, run });
+            return Ok(RunOf { at, before, first, run });
         }
         (before, at, first) = (at, at + run.bytes, end);
     }
@@ -157,8 +157,8 @@ fn val(value: u8, registers: usize) -> u8 {
 }
 
 /// The run with one register changed: what is before it, itself, what is behind it.
-fn split(place: &Place, index: usize, value: u8) -> Edit {
-    let Place { first, run, .. } = *place;
+fn split(found: &RunOf, index: usize, value: u8) -> Edit {
+    let RunOf { first, run, .. } = *found;
     let mut edit = Edit::default();
     edit.push(run.value, index - first);
     edit.push(value, 1);

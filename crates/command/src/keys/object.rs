@@ -1,4 +1,4 @@
-//! OBJECT: how a value is kept, in the words that monitoring knows. The encoding's name is the one Redis
+//! OBJECT: how a value is kept, in the words that monitoring tools know. The encoding's name is the one Redis
 //! would give; what Sardine really keeps is told by MEMORY LAYOUT.
 use super::reply_help;
 use super::row::{ABOUT, ROW};

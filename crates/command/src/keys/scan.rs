@@ -143,11 +143,11 @@ fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
     Ok(filter)
 }
 
-/// How many match is known last: the array's header is written into a place left for it.
+/// How many keys match is known last: the array's header is inserted afterwards.
 fn keys(call: &mut WholeCall<'_>) -> Done {
     let pattern = call.args.at(1);
     let takes_all = pattern == b"*";
-    let place = call.reply.deferred();
+    let header = call.reply.deferred();
     let mut found = 0;
     call.keyspace.visit(call.db, call.now, &mut |key, _| {
         if takes_all || glob::matches(pattern, key) {
@@ -156,7 +156,7 @@ fn keys(call: &mut WholeCall<'_>) -> Done {
         }
         call.reply.flow()
     });
-    call.reply.fill_array(place, found);
+    call.reply.fill_array(header, found);
     Ok(())
 }
 

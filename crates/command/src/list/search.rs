@@ -82,8 +82,7 @@ struct Search {
     compared_max: u64,
 }
 
-/// With COUNT the answer is an array whose length is known last: its header is written into a place left for
-/// it.
+/// With COUNT the answer is an array whose length is known last: its header is inserted afterwards.
 fn lpos(call: &mut Call<'_, '_>) -> Done {
     let search = search(call)?;
     let needle = Item::classify(call.args.at(2));
@@ -103,7 +102,7 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
         }
         return Ok(());
     };
-    let place = call.reply.deferred();
+    let header = call.reply.deferred();
     let mut count = 0;
     if let Some(list) = list {
         for_each_match(&list, needle, &search, wanted, &mut |index| {
@@ -112,7 +111,7 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
             call.reply.flow()
         });
     }
-    call.reply.fill_array(place, count);
+    call.reply.fill_array(header, count);
     Ok(())
 }
 
@@ -225,10 +224,10 @@ fn remove_all(list: &mut ListMut<'_>, indexes: &[u64]) {
 /// 0 says that there is no list, -1 that it has no such pivot. The word is checked first: a wrong one is an
 /// error in any case.
 fn linsert(call: &mut Call<'_, '_>) -> Done {
-    let place = call.args.at(2);
-    let offset = if is_word(place, "BEFORE") {
+    let side = call.args.at(2);
+    let offset = if is_word(side, "BEFORE") {
         0
-    } else if is_word(place, "AFTER") {
+    } else if is_word(side, "AFTER") {
         1
     } else {
         return Err(Error::syntax());

@@ -150,14 +150,14 @@ fn sdiff(call: &mut Call<'_, '_>) -> Done {
 
 /// How many there are is known last.
 fn answer(call: &mut Call<'_, '_>, merge: Merge) -> Done {
-    let place = call.reply.deferred();
+    let header = call.reply.deferred();
     let mut len = 0;
     call.view.visit_merged(call.keys(), merge, &mut |member| {
         len += 1;
         call.reply.item(member);
         call.reply.flow()
     })?;
-    call.reply.fill_set(place, len);
+    call.reply.fill_set(header, len);
     Ok(())
 }
 

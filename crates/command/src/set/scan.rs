@@ -1,8 +1,8 @@
 //! SSCAN: the members of a set, some at a time.
 //!
-//! The server keeps nothing between two calls: a cursor is a place in hash order or a number (`store`'s
-//! `place.rs`), valid whatever happens to the set meanwhile. What Redis keeps in one block is answered at
-//! once, whatever the count, as there.
+//! The server keeps nothing between two calls: a cursor is a place in hash order or an integer member
+//! (`store`'s `position.rs`), valid whatever happens to the set meanwhile. What Redis keeps in one block is
+//! answered at once, whatever the count, as there.
 use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};

@@ -149,7 +149,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     };
     let (consumer, mut changes) = claimer(&mut stream, name, call.args.at(3), now)?;
     let has_moved = move_on(&mut stream, name, claim.last_id);
-    let place = call.reply.deferred();
+    let header = call.reply.deferred();
     let mut sent = 0;
     for id in &claim.ids {
         let pending = stream.group(name).and_then(|group| group.pending(*id));
@@ -167,7 +167,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
         (sent, changes) = (sent + 1, changes + 1);
     }
     drop(stream);
-    call.reply.fill_array(place, sent);
+    call.reply.fill_array(header, sent);
     // A change of the last id counts by itself only where nothing is claimed: a claim tells of it as well.
     changes += u64::from(has_moved && sent == 0);
     call.view.dirty(changes);

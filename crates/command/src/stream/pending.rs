@@ -193,7 +193,7 @@ fn reply_summary(reply: &mut Reply, group: &Group) {
 
 fn reply_pending(reply: &mut Reply, group: &Group, query: &Query<'_>, now_ms: i64) {
     let consumer = query.consumer.map(|name| group.find_consumer(name));
-    let place = reply.deferred();
+    let header = reply.deferred();
     let mut sent = 0;
     let mut visit = |pending: Pending| {
         if sent >= query.count || pending.id > query.end {
@@ -216,5 +216,5 @@ fn reply_pending(reply: &mut Reply, group: &Group, query: &Query<'_>, now_ms: i6
         // A consumer that nobody knows holds nothing.
         Some(None) => {}
     }
-    reply.fill_array(place, sent as usize);
+    reply.fill_array(header, sent as usize);
 }

@@ -96,14 +96,14 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
         (Some(stream), count) => {
             let mut walk = Walk { start, end, direction };
             let wanted = count.unwrap_or(u64::MAX);
-            let place = call.reply.deferred();
+            let header = call.reply.deferred();
             let mut share = Share::first(wanted, call.reply);
             let is_whole = walk.reply(call.reply, stream, &mut share);
             let written = share.written();
             // Only where something is left the others have to be counted.
             let rest =
                 if is_whole || written == wanted { 0 } else { walk.count(stream).min(wanted - written) };
-            call.reply.fill_array(place, (written + rest) as usize);
+            call.reply.fill_array(header, (written + rest) as usize);
             walk::leave(call, &key, rest, move |value, reply, share| {
                 value.stream().map(|stream| walk.reply(reply, stream, share));
             });
@@ -176,7 +176,7 @@ pub(super) fn reply_range(
     direction: Direction,
     count: Option<u64>,
 ) {
-    let place = reply.deferred();
+    let header = reply.deferred();
     let (from, mut sent) = (if direction == Direction::Up { start } else { end }, 0);
     if start <= end {
         stream.visit(from, direction, &mut |row| {
@@ -188,5 +188,5 @@ pub(super) fn reply_range(
             reply.flow()
         });
     }
-    reply.fill_array(place, sent as usize);
+    reply.fill_array(header, sent as usize);
 }

@@ -170,13 +170,13 @@ enum From {
 
 fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
     let request = request(&call.args, reader)?;
-    let mut places = Vec::with_capacity(call.keys().len());
+    let mut starts = Vec::with_capacity(call.keys().len());
     for (index, key) in call.keys().iter().enumerate() {
-        places.push(place(call, key, call.args.at(request.ids_at + index), &request)?);
+        starts.push(start(call, key, call.args.at(request.ids_at + index), &request)?);
     }
     let header = call.reply.deferred();
     let mut streams = 0;
-    for (key, from) in call.keys().iter().zip(places) {
+    for (key, from) in call.keys().iter().zip(starts) {
         if request.name.is_some() {
             note_lookup(call, key);
         }
@@ -205,7 +205,7 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
 }
 
 /// Reads one id, once its stream is known to be one.
-fn place(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<'_>) -> Result<From, Error> {
+fn start(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<'_>) -> Result<From, Error> {
     if request.name.is_some() {
         note_lookup(call, key);
     }
@@ -273,12 +273,12 @@ fn read_new(
     let mut given = 0;
     if stream.last_entry_id().is_some_and(|last| last > last_id) {
         begin(call.reply, key);
-        let place = call.reply.deferred();
+        let header = call.reply.deferred();
         let acknowledgment = if request.forgets { Acknowledgment::Waived } else { Acknowledgment::Awaited };
         let member = Member { group: name.group, consumer, now };
         given =
             stream.deliver(member, request.count, acknowledgment, &mut |row| reply_entry(call.reply, row));
-        call.reply.fill_array(place, given as usize);
+        call.reply.fill_array(header, given as usize);
         // With NOACK the consumer takes on nothing, which does not count as being active.
         if let Some(group) = stream.group_mut(name.group).filter(|_| !request.forgets) {
             group.consumer_mut(consumer).active = Some(now);

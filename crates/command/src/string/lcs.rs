@@ -154,9 +154,9 @@ impl Table {
         self.cells[self.cells.len() - 1]
     }
 
-    /// Visits the pairs of positions of the common bytes, last first. Of two ways equally long it is the one
-    /// that Redis takes: the shorter `b`.
-    fn for_each_pair(&self, a: &[u8], b: &[u8], visit: &mut dyn FnMut(usize, usize)) {
+    /// Visits the common bytes, by their indexes in both strings, last first. Of two ways equally long it is
+    /// the one that Redis takes: the shorter `b`.
+    fn for_each_match(&self, a: &[u8], b: &[u8], visit: &mut dyn FnMut(usize, usize)) {
         let (mut i, mut j) = (a.len(), b.len());
         while i > 0 && j > 0 {
             if a[i - 1] == b[j - 1] {
@@ -172,7 +172,7 @@ impl Table {
 
     fn subsequence(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.len() as usize);
-        self.for_each_pair(a, b, &mut |i, _| text.push(a[i]));
+        self.for_each_match(a, b, &mut |i, _| text.push(a[i]));
         text.reverse();
         text
     }
@@ -180,7 +180,7 @@ impl Table {
     /// The stretches that are common without a gap in either string, last first.
     fn ranges(&self, a: &[u8], b: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
         let mut ranges: Vec<(Range<usize>, Range<usize>)> = Vec::new();
-        self.for_each_pair(a, b, &mut |i, j| match ranges.last_mut() {
+        self.for_each_match(a, b, &mut |i, j| match ranges.last_mut() {
             Some((in_a, in_b)) if in_a.start == i + 1 && in_b.start == j + 1 => {
                 (in_a.start, in_b.start) = (i, j);
             }

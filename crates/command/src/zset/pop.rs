@@ -62,7 +62,7 @@ pub(super) const ZMPOP: Command = Command {
     ..ROW
 };
 
-/// How pairs of member and score stand in a reply.
+/// How a reply shows pairs of a member and its score.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pairs {
     Flat,

@@ -1,5 +1,5 @@
-//! ZSCAN: all members, some at a time. The cursor is a place in the order of the members' hashes, so that no
-//! change of a score makes a member be missed.
+//! ZSCAN: all members, some at a time. The cursor is a place in the order of the members' hashes, so that a
+//! member whose score changes is not missed.
 use super::reply_member;
 use super::row::{ABOUT, ROW};
 use crate::cursor::{Filter, answer, cursor};

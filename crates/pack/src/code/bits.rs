@@ -64,15 +64,16 @@ pub(crate) fn next_one(words: &[Word], bit: usize) -> usize {
     at * WORD + ones.trailing_zeros() as usize
 }
 
-/// The place of the one that has `n` ones below it; there is one. The ones of each byte are added up in the
-/// bytes of a word, which tells the byte; within it the lower ones are taken off one by one.
+/// The number of the bit that is a one and has `n` ones below it; there must be such a bit. The ones of each
+/// byte are added up in the bytes of a word, which tells the byte; within it the lower ones are taken off one
+/// by one.
 #[inline]
 pub(crate) fn nth_one(ones: u64, n: u32) -> u32 {
     debug_assert!(n < ones.count_ones(), "one {n} of {ones:#x}");
     const BYTES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = BYTES << 7;
-    let pairs = ones - (ones >> 1 & 0x5555_5555_5555_5555);
-    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let twos = ones - (ones >> 1 & 0x5555_5555_5555_5555);
+    let fours = (twos & 0x3333_3333_3333_3333) + (twos >> 2 & 0x3333_3333_3333_3333);
     // Byte k: the ones in bytes 0 to k.
     let sums = ((fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(BYTES);
     // The top bit of a byte: its sum is at most n.

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!  0..8   base     the distance of every element counts from here     all numbers little endian
-//!  8..12  shape    bits 0..10 count, 10..20 words of high bits, 20..27 width (0..=63)
+//!  8..12  sizes    bits 0..10 count, 10..20 words of high bits, 20..27 width (0..=63)
 //! 12..    high     so many words of 64 bits, the lowest bit first; behind the last one only zeros
 //!   ..    low      element i in bits i * width .. (i + 1) * width, to the end of the bytes
 //! ```
@@ -120,11 +120,11 @@ impl<'a> EliasFano<'a> {
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> EliasFano<'a> {
         let (head, rest) = bytes.split_first_chunk::<HEADER>().expect("a leaf is longer than its header");
-        let (base, shape) = head.split_first_chunk::<8>().expect("the base is a part of the header");
-        let shape = u32::from_le_bytes(*shape.first_chunk().expect("four bytes of shape"));
-        let frame = Frame { base: i64::from_le_bytes(*base), width: shape >> WIDTH_SHIFT };
-        let (high, low) = rest.as_chunks::<8>().0.split_at((shape >> WORDS_SHIFT & FIELD) as usize);
-        let count = (shape & FIELD) as usize;
+        let (base, sizes) = head.split_first_chunk::<8>().expect("the base is a part of the header");
+        let sizes = u32::from_le_bytes(*sizes.first_chunk().expect("four bytes of sizes"));
+        let frame = Frame { base: i64::from_le_bytes(*base), width: sizes >> WIDTH_SHIFT };
+        let (high, low) = rest.as_chunks::<8>().0.split_at((sizes >> WORDS_SHIFT & FIELD) as usize);
+        let count = (sizes & FIELD) as usize;
         debug_assert!((frame.width as usize) < WORD, "{frame:?}");
         debug_assert!(count <= high.len() * WORD && count * frame.width as usize <= low.len() * WORD);
         EliasFano { frame, count, high, low }
@@ -273,9 +273,9 @@ pub(crate) fn begin(bytes: &mut [u8], frame: Frame, highs: usize) {
         "{frame:?}, {highs} words of high bits"
     );
     debug_assert!(HEADER + highs * WORD_BYTES <= bytes.len());
-    let shape = (highs as u32) << WORDS_SHIFT | frame.width << WIDTH_SHIFT;
+    let sizes = (highs as u32) << WORDS_SHIFT | frame.width << WIDTH_SHIFT;
     bytes[..8].copy_from_slice(&frame.base.to_le_bytes());
-    bytes[8..HEADER].copy_from_slice(&shape.to_le_bytes());
+    bytes[8..HEADER].copy_from_slice(&sizes.to_le_bytes());
 }
 
 /// Puts `values`, ascending and each once, into a code that [`begin`] made for them.
@@ -340,8 +340,8 @@ fn parts_mut(bytes: &mut [u8]) -> (&mut [Word], &mut [Word]) {
 #[inline]
 fn set_count(bytes: &mut [u8], count: usize) {
     debug_assert!(count <= COUNT_MAX, "{count} elements");
-    let shape = u32_at(bytes, 8) & !FIELD | count as u32;
-    bytes[8..HEADER].copy_from_slice(&shape.to_le_bytes());
+    let sizes = u32_at(bytes, 8) & !FIELD | count as u32;
+    bytes[8..HEADER].copy_from_slice(&sizes.to_le_bytes());
 }
 
 #[cfg(test)]

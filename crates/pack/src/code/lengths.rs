@@ -1,5 +1,5 @@
 //! The column of lengths of a leaf whose entries are texts and integers: one code an entry, all codes of a
-//! leaf equally wide; and what an entry stores ([`Piece`]). Leaves of lists and of sorted sets have it.
+//! leaf equally wide; and what an entry stores ([`Stored`]). Leaves of lists and of sorted sets have it.
 //!
 //! ```text
 //! width 1:  0..=247   a string of so many bytes      248..=255   an integer of 1..=8 bytes
@@ -54,20 +54,20 @@ impl Extent {
 }
 
 /// The bytes that an entry stores: a text as it is, an integer in the fewest bytes.
-pub(crate) struct Piece<'a> {
+pub(crate) struct Stored<'a> {
     text: &'a [u8],
     int: [u8; 8],
     pub(crate) extent: Extent,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> Stored<'a> {
     /// What `item` stores. Costs no copy of a text.
     #[inline]
-    pub(crate) fn new(item: Item<'a>) -> Piece<'a> {
+    pub(crate) fn new(item: Item<'a>) -> Stored<'a> {
         let extent = Extent::of(&item);
         match item {
-            Item::Bytes(text) => Piece { text, int: [0; 8], extent },
-            Item::Int(n) => Piece { text: &[], int: n.to_le_bytes(), extent },
+            Item::Bytes(text) => Stored { text, int: [0; 8], extent },
+            Item::Int(n) => Stored { text: &[], int: n.to_le_bytes(), extent },
         }
     }
 

@@ -69,7 +69,7 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
 }
 
 /// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. Takes 32 KB
-/// for a table of places where three bytes were seen last, and one pass.
+/// for a table of the offsets at which three bytes were seen last, and one pass.
 pub fn compress(input: &[u8], target: &mut Vec<u8>) {
     assert!(input.len() < u32::MAX as usize, "{} bytes at once", input.len());
     let mut seen = vec![u32::MAX; 1 << TABLE_BITS];
@@ -102,7 +102,7 @@ fn match_len(input: &[u8], from: usize, at: usize) -> usize {
     (COPY_MIN..len_max).find(|len| input[from + len] != input[at + len]).unwrap_or(len_max)
 }
 
-/// Notes places that a copy has gone over, so that later copies find them.
+/// Enters the offsets that a copy has gone over into the table, so that later copies find them.
 fn remember(input: &[u8], places: std::ops::Range<usize>, seen: &mut [u32]) {
     for at in places {
         if let Some(three) = input.get(at..at + COPY_MIN) {

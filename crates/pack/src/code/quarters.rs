@@ -2,15 +2,15 @@
 //! lookup in a tree by score, value or id.
 //!
 //! A search by halves waits for one load after the other: seven of them in a hundred codes, each to know
-//! where the next one is. A search by quarters asks three places at once, which do not wait for one another,
-//! and so is done after half as many waits: a hundred codes in 16 ns for 35, on one machine. Eighths take
-//! more comparisons than the waits they save. There are no branches on what is compared: a step that waits
-//! for a guess costs more than the loads.
+//! where the next one is. A search by quarters looks at three elements at once, and these loads do not wait
+//! for one another, and so is done after half as many waits: a hundred codes in 16 ns for 35, on one machine.
+//! Eighths take more comparisons than the waits they save. There are no branches on what is compared: a step
+//! that waits for a guess costs more than the loads.
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-/// How many of `count` elements come before a place; they are those for which `is_before` holds, and they
-/// come first. Asks for elements below `count` only: callers rely on it.
+/// How many of `count` elements `is_before` says yes to; these come before all others. Asks for elements
+/// below `count` only: callers rely on it.
 #[inline(always)]
 pub(crate) fn count_before(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut first, mut left) = (0, count);
@@ -33,9 +33,9 @@ pub(crate) fn count_before(count: usize, is_before: impl Fn(usize) -> bool) -> u
     first + last
 }
 
-/// Where the first element of `range` is that does not come before a place, or the end of the range: by
-/// halves, where an element costs more to look at than a wait for the last comparison. Asks for elements of
-/// the range only.
+/// The first element of `range` that `is_before` says no to, or the end of the range; all elements before it
+/// get a yes. Searches by halves, which is right where looking at an element costs more than waiting for the
+/// comparison before. Asks for elements of the range only.
 #[inline]
 pub(crate) fn first_not_before(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let Range { start: mut low, end: mut high } = range;

@@ -16,7 +16,7 @@
 //! across       ........    111111..    ..222222      of the bytes before and here: (before >> 4 | here << 4)
 //! ```
 //!
-//! Values are counted in pairs of neighbours, 12 bits: half as many steps, and steps that follow each other
+//! Values are counted two neighbours at a time, 12 bits: half as many steps, and steps that follow each other
 //! seldom wait for the same counter. Example: 1, 2, 3, 4 are `81 30 10`; within `01 00 10`, across `00 08
 //! 03`.
 use crate::code::wide::widened;
@@ -144,9 +144,10 @@ fn write_row_portably(row: &mut [u8], within: &[u8], across: &[u8]) {
     }
 }
 
-/// Two tables, so that equal pairs which follow each other wait half as long for their counter.
-type Pairs = [[u16; VALUES * VALUES]; 2];
-/// Bytes that are read together: they hold 8 pairs.
+/// How often each two neighbours occur together. There are two tables, so that equal ones which follow each
+/// other wait half as long for their counter.
+type Tables = [[u16; VALUES * VALUES]; 2];
+/// Bytes that are read together: they hold 16 numbers.
 const READ_BYTES: usize = 12;
 /// A counter of 16 bits cannot overflow in a row of so many bytes.
 const ROW_BYTES_MAX: usize = u16::MAX as usize / 2 * 3 / 2;
@@ -158,38 +159,39 @@ pub fn count(row: &[u8], counts: &mut [u32; VALUES]) {
         "a row of {} bytes",
         row.len()
     );
-    let mut pairs: Pairs = [[0; VALUES * VALUES]; 2];
-    let mut note = |table: usize, pair: u64| pairs[table][(pair % (VALUES * VALUES) as u64) as usize] += 1;
+    let mut tables: Tables = [[0; VALUES * VALUES]; 2];
+    let mut count_two =
+        |table: usize, two: u64| tables[table][(two % (VALUES * VALUES) as u64) as usize] += 1;
     for bytes in row.as_chunks::<READ_BYTES>().0 {
         let low = u64::from_le_bytes(from_fn(|at| bytes[at]));
         // From bit 32 on.
         let high = u64::from_le_bytes(from_fn(|at| bytes[READ_BYTES - 8 + at]));
-        note(0, low);
-        note(1, low >> 12);
-        note(0, low >> 24);
-        note(1, low >> 36);
-        note(0, low >> 48);
-        note(1, high >> 28);
-        note(0, high >> 40);
-        note(1, high >> 52);
+        count_two(0, low);
+        count_two(1, low >> 12);
+        count_two(0, low >> 24);
+        count_two(1, low >> 36);
+        count_two(0, low >> 48);
+        count_two(1, high >> 28);
+        count_two(0, high >> 40);
+        count_two(1, high >> 52);
     }
-    add_up(&pairs, counts);
+    add_up(&tables, counts);
 }
 
-widened! { fn add_up(pairs: &Pairs, counts: &mut [u32; VALUES]) = add_up_portably }
+widened! { fn add_up(tables: &Tables, counts: &mut [u32; VALUES]) = add_up_portably }
 
-/// The lower number of a pair is a table's column, the higher one its line.
+/// Of two neighbours the lower number is the column of a table, the higher one its line.
 #[inline(always)]
-fn add_up_portably(pairs: &Pairs, counts: &mut [u32; VALUES]) {
+fn add_up_portably(tables: &Tables, counts: &mut [u32; VALUES]) {
     let mut columns = [0; VALUES];
-    let lines = pairs[0].as_chunks::<VALUES>().0.iter().zip(pairs[1].as_chunks::<VALUES>().0);
+    let lines = tables[0].as_chunks::<VALUES>().0.iter().zip(tables[1].as_chunks::<VALUES>().0);
     for (high, (a, b)) in lines.enumerate() {
         let mut sum = 0;
         for at in 0..VALUES {
             // No sum of all of them exceeds 16 bits.
-            let pairs = a[at] + b[at];
-            columns[at] += pairs;
-            sum += pairs;
+            let both = a[at] + b[at];
+            columns[at] += both;
+            sum += both;
         }
         counts[high] += u32::from(sum);
     }

@@ -2,7 +2,7 @@
 //! needs.
 //!
 //! Leaves are read on every kind of processor in the same order of bytes. Each load is one instruction where
-//! the length is known, and two comparisons where it is not: a place beyond the end is a bug and ends in a
+//! the length is known, and two comparisons where it is not: an offset beyond the end is a bug and ends in a
 //! panic.
 
 /// The word of 16 bits that begins at `bytes[at]`.

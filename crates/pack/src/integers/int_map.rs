@@ -206,7 +206,7 @@ impl IntMap {
         let count = |leaf: &Block| Paired::open(leaf).count();
         self.tree.join_neighbour(
             &path,
-            |pair| (count(pair.left) + count(pair.right) <= COUNT_MAX * 3 / 4).then_some(()),
+            |both| (count(both.left) + count(both.right) <= COUNT_MAX * 3 / 4).then_some(()),
             |left, right, ()| {
                 let (a, b) = (Paired::open(left), Paired::open(&right));
                 let (keys, values): (Vec<i64>, Vec<i64>) = a.elements(0).chain(b.elements(0)).unzip();

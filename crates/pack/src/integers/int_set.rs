@@ -100,9 +100,9 @@ impl IntSet {
     pub fn scan(&self, from: i64, visit: &mut dyn FnMut(i64)) -> Option<i64> {
         let mut cursor = self.cursor_from(from);
         let mut last = cursor.value()?;
-        let path = cursor.place.map(|place| place.path);
+        let path = cursor.current.map(|current| current.path);
         while let Some(value) = cursor.value()
-            && cursor.place.map(|place| place.path) == path
+            && cursor.current.map(|current| current.path) == path
         {
             visit(value);
             last = value;
@@ -135,7 +135,7 @@ impl IntSet {
 
     /// A walk from the first member on that is not less than `value`.
     pub fn cursor_from(&self, value: i64) -> Cursor<'_> {
-        let mut cursor = Cursor { set: self, place: None };
+        let mut cursor = Cursor { set: self, current: None };
         cursor.descend(value);
         cursor
     }
@@ -182,7 +182,7 @@ impl IntSet {
     fn join(&mut self, path: Path) {
         self.tree.join_neighbour(
             &path,
-            |pair| pair.left.can_join(pair.right).then_some(()),
+            |both| both.left.can_join(both.right).then_some(()),
             |left, right, ()| {
                 let mut values = left.read().values();
                 right.read().for_each(|value| values.push(value));
@@ -212,11 +212,11 @@ impl FromIterator<i64> for IntSet {
 #[derive(Clone)]
 pub struct Cursor<'s> {
     set: &'s IntSet,
-    place: Option<Place<'s>>,
+    current: Option<Current<'s>>,
 }
 
 #[derive(Clone, Copy)]
-struct Place<'s> {
+struct Current<'s> {
     path: Path,
     leaf: EliasFano<'s>,
     spot: Spot,
@@ -230,15 +230,15 @@ impl Cursor<'_> {
     /// The member at which the walk is; None behind the last.
     #[inline]
     pub fn value(&self) -> Option<i64> {
-        self.place.as_ref().map(|place| place.value)
+        self.current.as_ref().map(|current| current.value)
     }
 
     /// On to the next member.
     #[inline]
     pub fn step(&mut self) {
-        let Some(place) = &mut self.place else { return };
-        match place.leaf.next(place.spot) {
-            Some((spot, value)) => (place.spot, place.value) = (spot, value),
+        let Some(current) = &mut self.current else { return };
+        match current.leaf.next(current.spot) {
+            Some((spot, value)) => (current.spot, current.value) = (spot, value),
             None => self.next_leaf(),
         }
     }
@@ -251,21 +251,21 @@ impl Cursor<'_> {
             }
             self.step();
         }
-        let Some(place) = &mut self.place else { return };
-        if place.value >= value {
+        let Some(current) = &mut self.current else { return };
+        if current.value >= value {
             return;
         }
-        match place.leaf.find_from(value) {
-            Some((spot, value)) => (place.spot, place.value) = (spot, value),
+        match current.leaf.find_from(value) {
+            Some((spot, value)) => (current.spot, current.value) = (spot, value),
             None => self.descend(value),
         }
     }
 
     fn descend(&mut self, value: i64) {
-        self.place = None;
+        self.current = None;
         let Some(path) = self.set.tree.seek(value) else { return };
         self.enter(path, value);
-        if self.place.is_none() {
+        if self.current.is_none() {
             let mut path = path;
             if self.set.tree.next(&mut path) {
                 self.enter(path, value);
@@ -274,7 +274,7 @@ impl Cursor<'_> {
     }
 
     fn next_leaf(&mut self) {
-        let Some(Place { mut path, value, .. }) = self.place.take() else { return };
+        let Some(Current { mut path, value, .. }) = self.current.take() else { return };
         if self.set.tree.next(&mut path) {
             self.enter(path, value);
         }
@@ -283,8 +283,8 @@ impl Cursor<'_> {
     /// At the first member of a leaf that is not less than `value`, if it has one.
     fn enter(&mut self, path: Path, value: i64) {
         let leaf = self.set.tree.leaf(&path).read();
-        self.place = leaf.find_from(value).map(|(spot, value)| Place { path, leaf, spot, value });
-        debug_assert!(self.place.is_none_or(|place| place.value >= value), "a walk never goes back");
+        self.current = leaf.find_from(value).map(|(spot, value)| Current { path, leaf, spot, value });
+        debug_assert!(self.current.is_none_or(|current| current.value >= value), "a walk never goes back");
     }
 }
 

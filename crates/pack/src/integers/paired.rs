@@ -82,20 +82,20 @@ impl Column {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Layout {
     count: usize,
     keys: Column,
     values: Column,
 }
 
-impl Shape {
+impl Layout {
     #[inline]
-    fn read(bytes: &[u8]) -> Shape {
+    fn read(bytes: &[u8]) -> Layout {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
         let ([count_low, count_high, key_width, value_width, bases @ ..], widths_max) = (*head, 8);
         assert!(key_width <= widths_max && value_width <= widths_max, "no column is so wide");
         let bases = bases.as_chunks::<8>().0;
-        Shape {
+        Layout {
             count: usize::from(u16::from_le_bytes([count_low, count_high])),
             keys: Column { base: i64::from_le_bytes(bases[0]), width: usize::from(key_width) },
             values: Column { base: i64::from_le_bytes(bases[1]), width: usize::from(value_width) },
@@ -122,30 +122,30 @@ impl Shape {
 #[derive(Clone, Copy)]
 pub(crate) struct Paired<'a> {
     bytes: &'a [u8],
-    shape: Shape,
+    layout: Layout,
 }
 
 impl<'a> Paired<'a> {
     /// Reads the header.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Paired<'a> {
-        let shape = Shape::read(bytes);
-        debug_assert_eq!(shape.value_at(shape.count), bytes.len(), "{shape:?}");
-        Paired { bytes, shape }
+        let layout = Layout::read(bytes);
+        debug_assert_eq!(layout.value_at(layout.count), bytes.len(), "{layout:?}");
+        Paired { bytes, layout }
     }
 
     /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.shape.count
+        self.layout.count
     }
 
     /// How many keys are less than this one.
     #[inline]
     pub(crate) fn position(&self, key: i64) -> usize {
-        let keys = &self.shape.keys;
+        let keys = &self.layout.keys;
         match keys.code(key) {
-            Some(code) => count_below(self.bytes, self.shape.key_at(0), keys.width, self.count(), code),
+            Some(code) => count_below(self.bytes, self.layout.key_at(0), keys.width, self.count(), code),
             None if key < keys.base => 0,
             None => self.count(),
         }
@@ -162,16 +162,16 @@ impl<'a> Paired<'a> {
     #[inline]
     pub(crate) fn key(&self, index: usize) -> i64 {
         assert!(index < self.count(), "key {index} of {}", self.count());
-        let keys = &self.shape.keys;
-        keys.number(read_code(self.bytes, self.shape.key_at(index), keys.width))
+        let keys = &self.layout.keys;
+        keys.number(read_code(self.bytes, self.layout.key_at(index), keys.width))
     }
 
     /// The value of element `index`.
     #[inline]
     pub(crate) fn value(&self, index: usize) -> i64 {
         assert!(index < self.count(), "value {index} of {}", self.count());
-        let values = &self.shape.values;
-        values.number(read_code(self.bytes, self.shape.value_at(index), values.width))
+        let values = &self.layout.values;
+        values.number(read_code(self.bytes, self.layout.value_at(index), values.width))
     }
 
     /// The elements from `index` on.
@@ -190,28 +190,31 @@ impl<'a> Paired<'a> {
 pub(crate) fn build(keys: &[i64], values: &[i64], room: Room) -> Block {
     assert!(keys.len() == values.len() && keys.len() < 1 << 16, "a value for each key");
     debug_assert!(keys.is_sorted_by(|a, b| a < b), "keys rise");
-    let shape =
-        Shape { count: keys.len(), keys: Column::fit(keys, room), values: Column::fit(values, Room::Around) };
-    let mut leaf = Vec::with_capacity(shape.value_at(shape.count));
-    shape.write(&mut leaf);
-    leaf.resize(shape.value_at(shape.count), 0);
+    let layout = Layout {
+        count: keys.len(),
+        keys: Column::fit(keys, room),
+        values: Column::fit(values, Room::Around),
+    };
+    let mut leaf = Vec::with_capacity(layout.value_at(layout.count));
+    layout.write(&mut leaf);
+    leaf.resize(layout.value_at(layout.count), 0);
     for (index, (key, value)) in keys.iter().zip(values).enumerate() {
         let code = |column: &Column, number| column.code(number).expect("the columns were fitted to these");
-        write_code(&mut leaf, shape.key_at(index), shape.keys.width, code(&shape.keys, *key));
-        write_code(&mut leaf, shape.value_at(index), shape.values.width, code(&shape.values, *value));
+        write_code(&mut leaf, layout.key_at(index), layout.keys.width, code(&layout.keys, *key));
+        write_code(&mut leaf, layout.value_at(index), layout.values.width, code(&layout.values, *value));
     }
     Block::from_slice(&leaf)
 }
 
-/// Adds an element before element `index`, which is its place.
+/// Adds an element before element `index`, where its key belongs in the order.
 pub(crate) fn insert(block: &mut Block, index: usize, key: i64, value: i64) {
     let leaf = Paired::open(block);
-    let shape = leaf.shape;
+    let layout = leaf.layout;
     debug_assert!(leaf.position(key) == index && leaf.find(key).is_none(), "{key} before {index}");
-    let (Some(key_code), Some(value_code)) = (shape.keys.code(key), shape.values.code(value)) else {
+    let (Some(key_code), Some(value_code)) = (layout.keys.code(key), layout.values.code(value)) else {
         let (mut keys, mut values) = leaf.unzip();
         let room = match index {
-            _ if index == shape.count => Room::Above,
+            _ if index == layout.count => Room::Above,
             0 => Room::Below,
             _ => Room::Around,
         };
@@ -220,17 +223,17 @@ pub(crate) fn insert(block: &mut Block, index: usize, key: i64, value: i64) {
         *block = build(&keys, &values, room);
         return;
     };
-    let codes = [(shape.keys.width, key_code), (shape.values.width, value_code)];
-    two_columns::insert(block, HEAD_BYTES, shape.count, index, codes);
+    let codes = [(layout.keys.width, key_code), (layout.values.width, value_code)];
+    two_columns::insert(block, HEAD_BYTES, layout.count, index, codes);
 }
 
 /// Gives an element another value.
 pub(crate) fn set_value(block: &mut Block, index: usize, value: i64) {
     let leaf = Paired::open(block);
-    let shape = leaf.shape;
-    assert!(index < shape.count, "value {index} of {}", shape.count);
-    if let Some(code) = shape.values.code(value) {
-        return write_code(block.make_mut(), shape.value_at(index), shape.values.width, code);
+    let layout = leaf.layout;
+    assert!(index < layout.count, "value {index} of {}", layout.count);
+    if let Some(code) = layout.values.code(value) {
+        return write_code(block.make_mut(), layout.value_at(index), layout.values.width, code);
     }
     let (keys, mut values) = leaf.unzip();
     values[index] = value;
@@ -239,8 +242,8 @@ pub(crate) fn set_value(block: &mut Block, index: usize, value: i64) {
 
 /// Takes an element out.
 pub(crate) fn remove(block: &mut Block, index: usize) {
-    let shape = Shape::read(block);
-    two_columns::remove(block, HEAD_BYTES, shape.count, index, [shape.keys.width, shape.values.width]);
+    let layout = Layout::read(block);
+    two_columns::remove(block, HEAD_BYTES, layout.count, index, [layout.keys.width, layout.values.width]);
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ impl node::Leaf for Block {
 
 /// Where a leaf is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Head,
     Middle(Path),
     Tail,
@@ -187,18 +187,18 @@ impl Chain {
     }
 
     /// The leaf that has element `index`, and where in it.
-    pub(crate) fn find(&self, index: u64) -> Option<(Place, usize)> {
+    pub(crate) fn find(&self, index: u64) -> Option<(Location, usize)> {
         let head = end_count(&self.head);
         if index < head {
-            return Some((Place::Head, index as usize));
+            return Some((Location::Head, index as usize));
         }
         let rest = index - head;
         if rest < self.middle.total() {
             let (path, at) = self.middle.seek(rest)?;
-            return Some((Place::Middle(path), at as usize));
+            return Some((Location::Middle(path), at as usize));
         }
         let rest = rest - self.middle.total();
-        (rest < end_count(&self.tail)).then_some((Place::Tail, rest as usize))
+        (rest < end_count(&self.tail)).then_some((Location::Tail, rest as usize))
     }
 
     /// The leaf that has element `index`, to be read, and where in it.
@@ -211,75 +211,75 @@ impl Chain {
             let (block, at) = self.middle.leaf_at_rank(rest)?;
             return Some((block, at as usize));
         }
-        let (place, at) = self.find(index)?;
-        Some((self.block(&place), at))
+        let (location, at) = self.find(index)?;
+        Some((self.block(&location), at))
     }
 
-    /// The leaf at a place of this chain, open or compressed.
+    /// The leaf at a location of this chain, open or compressed. O(1).
     #[inline]
-    pub(crate) fn block(&self, place: &Place) -> &Block {
-        match place {
-            Place::Middle(path) => self.middle.leaf(path),
-            Place::Head => &self.head.as_ref().expect("a place comes from this chain").block,
-            Place::Tail => &self.tail.as_ref().expect("a place comes from this chain").block,
+    pub(crate) fn block(&self, location: &Location) -> &Block {
+        match location {
+            Location::Middle(path) => self.middle.leaf(path),
+            Location::Head => &self.head.as_ref().expect("a location comes from this chain").block,
+            Location::Tail => &self.tail.as_ref().expect("a location comes from this chain").block,
         }
     }
 
     /// The same, to be edited; [`Chain::recount`] follows where the count changes.
-    pub(crate) fn block_mut(&mut self, place: &Place) -> &mut Block {
-        match place {
-            Place::Middle(path) => self.middle.leaf_mut(path),
-            Place::Head => &mut self.head.as_mut().expect("a place comes from this chain").block,
-            Place::Tail => &mut self.tail.as_mut().expect("a place comes from this chain").block,
+    pub(crate) fn block_mut(&mut self, location: &Location) -> &mut Block {
+        match location {
+            Location::Middle(path) => self.middle.leaf_mut(path),
+            Location::Head => &mut self.head.as_mut().expect("a location comes from this chain").block,
+            Location::Tail => &mut self.tail.as_mut().expect("a location comes from this chain").block,
         }
     }
 
     /// Counts anew after an edit of the block.
-    pub(crate) fn recount(&mut self, place: &Place) {
-        let count = leaf::count(self.block(place)) as u32;
+    pub(crate) fn recount(&mut self, location: &Location) {
+        let count = leaf::count(self.block(location)) as u32;
         debug_assert!(count > 0, "no leaf is empty");
-        match place {
-            Place::Middle(path) => self.middle.set_mark(path, u64::from(count)),
-            Place::Head => self.head.as_mut().expect("a place comes from this chain").count = count,
-            Place::Tail => self.tail.as_mut().expect("a place comes from this chain").count = count,
+        match location {
+            Location::Middle(path) => self.middle.set_mark(path, u64::from(count)),
+            Location::Head => self.head.as_mut().expect("a location comes from this chain").count = count,
+            Location::Tail => self.tail.as_mut().expect("a location comes from this chain").count = count,
         }
     }
 
     /// Puts a leaf behind another, and says where that other is now.
-    pub(crate) fn insert_after(&mut self, place: Place, block: Block) -> Place {
+    pub(crate) fn insert_after(&mut self, location: Location, block: Block) -> Location {
         let count = leaf::count(&block) as u64;
         debug_assert!(count > 0, "no leaf is empty");
-        match place {
-            Place::Middle(mut path) => {
+        match location {
+            Location::Middle(mut path) => {
                 self.middle.insert_after(&mut path, count, block);
-                Place::Middle(path)
+                Location::Middle(path)
             }
-            Place::Head if self.tail.is_none() => {
+            Location::Head if self.tail.is_none() => {
                 self.tail = Some(EndLeaf::new(open(block)));
-                Place::Head
+                Location::Head
             }
-            Place::Head => {
+            Location::Head => {
                 match self.middle.is_empty() {
                     true => drop(self.middle.plant(count, block)),
                     false => self.insert_first(count, block),
                 }
-                Place::Head
+                Location::Head
             }
-            Place::Tail => {
+            Location::Tail => {
                 let new = EndLeaf::new(open(block));
-                let old = self.tail.replace(new).expect("a place comes from this chain");
+                let old = self.tail.replace(new).expect("a location comes from this chain");
                 self.add_middle(End::Tail, old);
-                Place::Middle(self.middle.last().expect("just added"))
+                Location::Middle(self.middle.last().expect("just added"))
             }
         }
     }
 
     /// Takes a leaf out.
-    pub(crate) fn remove(&mut self, place: &Place, limits: &Limits) {
-        match place {
-            Place::Head => drop(self.remove_end(End::Head, limits)),
-            Place::Tail => drop(self.remove_end(End::Tail, limits)),
-            Place::Middle(path) => {
+    pub(crate) fn remove(&mut self, location: &Location, limits: &Limits) {
+        match location {
+            Location::Head => drop(self.remove_end(End::Head, limits)),
+            Location::Tail => drop(self.remove_end(End::Tail, limits)),
+            Location::Middle(path) => {
                 self.middle.remove(path);
                 self.settle(limits);
             }
@@ -287,22 +287,22 @@ impl Chain {
     }
 
     /// The leaf after this one towards an end.
-    pub(crate) fn next(&self, place: &Place, towards: End) -> Option<Place> {
+    pub(crate) fn next(&self, location: &Location, towards: End) -> Option<Location> {
         let far = match towards {
-            End::Head => Place::Head,
-            End::Tail if self.tail.is_some() => Place::Tail,
+            End::Head => Location::Head,
+            End::Tail if self.tail.is_some() => Location::Tail,
             End::Tail => return None,
         };
-        if *place == far {
+        if *location == far {
             return None;
         }
-        let path = match (place, towards) {
-            (Place::Middle(path), End::Tail) => self.path_after(*path),
-            (Place::Middle(path), End::Head) => self.path_before(*path),
+        let path = match (location, towards) {
+            (Location::Middle(path), End::Tail) => self.path_after(*path),
+            (Location::Middle(path), End::Head) => self.path_before(*path),
             (_, End::Tail) => self.middle.first(),
             (_, End::Head) => self.middle.last(),
         };
-        Some(path.map_or(far, Place::Middle))
+        Some(path.map_or(far, Location::Middle))
     }
 
     fn path_after(&self, mut path: Path) -> Option<Path> {
@@ -328,16 +328,16 @@ impl Chain {
     }
 
     fn settle_from(&mut self, end: End, limits: &Limits) {
-        let mut place = match end {
+        let mut reached = match end {
             End::Head => self.middle.first(),
             End::Tail => self.middle.last(),
         };
         for _ in 1..limits.depth {
-            let Some(path) = place else { return };
+            let Some(path) = reached else { return };
             self.open_at(&path);
-            place = self.path_towards(path, end);
+            reached = self.path_towards(path, end);
         }
-        if let Some(path) = place
+        if let Some(path) = reached
             && !self.is_near_far_end(path, end, limits.depth)
         {
             self.close_at(&path, limits);
@@ -353,11 +353,11 @@ impl Chain {
 
     /// Whether the other end's open leaves reach as far as `path`.
     fn is_near_far_end(&self, path: Path, from: End, depth: u32) -> bool {
-        let mut place = Some(path);
+        let mut reached = Some(path);
         for _ in 1..depth {
-            place = place.and_then(|path| self.path_towards(path, from));
+            reached = reached.and_then(|path| self.path_towards(path, from));
         }
-        place.is_none()
+        reached.is_none()
     }
 
     fn open_at(&mut self, path: &Path) {

@@ -39,7 +39,7 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 /// By measurement (examples/seq_bytes.rs).
 const ZSTD_LEVEL: i32 = 3;
 
-/// The bytes are not what the codec writes, or not so many as promised.
+/// The bytes are not what the codec writes, or not as many as was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
 

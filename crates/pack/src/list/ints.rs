@@ -131,18 +131,18 @@ impl Frame {
 
 /// The header, unpacked, but for `fitted`.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Header {
     frame: Frame,
     count: usize,
     first: usize,
 }
 
-impl Shape {
+impl Header {
     #[inline]
-    fn read(bytes: &[u8]) -> Shape {
+    fn read(bytes: &[u8]) -> Header {
         let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
         let frame = Frame { width: u32::from(head[1]), base: u64_at(head, 16), stride: u64_at(head, 24) };
-        Shape { frame, count: u32_at(head, 4) as usize, first: u32_at(head, 8) as usize }
+        Header { frame, count: u32_at(head, 4) as usize, first: u32_at(head, 8) as usize }
     }
 
     /// Count and first alone: all that an edit at an end changes.
@@ -229,7 +229,7 @@ fn write_slot(slots: &mut [u8], frame: &Frame, slot: usize, offset: u64) {
 #[derive(Clone, Copy)]
 pub(crate) struct Ints<'a> {
     slots: &'a [u8],
-    shape: Shape,
+    header: Header,
     fitted: usize,
 }
 
@@ -238,7 +238,7 @@ impl<'a> Ints<'a> {
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Ints<'a> {
         debug_assert_eq!(bytes[0] & KIND_MASK, KIND_INTS);
-        Ints { slots: &bytes[HEADER..], shape: Shape::read(bytes), fitted: u32_at(bytes, 12) as usize }
+        Ints { slots: &bytes[HEADER..], header: Header::read(bytes), fitted: u32_at(bytes, 12) as usize }
     }
 
     /// Reads the header of the tight form.
@@ -257,7 +257,7 @@ impl<'a> Ints<'a> {
         );
         Ints {
             slots: &bytes[slots_at..],
-            shape: Shape { frame: Frame { width, base, stride }, count, first: 0 },
+            header: Header { frame: Frame { width, base, stride }, count, first: 0 },
             fitted: count,
         }
     }
@@ -265,19 +265,19 @@ impl<'a> Ints<'a> {
     /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.shape.count
+        self.header.count
     }
 
     /// Bytes of the header and of the slots that hold elements.
     pub(crate) fn used_bytes(&self) -> usize {
-        HEADER + self.shape.frame.slots_bytes(self.shape.count)
+        HEADER + self.header.frame.slots_bytes(self.header.count)
     }
 
     /// Element `index`, which exists.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> i64 {
-        debug_assert!(index < self.shape.count);
-        read_slot(self.slots, &self.shape.frame, self.shape.first + index)
+        debug_assert!(index < self.header.count);
+        read_slot(self.slots, &self.header.frame, self.header.first + index)
     }
 
     /// Visits from element `index`, which exists, towards an end until told to stop.
@@ -300,7 +300,7 @@ impl<'a> Ints<'a> {
 
     /// The frame for slots that count from element 0.
     fn frame_from_first(&self) -> Frame {
-        Frame { base: self.shape.frame.line(self.shape.first), ..self.shape.frame }
+        Frame { base: self.header.frame.line(self.header.first), ..self.header.frame }
     }
 
     /// All elements, head first. Allocates.
@@ -332,7 +332,7 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize, start
         Start::Small => B::round_up(64).min(len_max.max(HEADER)),
         Start::Whole => len_max.max(HEADER),
     });
-    Shape { frame, count: 1, first: 0 }.write(buffer.bytes_mut(), 1);
+    Header { frame, count: 1, first: 0 }.write(buffer.bytes_mut(), 1);
 }
 
 /// Adds at an end: one slot is written where the line reaches the value and there is a slot. Else the leaf
@@ -340,17 +340,17 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize, start
 #[inline]
 pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let bytes = buffer.bytes();
-    let mut shape = Shape::read(bytes);
-    let slot = if end == End::Tail { shape.first + shape.count } else { shape.first.wrapping_sub(1) };
+    let mut header = Header::read(bytes);
+    let slot = if end == End::Tail { header.first + header.count } else { header.first.wrapping_sub(1) };
     let has_room =
-        slot < shape.slots(bytes.len()) && bytes.len() <= len_max && shape.count < count_max(len_max);
-    let (true, Some(offset)) = (has_room, shape.frame.offset(slot, value)) else {
+        slot < header.slots(bytes.len()) && bytes.len() <= len_max && header.count < count_max(len_max);
+    let (true, Some(offset)) = (has_room, header.frame.offset(slot, value)) else {
         return push_slow(buffer, end, value, len_max);
     };
-    shape.first -= usize::from(end == End::Head);
-    shape.count += 1;
-    write_slot(&mut buffer.bytes_mut()[HEADER..], &shape.frame, slot, offset);
-    shape.write_extent(buffer.bytes_mut());
+    header.first -= usize::from(end == End::Head);
+    header.count += 1;
+    write_slot(&mut buffer.bytes_mut()[HEADER..], &header.frame, slot, offset);
+    header.write_extent(buffer.bytes_mut());
     Ok(())
 }
 
@@ -358,12 +358,12 @@ pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usi
 #[inline]
 pub(crate) fn pop<B: Buffer>(buffer: &mut B, end: End) -> i64 {
     let leaf = Ints::open(buffer.bytes());
-    let mut shape = leaf.shape;
-    assert!(shape.count > 0, "pop of an empty leaf");
-    let value = leaf.get(if end == End::Tail { shape.count - 1 } else { 0 });
-    shape.count -= 1;
-    shape.first += usize::from(end == End::Head);
-    shape.write_extent(buffer.bytes_mut());
+    let mut header = leaf.header;
+    assert!(header.count > 0, "pop of an empty leaf");
+    let value = leaf.get(if end == End::Tail { header.count - 1 } else { 0 });
+    header.count -= 1;
+    header.first += usize::from(end == End::Head);
+    header.write_extent(buffer.bytes_mut());
     value
 }
 
@@ -374,7 +374,7 @@ pub(crate) fn insert<B: Buffer>(
     value: i64,
     len_max: usize,
 ) -> Result<(), Full> {
-    let count = Shape::read(buffer.bytes()).count;
+    let count = Header::read(buffer.bytes()).count;
     if index == count {
         return push(buffer, End::Tail, value, len_max);
     }
@@ -391,7 +391,7 @@ pub(crate) fn insert<B: Buffer>(
 pub(crate) fn set<B: Buffer>(buffer: &mut B, index: usize, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
     assert!(index < leaf.count(), "set of {index} of {}", leaf.count());
-    let (frame, slot) = (leaf.shape.frame, leaf.shape.first + index);
+    let (frame, slot) = (leaf.header.frame, leaf.header.first + index);
     if let Some(offset) = frame.offset(slot, value) {
         write_slot(&mut buffer.bytes_mut()[HEADER..], &frame, slot, offset);
         return Ok(());
@@ -405,12 +405,12 @@ pub(crate) fn set<B: Buffer>(buffer: &mut B, index: usize, value: i64, len_max: 
 /// before.
 pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
-    let mut shape = leaf.shape;
-    assert!(range.start <= range.end && range.end <= shape.count, "remove {range:?} of {}", shape.count);
-    if range.start == 0 || range.end == shape.count {
-        shape.first += if range.start == 0 { range.len() } else { 0 };
-        shape.count -= range.len();
-        shape.write_extent(buffer.bytes_mut());
+    let mut header = leaf.header;
+    assert!(range.start <= range.end && range.end <= header.count, "remove {range:?} of {}", header.count);
+    if range.start == 0 || range.end == header.count {
+        header.first += if range.start == 0 { range.len() } else { 0 };
+        header.count -= range.len();
+        header.write_extent(buffer.bytes_mut());
         return Ok(());
     }
     let mut values = leaf.values();
@@ -422,7 +422,7 @@ pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>, len_max: us
 pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
     let leaf = Ints::open(buffer.bytes());
     let values = leaf.values();
-    let frame = if values.is_empty() { leaf.shape.frame } else { Frame::fit(&values, 0) };
+    let frame = if values.is_empty() { leaf.header.frame } else { Frame::fit(&values, 0) };
     let len = HEADER + frame.slots_bytes(values.len());
     if len < buffer.bytes().len() {
         write_anew(buffer, &values, &Plan::tight(frame, values.len()), len);
@@ -451,7 +451,7 @@ pub(crate) fn copy_tight(source: Ints<'_>, target: &mut Vec<u8>) {
         }
     }
     let slots_at = write_tight_head(&old, source.count(), target);
-    let bit = source.shape.first * old.width as usize;
+    let bit = source.header.first * old.width as usize;
     if bit.is_multiple_of(8) {
         let len = target.len() - slots_at;
         return target[slots_at..].copy_from_slice(&source.slots[bit / 8..][..len]);
@@ -490,17 +490,17 @@ fn write_tight_head(frame: &Frame, count: usize, target: &mut Vec<u8>) -> usize 
 
 /// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
 pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
-    let Ints { slots, shape, .. } = Ints::open_tight(image);
-    let width = shape.frame.width as usize;
+    let Ints { slots, header, .. } = Ints::open_tight(image);
+    let width = header.frame.width as usize;
     // Eight slots are whole bytes, so the others need not be written anew.
     let before = if width == 0 { WEIGHTLESS_ROOM } else { 8 };
     let front = HEADER + before * width / 8;
     target.clear();
     target.resize(front + slots.len() + 64, 0);
     target[front..front + slots.len()].copy_from_slice(slots);
-    let base = shape.frame.line(before.wrapping_neg());
-    let frame = Frame { base, ..shape.frame };
-    Shape { frame, count: shape.count, first: before }.write(target, shape.count);
+    let base = header.frame.line(before.wrapping_neg());
+    let frame = Frame { base, ..header.frame };
+    Header { frame, count: header.count, first: before }.write(target, header.count);
 }
 
 /// How many elements a leaf of so many bytes may have at most, however narrow they are.
@@ -512,7 +512,7 @@ fn count_max(len_max: usize) -> usize {
 #[cold]
 fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
-    let (old, len) = (leaf.shape, buffer.bytes().len());
+    let (old, len) = (leaf.header, buffer.bytes().len());
     if old.count >= count_max(len_max) {
         return Err(Full);
     }
@@ -534,7 +534,7 @@ fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) ->
 /// Draws a new line for the elements and `value`.
 fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
-    let (old, len) = (leaf.shape, buffer.bytes().len());
+    let (old, len) = (leaf.header, buffer.bytes().len());
     let values = pushed(leaf, end, value);
     let is_soon = old.count.saturating_sub(leaf.fitted) < old.count / 8;
     let frame = Frame::fit(&values, if is_soon { old.frame.width + 1 } else { 0 });
@@ -563,7 +563,7 @@ fn pushed(leaf: Ints<'_>, end: End, value: i64) -> Vec<i64> {
 }
 
 /// The old frame for slots from 0 on, if it reaches `value`.
-fn frame_at_push(old: &Shape, end: End, value: i64) -> Option<Frame> {
+fn frame_at_push(old: &Header, end: End, value: i64) -> Option<Frame> {
     let slot = if end == End::Tail { old.first + old.count } else { old.first.wrapping_sub(1) };
     old.frame.offset(slot, value)?;
     let first = if end == End::Tail { old.first } else { slot };
@@ -583,7 +583,7 @@ fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize) -> Option<usize>
 
 /// Empty slots before the elements: for a push at the head all there are, but half where the tail has been
 /// using its own.
-fn room_before(old: &Shape, end: End, frame: &Frame, len: usize, old_len: usize) -> usize {
+fn room_before(old: &Header, end: End, frame: &Frame, len: usize, old_len: usize) -> usize {
     if frame.width == 0 {
         return WEIGHTLESS_ROOM;
     }
@@ -617,9 +617,9 @@ fn write_anew<B: Buffer>(buffer: &mut B, values: &[i64], plan: &Plan, len: usize
     buffer.resize(len);
     let shift = plan.frame.stride.wrapping_mul(plan.before as u64);
     let frame = Frame { base: plan.frame.base.wrapping_sub(shift), ..plan.frame };
-    let shape = Shape { frame, count: values.len(), first: plan.before };
+    let header = Header { frame, count: values.len(), first: plan.before };
     let bytes = buffer.bytes_mut();
-    shape.write(bytes, plan.fitted);
+    header.write(bytes, plan.fitted);
     write_slots(&mut bytes[HEADER..], &frame, plan.before, values);
 }
 

@@ -10,7 +10,7 @@
 //! leaf. Reading by index walks the tree and adds up lengths within one leaf. Cloning costs one increment for
 //! each end and one for the tree.
 
-use crate::list::chain::{Chain, Place};
+use crate::list::chain::{Chain, Location};
 use crate::list::compressed;
 use crate::list::leaf::{self, Full, Leaf, Start, part_of_span};
 use crate::memory::arena::Moves;
@@ -126,10 +126,10 @@ impl Seq {
     /// Replaces element `index`, which exists. A leaf that has no room for the new one is split there.
     pub fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
         let item = Item::classify(value);
-        let (place, at) = self.chain.find(index).expect("the element exists");
-        let done = self.edit(&place, limits, |block| leaf::set(block, at, item, limits.len_max()));
+        let (location, at) = self.chain.find(index).expect("the element exists");
+        let done = self.edit(&location, limits, |block| leaf::set(block, at, item, limits.len_max()));
         if done.is_err() {
-            self.split_around(place, at..at + 1, Some(item), limits);
+            self.split_around(location, at..at + 1, Some(item), limits);
         }
     }
 
@@ -140,16 +140,16 @@ impl Seq {
             return self.push(if index == 0 { End::Head } else { End::Tail }, value, limits);
         }
         let item = Item::classify(value);
-        let (place, at) = self.chain.find(index).expect("below the length");
-        let done = self.edit(&place, limits, |block| {
+        let (location, at) = self.chain.find(index).expect("below the length");
+        let done = self.edit(&location, limits, |block| {
             if leaf::count(block) >= limits.count_max() {
                 return Err(Full);
             }
             leaf::insert(block, at, item, limits.len_max())
         });
         match done {
-            Ok(()) => self.chain.recount(&place),
-            Err(Full) => self.split_around(place, at..at, Some(item), limits),
+            Ok(()) => self.chain.recount(&location),
+            Err(Full) => self.split_around(location, at..at, Some(item), limits),
         }
     }
 
@@ -163,34 +163,34 @@ impl Seq {
         }
         let mut left = count;
         while left > 0 {
-            let (place, at) = self.chain.find(index).expect("within the length");
-            let here = (leaf::count(self.chain.block(&place)) - at).min(left as usize);
-            self.remove_in_leaf(place, at..at + here, limits);
+            let (location, at) = self.chain.find(index).expect("within the length");
+            let here = (leaf::count(self.chain.block(&location)) - at).min(left as usize);
+            self.remove_in_leaf(location, at..at + here, limits);
             left -= here as u64;
         }
         debug_assert!(index <= self.len());
         self.join_around(index, limits);
     }
 
-    fn remove_in_leaf(&mut self, place: Place, range: Range<usize>, limits: &Limits) {
-        if range.len() == leaf::count(self.chain.block(&place)) {
-            return self.chain.remove(&place, limits);
+    fn remove_in_leaf(&mut self, location: Location, range: Range<usize>, limits: &Limits) {
+        if range.len() == leaf::count(self.chain.block(&location)) {
+            return self.chain.remove(&location, limits);
         }
-        let done = self.edit(&place, limits, |block| {
+        let done = self.edit(&location, limits, |block| {
             leaf::remove(block, range.clone(), limits.len_max().max(block.len()))
         });
         match done {
-            Ok(()) => self.chain.recount(&place),
-            Err(Full) => self.split_around(place, range, None, limits),
+            Ok(()) => self.chain.recount(&location),
+            Err(Full) => self.split_around(location, range, None, limits),
         }
     }
 
     /// Visits from element `index` towards the tail (or the head, `index` included) until told to stop.
     pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
-        let Some((mut place, mut at)) = self.chain.find(index) else { return };
+        let Some((mut location, mut at)) = self.chain.find(index) else { return };
         let mut base = index - at as u64;
         loop {
-            let block = self.chain.block(&place);
+            let block = self.chain.block(&location);
             let count = leaf::count(block) as u64;
             let flow = compressed::read(block, |leaf| {
                 leaf.visit(at, towards, &mut |index, item| visit(base + index as u64, item))
@@ -198,9 +198,9 @@ impl Seq {
             if flow.is_break() {
                 return;
             }
-            let Some(next) = self.chain.next(&place, towards) else { return };
-            place = next;
-            let next_count = leaf::count(self.chain.block(&place));
+            let Some(next) = self.chain.next(&location, towards) else { return };
+            location = next;
+            let next_count = leaf::count(self.chain.block(&location));
             (at, base) = match towards {
                 End::Tail => (0, base + count),
                 End::Head => (next_count - 1, base - next_count as u64),
@@ -217,10 +217,10 @@ impl Seq {
         needle: Item<'_>,
         visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) {
-        let Some((mut place, mut at)) = self.chain.find(index) else { return };
+        let Some((mut location, mut at)) = self.chain.find(index) else { return };
         let (mut base, mut left) = (index - at as u64, span);
         loop {
-            let block = self.chain.block(&place);
+            let block = self.chain.block(&location);
             let count = leaf::count(block);
             let range = part_of_span(at, towards, left, count);
             left -= range.len() as u64;
@@ -230,9 +230,9 @@ impl Seq {
             if flow.is_break() || left == 0 {
                 return;
             }
-            let Some(next) = self.chain.next(&place, towards) else { return };
-            place = next;
-            let next_count = leaf::count(self.chain.block(&place));
+            let Some(next) = self.chain.next(&location, towards) else { return };
+            location = next;
+            let next_count = leaf::count(self.chain.block(&location));
             (at, base) = match towards {
                 End::Tail => (0, base + count as u64),
                 End::Head => (next_count - 1, base - next_count as u64),
@@ -243,11 +243,11 @@ impl Seq {
     /// Edits a leaf where it lies: one that was compressed is opened first, and closed again.
     fn edit(
         &mut self,
-        place: &Place,
+        location: &Location,
         limits: &Limits,
         edit: impl FnOnce(&mut Block) -> Result<(), Full>,
     ) -> Result<(), Full> {
-        let block = self.chain.block_mut(place);
+        let block = self.chain.block_mut(location);
         if !compressed::is_compressed(block) {
             return edit(block);
         }
@@ -260,8 +260,14 @@ impl Seq {
     /// Cuts a leaf around `gap`, drops what is in it, and puts `item` there: at the end of one half if
     /// it fits, or in a leaf of its own.
     #[cold]
-    fn split_around(&mut self, place: Place, gap: Range<usize>, item: Option<Item<'_>>, limits: &Limits) {
-        let old = self.chain.block(&place).clone();
+    fn split_around(
+        &mut self,
+        location: Location,
+        gap: Range<usize>,
+        item: Option<Item<'_>>,
+        limits: &Limits,
+    ) {
+        let old = self.chain.block(&location).clone();
         let was_closed = compressed::is_compressed(&old);
         let mut parts = compressed::read(&old, |leaf| split(leaf, gap));
         if let Some(item) = item {
@@ -272,33 +278,33 @@ impl Seq {
             true => compressed::close(&open, limits.codec).unwrap_or(open),
             false => open,
         });
-        self.replace(place, parts.collect(), limits);
+        self.replace(location, parts.collect(), limits);
     }
 
-    /// Puts `parts`, at least one, in place of a leaf.
-    fn replace(&mut self, place: Place, mut parts: Vec<Block>, limits: &Limits) {
+    /// Puts `parts`, at least one, in the place of a leaf.
+    fn replace(&mut self, location: Location, mut parts: Vec<Block>, limits: &Limits) {
         debug_assert!(parts.iter().all(|part| leaf::count(part) > 0), "no leaf is empty");
-        let mut place = place;
+        let mut location = location;
         while parts.len() > 1 {
             let part = parts.pop().expect("more than one");
-            place = self.chain.insert_after(place, part);
+            location = self.chain.insert_after(location, part);
         }
         let mut first = parts.pop().expect("a leaf is replaced by one at least");
-        if !matches!(place, Place::Middle(_)) && compressed::is_compressed(&first) {
+        if !matches!(location, Location::Middle(_)) && compressed::is_compressed(&first) {
             first = compressed::open(&first);
         }
-        *self.chain.block_mut(&place) = first;
-        self.chain.recount(&place);
+        *self.chain.block_mut(&location) = first;
+        self.chain.recount(&location);
         self.chain.settle(limits);
     }
 
     /// Joins the leaf of element `index` with its neighbours where they are small.
     fn join_around(&mut self, index: u64, limits: &Limits) {
         for index in [index, index.saturating_sub(1)] {
-            if let Some((place, _)) = self.chain.find(index)
-                && let Some(next) = self.chain.next(&place, End::Tail)
+            if let Some((location, _)) = self.chain.find(index)
+                && let Some(next) = self.chain.next(&location, End::Tail)
             {
-                self.join(place, next, limits);
+                self.join(location, next, limits);
             }
         }
         if self.chain.is_single()
@@ -308,7 +314,7 @@ impl Seq {
         }
     }
 
-    fn join(&mut self, left: Place, right: Place, limits: &Limits) {
+    fn join(&mut self, left: Location, right: Location, limits: &Limits) {
         let (a, b) = (self.chain.block(&left), self.chain.block(&right));
         let count = leaf::count(a) + leaf::count(b);
         if open_len(a) + open_len(b) > limits.len_max() * 3 / 4 || count > limits.count_max() {
@@ -384,7 +390,7 @@ fn shrink_if_sparse(block: &mut Block) {
     }
 }
 
-/// The two sides of `gap` as leaves of their own, with a place between them; None for a side without
+/// The two sides of `gap` as leaves of their own, with room for a third between them; None for a side without
 /// elements.
 fn split(leaf: Leaf<'_>, gap: Range<usize>) -> [Option<Block>; 3] {
     debug_assert!(gap.start <= gap.end && gap.end <= leaf.count(), "{gap:?} of {}", leaf.count());

@@ -36,7 +36,7 @@
 //! a list. An element of 248 bytes or more makes all lengths of its leaf 2 bytes wide, one of 64 KB or more 4
 //! bytes. Limits: 4 GB a leaf and an element.
 
-use crate::code::lengths::{Extent, Piece, Width};
+use crate::code::lengths::{Extent, Stored, Width};
 use crate::code::probe::Probe;
 use crate::code::short_int::int_len;
 use crate::code::words::u32_at;
@@ -63,7 +63,7 @@ enum Side {
 
 /// The header, unpacked.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Header {
     width: Width,
     is_mirrored: bool,
     is_two_ended: bool,
@@ -73,12 +73,12 @@ struct Shape {
     top: usize,
 }
 
-impl Shape {
+impl Header {
     #[inline]
-    fn read(bytes: &[u8]) -> Shape {
+    fn read(bytes: &[u8]) -> Header {
         let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
         let word = |at: usize| u32_at(head, at) as usize;
-        Shape {
+        Header {
             width: Width::from_bits(head[0] >> WIDTH_SHIFT),
             is_mirrored: head[0] & MIRRORED != 0,
             is_two_ended: head[0] & TWO_ENDED != 0,
@@ -110,10 +110,10 @@ impl Shape {
         self.top - self.count * self.width.bytes()
     }
 
-    /// Where the length of entry `place` is.
+    /// Where the length of entry number `entry` is.
     #[inline]
-    fn code_at(&self, place: usize) -> usize {
-        self.top - (place + 1) * self.width.bytes()
+    fn code_at(&self, entry: usize) -> usize {
+        self.top - (entry + 1) * self.width.bytes()
     }
 
     #[inline]
@@ -134,7 +134,7 @@ impl Shape {
 #[derive(Clone, Copy)]
 pub(crate) struct Strings<'a> {
     bytes: &'a [u8],
-    shape: Shape,
+    header: Header,
 }
 
 impl<'a> Strings<'a> {
@@ -142,9 +142,9 @@ impl<'a> Strings<'a> {
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> Strings<'a> {
         debug_assert_eq!(bytes[0] & KIND_MASK, KIND_STRINGS);
-        let shape = Shape::read(bytes);
-        debug_assert!(HEADER <= shape.start && shape.end <= shape.bottom() && shape.top <= bytes.len());
-        Strings { bytes, shape }
+        let header = Header::read(bytes);
+        debug_assert!(HEADER <= header.start && header.end <= header.bottom() && header.top <= bytes.len());
+        Strings { bytes, header }
     }
 
     /// Reads the header of the tight form. All else follows from the length of `bytes`.
@@ -155,26 +155,26 @@ impl<'a> Strings<'a> {
         let (is_mirrored, top) = (bytes[0] & MIRRORED != 0, bytes.len());
         let end = top - count * width.bytes();
         debug_assert!(start <= end, "{count} entries in {top} bytes");
-        let shape = Shape { width, is_mirrored, is_two_ended: false, count, start, end, top };
-        Strings { bytes, shape }
+        let header = Header { width, is_mirrored, is_two_ended: false, count, start, end, top };
+        Strings { bytes, header }
     }
 
     /// How many elements there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.shape.count
+        self.header.count
     }
 
     /// Bytes of header, entries and lengths: all but the room.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.shape.used_bytes()
+        self.header.used_bytes()
     }
 
     /// Element `index`, which exists.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Item<'a> {
-        let place = self.place(index);
-        self.at(place, self.offset(place)).0
+        let entry = self.entry(index);
+        self.at(entry, self.offset(entry)).0
     }
 
     /// Visits from element `index`, which exists, towards an end until told to stop.
@@ -184,12 +184,12 @@ impl<'a> Strings<'a> {
         towards: End,
         visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        match (self.shape.is_mirrored, towards) {
+        match (self.header.is_mirrored, towards) {
             (false, End::Tail) => self.visit_up(index, visit),
             (false, End::Head) => self.visit_down(index, visit),
             (true, towards) => {
-                let last = self.shape.count - 1;
-                let visit = &mut |place, item: Item<'_>| visit(last - place, item);
+                let last = self.header.count - 1;
+                let visit = &mut |entry, item: Item<'_>| visit(last - entry, item);
                 match towards {
                     End::Tail => self.visit_down(last - index, visit),
                     End::Head => self.visit_up(last - index, visit),
@@ -200,103 +200,103 @@ impl<'a> Strings<'a> {
 
     /// The first element of a range, or the last where it is searched towards the head, that is `needle`.
     pub(crate) fn find(&self, range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
-        let piece = Piece::new(needle);
-        if Width::for_extent(piece.extent) > self.shape.width {
+        let stored = Stored::new(needle);
+        if Width::for_extent(stored.extent) > self.header.width {
             return None;
         }
-        let probe = Probe::new(piece.bytes());
-        let (places, mirrored) = (self.places(range), self.shape.is_mirrored);
-        let place = match (towards == End::Tail) != mirrored {
-            true => self.find_up(places, piece.extent, &probe)?,
-            false => self.find_down(places, piece.extent, &probe)?,
+        let probe = Probe::new(stored.bytes());
+        let (entries, mirrored) = (self.entries(range), self.header.is_mirrored);
+        let entry = match (towards == End::Tail) != mirrored {
+            true => self.find_up(entries, stored.extent, &probe)?,
+            false => self.find_down(entries, stored.extent, &probe)?,
         };
-        Some(self.place(place))
+        Some(self.entry(entry))
     }
 
-    fn find_up(&self, places: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
-        let mut offset = self.offset(places.start);
-        for place in places {
-            let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+    fn find_up(&self, entries: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
+        let mut offset = self.offset(entries.start);
+        for entry in entries {
+            let extent = self.header.width.read(self.bytes, self.header.code_at(entry));
             if extent == wanted && probe.is_at(self.bytes, offset) {
-                return Some(place);
+                return Some(entry);
             }
             offset += extent.len;
         }
         None
     }
 
-    fn find_down(&self, places: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
-        let mut offset = self.offset(places.end);
-        for place in places.rev() {
-            let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+    fn find_down(&self, entries: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
+        let mut offset = self.offset(entries.end);
+        for entry in entries.rev() {
+            let extent = self.header.width.read(self.bytes, self.header.code_at(entry));
             offset -= extent.len;
             if extent == wanted && probe.is_at(self.bytes, offset) {
-                return Some(place);
+                return Some(entry);
             }
         }
         None
     }
 
-    /// From `place` to the back.
+    /// From `entry` to the back.
     fn visit_up(
         &self,
-        place: usize,
+        entry: usize,
         visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut offset = self.offset(place);
-        for place in place..self.shape.count {
-            let (item, next) = self.at(place, offset);
-            visit(place, item)?;
+        let mut offset = self.offset(entry);
+        for entry in entry..self.header.count {
+            let (item, next) = self.at(entry, offset);
+            visit(entry, item)?;
             offset = next;
         }
         ControlFlow::Continue(())
     }
 
-    /// From `place` to the front.
+    /// From `entry` to the front.
     fn visit_down(
         &self,
-        place: usize,
+        entry: usize,
         visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut offset = self.offset(place + 1);
-        for place in (0..=place).rev() {
-            offset -= self.shape.width.read(self.bytes, self.shape.code_at(place)).len;
-            visit(place, self.at(place, offset).0)?;
+        let mut offset = self.offset(entry + 1);
+        for entry in (0..=entry).rev() {
+            offset -= self.header.width.read(self.bytes, self.header.code_at(entry)).len;
+            visit(entry, self.at(entry, offset).0)?;
         }
         ControlFlow::Continue(())
     }
 
-    /// The entry `place`, which begins at `offset`, and where the next begins.
+    /// The entry number `entry`, which begins at `offset`, and where the next begins.
     #[inline(always)]
-    fn at(&self, place: usize, offset: usize) -> (Item<'a>, usize) {
-        let extent = self.shape.width.read(self.bytes, self.shape.code_at(place));
+    fn at(&self, entry: usize, offset: usize) -> (Item<'a>, usize) {
+        let extent = self.header.width.read(self.bytes, self.header.code_at(entry));
         (extent.item(&self.bytes[offset..offset + extent.len]), offset + extent.len)
     }
 
     #[inline]
-    fn place(&self, index: usize) -> usize {
-        debug_assert!(index < self.shape.count);
-        if self.shape.is_mirrored { self.shape.count - 1 - index } else { index }
+    fn entry(&self, index: usize) -> usize {
+        debug_assert!(index < self.header.count);
+        if self.header.is_mirrored { self.header.count - 1 - index } else { index }
     }
 
-    /// Where entry `place` begins (`count`: where the last ends), counted from the nearer side.
+    /// Where entry number `entry` begins (`count`: where the last ends), counted from the nearer side.
     #[inline]
-    fn offset(&self, place: usize) -> usize {
-        let shape = &self.shape;
-        debug_assert!(place <= shape.count, "entry {place} of {}", shape.count);
-        let cut = shape.top - place * shape.width.bytes();
-        if place * 2 <= shape.count {
-            shape.start + shape.width.sum(&self.bytes[cut..shape.top])
+    fn offset(&self, entry: usize) -> usize {
+        let header = &self.header;
+        debug_assert!(entry <= header.count, "entry {entry} of {}", header.count);
+        let cut = header.top - entry * header.width.bytes();
+        if entry * 2 <= header.count {
+            header.start + header.width.sum(&self.bytes[cut..header.top])
         } else {
-            shape.end - shape.width.sum(&self.bytes[shape.bottom()..cut])
+            header.end - header.width.sum(&self.bytes[header.bottom()..cut])
         }
     }
 
-    /// The places of a range of elements.
-    fn places(&self, range: Range<usize>) -> Range<usize> {
-        debug_assert!(range.start <= range.end && range.end <= self.shape.count);
-        if self.shape.is_mirrored {
-            self.shape.count - range.end..self.shape.count - range.start
+    /// The entries of a range of elements.
+    fn entries(&self, range: Range<usize>) -> Range<usize> {
+        debug_assert!(range.start <= range.end && range.end <= self.header.count);
+        if self.header.is_mirrored {
+            self.header.count - range.end..self.header.count - range.start
         } else {
             range
         }
@@ -305,8 +305,8 @@ impl<'a> Strings<'a> {
 
 /// How many bytes `item` adds to a leaf at least.
 pub(crate) fn entry_bytes(item: Item<'_>) -> usize {
-    let piece = Piece::new(item);
-    piece.len() + Width::for_extent(piece.extent).bytes()
+    let stored = Stored::new(item);
+    stored.len() + Width::for_extent(stored.extent).bytes()
 }
 
 /// What a leaf of integers would take as a leaf of strings.
@@ -318,52 +318,52 @@ pub(crate) fn used_bytes_of(ints: Ints<'_>) -> usize {
 
 /// Makes `buffer` a leaf of the one element `item`, to grow towards `end`.
 pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
-    let piece = Piece::new(item);
+    let stored = Stored::new(item);
     let (len, len_max) = (HEADER + entry_bytes(item), len_max.max(HEADER + entry_bytes(item)));
     buffer.resize(match start {
         Start::Small => grown(len, len_max, B::round_up),
         Start::Whole => len_max,
     });
-    let mut shape = empty_shape(Width::for_extent(piece.extent), end, buffer.bytes().len());
-    put_back(buffer.bytes_mut(), &mut shape, &piece);
-    shape.write(buffer.bytes_mut());
+    let mut header = empty_header(Width::for_extent(stored.extent), end, buffer.bytes().len());
+    put_back(buffer.bytes_mut(), &mut header, &stored);
+    header.write(buffer.bytes_mut());
 }
 
 /// Makes `buffer` a leaf of `values`, without room, to grow towards `end`.
 pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64]) {
     let len = HEADER + values.iter().map(|n| 1 + int_len(*n)).sum::<usize>();
     buffer.resize(len);
-    let mut shape = empty_shape(Width::One, end, len);
-    let mut put = |n: &i64| put_back(buffer.bytes_mut(), &mut shape, &Piece::new(Item::Int(*n)));
+    let mut header = empty_header(Width::One, end, len);
+    let mut put = |n: &i64| put_back(buffer.bytes_mut(), &mut header, &Stored::new(Item::Int(*n)));
     match end {
         End::Tail => values.iter().for_each(&mut put),
         End::Head => values.iter().rev().for_each(&mut put),
     }
-    debug_assert_eq!((shape.count, shape.end), (values.len(), shape.bottom()));
-    shape.write(buffer.bytes_mut());
+    debug_assert_eq!((header.count, header.end), (values.len(), header.bottom()));
+    header.write(buffer.bytes_mut());
 }
 
 /// A leaf of `len` bytes without entries, to grow towards `end`.
-fn empty_shape(width: Width, end: End, len: usize) -> Shape {
+fn empty_header(width: Width, end: End, len: usize) -> Header {
     let is_mirrored = end == End::Head;
-    Shape { width, is_mirrored, is_two_ended: false, count: 0, start: HEADER, end: HEADER, top: len }
+    Header { width, is_mirrored, is_two_ended: false, count: 0, start: HEADER, end: HEADER, top: len }
 }
 
 /// Adds at an end; [`Full`], and nothing changed, where the leaf would have to grow beyond `len_max`.
 #[inline]
 pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize) -> Result<(), Full> {
-    let piece = Piece::new(item);
-    let mut shape = Shape::read(buffer.bytes());
-    let side = shape.side(end);
-    if !has_room(&shape, side, &piece, buffer.bytes().len(), len_max) {
-        shape = make_room(buffer, side, &piece, len_max, Effort::Amortized)?;
+    let stored = Stored::new(item);
+    let mut header = Header::read(buffer.bytes());
+    let side = header.side(end);
+    if !has_room(&header, side, &stored, buffer.bytes().len(), len_max) {
+        header = make_room(buffer, side, &stored, len_max, Effort::Amortized)?;
     }
     let bytes = buffer.bytes_mut();
     match side {
-        Side::Back => put_back(bytes, &mut shape, &piece),
-        Side::Front => put_front(bytes, &mut shape, &piece),
+        Side::Back => put_back(bytes, &mut header, &stored),
+        Side::Front => put_front(bytes, &mut header, &stored),
     }
-    shape.write(bytes);
+    header.write(bytes);
     Ok(())
 }
 
@@ -371,15 +371,15 @@ pub(crate) fn push<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max:
 #[inline]
 pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item<'_>) -> R) -> R {
     let bytes = buffer.bytes();
-    let mut shape = Shape::read(bytes);
-    assert!(shape.count > 0, "pop of an empty leaf");
-    let side = shape.side(end);
-    let place = if side == Side::Front { 0 } else { shape.count - 1 };
-    let extent = shape.width.read(bytes, shape.code_at(place));
-    let offset = if side == Side::Front { shape.start } else { shape.end - extent.len };
+    let mut header = Header::read(bytes);
+    assert!(header.count > 0, "pop of an empty leaf");
+    let side = header.side(end);
+    let entry = if side == Side::Front { 0 } else { header.count - 1 };
+    let extent = header.width.read(bytes, header.code_at(entry));
+    let offset = if side == Side::Front { header.start } else { header.end - extent.len };
     let taken = take(extent.item(&bytes[offset..offset + extent.len]));
-    drop_at(&mut shape, side, extent.len, 1);
-    shape.write(buffer.bytes_mut());
+    drop_at(&mut header, side, extent.len, 1);
+    header.write(buffer.bytes_mut());
     taken
 }
 
@@ -390,10 +390,10 @@ pub(crate) fn insert<B: Buffer>(
     item: Item<'_>,
     len_max: usize,
 ) -> Result<(), Full> {
-    let shape = Shape::read(buffer.bytes());
-    let piece = Piece::new(item);
-    let place = if shape.is_mirrored { shape.count - index } else { index };
-    insert_at(buffer, place, &piece, len_max)
+    let header = Header::read(buffer.bytes());
+    let stored = Stored::new(item);
+    let entry = if header.is_mirrored { header.count - index } else { index };
+    insert_at(buffer, entry, &stored, len_max)
 }
 
 /// Replaces element `index`; the leaf is as it was where the new element does not fit.
@@ -403,67 +403,67 @@ pub(crate) fn set<B: Buffer>(
     item: Item<'_>,
     len_max: usize,
 ) -> Result<(), Full> {
-    let piece = Piece::new(item);
+    let stored = Stored::new(item);
     let leaf = Strings::open(buffer.bytes());
-    let (shape, place) = (leaf.shape, leaf.place(index));
-    let offset = leaf.offset(place);
-    let old = shape.width.read(buffer.bytes(), shape.code_at(place));
-    let width = shape.width.max(Width::for_extent(piece.extent));
-    if old.len == piece.len() && width == shape.width {
+    let (header, entry) = (leaf.header, leaf.entry(index));
+    let offset = leaf.offset(entry);
+    let old = header.width.read(buffer.bytes(), header.code_at(entry));
+    let width = header.width.max(Width::for_extent(stored.extent));
+    if old.len == stored.len() && width == header.width {
         let bytes = buffer.bytes_mut();
-        bytes[offset..offset + old.len].copy_from_slice(piece.bytes());
-        width.write(bytes, shape.code_at(place), piece.extent);
+        bytes[offset..offset + old.len].copy_from_slice(stored.bytes());
+        width.write(bytes, header.code_at(entry), stored.extent);
         return Ok(());
     }
-    let len = HEADER + shape.data_len() - old.len + piece.len() + shape.count * width.bytes();
+    let len = HEADER + header.data_len() - old.len + stored.len() + header.count * width.bytes();
     if len > len_max {
         return Err(Full);
     }
-    remove_places(buffer, place..place + 1);
-    insert_at(buffer, place, &piece, len_max)
+    remove_entries(buffer, entry..entry + 1);
+    insert_at(buffer, entry, &stored, len_max)
 }
 
 /// Removes a range of elements.
 pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
-    let places = Strings::open(buffer.bytes()).places(range);
-    remove_places(buffer, places);
+    let entries = Strings::open(buffer.bytes()).entries(range);
+    remove_entries(buffer, entries);
 }
 
 /// Gives back all room.
 pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
-    let old = Shape::read(buffer.bytes());
+    let old = Header::read(buffer.bytes());
     let len = old.used_bytes();
     debug_assert!(len <= buffer.bytes().len());
     if len < buffer.bytes().len() {
-        relayout(buffer, old, placed(Shape { is_two_ended: false, ..old }, HEADER, len));
+        relayout(buffer, old, placed(Header { is_two_ended: false, ..old }, HEADER, len));
         buffer.resize(len);
     }
 }
 
 /// Makes `target` a sealed leaf of a range of `source`, in the same direction and width.
 pub(crate) fn copy_range<B: Buffer>(source: Strings<'_>, range: Range<usize>, target: &mut B) {
-    let (shape, places) = (source.shape, source.places(range));
-    let data = source.offset(places.start)..source.offset(places.end);
-    let codes = codes_of(&shape, &places);
+    let (header, entries) = (source.header, source.entries(range));
+    let data = source.offset(entries.start)..source.offset(entries.end);
+    let codes = codes_of(&header, &entries);
     let len = HEADER + data.len() + codes.len();
-    debug_assert_eq!(codes.len(), places.len() * shape.width.bytes());
+    debug_assert_eq!(codes.len(), entries.len() * header.width.bytes());
     target.resize(len);
     let bytes = target.bytes_mut();
     bytes[HEADER..HEADER + data.len()].copy_from_slice(&source.bytes[data.clone()]);
     bytes[len - codes.len()..len].copy_from_slice(&source.bytes[codes]);
     let end = HEADER + data.len();
-    Shape { count: places.len(), start: HEADER, end, top: len, is_two_ended: false, ..shape }.write(bytes);
+    Header { count: entries.len(), start: HEADER, end, top: len, is_two_ended: false, ..header }.write(bytes);
 }
 
 /// Makes `target` the tight form of `source`.
 pub(crate) fn copy_tight(source: Strings<'_>, target: &mut Vec<u8>) {
-    let shape = source.shape;
+    let header = source.header;
     let kind =
-        KIND_STRINGS | shape.width.to_bits() << WIDTH_SHIFT | if shape.is_mirrored { MIRRORED } else { 0 };
+        KIND_STRINGS | header.width.to_bits() << WIDTH_SHIFT | if header.is_mirrored { MIRRORED } else { 0 };
     target.clear();
-    tight::write_count(kind, shape.count, target);
-    target.extend_from_slice(&source.bytes[shape.start..shape.end]);
-    target.extend_from_slice(&source.bytes[shape.bottom()..shape.top]);
+    tight::write_count(kind, header.count, target);
+    target.extend_from_slice(&source.bytes[header.start..header.end]);
+    target.extend_from_slice(&source.bytes[header.bottom()..header.top]);
     debug_assert_eq!(target.len(), tight_len(source));
 }
 
@@ -475,7 +475,7 @@ pub(crate) fn tight_len(source: Strings<'_>) -> usize {
 /// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
 pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
     let source = Strings::open_tight(image);
-    let (shape, data_len) = (source.shape, source.shape.data_len());
+    let (header, data_len) = (source.header, source.header.data_len());
     let room = 64 + image.len() / 4;
     let front = 3 * room / 8;
     let len = HEADER + image.len() + room;
@@ -483,128 +483,137 @@ pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
     target.resize(len, 0);
     let start = HEADER + front;
     let top = len - room / 8;
-    let draft = Shape { start, end: start + data_len, top, is_two_ended: true, ..shape };
-    target[start..draft.end].copy_from_slice(&image[shape.start..shape.end]);
-    target[draft.bottom()..top].copy_from_slice(&image[shape.bottom()..shape.top]);
+    let draft = Header { start, end: start + data_len, top, is_two_ended: true, ..header };
+    target[start..draft.end].copy_from_slice(&image[header.start..header.end]);
+    target[draft.bottom()..top].copy_from_slice(&image[header.bottom()..header.top]);
     draft.write(target);
 }
 
-/// Where the lengths of `places` are.
-fn codes_of(shape: &Shape, places: &Range<usize>) -> Range<usize> {
-    let width = shape.width.bytes();
-    shape.top - places.end * width..shape.top - places.start * width
+/// Where the lengths of `entries` are.
+fn codes_of(header: &Header, entries: &Range<usize>) -> Range<usize> {
+    let width = header.width.bytes();
+    header.top - entries.end * width..header.top - entries.start * width
 }
 
 /// Whether an entry fits beside those that are there, and its length into their column.
 #[inline]
-fn has_room(shape: &Shape, side: Side, piece: &Piece<'_>, len: usize, len_max: usize) -> bool {
-    let width = shape.width.bytes();
+fn has_room(header: &Header, side: Side, stored: &Stored<'_>, len: usize, len_max: usize) -> bool {
+    let width = header.width.bytes();
     let fits = match side {
-        Side::Back => shape.bottom() - shape.end >= piece.len() + width,
-        Side::Front => shape.start - HEADER >= piece.len() && len - shape.top >= width,
+        Side::Back => header.bottom() - header.end >= stored.len() + width,
+        Side::Front => header.start - HEADER >= stored.len() && len - header.top >= width,
     };
-    fits && len <= len_max && Width::for_extent(piece.extent) <= shape.width
+    fits && len <= len_max && Width::for_extent(stored.extent) <= header.width
 }
 
 /// Writes an entry behind the last, where there is room.
 #[inline]
-fn put_back(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
-    debug_assert!(has_room(shape, Side::Back, piece, bytes.len(), usize::MAX));
-    bytes[shape.end..shape.end + piece.len()].copy_from_slice(piece.bytes());
-    shape.end += piece.len();
-    shape.width.write(bytes, shape.code_at(shape.count), piece.extent);
-    shape.count += 1;
+fn put_back(bytes: &mut [u8], header: &mut Header, stored: &Stored<'_>) {
+    debug_assert!(has_room(header, Side::Back, stored, bytes.len(), usize::MAX));
+    bytes[header.end..header.end + stored.len()].copy_from_slice(stored.bytes());
+    header.end += stored.len();
+    header.width.write(bytes, header.code_at(header.count), stored.extent);
+    header.count += 1;
 }
 
 /// Writes an entry before the first, where there is room: its length goes behind all others.
 #[inline]
-fn put_front(bytes: &mut [u8], shape: &mut Shape, piece: &Piece<'_>) {
-    debug_assert!(has_room(shape, Side::Front, piece, bytes.len(), usize::MAX));
-    shape.start -= piece.len();
-    bytes[shape.start..shape.start + piece.len()].copy_from_slice(piece.bytes());
-    shape.width.write(bytes, shape.top, piece.extent);
-    shape.top += shape.width.bytes();
-    shape.count += 1;
+fn put_front(bytes: &mut [u8], header: &mut Header, stored: &Stored<'_>) {
+    debug_assert!(has_room(header, Side::Front, stored, bytes.len(), usize::MAX));
+    header.start -= stored.len();
+    bytes[header.start..header.start + stored.len()].copy_from_slice(stored.bytes());
+    header.width.write(bytes, header.top, stored.extent);
+    header.top += header.width.bytes();
+    header.count += 1;
 }
 
 /// Forgets `count` entries of `len` bytes together at a side.
 #[inline]
-fn drop_at(shape: &mut Shape, side: Side, len: usize, count: usize) {
+fn drop_at(header: &mut Header, side: Side, len: usize, count: usize) {
     debug_assert!(
-        count <= shape.count && len <= shape.data_len(),
-        "{count} entries of {len} bytes of {shape:?}"
+        count <= header.count && len <= header.data_len(),
+        "{count} entries of {len} bytes of {header:?}"
     );
     match side {
-        Side::Back => shape.end -= len,
+        Side::Back => header.end -= len,
         Side::Front => {
-            shape.start += len;
-            shape.top -= count * shape.width.bytes();
+            header.start += len;
+            header.top -= count * header.width.bytes();
         }
     }
-    shape.count -= count;
+    header.count -= count;
 }
 
-/// Inserts as entry `place`: what lies behind it moves back.
-fn insert_at<B: Buffer>(buffer: &mut B, place: usize, piece: &Piece<'_>, len_max: usize) -> Result<(), Full> {
-    let mut shape = Shape::read(buffer.bytes());
-    if !has_room(&shape, Side::Back, piece, buffer.bytes().len(), len_max) {
-        shape = make_room(buffer, Side::Back, piece, len_max, Effort::Utmost)?;
+/// Inserts as entry number `entry`: what lies behind it moves back.
+fn insert_at<B: Buffer>(
+    buffer: &mut B,
+    entry: usize,
+    stored: &Stored<'_>,
+    len_max: usize,
+) -> Result<(), Full> {
+    let mut header = Header::read(buffer.bytes());
+    if !has_room(&header, Side::Back, stored, buffer.bytes().len(), len_max) {
+        header = make_room(buffer, Side::Back, stored, len_max, Effort::Utmost)?;
     }
-    assert!(place <= shape.count, "insert at {place} of {}", shape.count);
-    let offset = Strings { bytes: buffer.bytes(), shape }.offset(place);
-    let (bytes, width) = (buffer.bytes_mut(), shape.width.bytes());
-    bytes.copy_within(offset..shape.end, offset + piece.len());
-    bytes.copy_within(shape.bottom()..shape.top - place * width, shape.bottom() - width);
-    bytes[offset..offset + piece.len()].copy_from_slice(piece.bytes());
-    shape.width.write(bytes, shape.code_at(place), piece.extent);
-    shape.end += piece.len();
-    shape.count += 1;
-    shape.write(bytes);
+    assert!(entry <= header.count, "insert at {entry} of {}", header.count);
+    let offset = Strings { bytes: buffer.bytes(), header }.offset(entry);
+    let (bytes, width) = (buffer.bytes_mut(), header.width.bytes());
+    bytes.copy_within(offset..header.end, offset + stored.len());
+    bytes.copy_within(header.bottom()..header.top - entry * width, header.bottom() - width);
+    bytes[offset..offset + stored.len()].copy_from_slice(stored.bytes());
+    header.width.write(bytes, header.code_at(entry), stored.extent);
+    header.end += stored.len();
+    header.count += 1;
+    header.write(bytes);
     Ok(())
 }
 
 /// Removes a range of entries; at a side nothing moves, in the middle what lies behind moves forward.
-fn remove_places<B: Buffer>(buffer: &mut B, places: Range<usize>) {
+fn remove_entries<B: Buffer>(buffer: &mut B, entries: Range<usize>) {
     let leaf = Strings::open(buffer.bytes());
-    let mut shape = leaf.shape;
-    assert!(places.start <= places.end && places.end <= shape.count, "remove {places:?} of {}", shape.count);
-    let data = leaf.offset(places.start)..leaf.offset(places.end);
+    let mut header = leaf.header;
+    assert!(
+        entries.start <= entries.end && entries.end <= header.count,
+        "remove {entries:?} of {}",
+        header.count
+    );
+    let data = leaf.offset(entries.start)..leaf.offset(entries.end);
     let bytes = buffer.bytes_mut();
-    if places.start == 0 {
-        drop_at(&mut shape, Side::Front, data.len(), places.len());
+    if entries.start == 0 {
+        drop_at(&mut header, Side::Front, data.len(), entries.len());
     } else {
-        let gap = places.len() * shape.width.bytes();
-        let behind = shape.bottom()..shape.top - places.end * shape.width.bytes();
-        bytes.copy_within(data.end..shape.end, data.start);
+        let gap = entries.len() * header.width.bytes();
+        let behind = header.bottom()..header.top - entries.end * header.width.bytes();
+        bytes.copy_within(data.end..header.end, data.start);
         bytes.copy_within(behind.clone(), behind.start + gap);
-        drop_at(&mut shape, Side::Back, data.len(), places.len());
+        drop_at(&mut header, Side::Back, data.len(), entries.len());
     }
-    shape.write(bytes);
+    header.write(bytes);
 }
 
-/// Moves or grows the leaf so that `piece` fits at `side`.
+/// Moves or grows the leaf so that `stored` fits at `side`.
 #[cold]
 fn make_room<B: Buffer>(
     buffer: &mut B,
     side: Side,
-    piece: &Piece<'_>,
+    stored: &Stored<'_>,
     len_max: usize,
     effort: Effort,
-) -> Result<Shape, Full> {
-    let old = Shape::read(buffer.bytes());
-    let width = old.width.max(Width::for_extent(piece.extent));
-    let used = HEADER + old.data_len() + piece.len() + (old.count + 1) * width.bytes();
+) -> Result<Header, Full> {
+    let old = Header::read(buffer.bytes());
+    let width = old.width.max(Width::for_extent(stored.extent));
+    let used = HEADER + old.data_len() + stored.len() + (old.count + 1) * width.bytes();
     let len = next_len::<B>(buffer.bytes().len(), used, len_max, effort).ok_or(Full)?;
     if len > buffer.bytes().len() {
         buffer.resize(len);
     }
     let is_two_ended = old.is_two_ended || (side == Side::Front && old.count > 0);
-    let shape = with_room(Shape { width, is_two_ended, ..old }, side, piece, len);
-    relayout(buffer, old, shape);
+    let header = with_room(Header { width, is_two_ended, ..old }, side, stored, len);
+    relayout(buffer, old, header);
     if len < buffer.bytes().len() {
         buffer.resize(len);
     }
-    Ok(shape)
+    Ok(header)
 }
 
 /// How long a leaf of `len` bytes that needs `used` becomes; None where it must not grow as far as that.
@@ -626,38 +635,38 @@ fn grown(used: usize, len_max: usize, round_up: fn(usize) -> usize) -> usize {
     round_up((used + used / 8).max(64)).min(len_max)
 }
 
-/// `shape` with its room given to the sides: all to the back, or half to each where both are pushed at.
-fn with_room(shape: Shape, side: Side, piece: &Piece<'_>, len: usize) -> Shape {
-    if !shape.is_two_ended {
-        return placed(shape, HEADER, len);
+/// `header` with its room given to the sides: all to the back, or half to each where both are pushed at.
+fn with_room(header: Header, side: Side, stored: &Stored<'_>, len: usize) -> Header {
+    if !header.is_two_ended {
+        return placed(header, HEADER, len);
     }
-    let entry = piece.len() + shape.width.bytes();
-    let spare = len - shape.used_bytes() - entry;
+    let entry = stored.len() + header.width.bytes();
+    let spare = len - header.used_bytes() - entry;
     let wanted = if side == Side::Front { entry } else { 0 } + spare / 2;
-    let average = shape.data_len() / shape.count.max(1) + shape.width.bytes();
-    let codes = if side == Side::Front { shape.width.bytes() } else { 0 };
-    let codes = codes + spare / 2 / average.max(1) * shape.width.bytes();
+    let average = header.data_len() / header.count.max(1) + header.width.bytes();
+    let codes = if side == Side::Front { header.width.bytes() } else { 0 };
+    let codes = codes + spare / 2 / average.max(1) * header.width.bytes();
     let codes = codes.min(wanted);
-    placed(shape, HEADER + wanted - codes, len - codes)
+    placed(header, HEADER + wanted - codes, len - codes)
 }
 
 /// The same entries and lengths elsewhere: entries from `start` on, lengths up to `top`.
-fn placed(shape: Shape, start: usize, top: usize) -> Shape {
-    let moved = Shape { start, end: start + shape.data_len(), top, ..shape };
+fn placed(header: Header, start: usize, top: usize) -> Header {
+    let moved = Header { start, end: start + header.data_len(), top, ..header };
     debug_assert!(HEADER <= moved.start && moved.end <= moved.bottom(), "{moved:?}");
     moved
 }
 
 /// Moves entries and lengths from where `old` has them to where `new` wants them; the buffer holds both.
-fn relayout<B: Buffer>(buffer: &mut B, old: Shape, new: Shape) {
+fn relayout<B: Buffer>(buffer: &mut B, old: Header, new: Header) {
     let bytes = buffer.bytes_mut();
     debug_assert!(old.count == new.count && old.width <= new.width && new.top <= bytes.len());
     if old.width != new.width {
         let extents: Vec<Extent> =
-            (0..old.count).map(|place| old.width.read(bytes, old.code_at(place))).collect();
+            (0..old.count).map(|entry| old.width.read(bytes, old.code_at(entry))).collect();
         bytes.copy_within(old.start..old.end, new.start);
-        for (place, extent) in extents.into_iter().enumerate() {
-            new.width.write(bytes, new.code_at(place), extent);
+        for (entry, extent) in extents.into_iter().enumerate() {
+            new.width.write(bytes, new.code_at(entry), extent);
         }
     } else if new.top > old.top {
         // Lengths that move up leave the old entries alone; those that move down may not go first.

@@ -92,7 +92,7 @@ pub struct Log {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum Location {
     Sealed(Path),
     Tail,
 }
@@ -161,7 +161,7 @@ impl Log {
 
     /// The least id; None where the log is empty.
     pub fn first_id(&self) -> Option<Id> {
-        self.first_place().and_then(|place| self.leaf(&place).first_id())
+        self.first_location().and_then(|location| self.leaf(&location).first_id())
     }
 
     /// The greatest id; None where the log is empty. Walks the rows of the last leaf.
@@ -184,14 +184,14 @@ impl Log {
 
     /// Whether the entry `id` is there.
     pub fn contains(&self, id: Id) -> bool {
-        self.seek(id).is_some_and(|place| self.leaf(&place).contains(id))
+        self.seek(id).is_some_and(|location| self.leaf(&location).contains(id))
     }
 
     /// Visits entries from `from` on, itself included, until told to stop.
     pub fn visit(&self, from: Id, direction: Direction, visit: &mut Visit<'_>) {
         let mut next = self.seek(from);
-        while let Some(place) = next {
-            let leaf = self.leaf(&place);
+        while let Some(location) = next {
+            let leaf = self.leaf(&location);
             let flow = match direction {
                 Direction::Up => leaf.visit_up(from, visit),
                 Direction::Down => leaf.visit_down(from, visit),
@@ -200,8 +200,8 @@ impl Log {
                 return;
             }
             next = match direction {
-                Direction::Up => self.after(&place),
-                Direction::Down => self.before(&place),
+                Direction::Up => self.after(&location),
+                Direction::Down => self.before(&location),
             };
         }
     }
@@ -210,8 +210,8 @@ impl Log {
     /// entries of the first and the last alone.
     pub fn count_between(&self, start: Id, end: Id) -> u64 {
         let (mut count, mut next) = (0, self.seek(start));
-        while let Some(place) = next {
-            let leaf = self.leaf(&place);
+        while let Some(location) = next {
+            let leaf = self.leaf(&location);
             let (first, last) = (leaf.first_id(), leaf.last_id());
             if first.is_some_and(|first| first > end) {
                 break;
@@ -224,7 +224,7 @@ impl Log {
                     if row.id <= end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 });
             }
-            next = self.after(&place);
+            next = self.after(&location);
         }
         debug_assert!(count <= self.len, "{count} of {} entries", self.len);
         count
@@ -233,14 +233,14 @@ impl Log {
     /// Takes the entry `id` out. Returns whether it was there. A leaf of columns becomes one of rows for it,
     /// and stays so.
     pub fn remove(&mut self, id: Id) -> bool {
-        let Some(place) = self.seek(id) else { return false };
-        if !self.leaf(&place).contains(id) {
+        let Some(location) = self.seek(id) else { return false };
+        if !self.leaf(&location).contains(id) {
             return false;
         }
-        if self.leaf(&place).count() == 1 {
-            self.remove_leaf(&place);
+        if self.leaf(&location).count() == 1 {
+            self.remove_leaf(&location);
         } else {
-            let block = self.block_mut(&place);
+            let block = self.block_mut(&location);
             open(block);
             rows::remove(block, id);
             shrink_if_sparse(block);
@@ -254,11 +254,11 @@ impl Log {
     /// Removes the oldest entries. Returns how many went. Whole leaves are not looked into.
     pub fn trim(&mut self, trim: Trim, precision: Precision) -> u64 {
         let before = self.len;
-        while let Some(place) = self.first_place() {
+        while let Some(location) = self.first_location() {
             if self.is_trimmed(trim) {
                 break;
             }
-            let leaf = self.leaf(&place);
+            let leaf = self.leaf(&location);
             let count = leaf.count();
             if let Precision::Leaves { entries_max } = precision
                 && before - self.len + count > entries_max
@@ -270,11 +270,11 @@ impl Log {
                 Trim::MinId(min) => leaf.last_id().is_none_or(|last| last < min),
             };
             if goes_whole {
-                self.remove_leaf(&place);
+                self.remove_leaf(&location);
                 self.len -= count;
             } else {
                 if precision == Precision::Exact {
-                    self.trim_leaf(&place, trim);
+                    self.trim_leaf(&location, trim);
                 }
                 break;
             }
@@ -298,25 +298,25 @@ impl Log {
     }
 
     /// Takes entries off the front of the first leaf, of which some stay.
-    fn trim_leaf(&mut self, place: &Place, trim: Trim) {
+    fn trim_leaf(&mut self, location: &Location, trim: Trim) {
         while !self.is_trimmed(trim) {
-            let block = self.block_mut(place);
+            let block = self.block_mut(location);
             match block[0] {
                 KIND_ROWS => rows::remove_first(block),
                 _ => columns::remove_first(block),
             }
             self.len -= 1;
         }
-        debug_assert!(self.leaf(place).count() > 0, "no leaf is empty");
-        shrink_if_sparse(self.block_mut(place));
+        debug_assert!(self.leaf(location).count() > 0, "no leaf is empty");
+        shrink_if_sparse(self.block_mut(location));
     }
 
     /// Takes a leaf out. Where that was the last one, the one before it takes entries from now on, so it
     /// becomes rows.
-    fn remove_leaf(&mut self, place: &Place) {
-        match place {
-            Place::Sealed(path) => drop(self.sealed.remove(path)),
-            Place::Tail => {
+    fn remove_leaf(&mut self, location: &Location) {
+        match location {
+            Location::Sealed(path) => drop(self.sealed.remove(path)),
+            Location::Tail => {
                 self.tail = self.sealed.last().map(|path| {
                     let mut block = self.sealed.remove(&path);
                     open(&mut block);
@@ -328,57 +328,57 @@ impl Log {
 
     /// The leaf in which `id` is, or would be: the last that begins at or before it, or the first; None
     /// without leaves.
-    fn seek(&self, id: Id) -> Option<Place> {
+    fn seek(&self, id: Id) -> Option<Location> {
         let tail = self.tail.as_ref()?;
         if self.sealed.is_empty() || Head::read(tail).base <= id {
-            return Some(Place::Tail);
+            return Some(Location::Tail);
         }
-        self.sealed.seek(id).map(Place::Sealed)
+        self.sealed.seek(id).map(Location::Sealed)
     }
 
     /// The leaf with the oldest entries.
-    fn first_place(&self) -> Option<Place> {
+    fn first_location(&self) -> Option<Location> {
         match self.sealed.first() {
-            Some(path) => Some(Place::Sealed(path)),
-            None => self.tail.as_ref().map(|_| Place::Tail),
+            Some(path) => Some(Location::Sealed(path)),
+            None => self.tail.as_ref().map(|_| Location::Tail),
         }
     }
 
     /// The leaf behind this one.
-    fn after(&self, place: &Place) -> Option<Place> {
-        let Place::Sealed(path) = place else { return None };
+    fn after(&self, location: &Location) -> Option<Location> {
+        let Location::Sealed(path) = location else { return None };
         let mut path = *path;
-        Some(if self.sealed.next(&mut path) { Place::Sealed(path) } else { Place::Tail })
+        Some(if self.sealed.next(&mut path) { Location::Sealed(path) } else { Location::Tail })
     }
 
     /// The leaf before this one.
-    fn before(&self, place: &Place) -> Option<Place> {
-        let path = match place {
-            Place::Tail => self.sealed.last()?,
-            Place::Sealed(path) => {
+    fn before(&self, location: &Location) -> Option<Location> {
+        let path = match location {
+            Location::Tail => self.sealed.last()?,
+            Location::Sealed(path) => {
                 let mut path = *path;
                 self.sealed.prev(&mut path).then_some(path)?
             }
         };
-        Some(Place::Sealed(path))
+        Some(Location::Sealed(path))
     }
 
-    fn block(&self, place: &Place) -> &Block {
-        match place {
-            Place::Sealed(path) => self.sealed.leaf(path),
-            Place::Tail => self.tail.as_ref().expect("a place comes from this log"),
+    fn block(&self, location: &Location) -> &Block {
+        match location {
+            Location::Sealed(path) => self.sealed.leaf(path),
+            Location::Tail => self.tail.as_ref().expect("a location comes from this log"),
         }
     }
 
-    fn block_mut(&mut self, place: &Place) -> &mut Block {
-        match place {
-            Place::Sealed(path) => self.sealed.leaf_mut(path),
-            Place::Tail => self.tail.as_mut().expect("a place comes from this log"),
+    fn block_mut(&mut self, location: &Location) -> &mut Block {
+        match location {
+            Location::Sealed(path) => self.sealed.leaf_mut(path),
+            Location::Tail => self.tail.as_mut().expect("a location comes from this log"),
         }
     }
 
-    fn leaf(&self, place: &Place) -> Leaf<'_> {
-        Leaf::open(self.block(place))
+    fn leaf(&self, location: &Location) -> Leaf<'_> {
+        Leaf::open(self.block(location))
     }
 
     fn for_each_block(&self, visit: &mut dyn FnMut(&Block)) {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Cost: 16 bytes and the payload, and the rounding of a leaf of up to 64 records. Each operation is one
-//! descent and a search by halves; records that come in the order of their ids fill leaves to the last place.
-//! A clone is one increment.
+//! descent and a search by halves; records that come in the order of their ids leave full leaves behind. A
+//! clone is one increment.
 use crate::code::quarters::first_not_before;
 use crate::code::words::u64_at;
 use crate::memory::arena::Moves;
@@ -207,7 +207,8 @@ impl<const N: usize> Records<N> {
         *leaf[index * Self::RECORD_BYTES + ID_BYTES..].first_chunk().expect("a record ends with its payload")
     }
 
-    /// Where the record of `id` is, or (`Err`) would be. The last place is tried first, because ids rise.
+    /// Where the record of `id` is, or (`Err`) would be. The end of the leaf is tried first, because ids
+    /// rise.
     fn search(leaf: &[u8], id: Id) -> Result<usize, usize> {
         let count = Self::count(leaf);
         if count > 0 && Self::id(leaf, count - 1) < id {

@@ -396,8 +396,8 @@ impl<'b> Rows<'b> {
         ControlFlow::Continue(())
     }
 
-    /// Visits rows from the last at or before `from` on, downwards. Rows are read upwards only, so their
-    /// places are noted first.
+    /// Visits rows from the last at or before `from` on, downwards. Rows can only be read upwards, so their
+    /// offsets are collected first.
     pub(crate) fn visit_down(&self, from: Id, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let mut starts = Vec::with_capacity(self.head.count as usize);
         let mut at = self.head.rows as usize;

@@ -2,7 +2,7 @@
 //! beside each other, for the price of one walk down the tree.
 use crate::map::form::{Form, Keys};
 use crate::map::tagged::Tagged;
-use crate::map::{Found, LeafPlace, OrderRange};
+use crate::map::{Found, LeafNote, OrderRange};
 
 pub struct Crowd<'m, V, F: Form = Keys> {
     leaf: &'m Tagged<V, F>,
@@ -14,9 +14,9 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
         Crowd { leaf, range }
     }
 
-    /// The note and the range of the leaf.
-    pub fn place(&self) -> LeafPlace {
-        LeafPlace { note: self.leaf.note(), range: self.range }
+    /// The note of the leaf and the range of places that it covers.
+    pub fn leaf_note(&self) -> LeafNote {
+        LeafNote { note: self.leaf.note(), range: self.range }
     }
 
     /// How many entries the leaf has.

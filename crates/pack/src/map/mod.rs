@@ -69,7 +69,7 @@ pub struct Occupied<'m, V: Clone, F: Form = Keys> {
     slot: Slot,
 }
 
-/// The place where an entry would be.
+/// Where an entry would be, if it were there.
 pub struct Vacant<'m, V: Clone, F: Form = Keys> {
     map: &'m mut Map<V, F>,
     seed: &'m Seed,
@@ -89,9 +89,9 @@ pub struct Stop {
     index: u32,
 }
 
-/// What an edit of a leaf needs to know of the leaf around it.
+/// The note of a leaf, and the places that it covers.
 #[derive(Clone, Copy, Debug)]
-pub struct LeafPlace {
+pub struct LeafNote {
     /// A number of the caller's about this leaf and its places (the keyspace keeps the earliest deadline). A
     /// new leaf has `u64::MAX`, and [`Notes`] gives each half of a split its own. A leaf that takes over the
     /// places of another keeps its note if both had the same, else it gets 0: what holds for the one leaf
@@ -105,7 +105,7 @@ pub struct LeafPlace {
 pub trait Notes<V> {
     /// A leaf with a note was split, and `leaf` is one half, still with the note of the whole. Returns its
     /// own note.
-    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, V>>) -> u64;
+    fn after_split(&mut self, leaf: LeafNote, entries: &mut dyn Iterator<Item = Found<'_, V>>) -> u64;
     /// The byte of uses that a new entry begins with; None where uses are not kept.
     fn birth(&self) -> Option<u8> {
         None
@@ -114,7 +114,7 @@ pub trait Notes<V> {
 
 /// For maps whose leaves have no notes.
 impl<V> Notes<V> for () {
-    fn after_split(&mut self, leaf: LeafPlace, _: &mut dyn Iterator<Item = Found<'_, V>>) -> u64 {
+    fn after_split(&mut self, leaf: LeafNote, _: &mut dyn Iterator<Item = Found<'_, V>>) -> u64 {
         leaf.note
     }
 }
@@ -258,8 +258,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         range.last.checked_add(1)
     }
 
-    /// The place of `key`, to be edited: nodes on the way are copied where they are shared.
-    /// `seed` is what `hash` was made with; splits need it.
+    /// The entry of `key`, or where it would be, to be edited: the first change copies the nodes on the way
+    /// that a clone shares. `seed` is what `hash` was made with; splits need it.
     pub fn entry<'m>(&'m mut self, seed: &'m Seed, hash: Hash, key: impl Into<Name<'m>>) -> Entry<'m, V, F> {
         let name = key.into();
         debug_assert_eq!(F::hash(seed, name), hash);
@@ -536,7 +536,7 @@ impl<V: Clone, F: Form> Map<V, F> {
     fn note_half(&mut self, place: u32, notes: &mut impl Notes<V>) {
         let (path, range) = self.tree.seek(place).expect("a split leaves two leaves");
         let leaf = self.tree.leaf(&path);
-        let place = LeafPlace { note: leaf.note(), range };
+        let place = LeafNote { note: leaf.note(), range };
         let note = notes.after_split(place, &mut leaf.slots().map(|slot| leaf.found(slot)));
         self.set_note(&path, note);
     }
@@ -700,9 +700,9 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         }
     }
 
-    /// The note and the range of the leaf that the entry lies in.
-    pub fn leaf(&self) -> LeafPlace {
-        LeafPlace { note: self.tagged().note(), range: self.range }
+    /// The note of the leaf that the entry lies in, and the range of places that the leaf covers. O(1).
+    pub fn leaf(&self) -> LeafNote {
+        LeafNote { note: self.tagged().note(), range: self.range }
     }
 
     /// Gives the leaf of this entry another note.
@@ -747,10 +747,10 @@ impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
         }
     }
 
-    /// The note and the range of the leaf that the entry would lie in.
-    pub fn leaf(&self) -> LeafPlace {
+    /// The note of the leaf that the entry would lie in, and the range of places that the leaf covers. O(1).
+    pub fn leaf(&self) -> LeafNote {
         let note = self.path.map_or(NOTE_NONE, |path| self.map.tree.leaf(&path).note());
-        LeafPlace { note, range: self.range }
+        LeafNote { note, range: self.range }
     }
 
     /// Gives that leaf another note; a map without leaves gets its first.

@@ -25,7 +25,7 @@
 use crate::code::short_int::{ShortInt, read_int};
 use base::Item;
 
-/// Text of more bytes has no place here.
+/// The longest text that an image can hold as a field or a value.
 pub const TEXT_MAX: usize = 0xAF;
 const INT: u8 = 0xAF;
 const MARK: u8 = 0xB8;
@@ -91,7 +91,7 @@ pub fn flag(image: &mut Vec<u8>) {
     }
 }
 
-/// Whether text of this length has a place here.
+/// Whether an image can hold this item: any integer, and text of at most [`TEXT_MAX`] bytes.
 pub fn fits(item: Item<'_>) -> bool {
     !matches!(item, Item::Bytes(text) if text.len() > TEXT_MAX)
 }
@@ -229,7 +229,7 @@ fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
     }
 }
 
-/// Gives a pair another value and mark; it keeps its place in the order.
+/// Gives a pair another value and mark. The order of the pairs stays.
 pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) {
     debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     let len = image.len();

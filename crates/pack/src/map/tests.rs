@@ -93,9 +93,9 @@ fn cull(map: &mut Map<Counted>, model: &mut Entries, random: &mut Random) {
         assert_eq!(Some(removed), model.remove(&key));
     }
     let kept = random.below(600) as usize;
-    let range = cull.crowd().place().range;
+    let range = cull.crowd().leaf_note().range;
     cull.finish(kept);
-    let Some(after) = map.cull(range.first).filter(|after| after.crowd().place().range == range) else {
+    let Some(after) = map.cull(range.first).filter(|after| after.crowd().leaf_note().range == range) else {
         return;
     };
     // A growth step may stay too.
@@ -470,7 +470,7 @@ type Bytes = BTreeMap<Vec<u8>, u8>;
 struct Births(Option<u8>);
 
 impl<V> Notes<V> for Births {
-    fn after_split(&mut self, leaf: LeafPlace, _: &mut dyn Iterator<Item = Found<'_, V>>) -> u64 {
+    fn after_split(&mut self, leaf: LeafNote, _: &mut dyn Iterator<Item = Found<'_, V>>) -> u64 {
         leaf.note
     }
     fn birth(&self) -> Option<u8> {

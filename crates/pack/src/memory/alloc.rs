@@ -89,7 +89,7 @@ pub(crate) fn allocate(size: usize) -> NonNull<u8> {
 /// `memory` came from [`allocate`] with this `size`, and nobody uses it any more.
 pub(crate) unsafe fn free(memory: NonNull<u8>, size: usize) {
     debug_assert!(memory.addr().get().is_multiple_of(ALIGN), "what is freed was allocated here");
-    // SAFETY: by the caller's word, the same layout as it was allocated with.
+    // SAFETY: the caller promises the size, so this is the layout that it was allocated with.
     unsafe { dealloc(memory.as_ptr(), layout(size)) }
 }
 

@@ -42,7 +42,7 @@ impl<V> Shared<V> {
     /// The body came from [`Shared::allocate`]; nobody uses it any more, and its value was dropped or moved
     /// out.
     unsafe fn free(body: NonNull<Body<V>>) {
-        // SAFETY: by the caller's word, allocated with this size.
+        // SAFETY: the caller's promise; it was allocated with this size.
         unsafe { alloc::free(body.cast(), Self::body_bytes()) };
     }
 
@@ -58,7 +58,7 @@ impl<V> Shared<V> {
         if !arena::is_evacuating(old.cast()) {
             return None;
         }
-        // SAFETY: by the caller's word the body is there.
+        // SAFETY: the caller promises that the body is there.
         if !unsafe { &(*old).refs }.is_sole() {
             return None;
         }
@@ -93,23 +93,23 @@ impl<V> Shared<V> {
     /// # Safety
     /// The bytes came from [`Shared::into_bytes`] of the same type, and own a reference that this takes over.
     pub(crate) unsafe fn from_bytes(bytes: [u8; POINTER_BYTES]) -> Shared<V> {
-        // SAFETY: by the caller's word the address is that of a body, never null.
+        // SAFETY: the caller promises that the address is that of a body, never null.
         Shared(unsafe { NonNull::new_unchecked(Self::pointer(bytes)) })
     }
 
     /// # Safety
     /// The bytes came from [`Shared::into_bytes`] of the same type, and own a reference for all of `'a`.
     pub(crate) unsafe fn peek<'a>(bytes: [u8; POINTER_BYTES]) -> &'a V {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &(*Self::pointer(bytes)).value }
     }
 
     /// # Safety
     /// As for [`Shared::peek`], and nobody else holds a reference to this value.
     pub(crate) unsafe fn peek_mut<'a>(bytes: [u8; POINTER_BYTES]) -> &'a mut V {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         debug_assert!(unsafe { Self::is_sole(bytes) }, "only a sole owner edits a value where it lies");
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &mut (*Self::pointer(bytes)).value }
     }
 
@@ -119,7 +119,7 @@ impl<V> Shared<V> {
     /// As for [`Shared::peek`].
     #[inline]
     pub(crate) unsafe fn is_sole(bytes: [u8; POINTER_BYTES]) -> bool {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &(*Self::pointer(bytes)).refs }.is_sole()
     }
 

@@ -1,4 +1,4 @@
-//! Members of sorted sets as they come out of a packed leaf, and places between them.
+//! Members of sorted sets as they come out of a packed leaf, and bounds between them.
 //!
 //! A leaf keeps once what all its members begin with, so a member is lent in two parts. Whoever needs it
 //! whole appends it to a buffer.
@@ -21,7 +21,7 @@ pub struct Entry<'a> {
     pub member: Member<'a>,
 }
 
-/// A place among the members of one score.
+/// One end of a range among the members of one score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge<'a> {
     /// Before all of them.
@@ -32,7 +32,7 @@ pub enum Edge<'a> {
     Greatest,
 }
 
-/// A place in the order of a sorted set: between two entries, or at an end.
+/// A bound in the order of a sorted set: between two entries, or at an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound<'a> {
     pub score: f64,
@@ -50,7 +50,7 @@ impl<'a> Bound<'a> {
         Bound { score, edge: Edge::Greatest }
     }
 
-    /// Whether an entry comes before this place.
+    /// Whether an entry comes before this bound.
     pub(crate) fn is_after(&self, entry: Entry<'_>) -> bool {
         match entry.score.partial_cmp(&self.score) {
             Some(Ordering::Less) => true,
@@ -96,7 +96,7 @@ impl<'a> Member<'a> {
         Member { prefix, rest }
     }
 
-    /// A member that lies in one piece.
+    /// A member whose text lies together.
     pub fn of(text: &'a [u8]) -> Member<'a> {
         Member { prefix: &[], rest: Item::Bytes(text) }
     }

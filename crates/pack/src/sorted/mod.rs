@@ -6,7 +6,7 @@
 //! member --hash--> index: place, score --(score, member)--> tree: leaf, entry; counts passed are its rank
 //! ```
 //!
-//! A place in the order is a [`Bound`]. Everything that asks for ranges turns bounds into ranks
+//! A range lies between two [`Bound`]s. Everything that asks for ranges turns bounds into ranks
 //! ([`Sorted::rank_at`]), and ranks into a walk ([`Sorted::visit`]) or a removal, so counting a range is two
 //! descents whatever lies between.
 //!
@@ -141,7 +141,7 @@ impl Sorted {
         Some((self.tree.rank(&found.path) + found.at as u64, found.score))
     }
 
-    /// How many entries come before this place.
+    /// How many entries come before this bound.
     pub fn rank_at(&self, bound: &Bound<'_>) -> u64 {
         let Some((path, leaf)) = self.seek(bound) else { return 0 };
         self.tree.rank(&path) + Scored::open(leaf).position(bound.score, bound.edge) as u64
@@ -446,7 +446,7 @@ impl Sorted {
             return Some(Known::Found(Found { path, at, score: leaf.score(at), spot: None }));
         };
         let (spot, known) = index.find(place, |score, count| {
-            // The place behind a member lies in its own leaf, the one before it perhaps at the end of
+            // A bound behind a member lies in that member's leaf; one before it may lie at the end of
             // another.
             let bound = Bound { score, edge: Edge::After(member) };
             let (mut may_be_in_run, mut is_settled) = (count == 1, false);
@@ -471,7 +471,7 @@ impl Sorted {
         })
     }
 
-    /// The leaf in which a place lies.
+    /// The leaf in which a bound lies.
     #[inline]
     fn seek(&self, bound: &Bound<'_>) -> Option<(Path, &Block)> {
         self.tree.seek(bound.score, |leaf| Scored::open(leaf).is_before(0, bound))
@@ -605,7 +605,7 @@ impl Sorted {
         self.settle_index();
     }
 
-    /// Whether the entry keeps its place under another score, as far as its own leaf shows.
+    /// Whether the entry keeps its neighbours under another score, as far as its own leaf shows.
     fn stays_in_place(&self, found: &Found, member: &[u8], score: f64) -> bool {
         let (leaf, at) = (self.leaf(&found.path), found.at);
         let bound = Bound { score, edge: Edge::Before(member) };
@@ -759,7 +759,7 @@ pub mod image {
         leaf.find_member(member).map(|at| (at as u64, leaf.score(at)))
     }
 
-    /// How many entries come before a place.
+    /// How many entries come before a bound.
     pub fn rank_at(image: &[u8], bound: &Bound<'_>) -> u64 {
         Scored::open(image).position(bound.score, bound.edge) as u64
     }

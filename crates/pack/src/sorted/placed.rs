@@ -70,7 +70,7 @@ pub(crate) enum Candidate {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Layout {
     count: usize,
     frame: Frame,
     grain: Grain,
@@ -81,9 +81,9 @@ struct Shape {
     scores_at: usize,
 }
 
-impl Shape {
+impl Layout {
     #[inline(always)]
-    fn read(bytes: &[u8]) -> Shape {
+    fn read(bytes: &[u8]) -> Layout {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf is longer than its header");
         let (frame, base_width) = Frame::read(head[3] & 31, head[2], &bytes[HEAD_BYTES..]);
         let grain = if head[3] & COARSE == 0 { Grain::Fine } else { Grain::Coarse };
@@ -95,7 +95,7 @@ impl Shape {
         }
         let origin = u32_at(head, 4);
         let places_at = HEAD_BYTES + base_width;
-        Shape { count, frame, grain, origin, width, places_at, scores_at: places_at + count * width }
+        Layout { count, frame, grain, origin, width, places_at, scores_at: places_at + count * width }
     }
 
     fn write(&self, target: &mut Vec<u8>) {
@@ -132,23 +132,23 @@ impl Shape {
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'a> {
     bytes: &'a [u8],
-    shape: Shape,
+    layout: Layout,
 }
 
 impl<'a> Placed<'a> {
     #[inline(always)]
     pub(crate) fn open(bytes: &'a [u8]) -> Placed<'a> {
-        Placed { bytes, shape: Shape::read(bytes) }
+        Placed { bytes, layout: Layout::read(bytes) }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.shape.count
+        self.layout.count
     }
 
     /// The entries at this place, as exactly as places are kept.
     #[inline(always)]
     pub(crate) fn at(&self, place: u32) -> Range<usize> {
-        let Some(code) = self.shape.code(place) else { return 0..0 };
+        let Some(code) = self.layout.code(place) else { return 0..0 };
         let start = self.count_below(code);
         let mut end = start;
         while end < self.count() && self.place_code(end) == code {
@@ -170,13 +170,13 @@ impl<'a> Placed<'a> {
 
     #[inline]
     pub(crate) fn score(&self, index: usize) -> f64 {
-        let (at, width) = (self.shape.score_at(index), self.shape.frame.width);
-        self.shape.frame.score(read_code(self.bytes, at, width))
+        let (at, width) = (self.layout.score_at(index), self.layout.frame.width);
+        self.layout.frame.score(read_code(self.bytes, at, width))
     }
 
     /// The least place that the entry may stand at.
     pub(crate) fn place(&self, index: usize) -> u32 {
-        self.shape.origin + ((self.place_code(index) as u32) << self.shape.grain.shift())
+        self.layout.origin + ((self.place_code(index) as u32) << self.layout.grain.shift())
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + use<'a> {
@@ -186,12 +186,12 @@ impl<'a> Placed<'a> {
 
     #[inline]
     fn place_code(&self, index: usize) -> u64 {
-        read_code(self.bytes, self.shape.place_at(index), self.shape.width)
+        read_code(self.bytes, self.layout.place_at(index), self.layout.width)
     }
 
     #[inline]
     fn count_below(&self, code: u64) -> usize {
-        count_below(self.bytes, self.shape.place_at(0), self.shape.width, self.count(), code)
+        count_below(self.bytes, self.layout.place_at(0), self.layout.width, self.count(), code)
     }
 }
 
@@ -202,19 +202,19 @@ pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block
     let span = u64::from(range.last - range.first) >> grain.shift();
     let (width, places_at) = (bytes_of(span).max(1), HEAD_BYTES + frame.base_width());
     let scores_at = places_at + entries.len() * width;
-    let shape =
-        Shape { count: entries.len(), frame, grain, origin: range.first, width, places_at, scores_at };
+    let layout =
+        Layout { count: entries.len(), frame, grain, origin: range.first, width, places_at, scores_at };
     assert!(matches!(width, 1..=4), "places of {width} bytes");
     debug_assert!(entries.is_sorted_by_key(|entry| entry.place), "places rise");
     debug_assert!(entries.iter().all(|entry| (range.first..=range.last).contains(&entry.place)));
-    let mut leaf = Vec::with_capacity(shape.end());
-    shape.write(&mut leaf);
-    leaf.resize(shape.end(), 0);
+    let mut leaf = Vec::with_capacity(layout.end());
+    layout.write(&mut leaf);
+    leaf.resize(layout.end(), 0);
     for (index, entry) in entries.iter().enumerate() {
-        let place = shape.code(entry.place).expect("the leaf covers its entries");
+        let place = layout.code(entry.place).expect("the leaf covers its entries");
         let score = frame.code(entry.score).expect("the frame was fitted to these scores");
-        write_code(&mut leaf, shape.place_at(index), shape.width, place);
-        write_code(&mut leaf, shape.score_at(index), frame.width, score);
+        write_code(&mut leaf, layout.place_at(index), layout.width, place);
+        write_code(&mut leaf, layout.score_at(index), frame.width, score);
     }
     Block::from_slice(&leaf)
 }
@@ -222,39 +222,39 @@ pub(crate) fn build(entries: &[Entry], range: OrderRange, grain: Grain) -> Block
 /// Adds an entry to the leaf that covers `range`.
 pub(crate) fn insert(block: &mut Block, range: OrderRange, entry: Entry) {
     let leaf = Placed::open(block);
-    let shape = leaf.shape;
-    let (Some(place), Some(score)) = (shape.code(entry.place), shape.frame.code(entry.score)) else {
+    let layout = leaf.layout;
+    let (Some(place), Some(score)) = (layout.code(entry.place), layout.frame.code(entry.score)) else {
         let mut entries: Vec<Entry> = leaf.entries().collect();
-        let at = entries.partition_point(|other| other.place <= coarsened(entry.place, shape.grain));
+        let at = entries.partition_point(|other| other.place <= coarsened(entry.place, layout.grain));
         entries.insert(at, entry);
-        *block = build(&entries, range, shape.grain);
+        *block = build(&entries, range, layout.grain);
         return;
     };
     let index = leaf.count_below(place + 1);
-    debug_assert!(shape.origin == range.first, "a leaf begins where its range does");
-    let codes = [(shape.width, place), (shape.frame.width, score)];
-    two_columns::insert(block, shape.place_at(0), shape.count, index, codes);
+    debug_assert!(layout.origin == range.first, "a leaf begins where its range does");
+    let codes = [(layout.width, place), (layout.frame.width, score)];
+    two_columns::insert(block, layout.place_at(0), layout.count, index, codes);
 }
 
 /// Takes an entry out.
 pub(crate) fn remove(block: &mut Block, index: usize) {
-    let shape = Placed::open(block).shape;
-    assert!(index < shape.count, "entry {index} of {}", shape.count);
-    let widths = [shape.width, shape.frame.width];
-    two_columns::remove(block, shape.place_at(0), shape.count, index, widths);
+    let layout = Placed::open(block).layout;
+    assert!(index < layout.count, "entry {index} of {}", layout.count);
+    let widths = [layout.width, layout.frame.width];
+    two_columns::remove(block, layout.place_at(0), layout.count, index, widths);
 }
 
 /// Gives an entry another score.
 pub(crate) fn set_score(block: &mut Block, range: OrderRange, index: usize, score: f64) {
     let leaf = Placed::open(block);
-    let shape = leaf.shape;
-    assert!(index < shape.count, "score {index} of {}", shape.count);
-    if let Some(code) = shape.frame.code(score) {
-        return write_code(block.make_mut(), shape.score_at(index), shape.frame.width, code);
+    let layout = leaf.layout;
+    assert!(index < layout.count, "score {index} of {}", layout.count);
+    if let Some(code) = layout.frame.code(score) {
+        return write_code(block.make_mut(), layout.score_at(index), layout.frame.width, code);
     }
     let mut entries: Vec<Entry> = leaf.entries().collect();
     entries[index].score = score;
-    *block = build(&entries, range, shape.grain);
+    *block = build(&entries, range, layout.grain);
 }
 
 /// Cuts the leaf that covers `range` in two about equal parts; where the right one begins. None where all
@@ -273,7 +273,7 @@ pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)
     }
     let cut = entries.get(at)?.place;
     assert!(at > 0 && range.first < cut && cut <= range.last, "a cut at {cut} of {range:?}");
-    let grain = leaf.shape.grain;
+    let grain = leaf.layout.grain;
     let right = build(&entries[at..], OrderRange { first: cut, last: range.last }, grain);
     *block = build(&entries[..at], OrderRange { first: range.first, last: cut - 1 }, grain);
     Some((cut, right))
@@ -282,9 +282,9 @@ pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)
 /// Both leaves as one that covers `range`.
 pub(crate) fn joined(left: &Block, right: &Block, range: OrderRange) -> Block {
     let (left, right) = (Placed::open(left), Placed::open(right));
-    debug_assert_eq!(left.shape.grain, right.shape.grain, "one index keeps places in one way");
+    debug_assert_eq!(left.layout.grain, right.layout.grain, "one index keeps places in one way");
     let entries: Vec<Entry> = left.entries().chain(right.entries()).collect();
-    build(&entries, range, left.shape.grain)
+    build(&entries, range, left.layout.grain)
 }
 
 fn coarsened(place: u32, grain: Grain) -> u32 {

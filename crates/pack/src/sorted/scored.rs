@@ -28,7 +28,7 @@
 //! beyond 4 KB. Cost beside the rests of members: a score's code and a byte of length for each; a leaf 4
 //! bytes, base, prefix, and its block's header.
 use crate::code::fixed_width::{count_below, read_code, write_code};
-use crate::code::lengths::{Extent, Piece, Width};
+use crate::code::lengths::{Extent, Stored, Width};
 use crate::code::probe::{Probe, strip_prefix};
 use crate::code::score::{Frame, Span};
 use crate::memory::block::Block;
@@ -51,7 +51,7 @@ const PREFIX_MAX: usize = u8::MAX as usize;
 
 /// Where everything is: computed once, since a search asks for every part of it.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Layout {
     count: usize,
     frame: Frame,
     lens: Width,
@@ -61,14 +61,14 @@ struct Shape {
     members_at: usize,
 }
 
-impl Shape {
-    const EMPTY: Shape = Shape::new(0, Frame::EMPTY, Width::One, 0, 0);
+impl Layout {
+    const EMPTY: Layout = Layout::new(0, Frame::EMPTY, Width::One, 0, 0);
 
     #[inline(always)]
-    const fn new(count: usize, frame: Frame, lens: Width, base_width: usize, prefix_len: usize) -> Shape {
+    const fn new(count: usize, frame: Frame, lens: Width, base_width: usize, prefix_len: usize) -> Layout {
         let scores_at = HEAD_BYTES + base_width + prefix_len;
         let lens_at = scores_at + count * frame.width;
-        Shape {
+        Layout {
             count,
             frame,
             lens,
@@ -79,19 +79,19 @@ impl Shape {
         }
     }
 
-    /// The shape of a leaf of so many entries with these scores.
-    fn of(count: usize, frame: Frame, lens: Width, prefix_len: usize) -> Shape {
-        Shape::new(count, frame, lens, frame.base_width(), prefix_len)
+    /// The layout of a leaf of so many entries with these scores.
+    fn of(count: usize, frame: Frame, lens: Width, prefix_len: usize) -> Layout {
+        Layout::new(count, frame, lens, frame.base_width(), prefix_len)
     }
 
     #[inline(always)]
-    fn read(bytes: &[u8]) -> Shape {
+    fn read(bytes: &[u8]) -> Layout {
         let Some([count, widths, scale, prefix_len]) = bytes.first_chunk::<HEAD_BYTES>() else {
-            return Shape::EMPTY;
+            return Layout::EMPTY;
         };
         let (frame, base_width) = Frame::read(scale & 31, *widths, &bytes[HEAD_BYTES..]);
         let lens = Width::from_bits(scale >> 5);
-        Shape::new(usize::from(*count), frame, lens, base_width, usize::from(*prefix_len))
+        Layout::new(usize::from(*count), frame, lens, base_width, usize::from(*prefix_len))
     }
 
     /// The header and the base.
@@ -129,41 +129,41 @@ impl Shape {
 #[derive(Clone, Copy)]
 pub(crate) struct Scored<'a> {
     bytes: &'a [u8],
-    shape: Shape,
+    layout: Layout,
 }
 
 impl<'a> Scored<'a> {
     #[inline(always)]
     pub(crate) fn open(bytes: &'a [u8]) -> Scored<'a> {
-        Scored { bytes, shape: Shape::read(bytes) }
+        Scored { bytes, layout: Layout::read(bytes) }
     }
 
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.shape.count
+        self.layout.count
     }
 
     #[inline]
     fn code(&self, index: usize) -> u64 {
-        read_code(self.bytes, self.shape.score_at(index), self.shape.frame.width)
+        read_code(self.bytes, self.layout.score_at(index), self.layout.frame.width)
     }
 
     #[inline(always)]
     pub(crate) fn score(&self, index: usize) -> f64 {
         assert!(index < self.count(), "score {index} of {}", self.count());
-        self.shape.frame.score(self.code(index))
+        self.layout.frame.score(self.code(index))
     }
 
     pub(crate) fn member(&self, index: usize) -> Member<'a> {
         assert!(index < self.count(), "member {index} of {}", self.count());
-        self.member_at(index, self.shape.rest_at(self.bytes, index)).0
+        self.member_at(index, self.layout.rest_at(self.bytes, index)).0
     }
 
     pub(crate) fn entry(&self, index: usize) -> Entry<'a> {
         Entry { score: self.score(index), member: self.member(index) }
     }
 
-    /// Whether entry `index` comes before a place. The member is looked at only where the scores are equal.
+    /// Whether entry `index` comes before a bound. The member is looked at only where the scores are equal.
     #[inline]
     pub(crate) fn is_before(&self, index: usize, bound: &Bound<'_>) -> bool {
         let score = self.score(index);
@@ -180,18 +180,18 @@ impl<'a> Scored<'a> {
     /// The rest of member `index`, which begins there, and where the next one begins.
     #[inline(always)]
     fn rest_from(&self, index: usize, at: usize) -> (Item<'a>, usize) {
-        let extent = self.shape.lens.read(self.bytes, self.shape.len_at(index));
+        let extent = self.layout.lens.read(self.bytes, self.layout.len_at(index));
         (extent.item(&self.bytes[at..at + extent.len]), at + extent.len)
     }
 
     fn prefix(&self) -> &'a [u8] {
-        self.bytes.get(self.shape.prefix()).unwrap_or_default()
+        self.bytes.get(self.layout.prefix()).unwrap_or_default()
     }
 
     /// Entries from `index` on, upwards.
     pub(crate) fn entries(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let leaf = *self;
-        let mut at = if index < leaf.count() { leaf.shape.rest_at(leaf.bytes, index) } else { 0 };
+        let mut at = if index < leaf.count() { leaf.layout.rest_at(leaf.bytes, index) } else { 0 };
         let prefix = leaf.prefix();
         (index..leaf.count()).map(move |index| {
             let (rest, next) = leaf.rest_from(index, at);
@@ -203,18 +203,18 @@ impl<'a> Scored<'a> {
     /// Entries from `index` on, downwards.
     pub(crate) fn entries_down(&self, index: usize) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let leaf = *self;
-        let mut end = leaf.shape.rest_at(leaf.bytes, index + 1);
+        let mut end = leaf.layout.rest_at(leaf.bytes, index + 1);
         let prefix = leaf.prefix();
         (0..=index).rev().map(move |index| {
-            end -= leaf.shape.lens.read(leaf.bytes, leaf.shape.len_at(index)).len;
+            end -= leaf.layout.lens.read(leaf.bytes, leaf.layout.len_at(index)).len;
             Entry { score: leaf.score(index), member: Member::new(prefix, leaf.rest_from(index, end).0) }
         })
     }
 
-    /// How many entries come before the place that `score` and `edge` name.
+    /// How many entries come before the bound that `score` and `edge` make.
     #[inline]
     pub(crate) fn position(&self, score: f64, edge: Edge<'_>) -> usize {
-        let span = self.shape.frame.span(score);
+        let span = self.layout.frame.span(score);
         match edge {
             Edge::Least => self.count_below(0, span.start),
             Edge::Greatest => self.count_below(0, span.end),
@@ -226,26 +226,26 @@ impl<'a> Scored<'a> {
     /// Which entry has this score, or one that is equal to it, and this member.
     #[inline]
     pub(crate) fn find(&self, score: f64, member: &[u8]) -> Option<usize> {
-        let shape = &self.shape;
+        let layout = &self.layout;
         let rest = strip_prefix(member, self.prefix())?;
-        let span = shape.frame.span_of_own(score)?;
+        let span = layout.frame.span_of_own(score)?;
         let start = self.count_below(0, span.start);
-        if start == shape.count || self.code(start) >= span.end {
+        if start == layout.count || self.code(start) >= span.end {
             return None;
         }
         let item = Item::classify(rest);
         // Nearly always lengths take a byte, and a score is that of one member or of a few.
-        let (Width::One, Some(wanted)) = (shape.lens, Width::byte_of(Extent::of(&item))) else {
+        let (Width::One, Some(wanted)) = (layout.lens, Width::byte_of(Extent::of(&item))) else {
             return self.find_in_run(span, member);
         };
         let probe = Probe::of(&item);
-        let lens = &self.bytes[shape.lens_at..shape.members_at];
-        let mut at = shape.rest_at(self.bytes, start);
-        for (index, len) in (start..shape.count.min(start + NEAR)).zip(lens[start..].iter().copied()) {
+        let lens = &self.bytes[layout.lens_at..layout.members_at];
+        let mut at = layout.rest_at(self.bytes, start);
+        for (index, len) in (start..layout.count.min(start + NEAR)).zip(lens[start..].iter().copied()) {
             if len == wanted && probe.is_at(self.bytes, at) {
                 return Some(index);
             }
-            if index + 1 == shape.count || self.code(index + 1) >= span.end {
+            if index + 1 == layout.count || self.code(index + 1) >= span.end {
                 return None;
             }
             at += Width::len_of_byte(len);
@@ -266,14 +266,14 @@ impl<'a> Scored<'a> {
             return None;
         }
         let item = Item::classify(strip_prefix(member, self.prefix())?);
-        let (shape, extent_wanted) = (&self.shape, Extent::of(&item));
-        if Width::for_extent(extent_wanted) > shape.lens {
+        let (layout, extent_wanted) = (&self.layout, Extent::of(&item));
+        if Width::for_extent(extent_wanted) > layout.lens {
             return None;
         }
         let probe = Probe::of(&item);
-        let mut at = shape.members_at;
-        for index in 0..shape.count {
-            let extent = shape.lens.read(self.bytes, shape.len_at(index));
+        let mut at = layout.members_at;
+        for index in 0..layout.count {
+            let extent = layout.lens.read(self.bytes, layout.len_at(index));
             if extent == extent_wanted && probe.is_at(self.bytes, at) {
                 return Some(index);
             }
@@ -285,7 +285,7 @@ impl<'a> Scored<'a> {
     /// How many codes from entry `from` on are below `limit`, all those before `from` being so.
     #[inline]
     fn count_below(&self, from: usize, limit: u64) -> usize {
-        let (at, width) = (self.shape.score_at(from), self.shape.frame.width);
+        let (at, width) = (self.layout.score_at(from), self.layout.frame.width);
         from + count_below(self.bytes, at, width, self.count() - from, limit)
     }
 
@@ -302,7 +302,7 @@ impl<'a> Scored<'a> {
             return if is_before(self.prefix().cmp(member)) { high } else { low };
         };
         let needle = Needle::new(rest);
-        let mut low_at = self.shape.rest_at(self.bytes, low);
+        let mut low_at = self.layout.rest_at(self.bytes, low);
         while low < high {
             let middle = low.midpoint(high);
             let (rest, next_at) = self.rest_from(middle, low_at + self.rests_len(low..middle));
@@ -326,7 +326,7 @@ impl<'a> Scored<'a> {
     /// The bytes that the rests of some entries take.
     #[inline]
     fn rests_len(&self, range: Range<usize>) -> usize {
-        self.shape.lens.sum(self.lens(&range))
+        self.layout.lens.sum(self.lens(&range))
     }
 
     fn scores(&self, range: Range<usize>) -> Vec<f64> {
@@ -343,20 +343,20 @@ impl<'a> Scored<'a> {
 
     /// The codes of lengths of some entries.
     fn lens(&self, range: &Range<usize>) -> &'a [u8] {
-        &self.bytes[self.shape.len_at(range.start)..self.shape.len_at(range.end)]
+        &self.bytes[self.layout.len_at(range.start)..self.layout.len_at(range.end)]
     }
 
     /// The rests of some entries.
     fn rests(&self, range: &Range<usize>) -> &'a [u8] {
-        let start = self.shape.rest_at(self.bytes, range.start);
-        &self.bytes[start..start + self.shape.lens.sum(self.lens(range))]
+        let start = self.layout.rest_at(self.bytes, range.start);
+        &self.bytes[start..start + self.layout.lens.sum(self.lens(range))]
     }
 
     /// Where to cut the leaf, which has two entries and more, for two of about the same size.
     pub(crate) fn middle(&self) -> usize {
         assert!(self.count() > 1, "a leaf of one entry cannot be cut");
-        let overhead = self.shape.frame.width + self.shape.lens.bytes();
-        let size = |index: usize| overhead + self.shape.lens.read(self.bytes, self.shape.len_at(index)).len;
+        let overhead = self.layout.frame.width + self.layout.lens.bytes();
+        let size = |index: usize| overhead + self.layout.lens.read(self.bytes, self.layout.len_at(index)).len;
         let half = (0..self.count()).map(size).sum::<usize>() / 2;
         let (mut sum, mut cut) = (0, 0);
         while sum < half {
@@ -392,13 +392,13 @@ fn check(bytes: &[u8]) {
     if cfg!(debug_assertions) {
         let leaf = Scored::open(bytes);
         let end = if bytes.is_empty() { HEAD_BYTES } else { bytes.len() };
-        assert_eq!(leaf.shape.rest_at(bytes, leaf.count()), end, "a leaf ends where its last member does");
+        assert_eq!(leaf.layout.rest_at(bytes, leaf.count()), end, "a leaf ends where its last member does");
         let entries = leaf.entries(0).map(|entry| (entry.score, entry.member.to_vec()));
         assert!(entries.is_sorted_by(|a, b| a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)), "entries rise");
     }
 }
 
-/// Inserts before entry `index`, which must be its place in the order.
+/// Inserts before entry `index`, where the new entry must belong in the order.
 pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) {
     let Err(misfit) = try_insert(buffer, index, score, member) else { return check(buffer.bytes()) };
     let leaf = Scored::open(buffer.bytes());
@@ -424,21 +424,21 @@ pub(crate) fn insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member
 #[inline]
 fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]) -> Result<(), Misfit> {
     let bytes = buffer.bytes();
-    let shape = Shape::read(bytes);
-    assert!(index <= shape.count && shape.count < 255, "insert {index} of {}", shape.count);
-    if shape.count == 0 {
+    let layout = Layout::read(bytes);
+    assert!(index <= layout.count && layout.count < 255, "insert {index} of {}", layout.count);
+    if layout.count == 0 {
         return Err(Misfit::Member);
     }
-    let rest = strip_prefix(member, &bytes[shape.prefix()]).ok_or(Misfit::Member)?;
-    let piece = Piece::new(Item::classify(rest));
-    let n = piece.extent.len;
-    if Width::for_extent(piece.extent) > shape.lens || wants_prefix(bytes, &shape, member) {
+    let rest = strip_prefix(member, &bytes[layout.prefix()]).ok_or(Misfit::Member)?;
+    let stored = Stored::new(Item::classify(rest));
+    let n = stored.extent.len;
+    if Width::for_extent(stored.extent) > layout.lens || wants_prefix(bytes, &layout, member) {
         return Err(Misfit::Member);
     }
-    let code = shape.frame.code(score).ok_or(Misfit::Score)?;
-    let (w, lw, old_len) = (shape.frame.width, shape.lens.bytes(), bytes.len());
+    let code = layout.frame.code(score).ok_or(Misfit::Score)?;
+    let (w, lw, old_len) = (layout.frame.width, layout.lens.bytes(), bytes.len());
     let (score_at, len_at, rest_at) =
-        (shape.score_at(index), shape.len_at(index), shape.rest_at(bytes, index));
+        (layout.score_at(index), layout.len_at(index), layout.rest_at(bytes, index));
     debug_assert!(
         score_at <= len_at && len_at <= rest_at && rest_at <= old_len,
         "the columns in their order"
@@ -449,49 +449,49 @@ fn try_insert<B: Buffer>(buffer: &mut B, index: usize, score: f64, member: &[u8]
     bytes.copy_within(len_at..rest_at, len_at + w + lw);
     bytes.copy_within(score_at..len_at, score_at + w);
     write_code(bytes, score_at, w, code);
-    shape.lens.write(bytes, len_at + w, piece.extent);
-    bytes[rest_at + w + lw..rest_at + w + lw + n].copy_from_slice(piece.bytes());
+    layout.lens.write(bytes, len_at + w, stored.extent);
+    bytes[rest_at + w + lw..rest_at + w + lw + n].copy_from_slice(stored.bytes());
     bytes[0] += 1;
     Ok(())
 }
 
 /// A leaf without a prefix looks for one whenever it has doubled, if the new member could share one with the
 /// first.
-fn wants_prefix(bytes: &[u8], shape: &Shape, member: &[u8]) -> bool {
-    shape.prefix_len == 0
-        && shape.count.is_power_of_two()
-        && matches!(Scored { bytes, shape: *shape }.member(0).rest(),
+fn wants_prefix(bytes: &[u8], layout: &Layout, member: &[u8]) -> bool {
+    layout.prefix_len == 0
+        && layout.count.is_power_of_two()
+        && matches!(Scored { bytes, layout: *layout }.member(0).rest(),
             Item::Bytes(first) if common(first, member) >= 2)
 }
 
 /// Removes a range of entries.
 pub(crate) fn remove<B: Buffer>(buffer: &mut B, range: Range<usize>) {
     let bytes = buffer.bytes();
-    let shape = Shape::read(bytes);
+    let layout = Layout::read(bytes);
     let (a, b, len) = (range.start, range.end, bytes.len());
-    assert!(a <= b && b <= shape.count, "remove {a}..{b} of {}", shape.count);
+    assert!(a <= b && b <= layout.count, "remove {a}..{b} of {}", layout.count);
     if a == b {
         return;
     }
-    let rest_a = shape.rest_at(bytes, a);
-    let rest_b = rest_a + shape.lens.sum(&bytes[shape.len_at(a)..shape.len_at(b)]);
-    let scores = (b - a) * shape.frame.width;
-    let heads = scores + (b - a) * shape.lens.bytes();
+    let rest_a = layout.rest_at(bytes, a);
+    let rest_b = rest_a + layout.lens.sum(&bytes[layout.len_at(a)..layout.len_at(b)]);
+    let scores = (b - a) * layout.frame.width;
+    let heads = scores + (b - a) * layout.lens.bytes();
     let bytes = buffer.bytes_mut();
-    bytes.copy_within(shape.score_at(b)..shape.len_at(a), shape.score_at(a));
-    bytes.copy_within(shape.len_at(b)..rest_a, shape.len_at(a) - scores);
+    bytes.copy_within(layout.score_at(b)..layout.len_at(a), layout.score_at(a));
+    bytes.copy_within(layout.len_at(b)..rest_a, layout.len_at(a) - scores);
     bytes.copy_within(rest_b..len, rest_a - heads);
     bytes[0] -= (b - a) as u8;
     buffer.set_len(len - heads - (rest_b - rest_a));
     check(buffer.bytes());
 }
 
-/// Gives entry `index` another score that leaves it in its place.
+/// Gives entry `index` another score, under which its neighbours stay its neighbours.
 pub(crate) fn set_score<B: Buffer>(buffer: &mut B, index: usize, score: f64) {
-    let shape = Shape::read(buffer.bytes());
-    debug_assert!(index < shape.count, "score {index} of {}", shape.count);
-    if let Some(code) = shape.frame.code(score) {
-        return write_code(buffer.bytes_mut(), shape.score_at(index), shape.frame.width, code);
+    let layout = Layout::read(buffer.bytes());
+    debug_assert!(index < layout.count, "score {index} of {}", layout.count);
+    if let Some(code) = layout.frame.code(score) {
+        return write_code(buffer.bytes_mut(), layout.score_at(index), layout.frame.width, code);
     }
     let leaf = Scored::open(buffer.bytes());
     let mut scores = leaf.scores(0..leaf.count());
@@ -513,10 +513,10 @@ fn assemble(parts: &[Part<'_>], scores: &[f64], frame: Frame) -> Vec<u8> {
     debug_assert!(scores.len() <= 255, "{} entries of a leaf", scores.len());
     debug_assert_eq!(parts.iter().map(|part| part.range.len()).sum::<usize>(), scores.len());
     debug_assert!(parts.iter().all(|part| part.leaf.prefix() == like.prefix()), "one prefix for all");
-    let shape = Shape::of(scores.len(), frame, like.shape.lens, like.shape.prefix_len);
+    let layout = Layout::of(scores.len(), frame, like.layout.lens, like.layout.prefix_len);
     let rests = parts.iter().map(|part| part.leaf.rests(&part.range).len()).sum::<usize>();
-    let mut leaf = Vec::with_capacity(shape.members_at + rests);
-    shape.write(&mut leaf);
+    let mut leaf = Vec::with_capacity(layout.members_at + rests);
+    layout.write(&mut leaf);
     leaf.extend_from_slice(like.prefix());
     write_scores(&mut leaf, &frame, scores);
     parts.iter().for_each(|part| leaf.extend_from_slice(part.leaf.lens(&part.range)));
@@ -536,7 +536,7 @@ fn write_scores(leaf: &mut Vec<u8>, frame: &Frame, scores: &[f64]) {
 
 /// Some entries of a leaf as a leaf of a tree.
 pub(crate) fn part_of(leaf: Scored<'_>, range: Range<usize>) -> Block {
-    if leaf.shape.lens != Width::One || leaf.shares_more(&range) {
+    if leaf.layout.lens != Width::One || leaf.shares_more(&range) {
         let entries: Vec<Entry<'_>> = leaf.entries(range.start).take(range.len()).collect();
         return block(&entries);
     }
@@ -546,7 +546,7 @@ pub(crate) fn part_of(leaf: Scored<'_>, range: Range<usize>) -> Block {
 
 /// The entries of both leaves, in this order, as a leaf of a tree.
 pub(crate) fn joined(left: Scored<'_>, right: Scored<'_>) -> Block {
-    if left.shape.lens != right.shape.lens || left.prefix() != right.prefix() {
+    if left.layout.lens != right.layout.lens || left.prefix() != right.prefix() {
         let entries: Vec<Entry<'_>> = left.entries(0).chain(right.entries(0)).collect();
         return block(&entries);
     }
@@ -567,21 +567,21 @@ pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
         entry.member.append_to(&mut texts);
         rests.push(start + prefix.len()..texts.len());
     }
-    let piece = |rest: &Range<usize>| Piece::new(Item::classify(&texts[rest.clone()]));
+    let stored = |rest: &Range<usize>| Stored::new(Item::classify(&texts[rest.clone()]));
     for rest in &rests {
-        lens = lens.max(Width::for_extent(piece(rest).extent));
+        lens = lens.max(Width::for_extent(stored(rest).extent));
     }
     assert!(entries.len() <= 255 && prefix.len() <= PREFIX_MAX);
-    let shape = Shape::of(entries.len(), frame, lens, prefix.len());
-    let mut leaf = Vec::with_capacity(shape.members_at + texts.len());
-    shape.write(&mut leaf);
+    let layout = Layout::of(entries.len(), frame, lens, prefix.len());
+    let mut leaf = Vec::with_capacity(layout.members_at + texts.len());
+    layout.write(&mut leaf);
     leaf.extend_from_slice(&prefix);
     write_scores(&mut leaf, &frame, &scores);
-    leaf.resize(shape.members_at, 0);
+    leaf.resize(layout.members_at, 0);
     for (index, rest) in rests.iter().enumerate() {
-        let piece = piece(rest);
-        lens.write(&mut leaf, shape.len_at(index), piece.extent);
-        leaf.extend_from_slice(piece.bytes());
+        let stored = stored(rest);
+        lens.write(&mut leaf, layout.len_at(index), stored.extent);
+        leaf.extend_from_slice(stored.bytes());
     }
     leaf
 }

@@ -70,12 +70,12 @@ pub(super) unsafe fn down<'t, O: Order, L: Leaf + 't>(
     let mut path = Path::FIRST;
     debug_assert!(to < height && height <= HEIGHT_MAX, "level {to} of {height}");
     for level in (to + 1..height).rev() {
-        // SAFETY: by the caller's word; a node above another is an inner one.
+        // SAFETY: the caller's promise; a node above another is an inner one.
         let inner: &'t Inner<O, L> = unsafe { (*node).inner() };
         debug_assert_eq!(inner.level(), level, "a node at another level than its place says");
         let slot = choose(inner, level)?;
         path = path.with_slot(level, slot);
-        node = inner.child_place(slot);
+        node = inner.child_address(slot);
     }
     Some((path, node))
 }

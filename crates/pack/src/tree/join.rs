@@ -51,7 +51,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             let leaf = |slot: usize| unsafe { inner.children()[slot].leaf() };
             fits(&Neighbours { left: leaf(left), right: leaf(left + 1), tree: self, path: at })
         };
-        let Some((left, told)) = first_pair(slot, inner.count(), fits_at) else { return false };
+        let Some((left, told)) = first_neighbours(slot, inner.count(), fits_at) else { return false };
         join_children(self.inner_mut(path, 1), left, |left, _, right| {
             // SAFETY: as above.
             unsafe { join(left.leaf_mut(), right.into_leaf(), told) };
@@ -89,7 +89,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         // SAFETY: only level 0 holds leaves.
         let counted = |slot: usize| unsafe { parent.children()[slot].inner().count() };
         let fits = |left: usize| (counted(left) + counted(left + 1) <= FANOUT * 3 / 4).then_some(());
-        let Some((left, ())) = first_pair(slot, parent.count(), fits) else { return };
+        let Some((left, ())) = first_neighbours(slot, parent.count(), fits) else { return };
         join_children(parent, left, |left, mark, right| {
             // SAFETY: as above.
             unsafe { left.inner_mut().join(mark, right.into_inner()) };
@@ -108,9 +108,13 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     }
 }
 
-/// The left one of the two children that are joined, and what `fits` tells of the two: the child at `slot`
+/// The left one of the two neighbours that are joined, and what `fits` tells of the two: the child at `slot`
 /// and the one behind it, or else the one before it and the child.
-fn first_pair<T>(slot: usize, count: usize, mut fits: impl FnMut(usize) -> Option<T>) -> Option<(usize, T)> {
+fn first_neighbours<T>(
+    slot: usize,
+    count: usize,
+    mut fits: impl FnMut(usize) -> Option<T>,
+) -> Option<(usize, T)> {
     let behind = if slot + 1 < count { fits(slot) } else { None };
     match behind {
         Some(told) => Some((slot, told)),

@@ -67,42 +67,42 @@ impl<O: Order, L: Leaf> Child<O, L> {
     /// # Safety
     /// The child is a leaf.
     pub(crate) unsafe fn leaf(&self) -> &L {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &self.leaf }
     }
 
     /// # Safety
     /// The child is a leaf.
     pub(crate) unsafe fn leaf_mut(&mut self) -> &mut L {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &mut self.leaf }
     }
 
     /// # Safety
     /// The child is a leaf.
     pub(crate) unsafe fn into_leaf(self) -> L {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         ManuallyDrop::into_inner(unsafe { self.leaf })
     }
 
     /// # Safety
     /// The child is an inner node.
     pub(crate) unsafe fn inner(&self) -> &Inner<O, L> {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &self.inner }
     }
 
     /// # Safety
     /// The child is an inner node.
     pub(crate) unsafe fn inner_mut(&mut self) -> &mut Inner<O, L> {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { &mut self.inner }
     }
 
     /// # Safety
     /// The child is an inner node.
     pub(crate) unsafe fn into_inner(self) -> Inner<O, L> {
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         ManuallyDrop::into_inner(unsafe { self.inner })
     }
 
@@ -195,9 +195,9 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         self.header().refs.is_sole()
     }
 
-    /// Where a child lies: to be written to only if this node and all above it have one owner.
+    /// The address of a child: to be written to only if this node and all above it have one owner.
     #[inline(always)]
-    pub(crate) fn child_place(&self, slot: usize) -> *mut Child<O, L> {
+    pub(crate) fn child_address(&self, slot: usize) -> *mut Child<O, L> {
         assert!(slot < self.count(), "a child that is not there");
         // SAFETY: within the allocation.
         unsafe { self.children_start().add(slot) }
@@ -337,7 +337,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         debug_assert!(self.is_sole() && to.is_sole(), "children move between nodes that nobody shares");
         let at = to.count();
         debug_assert!(at + moved <= to.slots() && from + moved <= self.count());
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         unsafe {
             ptr::copy_nonoverlapping(self.marks_start().add(from), to.marks_start().add(at), moved);
             ptr::copy_nonoverlapping(self.children_start().add(from), to.children_start().add(at), moved);
@@ -402,7 +402,7 @@ impl<O: Order, L: Leaf> Drop for Inner<O, L> {
 /// # Safety
 /// `start` has room for `count + 1` values, `count` of them initialised, and `index <= count`.
 unsafe fn insert_at<T>(start: *mut T, count: usize, index: usize, value: T) {
-    // SAFETY: by the caller's word.
+    // SAFETY: the caller's promise.
     unsafe {
         ptr::copy(start.add(index), start.add(index + 1), count - index);
         start.add(index).write(value);
@@ -412,7 +412,7 @@ unsafe fn insert_at<T>(start: *mut T, count: usize, index: usize, value: T) {
 /// # Safety
 /// `start` has `count` initialised values, and `index < count`; the last is not used again.
 unsafe fn remove_at<T>(start: *mut T, count: usize, index: usize) -> T {
-    // SAFETY: by the caller's word.
+    // SAFETY: the caller's promise.
     unsafe {
         let value = start.add(index).read();
         ptr::copy(start.add(index + 1), start.add(index), count - index - 1);

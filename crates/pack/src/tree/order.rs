@@ -8,7 +8,8 @@
 //! | [`ByScore`] | elements, the least score they may have | the sum, the first child's score | sorted sets |
 //! | [`ById`] | the least id it covers, 128 bits | that of its first child | streams, their pending entries |
 
-/// A range of places in hash order, both ends included.
+/// A range of places in hash order, both ends included. A place is 32 bits of the hash of a name
+/// ([`base::hash::Hash::order`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderRange {
     pub first: u32,

@@ -238,7 +238,7 @@ impl<L: Leaf> Tree<ById, L> {
 }
 
 impl<L: Leaf> Tree<ByScore, L> {
-    /// The leaf in which a place of this score lies: the last whose first element comes before the place, as
+    /// The leaf in which a bound of this score lies: the last whose first element comes before the bound, as
     /// `is_before` tells of a leaf, or the first of all. Leaves are asked only where scores do not decide.
     #[inline]
     pub(crate) fn seek(&self, score: f64, mut is_before: impl FnMut(&L) -> bool) -> Option<(Path, &L)> {
@@ -308,7 +308,7 @@ impl<L: Leaf> Tree<ByScore, L> {
     }
 }
 
-/// The children in which a place of this score may lie, first and last: among equal scores their leaves
+/// The children in which a bound of this score may lie, first and last: among equal scores their leaves
 /// decide.
 #[inline(always)]
 fn children_of_score(marks: &[ScoreMark], score: f64) -> (usize, usize) {

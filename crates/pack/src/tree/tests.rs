@@ -224,18 +224,18 @@ fn no_leaf_leaks_and_none_is_dropped_twice() {
 
 /// Joins a leaf, which is there, with a neighbour: the greater number goes to the left.
 fn join_at<O: Order>(tree: &mut Tree<O, Number>, path: &Path) -> Option<(u64, u64)> {
-    let mut pair = None;
+    let mut told_of = None;
     let is_joined = tree.join_neighbour(
         path,
-        |pair| Some((*pair.left.0, *pair.right.0)),
+        |both| Some((*both.left.0, *both.right.0)),
         |left, right, told| {
             assert_eq!((*left.0, *right.0), told);
-            pair = Some(told);
+            told_of = Some(told);
             *left = number(told.0.max(told.1));
         },
     );
-    assert_eq!(is_joined, pair.is_some());
-    pair
+    assert_eq!(is_joined, told_of.is_some());
+    told_of
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn joined_leaves_cover_the_places_of_both() {
             *left = number(1);
             told = range;
         };
-        if tree.join_neighbour(&path, |pair| Some(pair.range()), join) {
+        if tree.join_neighbour(&path, |both| Some(both.range()), join) {
             let (_, range) = tree.seek(place).unwrap();
             assert_eq!(range, told);
             assert!(range.first == own.first || range.last == own.last);

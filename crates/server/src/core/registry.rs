@@ -13,7 +13,7 @@
 use crate::core::call::{ServerCommand, ServerRun};
 use crate::state::config::Rename;
 use base::word::is_same_word;
-use command::{Acl, Arity, Command, DataRun, Doc, Flags, KeyShape, KeySpec};
+use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec};
 use resp::Args;
 use std::hint::cold_path;
 
@@ -57,7 +57,7 @@ pub(crate) struct Row {
     pub(crate) acl: Acl,
     pub(crate) keys: &'static [KeySpec],
     /// Where its keys are, as far as dispatch must know at once.
-    pub(crate) shape: KeyShape,
+    pub(crate) fixed_keys: FixedKeys,
     pub(crate) doc: &'static Doc,
     /// Whether its grammar marks arguments as secret.
     has_secrets: bool,
@@ -73,9 +73,9 @@ impl Row {
     fn new<R: Copy + Into<Run>>(command: &'static Command<R>, container: Option<&str>) -> Row {
         let lower = command.name.to_ascii_lowercase();
         let subcommands: Vec<Row> = command.subcommands.iter().map(|s| Row::new(s, Some(&lower))).collect();
-        let shape = match &subcommands[..] {
-            [] => command.key_shape(),
-            subcommands => shape_of_container(subcommands),
+        let fixed_keys = match &subcommands[..] {
+            [] => command.fixed_keys(),
+            subcommands => fixed_keys_of_container(subcommands),
         };
         Row {
             full_name: container.map_or_else(|| lower.clone(), |c| format!("{c}|{lower}")),
@@ -86,7 +86,7 @@ impl Row {
             flags: command.flags,
             acl: command.acl,
             keys: command.keys,
-            shape,
+            fixed_keys,
             doc: &command.doc,
             has_secrets: command::has_secrets(command.doc.args),
             run: command.run.into(),
@@ -119,14 +119,14 @@ impl Row {
 
     /// The key, if the request has exactly one and `args` is long enough.
     pub(crate) fn only_key<'a>(&self, args: &Args<'a>) -> Option<&'a [u8]> {
-        self.shape.only_key(args)
+        self.fixed_keys.only_key(args)
     }
 
     /// Which argument is the first key, in every request of this command that has keys: what dispatch can
     /// know before it has looked at the arguments.
     #[inline]
     pub(crate) fn first_key(&self) -> Option<usize> {
-        self.shape.first()
+        self.fixed_keys.first()
     }
 
     /// Takes over the part of the same container that another family holds.
@@ -140,12 +140,12 @@ impl Row {
             std::mem::swap(self, &mut other);
         }
         self.subcommands.append(&mut other.subcommands);
-        self.shape = shape_of_container(&self.subcommands);
+        self.fixed_keys = fixed_keys_of_container(&self.subcommands);
     }
 }
 
-fn shape_of_container(subcommands: &[Row]) -> KeyShape {
-    KeyShape::of_container(subcommands.iter().map(|row| row.shape))
+fn fixed_keys_of_container(subcommands: &[Row]) -> FixedKeys {
+    FixedKeys::of_container(subcommands.iter().map(|row| row.fixed_keys))
 }
 
 /// See the file's opener.

@@ -175,7 +175,7 @@ fn next_to_go(
 /// Of equals the first: it came before the others.
 fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, tag: u8) -> Option<Worst> {
     let is_volatile = search.eviction.policy.is_volatile();
-    if crowd.len() == 0 || is_volatile && crowd.place().note == NO_DEADLINE {
+    if crowd.len() == 0 || is_volatile && crowd.leaf_note().note == NO_DEADLINE {
         return None;
     }
     let may_go =

@@ -193,7 +193,7 @@ impl<'k> Search<'k> {
 
     /// Whether some entry's deadline may have passed.
     fn is_due(&self, crowd: &Crowd<'_, Value>) -> bool {
-        i64::try_from(crowd.place().note).is_ok_and(|note| note <= self.now.0)
+        i64::try_from(crowd.leaf_note().note).is_ok_and(|note| note <= self.now.0)
     }
 
     /// How many keys of a database may go.
@@ -201,7 +201,7 @@ impl<'k> Search<'k> {
         if self.eviction.policy.is_volatile() { db.volatile.keys } else { db.map.len() }
     }
 
-    /// A place in a leaf that may hold some.
+    /// A random place, of a leaf that may hold keys which may go.
     fn place(&self, db: &Db, random: &mut Random) -> u32 {
         let is_rare = self.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE;
         let place = random.next_u64() as u32;
@@ -216,7 +216,7 @@ impl<'k> Search<'k> {
     fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Value>> {
         for _ in 0..LEAVES_WALKED {
             let crowd = db.map.crowd(place)?;
-            let leaf = crowd.place();
+            let leaf = crowd.leaf_note();
             if leaf.note != NO_DEADLINE || !self.eviction.policy.is_volatile() {
                 return Some(crowd);
             }

@@ -35,7 +35,7 @@
 use crate::expiry::deadline::Deadline;
 use crate::expiry::wheel::Item;
 use base::Millis;
-use pack::map::{Form, LeafPlace, Map, Occupied, OrderRange, Vacant};
+use pack::map::{Form, LeafNote, Map, Occupied, OrderRange, Vacant};
 
 const UNSURE: u64 = 0;
 const ASKED: u64 = 1;
@@ -71,12 +71,12 @@ pub(crate) fn time_of(note: u64) -> i64 {
 
 /// An entry of a map, present or to come, in its leaf.
 pub(crate) trait InLeaf {
-    fn place(&self) -> LeafPlace;
+    fn leaf_note(&self) -> LeafNote;
     fn note(&mut self, note: u64);
 }
 
 impl<V: Clone, F: Form> InLeaf for Occupied<'_, V, F> {
-    fn place(&self) -> LeafPlace {
+    fn leaf_note(&self) -> LeafNote {
         self.leaf()
     }
     fn note(&mut self, note: u64) {
@@ -85,7 +85,7 @@ impl<V: Clone, F: Form> InLeaf for Occupied<'_, V, F> {
 }
 
 impl<V: Clone, F: Form> InLeaf for Vacant<'_, V, F> {
-    fn place(&self) -> LeafPlace {
+    fn leaf_note(&self) -> LeafNote {
         self.leaf()
     }
     fn note(&mut self, note: u64) {
@@ -100,7 +100,7 @@ pub(crate) trait DeadlineNotes {
 
     /// The entry falls due at a time that `note_of` made.
     fn arm(&mut self, entry: &mut impl InLeaf, note: u64) {
-        let leaf = entry.place();
+        let leaf = entry.leaf_note();
         match leaf.note {
             UNSURE => {
                 entry.note(ASKED);
@@ -116,7 +116,7 @@ pub(crate) trait DeadlineNotes {
     }
 
     /// The note of half a leaf, of which the entries fall due at these times.
-    fn note_half(&mut self, leaf: LeafPlace, dues: &mut dyn Iterator<Item = u64>) -> u64 {
+    fn note_half(&mut self, leaf: LeafNote, dues: &mut dyn Iterator<Item = u64>) -> u64 {
         if leaf.note < FIRST_NOTE {
             return leaf.note;
         }
@@ -135,7 +135,7 @@ pub(crate) fn is_needed<V: Clone, F: Form>(map: &Map<V, F>, item: Item) -> bool 
     let mut at = item.range.first;
     for _ in 0..LEAVES_PER_ITEM {
         let Some(crowd) = map.crowd(at) else { return false };
-        let LeafPlace { note, range } = crowd.place();
+        let LeafNote { note, range } = crowd.leaf_note();
         if note < FIRST_NOTE || note == item.due {
             return true;
         }

@@ -8,7 +8,7 @@ use crate::hash::due::fields_due;
 use crate::kind::Kind;
 use crate::value::Value;
 use base::Millis;
-use pack::map::{Entry, Found, LeafPlace, Notes, OrderRange};
+use pack::map::{Entry, Found, LeafNote, Notes, OrderRange};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Sums over the keys that have a deadline.
@@ -105,7 +105,7 @@ impl DeadlineNotes for Timer<'_> {
 }
 
 impl Notes<Value> for Timer<'_> {
-    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Value>>) -> u64 {
+    fn after_split(&mut self, leaf: LeafNote, entries: &mut dyn Iterator<Item = Found<'_, Value>>) -> u64 {
         self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
     }
 

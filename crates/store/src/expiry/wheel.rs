@@ -175,7 +175,7 @@ impl Wheel {
 
     pub(crate) fn schedule(&mut self, item: Item) {
         let node = self.allocate(item);
-        self.place(node, item.due);
+        self.link(node, item.due);
         if self.waiting >= self.tidy_at && self.tidying == NONE {
             (self.tidying, self.needless) = (0, 0);
         }
@@ -233,7 +233,7 @@ impl Wheel {
         if self.falling != NONE {
             let node = self.falling;
             self.falling = self.slab[node as usize].next;
-            self.place(node, self.slab[node as usize].item().due);
+            self.link(node, self.slab[node as usize].item().due);
             return Step::Moved;
         }
         if self.ready != NONE {
@@ -367,7 +367,7 @@ impl Wheel {
     }
 
     /// Links a node into the slot of its due time.
-    fn place(&mut self, node: u32, due: u64) {
+    fn link(&mut self, node: u32, due: u64) {
         let head = if due <= self.elapsed {
             self.ready_due = if self.ready == NONE { due } else { self.ready_due.min(due) };
             &mut self.ready

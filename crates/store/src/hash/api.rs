@@ -2,7 +2,7 @@
 //! fields came; a map by the hash of the field behind the entry's pointer from then on (`tree.rs`).
 //!
 //! ```text
-//!           image beyond 256 bytes or 64 fields, or text that has no place in one
+//!           image beyond 256 bytes or 64 fields, or text that is too long for one
 //!   image  --------------------------------------------------------------------->  tree
 //!          <---------------------------------------------------------------------
 //!           at most 8 fields and 96 bytes, after a removal
@@ -13,9 +13,9 @@
 //! entry counts fields that are overdue and not removed yet: leaving them out would take a walk over all
 //! fields.
 //!
-//! [`HashMut`] holds the place of the entry while the hash is edited and writes it back when it is dropped,
-//! so an edit is one descent of the keyspace; a tree is edited where it is. An image is edited in a buffer of
-//! the shard's.
+//! [`HashMut`] holds the entry while the hash is edited and writes the hash back when it is dropped, so an
+//! edit is one descent of the keyspace; a tree is edited where it lies. An image is edited in one of the
+//! shard's buffers.
 use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;

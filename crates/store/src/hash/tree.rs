@@ -5,13 +5,12 @@
 //! ```text
 //!   young: the first map, one leaf, fields in the order in which they came
 //!     |    the leaf is full
-//!   grown: fields that are integers, with integers as values and no deadline, are pairs in the second map
+//!   grown: fields that are integers, with integers as values and no deadline, lie in the second map
 //! ```
 //!
-//! A pair is a field and a value that are both integers. It takes two to five bytes where an entry of the
-//! first map takes seven and more. It moves to the first map when it gets a deadline or a value that is no
-//! integer. Only when the one leaf is full do fields move the other way, so a walk that shows pairs first
-//! misses none.
+//! A field of the second map takes two to five bytes, where an entry of the first takes seven and more. It
+//! moves to the first map when it gets a deadline or a value that is no integer. Fields move the other way
+//! only when the one leaf is full, so a walk that visits the second map before the first misses none.
 //!
 //! A hash of which no field ever had a deadline keeps nothing for them. With the first one it gets a wheel of
 //! its own, which works as the keyspace's does (`expiry/notes.rs`): ranges of hashes wait in it, leaves have
@@ -30,7 +29,7 @@ use crate::hash::name::HashName;
 use crate::key_info::{KeyInfo, string_dump_bytes};
 use crate::keyspace::garbage::Garbage;
 use crate::outside::{Outside, mean_sole};
-use crate::place::{Place, cell, walk_cells};
+use crate::position::{Position, cell, walk_cells};
 use base::hash::Seed;
 use base::random::Random;
 use base::text::{I64Text, i64_len};
@@ -38,7 +37,7 @@ use base::{Item, Millis};
 use pack::arena::{Moves, footprint_bytes, relocate_box, relocate_vec};
 use pack::fields::{Field, Fields, LEAF_LEN_MAX, field_of};
 use pack::int_map::IntMap;
-use pack::map::{Entry, Found, LeafPlace, Map, Notes, OrderRange, Removed, Shared, Stop};
+use pack::map::{Entry, Found, LeafNote, Map, Notes, OrderRange, Removed, Shared, Stop};
 use std::ops::ControlFlow;
 
 /// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that
@@ -55,8 +54,8 @@ const DROPPED_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct HashTree {
     map: Map<Vec<u8>, Fields>,
-    /// Integers with integers, without deadlines; never empty.
-    pairs: Option<Box<IntMap>>,
+    /// The second map: integer fields with integer values and no deadline. None instead of an empty map.
+    ints: Option<Box<IntMap>>,
     is_grown: bool,
     /// How long the text of all fields and values is together.
     text_bytes: u64,
@@ -91,12 +90,12 @@ pub(crate) struct At<'s> {
 
 impl HashTree {
     pub(crate) fn new(name: HashName) -> HashTree {
-        HashTree { map: Map::new(), pairs: None, is_grown: false, text_bytes: 0, name, timed: None }
+        HashTree { map: Map::new(), ints: None, is_grown: false, text_bytes: 0, name, timed: None }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> u64 {
-        self.map.len() + self.pairs_len()
+        self.map.len() + self.ints_len()
     }
 
     /// About what the hash takes: the text of all fields and values, and four bytes for each field.
@@ -114,22 +113,22 @@ impl HashTree {
     #[inline]
     pub(crate) fn find(&self, seed: &Seed, field: &[u8]) -> Option<Kept<'_>> {
         let name = Item::classify(field);
-        if let Some(value) = self.pair(name) {
+        if let Some(value) = self.int_value(name) {
             return Some(Kept::endless(value));
         }
         self.map.find(seed.hash(field), Field::of(name).name()).map(|found| Kept::of(&found))
     }
 
     #[inline]
-    fn pairs_len(&self) -> u64 {
-        self.pairs.as_ref().map_or(0, |pairs| pairs.len())
+    fn ints_len(&self) -> u64 {
+        self.ints.as_ref().map_or(0, |ints| ints.len())
     }
 
-    /// The value of a field, where that is a pair.
+    /// The value of a field of the map of integers; None where the field is not there.
     #[inline]
-    fn pair(&self, name: Item<'_>) -> Option<i64> {
-        match (name, &self.pairs) {
-            (Item::Int(key), Some(pairs)) => pairs.get(key),
+    fn int_value(&self, name: Item<'_>) -> Option<i64> {
+        match (name, &self.ints) {
+            (Item::Int(key), Some(ints)) => ints.get(key),
             _ => None,
         }
     }
@@ -151,7 +150,7 @@ impl HashTree {
         }
     }
 
-    /// [`HashTree::put`] for a field that is an integer, and so may be a pair or become one.
+    /// [`HashTree::put`] for a field that is an integer, which may lie in either map.
     fn put_int(
         &mut self,
         at: At<'_>,
@@ -162,18 +161,18 @@ impl HashTree {
     ) -> bool {
         let name = Item::Int(key);
         if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
-            if self.pair(name).is_some() {
-                self.put_pair(key, number);
+            if self.int_value(name).is_some() {
+                self.put_int_value(key, number);
                 return false;
             }
-            if self.takes_pairs(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
-                self.put_pair(key, number);
+            if self.takes_ints(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
+                self.put_int_value(key, number);
                 return true;
             }
         }
-        let was_pair = self.take_pair(name);
+        let was_int = self.take_int(name);
         let is_new = self.put_in_map(at, (name, field), value, lifetime, freed);
-        is_new && !was_pair
+        is_new && !was_int
     }
 
     fn has_in_map(&self, seed: &Seed, name: Item<'_>, field: &[u8]) -> bool {
@@ -182,46 +181,46 @@ impl HashTree {
 
     /// Whether a new field that is an integer with an integer value goes to the map of integers. So it does
     /// once the first leaf of the other map is full; then those that this leaf holds move there too.
-    fn takes_pairs(&mut self, seed: &Seed) -> bool {
+    fn takes_ints(&mut self, seed: &Seed) -> bool {
         if !self.is_grown && self.map.len() >= LEAF_LEN_MAX {
             self.is_grown = true;
-            self.gather_pairs(seed);
+            self.gather_ints(seed);
         }
         self.is_grown
     }
 
     /// Integers with integer values that came before the first leaf was full move to the map of integers.
     #[cold]
-    fn gather_pairs(&mut self, seed: &Seed) {
-        let mut pairs = Vec::new();
+    fn gather_ints(&mut self, seed: &Seed) {
+        let mut gathered = Vec::new();
         self.map.for_each(&mut |found| {
             let (field, kept) = (field_of(found.meta, found.key), Kept::of(&found));
             if let (Item::Int(key), Item::Int(value), Deadline::Never) = (field, kept.value, kept.deadline) {
-                pairs.push((key, value));
+                gathered.push((key, value));
             }
         });
-        for (key, value) in pairs {
+        for (key, value) in gathered {
             let mut text = I64Text::new();
             let hash = seed.hash(text.format(key));
             self.map.remove(seed, hash, Field::of(Item::Int(key)).name());
-            self.pairs.get_or_insert_default().insert(key, value);
+            self.ints.get_or_insert_default().insert(key, value);
         }
     }
 
-    fn put_pair(&mut self, key: i64, value: i64) {
+    fn put_int_value(&mut self, key: i64, value: i64) {
         self.text_bytes += i64_len(value) as u64;
-        match self.pairs.get_or_insert_default().insert(key, value) {
+        match self.ints.get_or_insert_default().insert(key, value) {
             Some(old) => self.text_bytes -= i64_len(old) as u64,
             None => self.text_bytes += i64_len(key) as u64,
         }
     }
 
-    /// Removes a pair; whether it was one.
-    fn take_pair(&mut self, name: Item<'_>) -> bool {
-        let (Item::Int(key), Some(pairs)) = (name, &mut self.pairs) else { return false };
-        let Some(value) = pairs.remove(key) else { return false };
-        if pairs.is_empty() {
-            self.pairs = None;
+    /// Removes a field from the map of integers, and returns whether it was there.
+    fn take_int(&mut self, name: Item<'_>) -> bool {
+        let (Item::Int(key), Some(ints)) = (name, &mut self.ints) else { return false };
+        let Some(value) = ints.remove(key) else { return false };
+        if ints.is_empty() {
+            self.ints = None;
         }
         self.text_bytes -= (i64_len(key) + i64_len(value)) as u64;
         true
@@ -281,9 +280,9 @@ impl HashTree {
     /// Gives a field another deadline; its value stays.
     pub(crate) fn set_deadline(&mut self, at: At<'_>, field: &[u8], deadline: Deadline) {
         let name = Item::classify(field);
-        if let Some(value) = self.pair(name) {
+        if let Some(value) = self.int_value(name) {
             if let Deadline::At(due) = deadline {
-                self.take_pair(name);
+                self.take_int(name);
                 let lifetime = Lifetime::Until(due);
                 self.put_in_map(at, (name, field), Item::Int(value), lifetime, &mut Vec::new());
             }
@@ -314,7 +313,7 @@ impl HashTree {
     /// `freed`.
     pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
         let name = Item::classify(field);
-        if self.take_pair(name) {
+        if self.take_int(name) {
             return true;
         }
         let (name, hash) = (Field::of(name), at.seed.hash(field));
@@ -327,8 +326,8 @@ impl HashTree {
         !deadline.is_past(at.now)
     }
 
-    /// Every field with what is kept for it, those past their deadline included: pairs in the order of their
-    /// integers, then the others in hash order of leaves.
+    /// Every field with what is kept for it, those past their deadline included: those of the map of integers
+    /// in ascending order, then the others in hash order of leaves.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
         let _ = self.visit(&mut |field, kept| {
             visit(field, kept);
@@ -341,8 +340,8 @@ impl HashTree {
         &self,
         visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if let Some(pairs) = &self.pairs {
-            pairs.visit(&mut |key, value| visit(Item::Int(key), Kept::endless(value)))?;
+        if let Some(ints) = &self.ints {
+            ints.visit(&mut |key, value| visit(Item::Int(key), Kept::endless(value)))?;
         }
         self.map.visit(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
     }
@@ -358,8 +357,8 @@ impl HashTree {
             Stage::Text(stop) => stop,
             Stage::Int(first) => {
                 let mut last = first;
-                let flow = self.pairs.as_ref().map_or(ControlFlow::Continue(()), |pairs| {
-                    pairs.visit_from(first, &mut |key, value| {
+                let flow = self.ints.as_ref().map_or(ControlFlow::Continue(()), |ints| {
+                    ints.visit_from(first, &mut |key, value| {
                         last = key;
                         visit(Item::Int(key), Kept::endless(value))
                     })
@@ -376,9 +375,9 @@ impl HashTree {
         stop.map(|stop| Halt(Stage::Text(stop)))
     }
 
-    /// Visits some `count` fields from a place on ([`crate::place`]; 0: the beginning); the place after them,
-    /// 0 at the end. A field that stays is seen at least once by a walk. Pairs come first: those that leave
-    /// for the map meanwhile are seen there.
+    /// Visits about `count` fields from a position on ([`crate::position`]; 0: the beginning) and returns the
+    /// position after them, 0 at the end. A walk visits each field that stays at least once. The map of
+    /// integers comes first: a field that moves to the other map meanwhile is visited there.
     pub(crate) fn scan(
         &self,
         seed: &Seed,
@@ -387,14 +386,14 @@ impl HashTree {
         visit: &mut dyn FnMut(Item<'_>, Kept<'_>),
     ) -> u64 {
         let mut seen = 0;
-        let (first, mut place) = match Place::of(from) {
-            Place::Text(0) => (Some(i64::MIN), 0),
-            Place::Text(place) => (None, place),
-            Place::Int(first) => (Some(first), 0),
+        let (first, mut place) = match Position::of(from) {
+            Position::Text(0) => (Some(i64::MIN), 0),
+            Position::Text(place) => (None, place),
+            Position::Int(first) => (Some(first), 0),
         };
-        let next = first.zip(self.pairs.as_ref()).and_then(|(first, pairs)| {
+        let next = first.zip(self.ints.as_ref()).and_then(|(first, ints)| {
             walk_cells(first, |from| {
-                let next = pairs.scan(from, &mut |key, value| {
+                let next = ints.scan(from, &mut |key, value| {
                     seen += 1;
                     visit(Item::Int(key), Kept::endless(value));
                 });
@@ -418,10 +417,10 @@ impl HashTree {
 
     /// A field chosen uniformly, past its deadline or not.
     pub(crate) fn random(&self, random: &mut Random) -> Option<(Item<'_>, Kept<'_>)> {
-        if let Some(pairs) = &self.pairs
-            && random.below(self.len()) < pairs.len()
+        if let Some(ints) = &self.ints
+            && random.below(self.len()) < ints.len()
         {
-            let (key, value) = pairs.random(random)?;
+            let (key, value) = ints.random(random)?;
             return Some((Item::Int(key), Kept::endless(value)));
         }
         let found = self.map.random(random)?;
@@ -511,7 +510,7 @@ impl DeadlineNotes for FieldNotes<'_> {
 }
 
 impl Notes<Vec<u8>> for FieldNotes<'_> {
-    fn after_split(&mut self, leaf: LeafPlace, entries: &mut dyn Iterator<Item = Found<'_, Vec<u8>>>) -> u64 {
+    fn after_split(&mut self, leaf: LeafNote, entries: &mut dyn Iterator<Item = Found<'_, Vec<u8>>>) -> u64 {
         self.note_half(leaf, &mut entries.map(|found| earliest_of(&found)))
     }
 }
@@ -556,8 +555,8 @@ impl Outside for HashTree {
     }
 
     fn count_sole(&self) -> u64 {
-        let pairs = self.pairs.as_deref();
-        let ints = (pairs.map_or(0, IntMap::len), || pairs.map_or(0, IntMap::count_sole));
+        let map = self.ints.as_deref();
+        let ints = (map.map_or(0, IntMap::len), || map.map_or(0, IntMap::count_sole));
         mean_sole(ints, (self.map.len(), || self.map.count_sole()))
     }
 
@@ -574,13 +573,13 @@ impl Outside for HashTree {
             self.timed = Some(timed);
         }
         if from == 0
-            && let Some(pairs) = self.pairs.take()
+            && let Some(ints) = self.ints.take()
         {
-            self.pairs = Some(relocate_box(pairs));
+            self.ints = Some(relocate_box(ints));
         }
-        let first = match Place::of(from) {
-            Place::Int(first) => first,
-            Place::Text(place) => {
+        let first = match Position::of(from) {
+            Position::Int(first) => first,
+            Position::Text(place) => {
                 let next = self.map.relocate(place, effort, moves, &mut |_, text, moves| {
                     let has_moved = relocate_vec(text);
                     moves.note(has_moved, text.len());
@@ -588,15 +587,15 @@ impl Outside for HashTree {
                 if next.is_some() {
                     return next.map(u64::from);
                 }
-                let first = self.pairs.as_ref()?.first()?;
+                let first = self.ints.as_ref()?.first()?;
                 if moves.effort() >= effort {
                     return Some(cell(first));
                 }
                 first
             }
         };
-        let pairs = self.pairs.as_mut()?;
-        walk_cells(first, |from| (pairs.relocate(from, effort, moves), true))
+        let ints = self.ints.as_mut()?;
+        walk_cells(first, |from| (ints.relocate(from, effort, moves), true))
     }
 
     fn describe(&self, info: &mut KeyInfo) {
@@ -606,8 +605,8 @@ impl Outside for HashTree {
             dump_bytes += string_dump_bytes(field) + string_dump_bytes(kept.value);
         });
         let mut stats = self.map.stats();
-        if let Some(pairs) = &self.pairs {
-            stats.merge(&pairs.stats());
+        if let Some(ints) = &self.ints {
+            stats.merge(&ints.stats());
             info.memory_bytes += footprint_bytes(size_of::<IntMap>()) as u64;
         }
         info.add_fields(self.len(), stats, dump_bytes);

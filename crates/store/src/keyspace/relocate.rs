@@ -2,8 +2,9 @@
 //! own, in steps.
 //!
 //! Which extents shall empty is the arena's affair (`pack::arena::Evacuation`). Every step locks one shard,
-//! does so much, and lets it go; what happens in between does not matter, because a place is kept as a hash
-//! and a collection's own kind of place, as SCAN keeps it. What a snapshot shares stays where it is.
+//! does so much, and lets it go; what happens in between does not matter, because the walk remembers a place
+//! in hash order and, within a collection, a position of the collection's own kind, as SCAN does. What a
+//! snapshot shares stays where it is.
 //!
 //! The shards take turns, a step each. Were one shard to get several steps in a row, a worker that waits for
 //! its lock would lose the race for it each time to this thread, which is already running.
@@ -53,7 +54,7 @@ struct Walk {
     longs: Vec<Long>,
 }
 
-/// A collection of which what lies before the place `next` is done.
+/// A long collection, of which everything before position `next` has been moved.
 #[derive(Debug)]
 struct Long {
     db: usize,
@@ -158,7 +159,7 @@ impl Walk {
     }
 }
 
-/// Moves a value; the place to go on from where it is too long for this step.
+/// Moves a value. Returns the position to go on from where it is too long for this step.
 fn relocate_value(value: &mut Value, limits: StepLimits, moves: &mut Moves) -> Option<u64> {
     match value {
         Value::Str(bytes) => {

@@ -1,6 +1,6 @@
-//! What SCAN promises: a key that is there from the first call to the last is shown, whatever splits, merges,
-//! expires, is flushed or changes places between the calls, and in the middle of them; and a walk ends. Ours
-//! promises more: such a key is shown once, since cursors are positions in hash order.
+//! What SCAN guarantees: a key that is there from the first call to the last is shown, whatever splits,
+//! merges, expires, is flushed or changes places between the calls, and in the middle of them; and a walk
+//! ends. Ours guarantees more: such a key is shown once, since cursors are positions in hash order.
 use crate::keyspace::tests::{NOW, keyspace, set, with};
 use crate::{Expiry, Form, Garbage, Keyspace, Settings};
 use base::Millis;

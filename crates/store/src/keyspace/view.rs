@@ -491,12 +491,12 @@ impl<'k> View<'k> {
         let (map, seed, mut context) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
         let fields_due = fields_due(taken.meta, &taken.inline, taken.outside.as_deref());
-        let mut place = map.entry(seed, key.hash, key.bytes);
+        let mut entry = map.entry(seed, key.hash, key.bytes);
         if fields_due != NO_DEADLINE {
             context.timer.volatile.hashes += 1;
-            context.timer.arm_for(&mut place, fields_due);
+            context.timer.arm_for(&mut entry, fields_due);
         }
-        match place {
+        match entry {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
                 context.forget_fields(&entry);

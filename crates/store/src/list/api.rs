@@ -8,8 +8,8 @@
 //!           at most 64 bytes as a listpack and 32 elements, after a removal
 //! ```
 //!
-//! [`ListMut`] holds the place of the entry while the list is edited and writes it back when it is dropped,
-//! so an edit is one descent of the keyspace; a tree is edited where it is. An image is edited in the shard's
+//! [`ListMut`] holds the entry while the list is edited and writes the list back when it is dropped, so an
+//! edit is one descent of the keyspace; a tree is edited where it lies. An image is edited in the shard's
 //! draft buffer.
 use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};

@@ -135,7 +135,7 @@ impl Outside for ListTree {
         self.seq.count_sole()
     }
 
-    /// A place is the number of an element.
+    /// Positions are numbers of elements.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         self.seq.relocate(from, effort, moves)
     }

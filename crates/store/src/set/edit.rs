@@ -1,6 +1,6 @@
-//! A set, to edit. It holds the place of its entry until it is dropped, which writes it back: so an edit is
-//! one descent of the keyspace. What lies outside is edited where it lies; an image is copied into a buffer
-//! by the first edit that changes it.
+//! A set, to edit. It holds its entry until it is dropped, which writes the set back: so an edit is one
+//! descent of the keyspace. What lies outside is edited where it lies; an image is copied into a buffer by
+//! the first edit that changes it.
 use super::fresh::{Body, NewSet};
 use super::image::{self, Draft, IMAGE_BYTES_MAX, Image};
 use super::name::Name;

@@ -1,11 +1,11 @@
-//! A set outside its entry: a tree of integers by value and a tree of texts by hash. What reads as an integer
-//! is in the first, so every member has one place.
+//! A set outside its entry: a tree of integers by value and a tree of texts by hash. A member that reads as
+//! an integer is always in the first, so there is one tree in which to look for each.
 use super::image::{IMAGE_BYTES_MAX, Image};
 use super::name::Name;
 use crate::halt::{Halt, Stage};
 use crate::key_info::KeyInfo;
 use crate::outside::{Outside, mean_sole};
-use crate::place::{Place, cell, walk_cells};
+use crate::position::{Position, cell, walk_cells};
 use crate::settings::SetLimits;
 use base::Item;
 use base::hash::Seed;
@@ -153,13 +153,13 @@ impl SetTree {
         };
     }
 
-    /// Visits some `count` members from a place on ([`crate::place`]; 0: the beginning). Where to go on, 0 at
-    /// the end.
+    /// Visits about `count` members from a position on ([`crate::position`]; 0: the beginning) and returns
+    /// the position after them, 0 at the end.
     pub(super) fn scan(&self, seed: &Seed, from: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
         let mut seen = 0;
-        let first = match Place::of(from) {
-            Place::Int(first) => first,
-            Place::Text(place) => {
+        let first = match Position::of(from) {
+            Position::Int(first) => first,
+            Position::Text(place) => {
                 let mut place = place;
                 while let Some(next) = self.texts.scan(seed, place, &mut |found| {
                     seen += 1;
@@ -232,11 +232,11 @@ impl Outside for SetTree {
         mean_sole((ints, || self.ints.count_sole()), (texts, || self.texts.count_sole()))
     }
 
-    /// Texts come first, then integers: the places of [`crate::place`] are in this order too.
+    /// Texts come first, then integers: the positions of [`crate::position`] are in this order too.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
-        let first = match Place::of(from) {
-            Place::Int(first) => first,
-            Place::Text(place) => {
+        let first = match Position::of(from) {
+            Position::Int(first) => first,
+            Position::Text(place) => {
                 let rest = self.texts.relocate(place, effort, moves, &mut |_, (), _| {});
                 if rest.is_some() {
                     return rest.map(u64::from);

@@ -235,7 +235,8 @@ impl Outside for Stream {
         Some(Stream::len(self) * ENTRY_BYTES + pending * PENDING_BYTES)
     }
 
-    /// Places are leaves. Groups go with the first: what they keep is little beside the entries.
+    /// Positions are numbers of leaves. Groups are moved with the first: what they keep is little beside the
+    /// entries.
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         if from == 0 {
             for group in self.groups.iter_mut().filter(|group| !group.is_shared()) {

@@ -44,7 +44,7 @@ pub enum LexBound<'a> {
 }
 
 impl<'a> LexBound<'a> {
-    /// The place where a range that begins here begins.
+    /// The lower end of a range that begins at this bound.
     fn start(self) -> MemberEdge<'a> {
         match self {
             LexBound::Least => MemberEdge::Least,
@@ -54,7 +54,7 @@ impl<'a> LexBound<'a> {
         }
     }
 
-    /// The place where a range that ends here ends.
+    /// The upper end of a range that ends at this bound.
     fn end(self) -> MemberEdge<'a> {
         match self {
             LexBound::Least => MemberEdge::Least,
@@ -142,7 +142,7 @@ impl<'v> ZSet<'v> {
     ) {
         loop {
             let mut some = [&[][..]; 4];
-            let count = some.iter_mut().zip(&mut members).map(|(place, member)| *place = member).count();
+            let count = some.iter_mut().zip(&mut members).map(|(slot, member)| *slot = member).count();
             if count == some.len() {
                 self.scores(some).into_iter().for_each(&mut visit);
                 continue;
@@ -159,7 +159,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// How many entries come before this place.
+    /// How many entries come before this bound.
     pub fn rank_at(&self, bound: &Bound<'_>) -> u64 {
         match self.source {
             Source::Image(image) => image::rank_at(image, bound),
@@ -213,7 +213,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// The entries between two places.
+    /// The entries between two bounds, as a span of ranks: two descents.
     pub fn span(&self, start: &Bound<'_>, end: &Bound<'_>) -> RankSpan {
         let first = self.rank_at(start);
         RankSpan { first, count: self.rank_at(end).saturating_sub(first) }
@@ -231,8 +231,8 @@ impl<'v> ZSet<'v> {
             return none;
         };
         if least == most || len > MIXED_LEN_MAX {
-            let place = |edge| Bound { score: least, edge };
-            return self.span(&place(min.start()), &place(max.end()));
+            let bound = |edge| Bound { score: least, edge };
+            return self.span(&bound(min.start()), &bound(max.end()));
         }
         let is_above = |entry: &Entry<'_>| is_behind(entry, min.start());
         let is_below = |entry: &Entry<'_>| !is_behind(entry, max.end());
@@ -271,9 +271,9 @@ impl<'v> ZSet<'v> {
         count
     }
 
-    /// One step through all members: visits some `count`, and returns the place to go on from, None at the
-    /// end. A member that is there all the time is visited by a walk from 0 to None at least once, whatever
-    /// its score does meanwhile.
+    /// One step of a walk over all members: visits about `count` from the place `from` in hash order on, and
+    /// returns the place to go on from, None at the end. A member that is there all the time is visited by a
+    /// walk from 0 to None at least once, whatever its score does meanwhile.
     pub fn scan(&self, from: u32, count: u64, visit: &mut dyn FnMut(Entry<'_>)) -> Option<u32> {
         match self.source {
             Source::Tree(set) => set.scan(self.seed, from, count, visit),
@@ -285,7 +285,7 @@ impl<'v> ZSet<'v> {
     }
 }
 
-/// Whether the entry's member comes behind this place among members.
+/// Whether the entry's member comes behind this edge.
 fn is_behind(entry: &Entry<'_>, edge: MemberEdge<'_>) -> bool {
     match edge {
         MemberEdge::Least => true,

@@ -13,8 +13,8 @@ use super::Tagged;
 use super::kind::Kind;
 use crate::map::form::{Form, Name};
 
-/// The most entries that a list can hold: an ordinary leaf has fewer, and one whose entries share a place may
-/// have more.
+/// The most entries that a list can hold: an ordinary leaf has fewer, and one whose entries share a place in
+/// hash order may have more.
 const COUNT_MAX: usize = u8::MAX as usize;
 
 pub(crate) struct ByTag {

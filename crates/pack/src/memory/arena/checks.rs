@@ -5,7 +5,7 @@
 //!   come and go.
 //! * Freed bytes are poisoned, and looked at when they are taken again: whoever wrote to them meanwhile is
 //!   found, and whoever reads them gets no valid address.
-//! * An extent that is walked over is verified as a whole before and after each piece of the walk.
+//! * An extent that is walked over is verified as a whole before and after each step of the walk.
 //!
 //! A broken heap ends in a panic that says what is wrong where.
 

@@ -12,7 +12,7 @@ pub(super) const PAGE: usize = 4 << 10;
 /// Pages go back so many bytes at a time. While the system takes pages it holds a lock that others need to
 /// map memory: unmapping 4 MB in one call stopped workers for a millisecond, this much takes some 30
 /// microseconds.
-const PIECE: usize = 256 << 10;
+const CHUNK: usize = 256 << 10;
 
 /// Maps an extent of zero bytes; null where the system refuses.
 pub(super) fn map() -> *mut u8 {
@@ -62,10 +62,10 @@ pub(super) unsafe fn discard(from: *mut u8, to: *mut u8) -> usize {
     if first >= end {
         return 0;
     }
-    for piece in (first..end).step_by(PIECE) {
-        let bytes = PIECE.min(end - piece);
+    for chunk in (first..end).step_by(CHUNK) {
+        let bytes = CHUNK.min(end - chunk);
         // SAFETY: whole pages inside the caller's range.
-        unsafe { libc::madvise(piece as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+        unsafe { libc::madvise(chunk as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
     }
     end - first
 }

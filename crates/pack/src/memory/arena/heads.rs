@@ -50,7 +50,7 @@ const PURGED: u64 = 4;
 const LOOSE: u64 = 8;
 const FLAGS: u64 = 15;
 
-/// A block's place, or that of an extent's end mark: a head of size 0 that is in use.
+/// The address of a block, or of an extent's end mark, which is a head of size 0 that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct Block(NonNull<Raw>);
@@ -90,10 +90,10 @@ pub(super) fn broken(what: &'static str, block: Block) -> ! {
 
 impl Block {
     /// # Safety
-    /// `place` is not null.
-    pub(super) unsafe fn at(place: *mut u8) -> Block {
+    /// `address` is not null.
+    pub(super) unsafe fn at(address: *mut u8) -> Block {
         // SAFETY: the caller's promise.
-        Block(unsafe { NonNull::new_unchecked(place.cast()) })
+        Block(unsafe { NonNull::new_unchecked(address.cast()) })
     }
 
     /// # Safety
@@ -119,7 +119,7 @@ impl Block {
     }
 
     /// # Safety
-    /// The place so far behind this one lies in the same extent.
+    /// The address so many bytes behind this one lies in the same extent.
     unsafe fn behind(self, bytes: usize) -> Block {
         // SAFETY: the caller's promise.
         Block(unsafe { self.0.byte_add(bytes) })
@@ -143,7 +143,7 @@ impl Heads {
     }
 
     /// # Safety
-    /// The block's place is one for a block, and the head is true of it.
+    /// There is to be a block at this address, and the head is true of it.
     #[inline]
     unsafe fn set_head(&mut self, block: Block, head: u64) {
         // SAFETY: as above.

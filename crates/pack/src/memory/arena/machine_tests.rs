@@ -18,18 +18,18 @@ use std::sync::Arc;
 
 /// A live block: its length, and the word that it is full of.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct Owned {
     payload: *mut u8,
     len: usize,
     mark: u64,
 }
 
-// SAFETY: who has a piece owns its bytes.
-unsafe impl Send for Piece {}
+// SAFETY: who has an `Owned` owns its bytes.
+unsafe impl Send for Owned {}
 
-impl Piece {
+impl Owned {
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the block is live, this long, and the piece's.
+        // SAFETY: the block is live, this long, and belongs to `self`.
         unsafe { std::slice::from_raw_parts_mut(self.payload, self.len) }
     }
 
@@ -71,14 +71,14 @@ impl Walker {
 struct Common {
     stripe: &'static Stripe,
     walker: Mutex<Walker>,
-    handed: Mutex<Vec<Piece>>,
+    handed: Mutex<Vec<Owned>>,
 }
 
 /// One thread: its twin and what it has taken for a purge.
 struct Machine {
     common: Arc<Common>,
     random: Random,
-    twin: BTreeMap<usize, Piece>,
+    twin: BTreeMap<usize, Owned>,
     dirty: Vec<Dirty>,
     /// What is preferred for a while, so that extents fill and empty.
     mood: Mood,
@@ -112,7 +112,7 @@ impl Machine {
         1 + self.random.below(limit as u64) as usize
     }
 
-    fn any(&mut self) -> Option<Piece> {
+    fn any(&mut self) -> Option<Owned> {
         let count = self.twin.len() as u64;
         (count > 0)
             .then(|| self.random.below(count) as usize)
@@ -143,50 +143,50 @@ impl Machine {
         }
     }
 
-    fn add(&mut self, piece: Piece) {
-        let (start, end) = (piece.payload.addr(), piece.payload.addr() + piece.len);
+    fn add(&mut self, block: Owned) {
+        let (start, end) = (block.payload.addr(), block.payload.addr() + block.len);
         let before = self.twin.range(..=start).next_back();
         assert!(
             before.is_none_or(|(_, other)| other.payload.addr() + other.len <= start),
             "two blocks overlap"
         );
         assert!(self.twin.range(start..end).next().is_none(), "two blocks overlap");
-        assert!(start.is_multiple_of(16) && start % EXTENT + piece.len < EXTENT, "{piece:?}");
-        piece.fill();
-        self.twin.insert(start, piece);
+        assert!(start.is_multiple_of(16) && start % EXTENT + block.len < EXTENT, "{block:?}");
+        block.fill();
+        self.twin.insert(start, block);
     }
 
     fn allocate(&mut self) {
         let (len, mark) = (self.len(), self.random.next_u64());
         // Nobody closes anything meanwhile.
         let walker = self.common.walker.lock().unwrap();
-        let piece = Piece { payload: self.common.stripe.alloc(len), len, mark };
-        let is_closed = walker.closed.contains(&piece.base()) && self.common.stripe.is_closed(piece.base());
+        let block = Owned { payload: self.common.stripe.alloc(len), len, mark };
+        let is_closed = walker.closed.contains(&block.base()) && self.common.stripe.is_closed(block.base());
         assert!(!is_closed, "allocated in a closed extent");
         drop(walker);
-        self.add(piece);
+        self.add(block);
     }
 
     fn free(&mut self) {
-        let Some(piece) = self.any() else { return };
-        self.twin.remove(&piece.payload.addr());
-        piece.check(piece.len);
-        self.release(piece);
+        let Some(block) = self.any() else { return };
+        self.twin.remove(&block.payload.addr());
+        block.check(block.len);
+        self.release(block);
     }
 
-    fn release(&self, piece: Piece) {
+    fn release(&self, block: Owned) {
         // SAFETY: it came from this stripe, and its only owner lets go of it.
-        unsafe { self.common.stripe.free(piece.payload) };
+        unsafe { self.common.stripe.free(block.payload) };
     }
 
     fn resize(&mut self) {
-        let (Some(piece), len) = (self.any(), self.len()) else { return };
+        let (Some(block), len) = (self.any(), self.len()) else { return };
         // SAFETY: the block is live, and ours.
-        if unsafe { self.common.stripe.resize(piece.payload, len) } {
-            self.twin.remove(&piece.payload.addr());
-            piece.check(piece.len.min(len));
+        if unsafe { self.common.stripe.resize(block.payload, len) } {
+            self.twin.remove(&block.payload.addr());
+            block.check(block.len.min(len));
             let mark = self.random.next_u64();
-            self.add(Piece { len, mark, ..piece });
+            self.add(Owned { len, mark, ..block });
         }
     }
 
@@ -195,18 +195,18 @@ impl Machine {
         let common = Arc::clone(&self.common);
         let mut handed = common.handed.lock().unwrap();
         if self.random.below(2) == 0 {
-            let Some(piece) = self.any() else { return };
-            self.twin.remove(&piece.payload.addr());
-            handed.push(piece);
-        } else if let Some(piece) = handed.pop() {
+            let Some(block) = self.any() else { return };
+            self.twin.remove(&block.payload.addr());
+            handed.push(block);
+        } else if let Some(block) = handed.pop() {
             drop(handed);
-            piece.check(piece.len);
-            self.add(piece);
+            block.check(block.len);
+            self.add(block);
         }
     }
 
     fn begin_walk(&mut self) {
-        let Some(piece) = self.any() else { return };
+        let Some(block) = self.any() else { return };
         let (stripe, mut walker) = (self.common.stripe, self.common.walker.lock().unwrap());
         if walker.walked.is_some() {
             return;
@@ -218,10 +218,10 @@ impl Machine {
             if stripe.begin_reopen(base) {
                 walker.walked = Some((base, false));
             }
-        } else if stripe.begin_close(piece.base()) {
+        } else if stripe.begin_close(block.base()) {
             // What was closed, emptied and went may be in use again at the same place.
-            walker.closed.remove(&piece.base());
-            walker.walked = Some((piece.base(), true));
+            walker.closed.remove(&block.base());
+            walker.walked = Some((block.base(), true));
         }
     }
 
@@ -245,13 +245,13 @@ impl Machine {
         }
         let closed = walker.closed.clone();
         drop(walker);
-        let moved: Vec<Piece> = self.twin.values().filter(|p| closed.contains(&p.base())).copied().collect();
-        for piece in moved {
-            piece.check(piece.len);
-            self.twin.remove(&piece.payload.addr());
-            let fresh = Piece { payload: self.common.stripe.alloc(piece.len), ..piece };
+        let moved: Vec<Owned> = self.twin.values().filter(|p| closed.contains(&p.base())).copied().collect();
+        for block in moved {
+            block.check(block.len);
+            self.twin.remove(&block.payload.addr());
+            let fresh = Owned { payload: self.common.stripe.alloc(block.len), ..block };
             self.add(fresh);
-            self.release(piece);
+            self.release(block);
         }
     }
 
@@ -274,9 +274,8 @@ impl Machine {
             assert!(blocks.remove(&dirty.payload().addr()).is_some(), "a block that was taken is free");
         }
         let handed = self.common.handed.lock().unwrap();
-        let pieces = self.twin.values().chain(handed.iter());
-        let expected: BTreeMap<usize, usize> =
-            pieces.map(|piece| (piece.payload.addr(), piece.len)).collect();
+        let live = self.twin.values().chain(handed.iter());
+        let expected: BTreeMap<usize, usize> = live.map(|block| (block.payload.addr(), block.len)).collect();
         assert!(blocks.keys().eq(expected.keys()), "what is in use is not what is live");
         for (size, len) in blocks.values().zip(expected.values()) {
             assert!(
@@ -291,9 +290,9 @@ impl Machine {
         while !self.dirty.is_empty() {
             self.give_back();
         }
-        for piece in std::mem::take(&mut self.twin).into_values() {
-            piece.check(piece.len);
-            self.release(piece);
+        for block in std::mem::take(&mut self.twin).into_values() {
+            block.check(block.len);
+            self.release(block);
         }
     }
 }
@@ -321,10 +320,10 @@ fn common() -> Arc<Common> {
 fn close(common: &Common) {
     let stripe = common.stripe;
     while stripe.walk(1_000) == Walk::GoesOn {}
-    for piece in std::mem::take(&mut *common.handed.lock().unwrap()) {
-        piece.check(piece.len);
+    for block in std::mem::take(&mut *common.handed.lock().unwrap()) {
+        block.check(block.len);
         // SAFETY: nobody else has it.
-        unsafe { stripe.free(piece.payload) };
+        unsafe { stripe.free(block.payload) };
     }
     stripe.check();
     assert_eq!(stripe.usage().used_bytes, 0);

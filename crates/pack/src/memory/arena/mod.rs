@@ -14,7 +14,7 @@
 //! Here free neighbours merge at once, whatever their sizes, so that what one generation of leaves leaves
 //! behind serves the next, and a request takes the smallest hole that fits, to the grain of 16 bytes.
 //!
-//! # Shape
+//! # Layout
 //!
 //! Memory comes from the system in extents of 4 MB (a build with checks has tiny ones, `checks.rs`), aligned
 //! to their size, so that a block finds its extent by masking its address. An extent belongs to one of 16

@@ -292,8 +292,8 @@ impl Stripe {
     }
 }
 
-/// A block that was taken to give its pages back: its place, the first byte between its links and its foot,
-/// and how many there are.
+/// A block that was taken to give its pages back: its address, the first byte between its links and its foot,
+/// and how many bytes there are from that one on.
 pub(super) struct Dirty(Option<(Block, *mut u8, usize)>);
 
 // SAFETY: who has a block has its bytes.

@@ -1,5 +1,5 @@
-//! Where a walk over a set or a hash outside its entry stands, in one number that holds on while it changes:
-//! the cursor of SSCAN and HSCAN, and the place of the walk that moves data.
+//! The position of a walk over a set or a hash outside its entry, in one number that stays good while the
+//! collection changes: the cursor of SSCAN and HSCAN, and the position of the walk that moves data.
 //!
 //! ```text
 //! 0 .. 2^32            texts: a place in hash order; 0 is the beginning
@@ -17,17 +17,17 @@ const EXCESS_MAX: u64 = 63 - EXACT_BITS as u64;
 
 /// What a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     Text(u32),
     /// The least integer of a cell (see the opener).
     Int(i64),
 }
 
-impl Place {
-    pub(crate) fn of(number: u64) -> Place {
+impl Position {
+    pub(crate) fn of(number: u64) -> Position {
         match u32::try_from(number) {
-            Ok(place) => Place::Text(place),
-            Err(_) => Place::Int(first_of(number)),
+            Ok(place) => Position::Text(place),
+            Err(_) => Position::Int(first_of(number)),
         }
     }
 }
@@ -87,19 +87,19 @@ mod tests {
                 first == i64::MIN || super::cell(first - 1) == cell - 1 || first.unsigned_abs() > 1 << 45
             );
             assert!(first == i64::MIN || super::cell(first - 1) < cell, "{value}");
-            assert_eq!(Place::of(cell), Place::Int(first));
+            assert_eq!(Position::of(cell), Position::Int(first));
             assert!(value.unsigned_abs() > 1 << 46 || first == value);
         }
-        assert_eq!(Place::of(7), Place::Text(7));
+        assert_eq!(Position::of(7), Position::Text(7));
     }
 
     #[test]
     fn numbers_that_nobody_gave_out_are_some_place() {
         let mut random = Random::new(2);
         for _ in 0..10_000 {
-            Place::of(random.next_u64() >> random.below(64));
+            Position::of(random.next_u64() >> random.below(64));
         }
-        assert_eq!(Place::of(u64::MAX), Place::Int(i64::MAX));
-        assert_eq!(Place::of(1 << 32), Place::Int(i64::MIN));
+        assert_eq!(Position::of(u64::MAX), Position::Int(i64::MAX));
+        assert_eq!(Position::of(1 << 32), Position::Int(i64::MIN));
     }
 }
