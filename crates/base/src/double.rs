@@ -10,9 +10,8 @@
 //! | k < 0 and (k > -7 or abs(e) < 4) | plain decimal | `0.000015`, `1234.5` |
 //! | else | scientific, sign always, no padding | `1e+19`, `1.23e-7` |
 //!
-//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); version 8 is the one followed here. The digits
-//! are those of [`crate::grisu`], as there: the shortest for all but about one double in a thousand, which
-//! has one more.
+//! Redis 7.0 printed `%.17g` instead (`0.10000000000000001`); this follows version 8. For about one double in
+//! a thousand [`crate::grisu`] finds one digit more than the fewest, as Redis 8 does.
 //!
 //! Reading: what C's `strtod` accepts, hexadecimal and `inf` included, without leading spaces, trailing
 //! bytes, NaN, overflow to infinity or underflow to zero.
@@ -50,8 +49,8 @@ impl F64Text {
         }
     }
 
-    /// The same without the rule for whole numbers, so that 10 to the 15 is `1e+15`: DEBUG DIGEST adds up
-    /// such texts.
+    /// The text of `n` without the rule for whole numbers, so that 10 to the 15 is `1e+15`: DEBUG DIGEST
+    /// hashes such texts.
     pub fn format_digits(&mut self, n: f64) -> &[u8] {
         self.len = 0;
         if n.is_nan() {
@@ -123,17 +122,18 @@ impl F64Text {
 /// Whole numbers up to here print as integers: half of `i64`'s range, as a double.
 const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
 
-/// `n` where it prints as an integer. Zero does not: it may be negative.
+/// `n` as an integer, if [`F64Text::format`] prints it as one. None for zero, whose sign an integer does not
+/// have.
 #[inline]
 pub fn whole_number(n: f64) -> Option<i64> {
-    // The conversion turns a double beyond the range into the nearest end of it, which is another number or
-    // too large, and what is no number into 0: the comparisons refuse both.
+    // The conversion turns a double beyond the range into the nearest end of the range, and NaN into 0. The
+    // comparisons below refuse both.
     let whole = n as i64;
     (whole as f64 == n && whole != 0 && n.abs() <= INTEGER_MAX).then_some(whole)
 }
 
-/// The text that C's `%.17g` makes of `n`: digits enough to read back the same number, seldom the fewest.
-/// Redis shows scores so in ZSCAN.
+/// The text that C's `%.17g` makes of `n`: enough digits to read back the same number, seldom the fewest.
+/// Redis shows scores in this form in ZSCAN. Allocates.
 pub fn text_of_17_digits(n: f64) -> String {
     if n == 0.0 || !n.is_finite() {
         let mut text = F64Text::new();
@@ -150,7 +150,7 @@ pub fn text_of_17_digits(n: f64) -> String {
     format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
 }
 
-/// Takes off the zeros that end a fraction, and the point where it would then stand last.
+/// Cuts off the zeros at the end of a fraction, and the point if nothing is left behind it.
 fn without_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -177,12 +177,12 @@ fn parse_infinity(text: &[u8]) -> Option<f64> {
     is_named.then_some(f64::INFINITY)
 }
 
-/// Powers of ten that are doubles.
+/// The powers of ten up to 10^15, each of which is exactly a double.
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Few digits with or without a point, as nearly all numbers are written: both the digits and the power of
-/// ten are doubles, so that the one rounding of a division is the right one.
+/// Reads a number of few digits with or without a point, as nearly all numbers are written. The digits, taken
+/// as an integer, and the power of ten are both exactly doubles, so the division rounds once and rightly.
 fn parse_short_decimal(text: &[u8]) -> Option<f64> {
     if text.len() >= POWERS.len() {
         return None;
@@ -200,8 +200,8 @@ fn parse_short_decimal(text: &[u8]) -> Option<f64> {
     (text.len() > usize::from(point.is_some())).then(|| digits as f64 / POWERS[decimals])
 }
 
-/// Rust's own reader is exact and takes the same grammar once signs, names and hexadecimal are dealt with.
-/// What leaves the range is refused, as `strtod` reports it.
+/// Rust's own reader is exact and takes the same grammar once signs, names and hexadecimal are dealt with. A
+/// number beyond the range of doubles is refused, because `strtod` reports it as an error.
 fn parse_decimal(text: &[u8]) -> Option<f64> {
     if let Some(n) = parse_short_decimal(text) {
         return Some(n);
@@ -257,7 +257,7 @@ struct Hex {
 }
 
 impl Hex {
-    /// Takes one more digit; None where it is none.
+    /// Takes one more digit; None if the byte is no hexadecimal digit.
     fn push(&mut self, byte: u8) -> Option<()> {
         let digit = u64::from((byte as char).to_digit(16)?);
         self.count += 1;

@@ -23,7 +23,7 @@ enum Case {
 }
 
 impl Case {
-    /// Whether two bytes are the same.
+    /// Whether two bytes match each other.
     fn same(self, a: u8, b: u8) -> bool {
         match self {
             Case::Exact => a == b,
@@ -31,7 +31,7 @@ impl Case {
         }
     }
 
-    /// The byte that stands for all that are the same as this one.
+    /// The byte itself, or its lower-case form where case does not count.
     fn fold(self, byte: u8) -> u8 {
         match self {
             Case::Exact => byte,
@@ -54,7 +54,7 @@ fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }
-    // Where to go on after a mismatch: behind the last star, with one byte more given to it.
+    // Where to go on after a mismatch: pattern and text behind the last star, which then takes one byte more.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         if let [b'*', rest @ ..] = pattern {
@@ -68,7 +68,7 @@ fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
         let step = match text.split_first() {
             Some((byte, rest)) => match_one(pattern, *byte, case).map(|pattern| (pattern, rest)),
             None if pattern.is_empty() => return true,
-            // No byte is left for what the pattern still asks: a longer star would leave fewer.
+            // The text has ended before the pattern: a star that took more bytes would leave even fewer.
             None => return false,
         };
         match (step, retry) {
@@ -83,8 +83,8 @@ fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
     }
 }
 
-/// Matches `byte` against the pattern's first element, which is no star; what follows that element, or
-/// `None`.
+/// Matches `byte` against the pattern's first element, which is no star. Returns what follows that element;
+/// `None` if the byte does not match.
 fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     match pattern {
         [] => None,
@@ -94,7 +94,8 @@ fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     }
 }
 
-/// Matches `byte` against the class that starts behind its `[`; what follows the class, or `None`.
+/// Matches `byte` against a class; `class` is what follows its `[`. Returns what follows the class; `None` if
+/// the byte does not match.
 fn match_class(class: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     let (mut class, negated) = match class {
         [b'^', rest @ ..] => (rest, true),
@@ -193,7 +194,7 @@ mod tests {
         check(&pattern, &"a".repeat(2_000), true);
     }
 
-    /// The matcher as its definition reads: a star tries every length.
+    /// The naive twin: a star tries every length.
     fn naive(pattern: &[u8], text: &[u8], case: Case) -> bool {
         match pattern {
             [] => text.is_empty(),

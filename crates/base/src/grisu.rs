@@ -1,9 +1,9 @@
 //! The digits of a double by Grisu2 (Florian Loitsch, "Printing floating-point numbers quickly and accurately
 //! with integers", 2010): few digits that read back as the same double, with arithmetic of 64 bits alone.
 //!
-//! They are the fewest in all but about one case in a thousand, where there is one more. Redis 8 finds its
-//! digits in this way, and clients see them, so here too: positions of GEOPOS have all their digits, and of a
-//! thousand of them one would differ.
+//! They are the fewest in all but about one case in a thousand, where there is one more. Redis 8 finds digits
+//! in this way and clients see them, so the same way is taken here: with the fewest digits, about one
+//! position of GEOPOS in a thousand would differ from Redis.
 //!
 //! ```text
 //! double = w * 2^e        lower and upper: half-way to its neighbours; what lies between reads back as the
@@ -17,7 +17,7 @@
 //! Example: the neighbours of 0.1 are so near that its digits end after `1`; 38.39601568761368 could end
 //! there too, but the interval is taken one narrower at each end, and `38.396015687613676` is what comes out.
 
-/// Digits and what the first of them is worth.
+/// Decimal digits, and the power of ten of the first.
 pub(crate) struct Digits {
     pub(crate) bytes: [u8; DIGITS_MAX],
     pub(crate) count: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Digits {
 const DIGITS_MAX: usize = 18;
 const FRACTION_BITS: u32 = 52;
 const HIDDEN_BIT: u64 = 1 << FRACTION_BITS;
-/// Of a double whose fraction is taken as an integer.
+/// The bias of a double's exponent, if its fraction is taken as an integer of 53 bits.
 const EXPONENT_BIAS: i32 = 1_075;
 
 /// `fraction * 2^exponent`
@@ -49,7 +49,7 @@ impl Scaled {
         }
     }
 
-    /// With its topmost bit set.
+    /// The same number with the topmost bit of its fraction set.
     fn normalized(self) -> Scaled {
         let shift = self.fraction.leading_zeros();
         Scaled { fraction: self.fraction << shift, exponent: self.exponent - shift as i32 }
@@ -61,7 +61,7 @@ impl Scaled {
         Scaled { fraction: (product >> 64) as u64, exponent: self.exponent + other.exponent + 64 }
     }
 
-    /// Half-way to the neighbours below and above, with the same exponent.
+    /// The points half-way to the neighbours below and above, both with the same exponent.
     fn boundaries(self) -> (Scaled, Scaled) {
         let upper = Scaled { fraction: (self.fraction << 1) + 1, exponent: self.exponent - 1 }.normalized();
         // Below a power of two the neighbours are nearer.
@@ -79,7 +79,7 @@ impl Digits {
         let (lower, upper) = exact.boundaries();
         let (power, ten) = power_for(upper.exponent);
         let [exact, lower, upper] = [exact.normalized(), lower, upper].map(|scaled| scaled.times(power));
-        // The products may be off by one: what remains is safe.
+        // Each product may be off by one, so the interval is made narrower by one at each end.
         let (lower, upper) = (lower.fraction + 1, Scaled { fraction: upper.fraction - 1, ..upper });
         let mut digits = Digits { bytes: [0; DIGITS_MAX], count: 0, exponent: -ten };
         digits.generate(upper, upper.fraction - lower, upper.fraction - exact.fraction);
@@ -116,7 +116,7 @@ impl Digits {
         }
     }
 
-    /// Appends a digit, but for zeros in front of the first.
+    /// Appends a digit, unless it is a zero in front of the first.
     fn push(&mut self, digit: u8) {
         if digit > 0 || self.count > 0 {
             self.bytes[self.count] = b'0' + digit;
@@ -135,10 +135,10 @@ impl Digits {
     }
 }
 
-/// The powers of ten are eight apart, from 10^-348 on.
+/// The exponent of the first of [`POWERS`], whose exponents are eight apart.
 const POWER_MIN: i32 = -348;
 const POWER_STEP: i32 = 8;
-/// What the exponent of a product must lie between.
+/// The range in which the exponent of a product must lie.
 const EXPONENTS: std::ops::RangeInclusive<i32> = -60..=-32;
 const LOG10_OF_2: f64 = 0.301_029_995_663_981_14;
 

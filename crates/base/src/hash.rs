@@ -28,8 +28,8 @@ impl Seed {
         Seed { secrets: RapidSecrets { seed: RapidSecrets::seed(second).seed, secrets } }
     }
 
-    /// A seed for one purpose. Somebody who finds it out knows nothing of the seed that it was made from, nor
-    /// of those for other purposes: that would take a preimage of SHA-1.
+    /// A seed for one purpose, made of this one by SHA-1. Who finds it out knows neither this seed nor those
+    /// for other purposes, because that would take a preimage.
     pub fn derive(&self, purpose: &str) -> Seed {
         let words = self.secrets.secrets.iter().chain([&self.secrets.seed]);
         let mut text: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
@@ -45,7 +45,7 @@ impl Seed {
     }
 }
 
-/// A secret does not belong in a log.
+/// Shows no part of the secret, so that no log can.
 impl std::fmt::Debug for Seed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Seed(..)")
@@ -60,7 +60,7 @@ pub struct Hash(pub u64);
 pub const SHARD_BITS_MAX: u32 = 16;
 
 impl Hash {
-    /// The shard out of `1 << bits`.
+    /// Which of `1 << bits` shards the name belongs to.
     pub fn shard(self, bits: u32) -> usize {
         debug_assert!(bits <= SHARD_BITS_MAX);
         if bits == 0 { 0 } else { (self.0 >> (64 - bits)) as usize }
@@ -77,14 +77,14 @@ impl Hash {
     }
 }
 
-/// What hashes the keys of [`Map`] and [`Set`]: fast, and keyed anew for every table.
+/// What hashes the keys of [`Map`] and [`Set`]: fast, and with a new random key for every table.
 pub type Keyed = rapidhash::quality::RandomState;
 
 /// The standard table with a fast keyed hasher, for what is not user data (connections, settings,
 /// registries). Make one with `Map::default()`.
 pub type Map<K, V> = std::collections::HashMap<K, V, Keyed>;
 
-/// The set of the same kind.
+/// The standard set with the same hasher. Make one with `Set::default()`.
 pub type Set<K> = std::collections::HashSet<K, Keyed>;
 
 #[cfg(test)]

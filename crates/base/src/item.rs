@@ -26,7 +26,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether the text has no bytes: an integer's never is empty.
+    /// Whether the text has no bytes, which is never so of an integer.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -22,7 +22,7 @@ pub fn murmur_hash_64a(bytes: &[u8], seed: u64) -> u64 {
     hash ^ hash >> SHIFT
 }
 
-/// A word before it goes into the hash.
+/// A word, mixed before it is added to the hash.
 fn scrambled(word: u64) -> u64 {
     let word = word.wrapping_mul(FACTOR);
     (word ^ word >> SHIFT).wrapping_mul(FACTOR)

@@ -1,5 +1,6 @@
-//! Numbers shown as other numbers, which only those can turn back who know the seed. SCAN's cursors are made
-//! so: a cursor says where a walk goes on, and tells a client nothing of the hashes by which the walk goes.
+//! Numbers shown as other numbers, which cannot be turned back without the seed. SCAN's cursors are hidden in
+//! this way: a cursor says where a walk goes on, but a client learns nothing of the hashes that order the
+//! walk.
 //!
 //! ```text
 //! number = left | right       six times: (left, right) = (right, left XOR hash(round, right))
@@ -11,7 +12,7 @@ use crate::hash::Seed;
 
 const ROUNDS: u64 = 6;
 
-/// A permutation of the numbers below `1 << 2 * half_bits`. Greater ones stay what they are.
+/// A permutation of the numbers below `1 << 2 * half_bits`. Greater numbers are mapped to themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Permutation {
     seed: Seed,
@@ -27,7 +28,7 @@ impl Permutation {
         Permutation { of_zero: plain.mixed(0, 0..ROUNDS), ..plain }
     }
 
-    /// The number that is shown in place of this one. 0 stays 0. Costs six hashes.
+    /// The number that clients see instead of this one. 0 stays 0. Costs six hashes.
     pub fn hide(&self, number: u64) -> u64 {
         if number == 0 || self.is_beyond(number) {
             return number;

@@ -2,7 +2,7 @@
 //! xoshiro256++ of Blackman and Vigna (https://prng.di.unimi.it), its state filled by splitmix64 as they
 //! advise.
 
-/// The generator; `Clone` forks the sequence.
+/// The generator. A clone goes on with the same sequence.
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);
 
@@ -39,7 +39,7 @@ impl Random {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Fills `bytes` with random ones.
+    /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);

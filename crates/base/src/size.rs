@@ -1,8 +1,8 @@
 //! Sizes of memory as settings write them: `100`, `1k` (1,000), `1kb` (1,024), and so for `m` and `g`; any
 //! case.
 
-/// The bytes that `text` means; `None` where Redis answers "argument must be a memory value". A number beyond
-/// 64 bits means the largest one, and no digits mean none, as Redis has it.
+/// The number of bytes that `text` says; `None` where Redis answers "argument must be a memory value". A
+/// number beyond 64 bits counts as the largest one, and a text without digits as 0, as in Redis.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
@@ -11,7 +11,7 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     Some(number.saturating_mul(factor))
 }
 
-/// How many bytes a unit has; None where it is none.
+/// How many bytes a unit has; None where it is no unit.
 fn unit_bytes(unit: &[u8]) -> Option<u64> {
     let units: [(&[u8], u64); 8] = [
         (b"", 1),

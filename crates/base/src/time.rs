@@ -5,7 +5,7 @@
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// A time that no clock reaches.
+    /// The latest time, which no clock reaches.
     pub const NEVER: Millis = Millis(i64::MAX);
 
     /// `seconds` since the epoch; `None` beyond the range.

@@ -22,7 +22,7 @@ impl<'a> Args<'a> {
         Args { buffer, spans }
     }
 
-    /// How many there are, the name among them: at least one.
+    /// How many arguments there are, the name included: at least one.
     #[inline]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
@@ -49,16 +49,16 @@ impl<'a> Args<'a> {
         header(self.spans.len()) + bulks.sum::<usize>()
     }
 
-    /// How many bytes lie between the beginning of argument `index` and the end of the last one: their text,
-    /// and the headers between them.
+    /// How many bytes the request has from the beginning of argument `index` to the end of the last one:
+    /// their text, and the headers between them.
     #[inline]
     pub fn framed_bytes_from(&self, index: usize) -> usize {
         let end = self.spans[self.spans.len() - 1];
         end.start + end.len - self.spans[index].start
     }
 
-    /// A request inside this one, from argument `index` on: what COMMAND GETKEYS looks at. None where nothing
-    /// is left.
+    /// The request that argument `index` and those behind it are, as COMMAND GETKEYS takes one. None where
+    /// there is no such argument.
     pub fn tail(&self, index: usize) -> Option<Args<'a>> {
         let spans = self.spans.get(index..).filter(|rest| !rest.is_empty())?;
         Some(Args { buffer: self.buffer, spans })

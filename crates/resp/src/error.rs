@@ -2,8 +2,8 @@
 //! the server sends its text and closes the connection.
 use std::fmt;
 
-/// Each with the text that Redis sends. `Display` gives it from "Protocol error: " on, for logs;
-/// [`crate::Reply::protocol_error`] sends it.
+/// What is wrong with a stream; each fault has the text that Redis sends. `Display` gives it from "Protocol
+/// error: " on, for logs; [`crate::Reply::protocol_error`] sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
     InvalidMultibulkLength,

@@ -26,7 +26,7 @@ pub fn split_line(line: &mut [u8], spans: &mut Vec<Span>) -> Result<(), Protocol
     }
 }
 
-/// The same for a line without quotes, which starts at `origin` of what the spans count from.
+/// [`split_line`] for a line without quotes. `origin` is added to the start of each span.
 pub(crate) fn split_plain(line: &[u8], origin: usize, spans: &mut Vec<Span>) {
     let mut read = 0;
     loop {
@@ -100,8 +100,8 @@ impl Word<'_> {
         }
     }
 
-    /// The byte that stands for a backslash and what follows it. At the end of the line it is a backslash,
-    /// and the quote is never closed.
+    /// The byte that an escape stands for, of which the backslash has been read. At the end of the line it is
+    /// a backslash, and the quote stays open.
     fn take_escape(&mut self) -> u8 {
         if let [b'x', high, low, ..] = self.line[self.read..]
             && let (Some(high), Some(low)) = ((high as char).to_digit(16), (low as char).to_digit(16))
@@ -128,12 +128,12 @@ impl Word<'_> {
         }
     }
 
-    /// The next byte, which stays.
+    /// The next byte, without taking it.
     fn peek(&self) -> Option<u8> {
         self.line.get(self.read).copied()
     }
 
-    /// The next byte, which is read.
+    /// Takes the next byte.
     fn take(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.read += 1;

@@ -29,8 +29,8 @@ pub struct Limits {
     pub arg_count_max: u64,
     /// How long an inline request or a header may be whose end has not come.
     pub inline_len_bytes_max: usize,
-    /// Whoever still has to authenticate gets [`UNAUTHENTICATED_ARGS_MAX`] and
-    /// [`UNAUTHENTICATED_BULK_BYTES_MAX`].
+    /// Whether the client has authenticated, or need not. Until then [`UNAUTHENTICATED_ARGS_MAX`] and
+    /// [`UNAUTHENTICATED_BULK_BYTES_MAX`] hold as well.
     pub is_authenticated: bool,
 }
 
@@ -38,8 +38,8 @@ pub struct Limits {
 const UNAUTHENTICATED_ARGS_MAX: u64 = 10;
 const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 
-/// A line that has its end may be longer than the limit by this much: as many bytes as Redis reads at a time,
-/// because it looks at the length only behind a read.
+/// A line that has its end may be longer than the limit by this much. It is how many bytes Redis reads at a
+/// time, because it checks the length only after a read.
 const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
 /// Room is made for at most so many arguments at once, however many the header announces.
@@ -57,7 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// What came of parsing.
+/// What a call of the parser found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// One request: its spans were appended, and `*at` moved behind it.
@@ -122,8 +122,8 @@ impl Parser {
         }
     }
 
-    /// The same, but leaves the buffer as it is, so that what is parsed may be parsed again: None, and
-    /// nothing is taken, where the next request is one for [`Parser::parse_quoted`].
+    /// As [`Parser::parse`], but never writes to the buffer, so that what was parsed may be parsed again.
+    /// Returns None, and takes nothing, where the next request is one for [`Parser::parse_quoted`].
     #[inline]
     pub fn parse_plain(
         &mut self,
@@ -160,8 +160,8 @@ impl Parser {
         parsed.map(Some)
     }
 
-    /// The inline request with quotes that [`Parser::parse_plain`] has stopped at; its line is there. Decoded
-    /// where it lies: the bytes of its line mean something else afterwards.
+    /// Parses the inline request with quotes at which [`Parser::parse_plain`] has stopped; its line is there
+    /// as a whole. It is decoded where it lies, so its line cannot be parsed again.
     #[cold]
     pub fn parse_quoted(
         &mut self,
@@ -323,7 +323,8 @@ fn without_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// [`multibulk_header`] for the headers that need no second look.
+/// [`multibulk_header`] for counts of at most [`UNAUTHENTICATED_ARGS_MAX`], which nearly all are; None for
+/// all others.
 #[inline(always)]
 fn plain_multibulk_header(bytes: &[u8], limits: &Limits) -> Option<(usize, usize)> {
     plain_header(bytes)
@@ -347,7 +348,7 @@ fn multibulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usiz
     Ok(Some((count as usize, line.len() + 2)))
 }
 
-/// [`bulk_header`] for the headers that need no second look.
+/// [`bulk_header`] for lengths of one to three digits, which nearly all are; None for all others.
 #[inline(always)]
 fn plain_bulk_header(bytes: &[u8], limits: &Limits) -> Option<(usize, usize)> {
     plain_header(bytes)
@@ -375,8 +376,8 @@ fn bulk_header(bytes: &[u8], limits: &Limits) -> Result<Option<(usize, usize)>, 
     Ok(Some((bulk_len, line.len() + 2)))
 }
 
-/// The number in a header of one to three digits and the header's length: nearly all that clients send.
-/// Whatever else it is (unfinished, longer, negative, wrong) has the slow way.
+/// The number in a header of one to three digits, and the header's length. None for any other header
+/// (unfinished, longer, negative, wrong): the slow functions tell what it is.
 #[inline(always)]
 fn plain_header(bytes: &[u8]) -> Option<(usize, usize)> {
     let digit = |byte: u8| usize::from(byte.wrapping_sub(b'0'));
@@ -390,8 +391,8 @@ fn plain_header(bytes: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
-/// The line up to its CR, once the byte behind that is there too. The outer `None`: no line's end in more
-/// bytes than are allowed.
+/// The line up to its CR. The inner `None` says that its end has not come, the outer one that it has no end
+/// within as many bytes as are allowed.
 fn header_line<'a>(bytes: &'a [u8], limits: &Limits) -> Option<Option<&'a [u8]>> {
     match memchr::memchr2(b'\r', 0, bytes).filter(|at| bytes[*at] == b'\r') {
         Some(end) if end + 2 <= bytes.len() => Some(Some(&bytes[..end])),

@@ -8,17 +8,18 @@
 use crate::Reply;
 use std::ops::ControlFlow;
 
-/// When a piece is long enough: at whichever of the two comes first, but not before one element.
+/// When a piece is long enough: when one of the two numbers is reached, but not before one element is
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enough {
-    /// How many bytes the reply then has, those written before included.
+    /// Bytes of the whole reply buffer, those written before the piece included.
     pub bytes: usize,
-    /// How many elements the piece has.
+    /// Elements of the piece.
     pub elements: u64,
 }
 
 impl Enough {
-    /// No limit: all that is left.
+    /// No limit: all that is left is one piece.
     pub const MOST: Enough = Enough { bytes: usize::MAX, elements: u64::MAX };
 }
 
@@ -32,7 +33,7 @@ pub trait Remainder: Send {
     /// How many bytes it has allocated for itself.
     fn bytes(&self) -> usize;
 
-    /// About how many bytes dropping it would free at this moment, where that may take long; otherwise 0. The
-    /// server drops a remainder with many on another thread.
+    /// About how many bytes dropping it would free at this moment, if that may take long; otherwise 0. The
+    /// server drops a remainder of many bytes on another thread.
     fn burden_bytes(&self) -> u64;
 }

@@ -39,14 +39,14 @@ pub struct Reply {
     /// The replies so far.
     pub out: Vec<u8>,
     pub protocol: Protocol,
-    /// The room that `out` may have.
+    /// The greatest capacity that `out` may get.
     bytes_max: usize,
-    /// From this length on [`Reply::is_due`]; 0 when full.
+    /// The length of `out` from which on the reply [is due](Reply::is_due); 0 when it is full.
     due_bytes: usize,
     remainder: Option<Box<dyn Remainder>>,
 }
 
-/// What the owner looks at before a batch has ended: it may want to send it.
+/// A reply of so many bytes is due: its owner may send it before the batch has ended.
 const DUE_BYTES: usize = 64 << 10;
 /// The longest header: a mark, 20 digits, a line's end.
 const HEADER_BYTES_MAX: usize = 23;
@@ -62,7 +62,7 @@ impl Reply {
         self.protocol == Protocol::Resp3
     }
 
-    /// From here on the buffer holds at most so many bytes.
+    /// Bounds the buffer: from here on it gets a capacity of at most so many bytes.
     #[inline]
     pub fn bound(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
@@ -73,13 +73,13 @@ impl Reply {
         self.bytes_max.saturating_sub(self.out.len())
     }
 
-    /// Something did not fit: nothing of what is written here will be sent.
+    /// Whether something did not fit. Then nothing of what is written here will be sent.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.due_bytes == 0
     }
 
-    /// [`Reply::is_full`] for a walk that writes what it meets: whether to go on.
+    /// [`Reply::is_full`] for a walk that writes what it visits: `Break` if the reply is full.
     #[inline]
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -90,7 +90,8 @@ impl Reply {
         self.due_bytes = 0;
     }
 
-    /// The last command's reply goes on with this, behind what it has written, which is something.
+    /// Leaves the rest of the last command's reply to be written later. The command must have written its
+    /// beginning, a header at least.
     pub fn leave(&mut self, remainder: Box<dyn Remainder>) {
         if !self.is_full() {
             debug_assert!(!self.out.is_empty() && self.remainder.is_none(), "a header stands before it");
@@ -99,7 +100,7 @@ impl Reply {
         }
     }
 
-    /// The remainder that a command has left, for the server to go on with.
+    /// Takes the remainder that a command has left, for the server to go on with.
     pub fn take_remainder(&mut self) -> Option<Box<dyn Remainder>> {
         if !self.is_full() {
             self.due_bytes = DUE_BYTES;
@@ -119,13 +120,14 @@ impl Reply {
         }
     }
 
-    /// There is so much that it is worth sending, or something is left to be written later, or it is full.
+    /// Whether the owner should look at the reply before the batch has ended: it is long enough to be sent,
+    /// or has a remainder, or is full.
     #[inline]
     pub fn is_due(&self) -> bool {
         self.out.len() >= self.due_bytes
     }
 
-    /// Takes back all but the first `len` bytes, whether they were too many, and what is left to be written.
+    /// Takes back all but the first `len` bytes, drops the remainder, and the reply is not full any more.
     pub fn cut(&mut self, len: usize) {
         self.out.truncate(len);
         self.due_bytes = DUE_BYTES;
@@ -139,7 +141,8 @@ impl Reply {
         self.out.capacity() - self.out.len() >= bytes || self.grow(bytes)
     }
 
-    /// Doubles the room as a vector does, within the bound.
+    /// Doubles the capacity as a vector does, within the bound. False, and the reply is full, where `bytes`
+    /// do not fit.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, bytes: usize) -> bool {
@@ -170,7 +173,7 @@ impl Reply {
         }
     }
 
-    /// Replies that were written elsewhere.
+    /// Appends replies that were written elsewhere.
     pub fn append(&mut self, replies: &[u8]) {
         self.put(replies);
     }
@@ -202,7 +205,7 @@ impl Reply {
         }
     }
 
-    /// What a client is told before its connection is closed.
+    /// The error that a client is told before its connection is closed.
     pub fn protocol_error(&mut self, error: ProtocolError) {
         if !self.room(64) {
             return;
@@ -219,7 +222,7 @@ impl Reply {
     #[inline]
     pub fn int(&mut self, n: i64) {
         match n {
-            // One number, so that it is made in a register.
+            // The four bytes are put together as one number, in a register.
             0..10 => self.put(&(u32::from_le_bytes(*b":0\r\n") + ((n as u32) << 8)).to_le_bytes()),
             _ => self.line(b':', I64Text::new().format(n)),
         }
@@ -274,7 +277,7 @@ impl Reply {
         }
     }
 
-    /// A bulk string in two parts.
+    /// A bulk string whose text is `front` and behind it that of `back`.
     pub fn bulk_joined(&mut self, front: &[u8], back: Item<'_>) {
         let mut text = I64Text::new();
         let back = back.text(&mut text);
@@ -310,7 +313,7 @@ impl Reply {
         self.header(b'*', len);
     }
 
-    /// The header of a map of `pairs` pairs; RESP2: an array of twice as many.
+    /// The header of a map of `pairs` pairs of a key and its value. RESP2: an array of twice as many.
     pub fn map(&mut self, pairs: usize) {
         let (mark, len) = self.map_header(pairs);
         self.header(mark, len);
@@ -321,12 +324,13 @@ impl Reply {
         self.header(self.set_mark(), len);
     }
 
-    /// Out of band data; RESP2: an array.
+    /// The header of out-of-band data of `len` replies. RESP2: an array.
     pub fn push(&mut self, len: usize) {
         self.header(if self.is_resp3() { b'>' } else { b'*' }, len);
     }
 
-    /// An attribute of `pairs` pairs; returns whether it was written (RESP2 has none: then write no pairs).
+    /// The header of an attribute of `pairs` pairs. Returns whether it was written: RESP2 has no attributes,
+    /// so then the caller writes no pairs either.
     pub fn attribute(&mut self, pairs: usize) -> bool {
         if self.is_resp3() {
             self.header(b'|', pairs);
@@ -334,7 +338,7 @@ impl Reply {
         self.is_resp3()
     }
 
-    /// RESP2: a bulk string of the shortest text that reads back as the same number.
+    /// A double, as the text of [`base::double`]. RESP2: a bulk string of that text.
     pub fn double(&mut self, n: f64) {
         let (mut whole, mut any) = (I64Text::new(), F64Text::new());
         let text = match whole_number(n) {
@@ -347,7 +351,7 @@ impl Reply {
         }
     }
 
-    /// RESP2: 1 or 0
+    /// A boolean. RESP2: the integer 1 or 0.
     pub fn boolean(&mut self, b: bool) {
         self.put(match (self.protocol, b) {
             (Protocol::Resp3, true) => b"#t\r\n",
@@ -357,7 +361,7 @@ impl Reply {
         });
     }
 
-    /// RESP2: a bulk string
+    /// A number of any length, whose digits are given. RESP2: a bulk string.
     pub fn big_number(&mut self, digits: &str) {
         match self.protocol {
             Protocol::Resp3 => self.line(b'(', digits.as_bytes()),
@@ -365,7 +369,7 @@ impl Reply {
         }
     }
 
-    /// `ext` has three letters ("txt", "mkd"); RESP2: a bulk string
+    /// A verbatim string; `ext` has three letters ("txt", "mkd"). RESP2: a bulk string of the text.
     pub fn verbatim(&mut self, ext: &str, text: &[u8]) {
         assert_eq!(ext.len(), 3, "the protocol has room for three letters");
         if !self.is_resp3() {
@@ -404,7 +408,8 @@ impl Reply {
         self.fill(at, mark, len);
     }
 
-    /// Takes back everything written since: a command that fails half-way answers with its error alone.
+    /// Takes back everything written since a mark of [`Reply::deferred`]: a command that fails half-way
+    /// answers with its error alone.
     pub fn abandon(&mut self, at: Deferred) {
         self.out.truncate(at.0);
     }
@@ -422,7 +427,7 @@ impl Reply {
         self.insert(at, [&front.out]);
     }
 
-    /// Puts some bytes before what was written since.
+    /// Inserts some bytes at a mark, before what was written since.
     fn insert<const N: usize>(&mut self, at: Deferred, parts: [&[u8]; N]) {
         assert!(at.0 <= self.out.len(), "headers are filled in the reverse order of their making");
         if self.room(parts.iter().map(|part| part.len()).sum()) {
@@ -435,7 +440,7 @@ impl Reply {
         if self.is_resp3() { b'~' } else { b'*' }
     }
 
-    /// The first byte of a map's header, and the number in it.
+    /// The first byte of a map's header, and the number in the header.
     fn map_header(&self, pairs: usize) -> (u8, usize) {
         if self.is_resp3() { (b'%', pairs) } else { (b'*', 2 * pairs) }
     }
@@ -472,9 +477,9 @@ impl Reply {
     }
 }
 
-/// The most bytes that a short string has.
+/// Strings of more bytes are written by `long_bulk`.
 const SHORT_MAX: usize = 24;
-/// A short string with what stands around it.
+/// The size of the block in which a short string is written with its header and its line's end.
 const SHORT_CELL: usize = 32;
 const _: () = assert!(5 + SHORT_MAX + 2 <= SHORT_CELL);
 
@@ -512,7 +517,7 @@ fn copy_short(to: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Where a header is to be inserted.
+/// Where a header is to be inserted: an offset in the buffer.
 #[derive(Debug)]
 #[must_use]
 pub struct Deferred(usize);
@@ -681,7 +686,7 @@ mod tests {
         check(abandoned, "-ERR late\r\n", "-ERR late\r\n");
     }
 
-    /// Writes until it is full; the room that it took, and how many were asked to be written.
+    /// Writes until the reply is full. Returns the capacity that it got, and how many writes that took.
     fn fill(bytes_max: usize, mut write: impl FnMut(&mut Reply)) -> (usize, usize) {
         let (mut reply, mut count) = (Reply::new(Protocol::Resp3), 0);
         reply.bound(bytes_max);
