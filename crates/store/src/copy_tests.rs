@@ -1,4 +1,5 @@
-//! Copies of values: what they share with their source, what shows of later writes (nothing), who frees it.
+//! Copies of values: what they share with their source, that later writes to one do not show in the other,
+//! and who frees what.
 use crate::keyspace::tests::{NOW, keyspace, set, with};
 use crate::{Deadline, End, Expiry, Key, Keyspace, Settings};
 use base::random::Random;

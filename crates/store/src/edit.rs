@@ -1,5 +1,5 @@
-//! The life cycle of a collection that is edited, one for lists, hashes, sets, sorted sets and streams: where
-//! it is meanwhile, and the only place where it is written back.
+//! The life cycle of a collection that is edited, the same for lists, hashes, sets, sorted sets and streams:
+//! where the collection is while it is edited, and the only code that writes it back.
 //!
 //! ```text
 //!                       open_draft            grow
@@ -11,9 +11,10 @@
 //!                       a collection that has become empty takes its key with it
 //! ```
 //!
-//! What is particular to a type stands in its [`Collection`]. What lies outside is edited where it lies. A
-//! draft is made in the buffers of the shard, and the entry keeps its old image until the edit ends. So a
-//! command that returns early leaves what it has done so far, and one that panics leaves the entry as it was.
+//! What is particular to a type is in its implementation of [`Collection`]. A collection outside is edited
+//! where it lies. A draft is made in the buffers of the shard, and the entry keeps its old image until the
+//! edit ends. So a command that returns early leaves what it has done so far, and one that panics leaves the
+//! entry as it was.
 //!
 //! On the path of every request that edits a collection: nothing here allocates, but when a collection leaves
 //! its entry.
@@ -25,8 +26,8 @@ use crate::outside::Outside;
 use crate::site::Site;
 use crate::value::Variant;
 
-/// What a type says of its collections, so that [`Edit`] can keep them. The implementing type is the
-/// collection outside its entry.
+/// What a type tells [`Edit`] about its collections. The implementing type is the collection outside its
+/// entry.
 pub(crate) trait Collection: Outside + Variant {
     /// What an edit goes by: limits, the seed of hashes, the time.
     type Rules<'v>: Copy;
@@ -35,8 +36,8 @@ pub(crate) trait Collection: Outside + Variant {
     /// The shape of an entry whose collection lies outside.
     const OUTSIDE: Shape;
 
-    /// What an image's shape tells of it, or what is known of a new collection; None where the shape is
-    /// another type's.
+    /// What an image's shape tells of it; for a new collection (no shape) the state that it begins with. None
+    /// where the shape is another type's.
     fn state(shape: Option<Shape>) -> Option<Self::State>;
     /// The shape of an entry that holds the draft.
     fn shape(state: Self::State, buffers: &Buffers) -> Shape;
@@ -64,19 +65,19 @@ pub(crate) trait Collection: Outside + Variant {
 
     /// The draft as a collection outside its entry: O(its length), which is short.
     fn grow(state: Self::State, rules: Self::Rules<'_>, buffers: &Buffers) -> Self;
-    /// Makes the draft of a collection that may be small enough; whether it is. Otherwise the draft's buffer
-    /// may hold anything.
+    /// Makes the draft of a collection that may be small enough to lie in its entry, and returns whether it
+    /// is. If not, the draft's buffer holds nothing of use.
     fn shrink(&self, state: &mut Self::State, rules: Self::Rules<'_>, buffers: &mut Buffers) -> bool;
 
-    /// The edit ends, and nothing is written yet: what else has to follow from it. Also where a stored
-    /// collection is empty by now, and will go. Whether a tree may have become small enough to lie in the
-    /// entry, as an empty one has: O(1).
+    /// Called at the end of an edit, before anything is written, for what else follows from it (names,
+    /// deadlines). It is called too where a stored collection has become empty and will be removed. Returns
+    /// whether a tree may have become small enough to lie in the entry, as an empty one has. O(1).
     fn settle(edit: &mut Edit<'_, Self>) -> bool;
 }
 
 /// Where a collection is while it is edited.
 enum Body<T> {
-    /// In its entry, as it was; a new one is nowhere yet.
+    /// In its entry, not opened. A new collection has nothing there yet.
     Image,
     /// In a buffer of the shard.
     Draft,
@@ -92,23 +93,25 @@ pub(crate) struct Edit<'v, T: Collection> {
     pub(crate) site: Site<'v>,
     body: Body<T>,
     pub(crate) rules: T::Rules<'v>,
-    /// Of a draft; a tree keeps its own.
+    /// The state of a draft. A tree keeps its own, and this one then means nothing.
     pub(crate) state: T::State,
-    /// Something has to be written back, or settled. Need not be said of an edit of a tree.
+    /// Whether something has to be written back or settled. An edit of a tree need not set it.
     pub(crate) is_changed: bool,
-    /// Elements were removed: the collection may be empty, or small. Goes with `is_changed`.
+    /// Whether elements were removed, so that the collection may be empty or small. Counts only if
+    /// `is_changed` is set too.
     pub(crate) has_lost: bool,
 }
 
-/// How an edit begins. It is apart from [`Edit`], which is built only when nothing can fail any more: that
-/// saves a copy of it.
+/// The first part of an [`Edit`], made while the command may still be refused. The edit itself is built when
+/// nothing can fail any more, which saves moving it.
 pub(crate) struct Start<T: Collection> {
     body: Body<T>,
     pub(crate) state: T::State,
 }
 
 impl<T: Collection> Start<T> {
-    /// What the shape of an entry tells; none where there is no such key.
+    /// Begins the edit of an entry of this shape; None is a key that does not exist. Fails where the shape is
+    /// another type's.
     #[inline(always)]
     pub(crate) fn of(shape: Option<Shape>) -> Result<Start<T>, WrongType> {
         let (body, state) = match shape == Some(T::OUTSIDE) {
@@ -118,7 +121,7 @@ impl<T: Collection> Start<T> {
         Ok(Start { body, state: state.ok_or(WrongType)? })
     }
 
-    /// The same with an image copied to where it can be edited, as most types want it from the beginning.
+    /// Copies an image to the buffer where it can be edited. Most types do so at the beginning of every edit.
     #[inline(always)]
     pub(crate) fn with_draft(mut self, site: &mut Site<'_>) -> Start<T> {
         open_draft(&mut self.body, site);
@@ -166,13 +169,13 @@ impl<'v, T: Collection> Edit<'v, T> {
         matches!(self.body, Body::Stored)
     }
 
-    /// An image that is to be edited is copied to where it can be.
+    /// Copies the image to the buffer where it can be edited, if it is still in its entry.
     #[inline(always)]
     pub(crate) fn open_draft(&mut self) {
         open_draft(&mut self.body, &mut self.site);
     }
 
-    /// The collection outside its entry, if that is where it is by now.
+    /// The collection as a tree, if it lies outside or has left its entry.
     #[inline(always)]
     pub(crate) fn tree(&self) -> Option<&T> {
         match &self.body {
@@ -190,7 +193,7 @@ impl<'v, T: Collection> Edit<'v, T> {
         self.tree_and_garbage().map(|(tree, _)| tree)
     }
 
-    /// The same, and where what the edit frees goes.
+    /// The same to be edited, and the list that takes what the edit frees.
     #[inline(always)]
     pub(crate) fn tree_and_garbage(&mut self) -> Option<(&mut T, &mut Vec<Garbage>)> {
         match &mut self.body {
@@ -217,7 +220,7 @@ impl<'v, T: Collection> Edit<'v, T> {
         self.site.context.buffers
     }
 
-    /// The draft leaves for the outside; what is there stays.
+    /// Makes a tree of the draft. A collection that is a tree already stays as it is.
     pub(crate) fn grow(&mut self) {
         self.open_draft();
         if let Body::Draft = self.body {
@@ -226,26 +229,26 @@ impl<'v, T: Collection> Edit<'v, T> {
         }
     }
 
-    /// What is in the buffer takes the collection's place.
+    /// Replaces the collection by the draft that was written into the buffer.
     pub(crate) fn put_draft(&mut self, state: T::State) {
         (self.body, self.state) = (Body::Draft, state);
         (self.is_changed, self.has_lost) = (true, true);
     }
 
-    /// A tree takes the collection's place, and lies in the entry in the end if it is small.
+    /// Replaces the collection by a tree, which becomes an image at the end of the edit if it is small
+    /// enough.
     pub(crate) fn put_tree(&mut self, tree: Box<T>) {
         self.body = Body::Grown(tree);
         self.is_changed = true;
     }
 
-    /// All elements go. What lies outside is left to the end of the edit, which frees it as it frees any
-    /// large value.
+    /// Removes all elements. What lies outside is freed at the end of the edit, as any large value is.
     pub(crate) fn clear(&mut self) {
         T::open_draft(&[], self.site.context.buffers);
         self.put_draft(self.state);
     }
 
-    /// A new collection does not come to be.
+    /// Ends the edit of a new collection without creating its key.
     pub(crate) fn give_up(&mut self) {
         (self.body, self.is_changed) = (Body::Image, false);
     }
@@ -255,7 +258,7 @@ impl<'v, T: Collection> Edit<'v, T> {
         self.tree().map_or_else(|| T::is_draft_empty(self.buffers()), T::is_tree_empty)
     }
 
-    /// A tree that has become small enough becomes a draft.
+    /// Makes a draft of a tree that has become small enough.
     #[cold]
     fn shrink(&mut self) {
         let (state, rules) = (&mut self.state, self.rules);
@@ -273,12 +276,12 @@ impl<'v, T: Collection> Edit<'v, T> {
     }
 
     fn finish(&mut self) {
-        // The draft of a new collection to which nothing came, or of an image that counts as it lies in its
-        // entry: nothing to settle.
+        // An empty draft needs no settling: either nothing was added to a new collection, or the image that
+        // still lies in the entry is what the sums over deadlines go by when it is removed.
         if !self.is_stored() && self.is_empty() {
             return self.site.remove();
         }
-        // What is stored is empty only after a removal, and then small.
+        // A stored collection can only be empty after a removal, and is small then.
         if T::settle(self) {
             if self.is_empty() {
                 return self.site.remove();
@@ -297,8 +300,8 @@ impl<'v, T: Collection> Edit<'v, T> {
         }
     }
 
-    /// The command panicked. What was edited where it lies is there already; what was not written back is
-    /// forgotten.
+    /// Ends an edit whose command panicked. What was edited where it lies has been changed already; a draft
+    /// that was not written back is dropped.
     #[cold]
     fn abandon(&mut self) {
         if self.is_stored() {
@@ -322,7 +325,7 @@ impl<T: Collection> Drop for Edit<'_, T> {
                 false => self.finish(),
             }
         } else if self.is_new() {
-            // What is left of a value past its deadline would be read.
+            // The entry may still be that of a key past its deadline: what is left in it must not be read.
             self.site.remove();
         }
     }

@@ -20,18 +20,17 @@
 //! Example: `SET k 1000 PXAT 1800000000000` gives meta `0x01` (Int, five bytes of deadline) and the payload
 //! `00 50 5c 18 a3 | e8 03`. Without the deadline: meta `0x00`, payload `e8 03`.
 //!
-//! This file is on the path of every request, and nothing here allocates. What the values are, `value.rs`
-//! says.
+//! This file is on the path of every request, and nothing here allocates. `value.rs` says what the values
+//! are.
 use crate::expiry::deadline::Deadline;
 use crate::kind::Kind;
 use base::Millis;
 
-/// A string of more bytes lies outside its entry. An entry of this size is still moved by one short `memcpy`
-/// when its neighbours change; beyond it the pointer and the allocator's rounding are small against the
-/// value.
+/// A string of more bytes lies outside its entry. Moving an entry of this size is still one short `memcpy`;
+/// for longer values the pointer and the allocator's rounding cost little beside the value.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
 
-/// What the value is, where it lies, and which name it goes by.
+/// What a value is, where it lies, and the name that OBJECT ENCODING gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Shape {
@@ -55,21 +54,21 @@ pub(crate) enum Shape {
     ListTree = 8,
     /// A hash inside the entry.
     Hash = 9,
-    /// The same, of which some field has had a deadline.
+    /// A hash inside the entry, of which some field has or had a deadline.
     TimedHash = 10,
     /// A hash outside.
     HashTree = 11,
     /// A set inside the entry that goes by "intset": its image is of integers.
     SetOfInts = 13,
-    /// One that goes by "listpack": its image is of items.
+    /// A set inside the entry that goes by "listpack": its image is of items.
     SetInOrder = 14,
-    /// One that goes by "hashtable": the same.
+    /// A set inside the entry that goes by "hashtable": its image is of items.
     SetAsTable = 15,
     /// A set outside.
     SetOutside = 16,
     /// A sorted set inside the entry that goes by "listpack".
     ZSetListpack = 18,
-    /// One that goes by "skiplist".
+    /// A sorted set inside the entry that goes by "skiplist".
     ZSetSkiplist = 19,
     /// A sorted set outside.
     ZSetTree = 20,
@@ -101,7 +100,7 @@ impl Shape {
         Shape::Stream,
     ];
 
-    /// By number, which five bits hold; types have ranges of them.
+    /// The shape of each number that five bits can say. Each type has a range of numbers.
     const BY_NUMBER: [Option<Shape>; 32] = {
         let mut table = [None; 32];
         let mut index = 0;
@@ -137,7 +136,7 @@ impl Shape {
     }
 }
 
-/// The 7 bits.
+/// The 7 bits of meta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta(pub(crate) u8);
 
@@ -179,12 +178,12 @@ impl Meta {
         }
     }
 
-    /// The value behind the deadline.
+    /// The part of the payload behind the deadline.
     pub(crate) fn value(self, payload: &[u8]) -> &[u8] {
         &payload[self.deadline_len()..]
     }
 
-    /// Whether the key that this entry holds is gone at `now`.
+    /// Whether the deadline of this entry has passed at `now`.
     pub(crate) fn is_overdue(self, payload: &[u8], now: Millis) -> bool {
         self.is_volatile() && self.deadline(payload).is_past(now)
     }
@@ -195,7 +194,7 @@ const BIAS_MS: i64 = 1 << 40;
 /// A deadline as the payload begins with it.
 pub(crate) struct Stamp {
     bytes: [u8; 8],
-    /// The code in meta.
+    /// The width's two bits in meta.
     width: u8,
 }
 
@@ -214,7 +213,8 @@ impl Stamp {
         &self.bytes[..Meta(self.width).deadline_len()]
     }
 
-    /// Deadline and value as one payload; `scratch` is used where there is a deadline.
+    /// Deadline and value as one payload. Without a deadline that is `value` itself, with one it is written
+    /// to `scratch`.
     pub(crate) fn payload<'s>(&self, value: &'s [u8], scratch: &'s mut Vec<u8>) -> &'s [u8] {
         if self.width == 0 {
             return value;

@@ -1,4 +1,4 @@
-//! Where a walk over a value that does not change stands ([`crate::Snapshot`]).
+//! Where a walk over a value that does not change, such as a [`crate::Snapshot`], has stopped.
 use pack::map::Stop;
 use std::ops::ControlFlow;
 
@@ -24,7 +24,8 @@ impl Halt {
         Halt(n.checked_add(1).map_or(Stage::Text(Stop::default()), Stage::Int))
     }
 
-    /// Goes on in an image of these elements.
+    /// Visits the elements of an image from this halt on. Returns the halt behind the last one visited; None
+    /// at the end.
     pub(crate) fn go_on<T>(
         self,
         elements: impl Iterator<Item = T>,

@@ -12,7 +12,7 @@ use pack::map::Found;
 use pack::seq::Nodes;
 use pack::stats::Stats;
 
-/// What OBJECT asks of a key: nothing that takes time in its size.
+/// What OBJECT asks about a key. All of it is O(1).
 #[derive(Clone, Copy, Debug)]
 pub struct Brief {
     /// As in [`KeyInfo`].
@@ -41,7 +41,7 @@ impl View<'_> {
     }
 }
 
-/// All but the bytes of the entry itself.
+/// What is known of a value, without the bytes of its keyspace entry.
 pub(crate) fn describe(found: &Found<'_, Value>) -> KeyInfo {
     let meta = Meta(found.meta);
     let mut info = KeyInfo {

@@ -10,13 +10,14 @@ use pack::seq::{End, Nodes, Seq};
 use pack::stats::Stats;
 use std::ops::ControlFlow;
 
-/// A value outside takes the room of the largest type, so a type with much to keep boxes the rest.
+/// The size of a value outside, whatever its type: that of the largest type. So a type with much to keep has
+/// boxes for the rest.
 pub(crate) const VALUE_BYTES: u64 = 80;
 
 #[derive(Clone, Debug)]
 pub struct KeyInfo {
     pub kind: Kind,
-    /// OBJECT ENCODING's name under the thresholds.
+    /// OBJECT ENCODING's name.
     pub encoding: &'static str,
     /// Whether the value lies inside its keyspace entry.
     pub is_inline: bool,
@@ -33,7 +34,8 @@ pub struct KeyInfo {
 }
 
 impl KeyInfo {
-    /// What lies behind the entry's pointer: the value's head and so many bytes.
+    /// Adds what lies behind the entry's pointer: the body of the value, and so many bytes that it has
+    /// allocated.
     pub(crate) fn add_outside(&mut self, used_bytes: u64, allocated_bytes: u64) {
         self.stats.outside.nodes += 1;
         self.stats.outside.entries += 1;
@@ -42,7 +44,7 @@ impl KeyInfo {
         self.memory_bytes += VALUE_BYTES + allocated_bytes;
     }
 
-    /// An image is one leaf by itself, whatever else its keyspace leaf holds.
+    /// Adds the image of a list, which counts as one leaf.
     pub(crate) fn add_image(&mut self, bytes: &[u8]) {
         self.len = image::len(bytes);
         self.nodes = Nodes { leaves: 1, compressed: 0, uncompressed_bytes: bytes.len() as u64 };
@@ -68,7 +70,7 @@ impl KeyInfo {
                 .sum::<u64>();
     }
 
-    /// A hash outside, of which all fields and values dump to so many bytes.
+    /// Adds a hash outside its entry, whose fields and values take `dump_bytes` in a dump.
     pub(crate) fn add_fields(&mut self, len: u64, stats: Stats, dump_bytes: u64) {
         self.len = len;
         self.stats = stats;
@@ -82,8 +84,8 @@ impl KeyInfo {
         self.serialized_bytes = LIST_DUMP_BYTES + dump_bytes;
     }
 
-    /// Redis writes the nodes of a list as they are, so their opened size tells what a dump of it takes,
-    /// about.
+    /// Adds a list outside its entry. Redis dumps the nodes of a list as they are, so the size of the opened
+    /// leaves is about that of the dump.
     pub(crate) fn add_tree(&mut self, seq: &Seq) {
         self.len = seq.len();
         self.stats = seq.stats();
@@ -94,7 +96,7 @@ impl KeyInfo {
     }
 }
 
-/// The head of a list in a dump file, about.
+/// About how many bytes the head of a list takes in a dump file.
 const LIST_DUMP_BYTES: u64 = 9;
 
 /// A string in a dump file: its length in 1, 2, 5 or 9 bytes and the bytes, or an integer of up to 32 bits in

@@ -11,7 +11,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// TYPE's word.
+    /// The name of the type that TYPE answers.
     pub fn name(self) -> &'static str {
         match self {
             Kind::String => "string",

@@ -1,6 +1,6 @@
 //! What `lazyfreed_objects` counts. Here whatever is large is freed in the background, whoever removed it;
-//! the figure is Redis's, which monitoring tools know: keys that were unlinked or flushed, of the former
-//! those that Redis takes to be worth its background thread.
+//! but the figure is counted as Redis counts it, for the sake of monitoring tools: all keys that were
+//! flushed, and of those that were unlinked the ones that Redis would free in its background thread.
 use crate::info::describe;
 use crate::value::Value;
 use crate::{Key, View};
@@ -10,8 +10,8 @@ use pack::map::Found;
 const EFFORT_MAX: u64 = 64;
 
 impl View<'_> {
-    /// [`View::remove`] for UNLINK and its like, which Redis counts in `lazyfreed_objects` if the value is
-    /// worth its background thread.
+    /// [`View::remove`] for UNLINK and its like. The key counts in `lazyfreed_objects` if Redis would free
+    /// its value in the background.
     pub fn unlink(&mut self, key: &Key<'_>) -> bool {
         let counts = self.look(key).is_some_and(|found| is_freed_lazily(&found));
         self.stats(key).lazyfreed += u64::from(counts);
@@ -19,7 +19,8 @@ impl View<'_> {
     }
 }
 
-/// A table has one allocation an element, a list one a node; a block or a string is one.
+/// Whether Redis would free the value in its background thread. It counts allocations: one for each element
+/// of a table, one for each node of a list, and one for any other value but a stream.
 fn is_freed_lazily(found: &Found<'_, Value>) -> bool {
     let is_long_table =
         |encoding: &str, len: u64| matches!(encoding, "hashtable" | "skiplist") && len > EFFORT_MAX;

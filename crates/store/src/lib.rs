@@ -12,9 +12,9 @@
 //! | `position.rs` | where a walk over integers and text stands: HSCAN's and SSCAN's cursors |
 //! | `expiry/` | deadlines, and what falls due when |
 //! | `eviction/` | which key goes when memory is short; when or how often a key was used |
-//! | `info.rs`, `key_info.rs`, `lazyfree.rs` | what is to be told about one key; what freeing one costs |
+//! | `info.rs`, `key_info.rs`, `lazyfree.rs` | what clients are told about a key; what UNLINK counts |
 //! | `settings.rs` | the settings that the data depends on |
-//! | `restless/` | data that comes and goes unseen, for tests |
+//! | `restless/` | for tests: data that comes and goes without a client seeing it |
 #[cfg(test)]
 mod copy_tests;
 mod edit;

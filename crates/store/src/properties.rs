@@ -174,7 +174,7 @@ impl Run {
         self.model.put_string(db, &key, &text, Expiry::Clear);
     }
 
-    /// A short one mostly; now and then beyond what a buffer holds.
+    /// Mostly a short length; now and then one beyond what a buffer keeps.
     fn length(&mut self) -> usize {
         let max = if self.random.below(16) == 0 { 40_000 } else { 700 };
         self.random.below(max) as usize
@@ -259,7 +259,8 @@ impl Run {
             0 => self.model.now += 1 << self.random.below(38),
             1 => {
                 let db = [None, Some(0), Some(1)][self.random.below(3) as usize];
-                // What is overdue is counted by ours, so both are asked when nothing is.
+                // The keyspace counts overdue keys and the twin does not, so both are compared when there are
+                // none.
                 self.step_expire();
                 assert_eq!(self.keyspace.flush(db).0, self.model.flush(db), "seed {}", self.seed);
             }
@@ -390,7 +391,7 @@ fn scan_all(keyspace: &Keyspace, db: u16, now: Millis, count: u64) -> BTreeSet<T
     loop {
         cursor = keyspace
             .scan(db, now, cursor, count, &mut |key, kind| {
-                // One without a kind is past its deadline.
+                // A key without a kind is past its deadline.
                 names.extend(kind.map(|_| key.to_vec()));
             })
             .next_cursor;

@@ -15,26 +15,26 @@ pub struct Settings {
     pub zset: ZSetLimits,
     pub stream: log::Limits,
     pub proto_max_bulk_len_bytes: u64,
-    /// The greatest lengths that leaves can hold. Tests lower them; there is no setting for users.
+    /// The greatest lengths of keys and elements. Tests lower them; there is no setting for users.
     pub lengths: Lengths,
     /// `hll-sparse-max-bytes`: a HyperLogLog that would be longer becomes an array of registers.
     pub hll_sparse_bytes_max: u64,
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
     pub eviction: Eviction,
-    /// `maxmemory` is not 0.
+    /// Whether there is a limit on memory: `maxmemory` is not 0.
     pub limits_memory: bool,
 }
 
 impl Settings {
-    /// Whether Redis would have keys share one small integer: not where eviction goes by the uses of each
-    /// key.
+    /// Whether Redis would keep one object for all keys with the same small integer. It does not where
+    /// eviction goes by the uses of each key.
     pub fn shares_integers(&self) -> bool {
         !self.limits_memory || !self.eviction.policy.goes_by_uses()
     }
 }
 
-/// When a set goes by which name: `set-max-intset-entries` and the like. Nothing else depends on them.
+/// By which a set gets its name: `set-max-intset-entries` and the like. Nothing else depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetLimits {
     pub intset_entries: u64,
@@ -42,12 +42,12 @@ pub struct SetLimits {
     pub listpack_value_bytes: u64,
 }
 
-/// Beyond either a hash goes by the name "hashtable"; nothing else depends on them.
+/// A hash beyond either limit goes by the name "hashtable". Nothing else depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashLimits {
-    /// Fields.
+    /// The greatest number of fields.
     pub entries: u64,
-    /// Bytes of a field or value.
+    /// The greatest length of a field or a value, in bytes.
     pub value: u64,
 }
 

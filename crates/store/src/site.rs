@@ -23,17 +23,17 @@ use crate::{Key, View};
 use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {
-    /// None once the value was written or removed, which ends the use of a site.
+    /// None once the value was written or removed: a site can be used for one write.
     entry: Option<Entry<'v, Value>>,
     pub(crate) context: EditContext<'v>,
-    /// The deadline of the key, which stays when the value is written.
+    /// The deadline of the key. Writing the value does not change it.
     deadline: Deadline,
-    /// None where there is no value.
+    /// The shape of the entry; None where there is no value.
     shape: Option<Shape>,
 }
 
 impl<'v> Site<'v> {
-    /// None where there is no value yet.
+    /// The shape of the entry; None where there is no value yet.
     #[inline]
     pub(crate) fn shape(&self) -> Option<Shape> {
         self.shape
@@ -45,7 +45,7 @@ impl<'v> Site<'v> {
         image_of(&self.entry, self.shape)
     }
 
-    /// The same, and the buffers to edit it in.
+    /// The value inside the entry, and the buffers to edit it in.
     #[inline]
     pub(crate) fn image_and_buffers(&mut self) -> (&[u8], &mut Buffers) {
         (image_of(&self.entry, self.shape), self.context.buffers)
@@ -60,7 +60,7 @@ impl<'v> Site<'v> {
         }
     }
 
-    /// The same, and the buffers.
+    /// The value outside its entry, and the buffers.
     #[inline]
     pub(crate) fn outside_and_buffers(&mut self) -> (Option<&Value>, &mut Buffers) {
         let outside = match &self.entry {
@@ -80,20 +80,21 @@ impl<'v> Site<'v> {
         (outside, &mut self.context)
     }
 
-    /// Something in the value falls due at this time (a note). To be told before the value is written,
-    /// because writing may split the leaf.
+    /// Makes sure that the leaf is looked at when something in the value falls due; `due` is a note. To be
+    /// called before the value is written, because writing may split the leaf.
     pub(crate) fn arm(&mut self, due: u64) {
         if let Some(entry) = &mut self.entry {
             self.context.timer.arm_for(entry, due);
         }
     }
 
-    /// Writes the image that `close` lends from the buffers. What lay outside goes.
+    /// Writes the image that `close` lends from the buffers into the entry. A value that lay outside is
+    /// freed.
     pub(crate) fn put_image(&mut self, shape: Shape, close: impl FnOnce(&mut Buffers) -> &[u8]) {
         let Some(entry) = self.entry.take() else { return };
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
-        // The buffer is taken out while the others lend the image, and given back below.
+        // This buffer is taken out while `close` borrows the others, and given back below.
         let mut payload = std::mem::take(&mut self.context.buffers.payload);
         let bytes = stamp.payload(close(self.context.buffers), &mut payload);
         let old = put_entry(entry, meta, bytes, None, &mut self.context.timer);
@@ -101,7 +102,7 @@ impl<'v> Site<'v> {
         self.context.discard(old);
     }
 
-    /// Puts the value behind the entry's pointer.
+    /// Puts a value behind the entry's pointer, in the place of whatever was there.
     pub(crate) fn put_outside(&mut self, shape: Shape, value: Value) {
         let Some(entry) = self.entry.take() else { return };
         let stamp = Stamp::new(self.deadline);
@@ -127,7 +128,7 @@ fn image_of<'s>(entry: &'s Option<Entry<'_, Value>>, shape: Option<Shape>) -> &'
     }
 }
 
-/// Writes an entry; what lay outside before is returned.
+/// Writes an entry. Returns what lay outside before.
 fn put_entry(
     entry: Entry<'_, Value>,
     meta: Meta,
@@ -154,7 +155,8 @@ fn put_entry(
 }
 
 impl View<'_> {
-    /// Where the value of `key` is; None where there is none. A key past its deadline is removed.
+    /// The site of the value of `key`; None where there is none. A key past its deadline is removed. One
+    /// descent.
     #[inline(always)]
     pub(crate) fn site<'v>(&'v mut self, key: &Key<'v>) -> Option<Site<'v>> {
         let (map, seed, mut context) = self.open(key);
@@ -168,7 +170,7 @@ impl View<'_> {
         Some(Site { entry: Some(Entry::Occupied(entry)), context, deadline: before.deadline, shape })
     }
 
-    /// Where the value of `key` is, or will be.
+    /// The site of the value of `key`, or of a new value under `key`. One descent.
     #[inline(always)]
     pub(crate) fn site_or_new<'v>(&'v mut self, key: &Key<'v>) -> Site<'v> {
         let (map, seed, mut context) = self.open(key);
@@ -179,7 +181,7 @@ impl View<'_> {
             if before.is_past {
                 context.forget_fields(entry);
                 context.timer.change(entry, before.deadline, Deadline::Never);
-                // What is left in the entry is not read: the shape of this site says that there is no value.
+                // What the expired key left in the entry is not read, because the site has no shape.
                 entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
             } else {
                 (deadline, shape) = (before.deadline, Some(before.meta.shape()));

@@ -1,7 +1,7 @@
 //! A value as it was at one moment, for whoever reads it for longer than its key can be locked.
 //!
-//! What lies outside its entry gets one more owner, whatever its size, and is copied as far as the key is
-//! written meanwhile; what lies inside is copied, which is some hundred bytes. So taking one costs about a
+//! A value outside its entry gets one more owner, whatever its size, and is copied only as far as the key is
+//! written meanwhile. A value inside is copied, which is some hundred bytes. So taking one costs about a
 //! lookup. It holds on to the value: memory of a key that is deleted meanwhile is free when the last snapshot
 //! of it has gone.
 use crate::keyspace::shard::{is_heavy, value_bytes};
@@ -13,10 +13,10 @@ use base::hash::Seed;
 use base::{Item, Millis};
 use pack::SOLE_SAMPLES;
 
-/// One value, whole.
+/// A snapshot of one value.
 pub struct Snapshot {
     value: Taken,
-    /// The seed by which its elements are hashed, where they are.
+    /// The seed that its elements are hashed with, if they are.
     seed: Seed,
     now: Millis,
 }
@@ -66,14 +66,14 @@ impl Snapshot {
         size_of::<Snapshot>() + self.inline_bytes()
     }
 
-    /// What of that lies outside the snapshot itself: the copy of a value that its entry holds.
+    /// How many of these bytes the snapshot has allocated for itself: the copy of what lay inside the entry.
     pub fn inline_bytes(&self) -> usize {
         self.value.parts().1.len()
     }
 
-    /// What dropping it would free at this moment, about, if that may take a while; otherwise 0. Where the
-    /// key was written meanwhile, a look at some leaves of the value tells what part of it nobody else holds
-    /// any more.
+    /// About how many bytes dropping it would free at this moment, if that may take a while; otherwise 0.
+    /// Where the key was written meanwhile, a look at some leaves of the value tells what part of it nobody
+    /// else holds any more.
     pub fn burden_bytes(&self) -> u64 {
         let alone = self.value.outside().filter(|value| !value.is_shared());
         alone.map_or(0, |value| {

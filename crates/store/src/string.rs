@@ -1,8 +1,8 @@
 //! Strings: native integers where the text is one, bytes inside the keyspace entry, or behind one pointer
 //! where long.
 //!
-//! This file is on the path of every request. `string` is one descent and lends; `put_string` is one descent,
-//! and where a value of the same size is there already, one copy in place.
+//! This file is on the path of every request. `string` is one descent, and lends the value. `put_string` is
+//! one descent, and a copy in place if the old value has the same size.
 use crate::entry::{INLINE_BYTES_MAX, Meta, Shape, Stamp};
 use crate::expiry::deadline::Deadline;
 use crate::keyspace::view::{Before, EditContext};
@@ -23,35 +23,35 @@ pub enum Expiry {
     At(Millis),
 }
 
-/// Which of several keys are looked up, and count as hits and misses, where one is of another type.
+/// Which of several keys are looked up, and so count as hits and misses, if one is of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUp {
     All,
-    /// Up to that one.
+    /// The keys up to that one.
     UntilRefused,
 }
 
-/// Whether an edit made a string longer, or created it.
+/// Whether an edit made a string longer. A string that it created counts as longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     None,
     Longer,
 }
 
-/// A text of more bytes is handed to its entry with its allocation; below, a copy of the exact size wastes
-/// less.
+/// A text of more bytes is put behind its entry with the allocation that it has; for a shorter one a copy of
+/// the exact size wastes less.
 const HANDED_OVER_BYTES_MIN: usize = 16 << 10;
 const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 
-/// From here on an allocation is pages of its own.
+/// An allocation of at least so many bytes has pages of its own.
 const RECLAIMED_BYTES_MIN: usize = 1 << 20;
 
-/// From here on a string grows by an eighth and no longer to the double, and asks first whether there is so
-/// much.
+/// A string of at least so many bytes grows by an eighth instead of doubling, and only after
+/// [`has_room_for_string`] has said yes.
 pub const HUGE_STRING_BYTES_MIN: u64 = 1 << 30;
 
-/// Whether the system has the addresses for a string that grows to so many bytes. A client may name any
-/// length: where memory cannot be mapped the process would end.
+/// Whether the system can map memory for a string that grows to so many bytes. A client may name any length,
+/// and an allocation that fails would end the process.
 pub fn has_room_for_string(len_bytes: u64) -> bool {
     if len_bytes < HUGE_STRING_BYTES_MIN {
         return true;
@@ -59,7 +59,7 @@ pub fn has_room_for_string(len_bytes: u64) -> bool {
     let Ok(len_bytes) = usize::try_from(len_bytes) else { return false };
     let mut probe: Vec<u8> = Vec::new();
     let has_room = probe.try_reserve_exact(with_growth(len_bytes)).is_ok();
-    // An allocation that nobody uses may be left out.
+    // Without this the compiler may leave out an allocation that nobody uses.
     std::hint::black_box(&mut probe);
     has_room
 }
@@ -93,7 +93,7 @@ impl View<'_> {
         found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
-    /// Replaces whatever the key held, of any type.
+    /// Writes a string under `key`, in the place of a value of any type. One descent.
     pub fn put_string(&mut self, key: &Key<'_>, value: &[u8], form: Form, expiry: Expiry) {
         let value = Encoded::new(value, form);
         let (map, seed, mut context) = self.open(key);
@@ -108,7 +108,8 @@ impl View<'_> {
         }
     }
 
-    /// INCRBY: the sum, stored; a missing key counts as 0; the deadline stays.
+    /// Adds to the integer under `key` and returns the sum (INCRBY). A missing key counts as 0. The deadline
+    /// stays.
     pub fn add(&mut self, key: &Key<'_>, delta: i64) -> Result<i64, AddError> {
         let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
@@ -129,7 +130,7 @@ impl View<'_> {
         }
     }
 
-    /// Strings side by side, lent all at once; None where a key is missing.
+    /// The strings of several keys, lent all at once; None for each key that is missing.
     pub fn strings(&mut self, keys: &[Key<'_>], look_up: LookUp) -> Result<Vec<Option<Item<'_>>>, WrongType> {
         // A lookup counts and lists overdue keys, so it borrows the view mutably and its result cannot be
         // kept: all keys are looked up first, and read again by `peek` to be lent together.
@@ -137,7 +138,7 @@ impl View<'_> {
         for key in keys {
             match (self.string(key), look_up) {
                 (Err(wrong), LookUp::UntilRefused) => return Err(wrong),
-                // A value of another type: reading it below answers with the error.
+                // A value of another type: the second lookup below returns the error.
                 (Err(_), LookUp::All) => is_there.push(true),
                 (Ok(item), _) => is_there.push(item.is_some()),
             }
@@ -149,7 +150,7 @@ impl View<'_> {
         keys.iter().zip(is_there).map(read).collect()
     }
 
-    /// Appends, creating the key; the new length.
+    /// Appends to the string under `key`, which is created where it is missing. Returns the new length.
     pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, WrongType> {
         self.edit(key, Form::Auto, |text| {
             grow_slowly(text, text.len() + tail.len());
@@ -158,8 +159,8 @@ impl View<'_> {
         })
     }
 
-    /// Overwrites from `offset`, padding with zero bytes, creating the key; the new length. `bytes` is not
-    /// empty.
+    /// Overwrites the string under `key` from `offset` on, padding it with zero bytes up to there; the key is
+    /// created where it is missing. `bytes` is not empty. Returns the new length.
     pub fn set_range(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> Result<u64, WrongType> {
         let start = usize::try_from(offset).expect("the command refuses more than proto-max-bulk-len");
         let end = start + bytes.len();
@@ -170,9 +171,9 @@ impl View<'_> {
         })
     }
 
-    /// Lends the bytes of a string to be changed in place, after zero bytes have made it `len_min` long,
-    /// which is not 0; creates the key. `edit` is also told whether that made it longer. What it returns
-    /// comes back.
+    /// Lends the bytes of a string to `edit`, to be changed in place. The string is first padded with zero
+    /// bytes to `len_min`, which is not 0, and `edit` is told whether that made it longer; a missing key is
+    /// created. Returns what `edit` returns.
     pub fn edit_bytes<R>(
         &mut self,
         key: &Key<'_>,
@@ -187,8 +188,8 @@ impl View<'_> {
         })
     }
 
-    /// Replaces whatever the key held, its deadline too, by bytes that go by the name raw. They are taken,
-    /// not copied, where they are many.
+    /// Writes a string named "raw" under `key`, without a deadline, in the place of a value of any type. A
+    /// long one is moved, not copied.
     pub fn put_bytes(&mut self, key: &Key<'_>, mut bytes: Vec<u8>) {
         let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
@@ -201,9 +202,9 @@ impl View<'_> {
         }
     }
 
-    /// Takes the allocation of a large string that [`View::put_bytes`] is about to replace, with what it
-    /// holds: pages that are there already cost nothing, fresh ones a fault each. None where it is not large,
-    /// or shared. Until then the key holds an empty string.
+    /// Takes the allocation of a large string, with its content, for a command that will replace it by
+    /// [`View::put_bytes`]: its pages are there already, while each fresh page costs a fault. The key holds
+    /// an empty string until then. None where the string is not large, or is shared.
     pub fn reclaim(&mut self, key: &Key<'_>) -> Option<Vec<u8>> {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
@@ -222,9 +223,9 @@ impl View<'_> {
         }
     }
 
-    /// Edits the text of a string as a whole: in place where it lies outside, else by way of a buffer. A
-    /// missing key is an empty text; of one that is there `check` says first whether it can be edited, and
-    /// where not nothing changes. The name is raw afterwards.
+    /// Edits the text of a string as a whole: in place where it lies outside its entry, else by way of a
+    /// buffer. A missing key counts as an empty text. For an existing string `check` is called first, and if
+    /// it returns an error nothing changes. The string is named "raw" afterwards.
     pub fn edit_text<R, E: From<WrongType>>(
         &mut self,
         key: &Key<'_>,
@@ -234,7 +235,7 @@ impl View<'_> {
         self.edit_checked(key, Form::Raw, check, edit)
     }
 
-    /// [`View::edit_text`] of any text; `form_when_new` is what a missing key gets.
+    /// [`View::edit_text`] without a check; `form_when_new` is the form of a string that is created.
     fn edit<R>(
         &mut self,
         key: &Key<'_>,
@@ -244,8 +245,8 @@ impl View<'_> {
         self.edit_checked(key, form_when_new, |_| Ok(()), edit)
     }
 
-    /// The deadline stays. A string outside its entry stays outside, because an edit of its text hardly ever
-    /// makes it shorter.
+    /// Does the work of [`View::edit_text`]. The deadline stays. A string outside its entry stays outside,
+    /// because edits hardly ever make a text shorter.
     fn edit_checked<R, E: From<WrongType>>(
         &mut self,
         key: &Key<'_>,
@@ -280,9 +281,9 @@ impl View<'_> {
     }
 }
 
-/// Makes `text` at least `len` bytes long. A gap longer than the text itself comes from the allocator, whose
-/// large blocks are pages that nobody has touched yet: a bit set far out costs the pages around it, not the
-/// gap.
+/// Makes `text` at least `len` bytes long. If more is added than there is, the new text comes zeroed from the
+/// allocator, whose large blocks are untouched pages: setting a bit far out costs the pages around it, not
+/// all in between.
 fn lengthen(text: &mut Vec<u8>, len: usize) {
     if len > HANDED_OVER_BYTES_MIN && len / 2 > text.len() {
         let mut longer = vec![0; len];
@@ -294,7 +295,7 @@ fn lengthen(text: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Makes room for `len` bytes where these are so many that the usual doubling would not do.
+/// Makes room for `len` bytes without doubling, if they are [`HUGE_STRING_BYTES_MIN`] or more.
 #[inline]
 fn grow_slowly(text: &mut Vec<u8>, len: usize) {
     if len as u64 >= HUGE_STRING_BYTES_MIN && len > text.capacity() {
@@ -302,7 +303,7 @@ fn grow_slowly(text: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// The number that an entry holds.
+/// The integer that an entry holds; an error where its value is of another type or no integer.
 fn int_of(entry: &Occupied<'_, Value>) -> Result<i64, AddError> {
     let meta = Meta(entry.meta());
     match meta.shape() {
@@ -313,7 +314,7 @@ fn int_of(entry: &Occupied<'_, Value>) -> Result<i64, AddError> {
 }
 
 impl EditContext<'_> {
-    /// Writes value and deadline over an entry, whose change of deadline has been accounted for.
+    /// Writes value and deadline over an entry. The timer has been told of the change of deadline already.
     #[inline]
     fn store(
         &mut self,
@@ -340,8 +341,8 @@ impl EditContext<'_> {
         self.discard(old);
     }
 
-    /// The deadline is told to the timer before the entry is written. If writing splits the leaf, the timer
-    /// then gives each half its note.
+    /// Writes a new entry. The timer is told of the deadline before that: if writing splits the leaf, it
+    /// gives each half its note.
     fn insert(&mut self, mut entry: Vacant<'_, Value>, value: &Encoded<'_>, deadline: Deadline) {
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);
@@ -349,13 +350,14 @@ impl EditContext<'_> {
         entry.insert(Meta::new(value.shape(), &stamp).0, payload, value.outside(), &mut self.timer);
     }
 
-    /// Writes over an entry whose key is gone already; the new key has no deadline.
+    /// Writes over the entry of an expired key. The new key has no deadline.
     fn overwrite_overdue(&mut self, mut entry: Occupied<'_, Value>, before: &Before, value: &Encoded<'_>) {
         self.timer.change(&mut entry, before.deadline, Deadline::Never);
         self.store(entry, before, value, Deadline::Never);
     }
 
-    /// A string outside is edited where it is, and stays there.
+    /// Edits the string of an entry that has not expired. A string outside is edited where it lies, and stays
+    /// there.
     fn edit_live<R, E: From<WrongType>>(
         &mut self,
         mut entry: Occupied<'_, Value>,
@@ -380,7 +382,7 @@ impl EditContext<'_> {
         }
     }
 
-    /// [`EditContext::store`], and what is long is taken out of `text` instead of copied.
+    /// As [`EditContext::store`], but a long text is moved out of `text` instead of copied.
     fn store_text(
         &mut self,
         entry: Occupied<'_, Value>,
@@ -399,7 +401,8 @@ impl EditContext<'_> {
         self.discard(old);
     }
 
-    /// [`EditContext::insert`] without a deadline, and what is long is taken out of `text`.
+    /// As [`EditContext::insert`] without a deadline, but a long text is moved out of `text` instead of
+    /// copied.
     fn insert_text(&mut self, entry: Vacant<'_, Value>, text: &mut Vec<u8>, form: Form) {
         if text.len() <= HANDED_OVER_BYTES_MIN {
             return self.insert(entry, &Encoded::new(text, form), Deadline::Never);
@@ -409,7 +412,7 @@ impl EditContext<'_> {
         entry.insert(meta.0, &[], Some(outside), &mut self.timer);
     }
 
-    /// Gives an entry another deadline, already accounted for; the value stays.
+    /// Gives an entry another deadline, of which the timer has been told already. The value stays.
     pub(crate) fn restamp(&mut self, mut entry: Occupied<'_, Value>, deadline: Deadline) {
         let old = Meta(entry.meta());
         let stamp = Stamp::new(deadline);

@@ -1,8 +1,8 @@
 //! A value: what lies outside an entry, how a string is encoded, and how any value is read from the parts of
 //! its entry.
 //!
-//! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the shape keeps
-//! the name apart from the bytes. This file is on the path of every request: nothing here allocates, but for
+//! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the name is in
+//! the shape, not in the bytes. This file is on the path of every request: nothing here allocates, but for
 //! values that lie outside.
 use crate::entry::{INLINE_BYTES_MAX, Meta, Shape};
 use crate::hash::name::HashName;
@@ -19,11 +19,11 @@ use base::Item;
 use pack::map::Shared;
 use pack::short_int::{int_len, read_int};
 
-/// Redis keeps a string of at most so many bytes in one allocation with its header, and says so.
+/// Redis names a string of at most so many bytes "embstr", because it lies in one allocation with its header.
 const EMBSTR_BYTES_MAX: usize = 44;
 
-/// A value that lies outside its entry. A clone of a collection is O(1) and shares its leaves; that of a
-/// string copies it.
+/// A value that lies outside its entry. Cloning a collection is O(1) and shares its leaves; cloning a string
+/// copies it.
 #[derive(Clone)]
 pub(crate) enum Value {
     Str(Vec<u8>),
@@ -35,7 +35,7 @@ pub(crate) enum Value {
 }
 const _: () = assert!(size_of::<Value>() as u64 == VALUE_BYTES);
 
-/// A type whose values are in one variant of [`Value`].
+/// A type that is the content of one variant of [`Value`].
 pub(crate) trait Variant: Sized {
     fn of(value: &Value) -> Option<&Self>;
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
@@ -72,7 +72,7 @@ variants! {
 }
 
 impl Value {
-    /// None for a string.
+    /// The value as a collection; None for a string.
     pub(crate) fn collection(&self) -> Option<&dyn Outside> {
         match self {
             Value::Str(_) => None,
@@ -96,7 +96,7 @@ impl Value {
     }
 }
 
-/// The name that OBJECT ENCODING gives afterwards (the bytes are stored the same way).
+/// Which name OBJECT ENCODING gives a string that is written. The bytes are stored in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// int, embstr or raw by content, as SET does.
@@ -140,7 +140,7 @@ impl<'v> Encoded<'v> {
         }
     }
 
-    /// What lies inside the entry.
+    /// The part that lies inside the entry.
     pub(crate) fn inline(&self) -> &[u8] {
         match self {
             Encoded::Int { bytes, len, .. } => &bytes[..*len],
@@ -149,7 +149,7 @@ impl<'v> Encoded<'v> {
         }
     }
 
-    /// What lies outside.
+    /// The part that lies outside the entry; None where there is none.
     pub(crate) fn outside(&self) -> Option<Shared<Value>> {
         match self {
             Encoded::Long { bytes } => Some(Shared::new(Value::Str(bytes.to_vec()))),

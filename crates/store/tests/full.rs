@@ -16,7 +16,7 @@ static HEAP: Counted<Arena<System>> = Counted(Arena(System));
 
 const LIMIT: u64 = 40 << 20;
 const ZONE: u64 = LIMIT / 512;
-/// Keys between two looks at the holes, about as many as come in a tenth of a second.
+/// So many keys come between two looks at the holes, about as many as in a tenth of a second.
 const KEYS_PER_LOOK: u64 = 10_000;
 
 /// A cache under the ceiling that `server` puts over it.
@@ -95,8 +95,8 @@ impl Cache {
     }
 }
 
-/// In thousandths of the limit: at most what the data takes with the holes in between; at least, once as many
-/// keys have gone as are held, the data alone.
+/// Fills a cache. Returns, in thousandths of the limit, the most that the data took with the holes in
+/// between, and the least that the data alone took once the cache was full.
 fn fill(policy: Policy, value_bytes: usize) -> (u64, u64) {
     let mut cache = Cache::new(policy, value_bytes);
     let (mut held_most, mut used_least) = (0, u64::MAX);

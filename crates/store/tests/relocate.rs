@@ -199,7 +199,7 @@ fn check(keyspace: &Keyspace, now: Millis, model: &Model) {
     }
 }
 
-/// Whether anything of a value is left at a time.
+/// Whether anything of a value is left at this time.
 fn is_live(value: &Value, deadline: Deadline, now: Millis) -> bool {
     let has_fields = match value {
         Value::Hash(twin) => twin.values().any(|kept| !is_past(kept.1, now)),

@@ -1,12 +1,12 @@
-//! The clock hand: a walk round all leaves that keeps the byte which records an entry's uses true: it
-//! replaces codes of the LRU clock that are to be free again, or lowers counters, and after a change of
-//! policy from one to the other it makes all begin anew.
+//! The clock hand: a walk round and round over all leaves that keeps the bytes right which record how entries
+//! are used. It replaces codes of the LRU clock that are to be free again, or lowers counters; after a change
+//! of policy it sets all bytes to 0.
 //!
 //! It is moved from two sides. The clock moves it (`Keyspace::tend_uses`, ten times a second) so that a round
 //! takes 40 seconds, or what `lfu-decay-time` says. Evictions move it by a leaf for every few of them: a
-//! cache that turns over in a second gives out 64 codes in that time, and needs them back as soon. If the
-//! hand is late and no code is free, the present code stands for a longer time: moments are told apart less
-//! finely then, and stay in order.
+//! cache whose keys are all replaced within a second uses up 64 codes in that time, and needs them back as
+//! soon. If the hand is late and no code is free, the present code goes on for longer: times are told apart
+//! less finely then, but stay in order.
 //!
 //! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one
 //! processor.
@@ -23,13 +23,14 @@ use std::sync::{MutexGuard, PoisonError, TryLockError};
 const TICK_MS: i64 = 1000;
 /// A new code also begins when one key in so many was evicted.
 const TICKS_PER_TURNOVER: u64 = 64;
-/// Where fewer codes are free a round begins, which gives up so many: more than are given out meanwhile.
+/// When fewer codes than this are free, a round begins that frees [`REPLACED`] codes: more than are given out
+/// meanwhile.
 pub(crate) const FREE_WANTED: usize = 80;
 pub(crate) const REPLACED: usize = 56;
 const ROUND_MS: i64 = 40_000;
-/// Leaves that the clock moves the hand over at once.
+/// Over so many leaves the hand moves at most in one call by the clock.
 const LEAVES_PER_CALL: u64 = 2048;
-/// Evictions that move it over one leaf.
+/// The hand moves over one leaf for so many evictions.
 const EVICTIONS_PER_LEAF: u64 = 8;
 
 pub(crate) struct Hand {
@@ -38,9 +39,9 @@ pub(crate) struct Hand {
     meaning: Tracking,
     round: Option<Round>,
     last_tick: Millis,
-    /// When counters were last lowered.
+    /// The time up to which counters have been lowered, a whole number of periods after the first.
     last_decay: Option<Millis>,
-    /// Keys in all databases, not long ago.
+    /// The number of keys in all databases, at most about a second old.
     keys: u64,
 }
 
@@ -48,8 +49,8 @@ pub(crate) struct Hand {
 struct Round {
     becomes: Replacements,
     is_met: [bool; CODES],
-    /// Codes that were in use when it began, the present one of then not among them: nobody has got one of
-    /// them since.
+    /// The codes that were in use when the round began, without the one that was given out then: no entry has
+    /// got one of these since.
     known: Vec<u8>,
     began: Millis,
     length_ms: i64,
@@ -115,7 +116,7 @@ impl Hand {
         }
     }
 
-    /// What the clock, or many evictions, ask for.
+    /// Begins a round, or a new code, if the time or the number of evictions calls for it.
     fn tend(&mut self, keyspace: &Keyspace, now: Millis, eviction: &Eviction) {
         let meaning = keyspace.uses.tracking(eviction.policy);
         if self.meaning != meaning {
@@ -128,7 +129,8 @@ impl Hand {
         }
     }
 
-    /// The policy has changed and with it the meaning of the bytes: all of them are set to their first value.
+    /// The policy has changed, and with it the meaning of the bytes. If they had one before, a round begins
+    /// that sets all of them to 0.
     fn change_meaning(&mut self, meaning: Tracking, now: Millis) {
         if self.meaning != Tracking::Off {
             self.round = Some(Round::new(Box::new([0; CODES]), Vec::new(), now, 0));
@@ -191,8 +193,8 @@ impl Hand {
 }
 
 impl Keyspace {
-    /// Keeps what is known of uses true; to be called ten times a second. Does nothing under a policy that
-    /// does not ask.
+    /// Keeps the records of uses right; to be called ten times a second. Does nothing if no uses are
+    /// recorded.
     pub fn tend_uses(&self, now: Millis, eviction: &Eviction) {
         if self.uses.tracking(eviction.policy) == Tracking::Off {
             return;

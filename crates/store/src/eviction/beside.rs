@@ -31,16 +31,16 @@ use base::Millis;
 use base::hash::Hash;
 use pack::map::{Crowd, Cull};
 
-/// Where something is about to be written, and how much room is to be made.
+/// How much room is to be made for a write, and how urgently.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
     pub db: u16,
     pub hash: Hash,
-    /// What the command brings, about.
+    /// About how many bytes the command brings.
     pub coming_bytes: usize,
-    /// No more than this goes.
+    /// No more bytes than this are evicted.
     pub excess_bytes: u64,
-    /// 1 to [`Beside::URGENT`], where the worst key of the leaf goes whatever it is.
+    /// From 1 to [`Beside::URGENT`]. At the latter the worst key of the leaf goes in any case.
     pub urgency: u32,
 }
 
@@ -50,15 +50,15 @@ impl Beside {
 
 /// Of so many leaves the worst key is remembered.
 const SEEN: usize = 32;
-/// A leaf with room for what comes is spared a little, one without is not, by so much of the urgency: so
-/// leaves rarely move.
+/// The part of the urgency by which a leaf with room for the new entry is spared, and one without is not. So
+/// leaves rarely move to larger blocks.
 const ROOM_SHARE: u32 = 4;
 /// At most so many keys are evicted for one write, so that no client waits for more.
 const VICTIMS_MAX: u32 = 8;
 /// A leaf keeps room for so many entries like the one that comes.
 const KEPT_ENTRIES: usize = 1;
 
-/// How bad the worst keys of the leaves seen last were: the lower, the sooner such a key goes.
+/// The ranks of the worst keys of the leaves seen last. A key of a lower rank goes sooner.
 pub(crate) struct Seen {
     ranks: [i64; SEEN],
     next: usize,
@@ -66,12 +66,11 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn new() -> Seen {
-        // Before enough leaves were seen, nothing counts as bad: it begins as if all worst keys were worse
-        // than any.
+        // The lowest ranks stand for leaves that were not seen yet, so that at first no key counts as bad.
         Seen { ranks: [i64::MIN; SEEN], next: 0 }
     }
 
-    /// In how many of the leaves there was a worse one.
+    /// In how many of the leaves seen last the worst key was worse than one of this rank.
     fn worse_than(&self, rank: i64) -> u32 {
         self.ranks.iter().map(|seen| u32::from(*seen < rank)).sum()
     }
@@ -97,8 +96,8 @@ struct Worst {
 }
 
 impl Keyspace {
-    /// Removes some of the keys that share a leaf with the one of this hash, if they can be spared; how many.
-    /// Locks that key's shard.
+    /// Removes some of the keys that share a leaf with the one of this hash, if they can be spared, and
+    /// returns how many. Locks that key's shard.
     pub fn evict_beside(
         &self,
         evictor: &mut Evictor,
@@ -141,8 +140,9 @@ impl Keyspace {
     }
 }
 
-/// Deadlines are told by the entries themselves, of which each costs a look at memory: so they are gone
-/// through only where the leaf has no room for what comes, and then as many go as are bad enough.
+/// Whether this leaf should be left alone under a policy that goes by deadlines. These are in the entries
+/// themselves, each of which may cost a cache miss, so a leaf is searched only if it has no room for the new
+/// entry.
 fn may_wait(cull: &Cull<'_, Value>, eviction: &Eviction, beside: &Beside) -> bool {
     eviction.policy == Policy::VolatileTtl
         && beside.urgency < Beside::URGENT
@@ -202,8 +202,8 @@ fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, t
     worst
 }
 
-/// The key with the nearest deadline. The leaf's note is not asked: it may be long past what it was made for,
-/// and a new one would leave an item in the wheel for each key that goes.
+/// The key with the nearest deadline. The leaf's note is no help: it may be much earlier than the first
+/// deadline by now, and correcting it would put an item into the wheel for each key that goes.
 fn soonest(crowd: &Crowd<'_, Value>, tag: u8) -> Option<Worst> {
     let mut worst: Option<Worst> = None;
     for (index, found) in crowd.iter().enumerate() {

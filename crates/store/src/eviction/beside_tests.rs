@@ -53,7 +53,7 @@ fn the_key_that_is_written_stays_even_if_it_is_the_worst() {
         }
         let left = names(&keyspace);
         assert!(left.contains("counter"), "{policy:?}");
-        // Only what shares its tag is spared with it: one key in 256.
+        // Only keys that share its tag are spared with it: one in 256.
         assert!(left.len() <= 3 && evicted as usize + left.len() == 41, "{policy:?}: {left:?}");
         assert_eq!(keyspace.stats().evicted, u64::from(evicted));
     }

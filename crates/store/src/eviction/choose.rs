@@ -1,4 +1,4 @@
-//! Eviction: which keys go when memory is short, and how one is found without looking at all.
+//! Eviction: which keys go when memory is short, and how such a key is found without looking at all of them.
 //!
 //! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A
 //! [`Evictor`] looks over two or three random leaves, some eighty candidates for a few cache misses, and
@@ -23,9 +23,9 @@ use base::random::Random;
 use pack::map::{Crowd, Found};
 use std::sync::atomic::Ordering;
 
-/// Holes between the data are free to this part of the limit, for there are always some, but not less than
-/// [`HOLES_FREE_MIN`]; and they never cost more than [`HOLES_COUNTED_PART`] of it, whatever has become of the
-/// heap.
+/// Holes between the data do not count up to this part of the limit, but at least up to [`HOLES_FREE_MIN`],
+/// because there are always some. At most [`HOLES_COUNTED_PART`] of the limit is counted, however many holes
+/// there are.
 const HOLES_FREE_PART: u64 = 32;
 const HOLES_FREE_MIN: u64 = 1 << 20;
 const HOLES_COUNTED_PART: u64 = 20;
@@ -47,15 +47,17 @@ pub enum Outcome {
     Nothing,
 }
 
-/// Looking at one candidate for each of `maxmemory-samples` costs a cache miss in Redis; here so many come
-/// with a few. They must come from more than one leaf: were the best of one leaf to go, each leaf would be a
-/// cache of its own, and those that get more keys than others by chance would keep theirs for a shorter time.
+/// So many candidates are looked at for each of `maxmemory-samples`. In Redis each candidate costs a cache
+/// miss; here the many candidates of a leaf cost a few. They must come from more than one leaf: if the best
+/// of one leaf always went, each leaf would be a cache of its own, and a leaf that by chance gets more keys
+/// than others would keep them for a shorter time.
 const CANDIDATES_PER_SAMPLE: usize = 16;
-/// So many leaves are looked at even where there are fewer shards.
+/// At least so many leaves are tried before a search gives up, even where there are fewer shards.
 const LEAVES_MIN: usize = 8;
-/// Where fewer than one key in so many has a deadline, a random leaf is not worth looking for one.
+/// If fewer than one key in so many has a deadline, leaves are drawn from the timing wheels, since a random
+/// leaf hardly ever holds such a key.
 const RARE: u64 = 16;
-/// How many leaves may be walked to find one that has.
+/// At most so many leaves in a row are looked at to find one with a deadline.
 const LEAVES_WALKED: usize = 16;
 
 /// What one thread keeps to find keys to evict: its random generator, and the candidate of the present
@@ -83,12 +85,12 @@ const AHEAD_MS: i64 = 1000;
 const SCORE_OVERDUE: u64 = u64::MAX;
 
 impl Evictor {
-    /// One whose choices follow from `seed`. Each thread that evicts has its own.
+    /// An evictor whose choices follow from `seed`. Each thread that evicts has its own.
     pub fn new(seed: u64) -> Evictor {
         Evictor { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
     }
 
-    /// Whether a draw with a chance of one in `count` succeeds.
+    /// A random number below `count`, all with the same chance.
     pub(crate) fn draw(&mut self, count: usize) -> usize {
         self.random.below(count as u64) as usize
     }
@@ -113,7 +115,8 @@ impl Evictor {
         }
     }
 
-    /// Whether this entry is a better one. Of equals the first stays: it came before the others in its leaf.
+    /// Makes this entry the candidate if it scores higher than the present one. Of equals the first stays,
+    /// which came to its leaf before the others.
     fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, search: &Search<'_>) {
         let mut score = score;
         self.seen += 1;
@@ -144,8 +147,9 @@ struct Sample<'s> {
     crowd: &'s Crowd<'s, Value>,
     shard: usize,
     db: u16,
-    /// Some entry's deadline may have passed: then all are taken apart. Else only those are that could be
-    /// better than the best, since that costs cache misses, which a byte of uses does not.
+    /// Whether some entry's deadline may have passed. Then all entries are read; otherwise only those that
+    /// could be better than the best so far, because reading one may cost a cache miss, which the byte of
+    /// uses does not.
     is_due: bool,
 }
 
@@ -165,8 +169,8 @@ impl<'k> Search<'k> {
         Search { now, eviction: *eviction, uses }
     }
 
-    /// The lower, the sooner a key goes whose byte of uses this is. Unlike [`Search::score`] it means the
-    /// same a moment later.
+    /// The rank of a key with this byte of uses: the lower, the sooner it goes. Unlike [`Search::score`],
+    /// ranks of different moments can be compared.
     #[inline]
     pub(crate) fn rank(&self, byte: u8) -> i64 {
         match self.eviction.policy.tracking() {
@@ -182,11 +186,11 @@ impl<'k> Search<'k> {
         }
     }
 
-    /// How well a key can be spared whose byte of uses this is.
+    /// How well a key with this byte of uses can be spared, at this moment.
     fn score(&self, byte: u8) -> u64 {
         match self.eviction.policy.tracking() {
             Tracking::Frequency => 1 + u64::from(u8::MAX - byte),
-            // Codes may have begun a little ahead of a clock that stands.
+            // If the clock stood still, codes may have been given times a little ahead of it.
             _ => self.uses.idle_us(byte, Millis(self.now.0.saturating_add(AHEAD_MS))) as u64 + 1,
         }
     }
@@ -285,7 +289,7 @@ impl Keyspace {
         self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
     }
 
-    /// Removes the chosen key. Another thread may have removed it meanwhile, which counts as done.
+    /// Removes the candidate. Another thread may have removed it meanwhile, which counts as done.
     fn take_best(
         &self,
         shard: &mut Shard,
@@ -306,8 +310,8 @@ impl Keyspace {
         Outcome::Key
     }
 
-    /// Removes the key with the nearest deadline: in the shard whose wheel turns next, unless only fields of
-    /// hashes wait there.
+    /// Removes the key with the nearest deadline, in the shard that falls due next. If only fields of hashes
+    /// wait there, other shards are tried.
     fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Outcome {
         let mut barren = Vec::new();
         loop {

@@ -85,7 +85,7 @@ fn the_nearest_deadlines_go_first() {
     assert!(spared <= 12, "{spared} of the 250 nearest are still there");
 }
 
-/// The leaf waits for the field, and so said nothing of the keys beside it.
+/// The leaf's note is that of the field, and so tells nothing of the keys beside it.
 #[test]
 fn a_key_is_found_by_its_deadline_beside_fields_that_fall_due_before_it() {
     let keyspace = keyspace(0);

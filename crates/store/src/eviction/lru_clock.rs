@@ -1,5 +1,5 @@
-//! The LRU clock: moments by a byte. It says which of 255 codes stands for which time, finely for what is
-//! near and coarsely for what is long ago.
+//! The LRU clock: times of use in one byte. It says which of 255 codes stands for which time. Times that are
+//! near are told apart finely, those that are long ago coarsely.
 //!
 //! ```text
 //! code    12      3      5      9     4    6   8   <- the present one; a tick takes the next that is free
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A code whose neighbours are near in proportion to its age says little: [`LruClock::plan`] chooses such
-//! codes to give way to the code before them. Whoever keeps codes then has to replace them everywhere, and to
-//! say when that is done; until then both are good. After some hundred plans 255 codes reach from a second to
-//! half a year, each within a seventh of the true age.
+//! codes to be replaced by the code before them. The caller then replaces them in all entries, and reports
+//! when that is done ([`LruClock::retire`]); until then both codes are valid. After some hundred plans 255
+//! codes reach from a second to half a year, each within a seventh of the true age.
 
 use base::Millis;
 
@@ -17,13 +17,13 @@ pub(crate) const CODES: usize = 256;
 /// The code of an entry whose last use is not known.
 pub(crate) const UNKNOWN: u8 = 0;
 
-/// Moments are told apart to the microsecond.
+/// A time in microseconds: codes that begin within one millisecond get different times.
 pub(crate) fn micros(now: Millis) -> i64 {
     now.0.saturating_mul(1000)
 }
 
 pub(crate) struct LruClock {
-    /// From the oldest to the present one; never empty.
+    /// The codes in use, from the oldest to the present one; never empty.
     in_use: Vec<u8>,
     free: Vec<u8>,
     began_us: [i64; CODES],
@@ -50,13 +50,13 @@ impl LruClock {
         self.free.len()
     }
 
-    /// From the oldest to the present one.
+    /// The codes in use, from the oldest to the present one.
     pub(crate) fn in_use(&self) -> &[u8] {
         &self.in_use
     }
 
-    /// A new moment begins: its code, and when that is, later than any before even if the clock stands. Where
-    /// no code is free, the present one goes on.
+    /// Begins a new code. Returns it with the time at which it begins, which is later than all before even if
+    /// the clock stands still. None, and the present code goes on, where no code is free.
     pub(crate) fn tick(&mut self, now: Millis) -> Option<(u8, i64)> {
         let code = self.free.pop()?;
         let began_us = micros(now).max(self.began_us[usize::from(self.now())] + 1);
@@ -65,10 +65,10 @@ impl LruClock {
         Some((code, began_us))
     }
 
-    /// Chooses at most `wanted` codes to give way to the one before them.
+    /// Chooses at most `wanted` codes that are each to be replaced by the one before.
     pub(crate) fn plan(&self, now: Millis, wanted: usize) -> Replacements {
         let began = |at: usize| self.began_us[usize::from(self.in_use[at])];
-        // Neither the oldest, which has none before it, nor the latest, which are still given out.
+        // All but the oldest, which has none before it, and the two latest.
         let mut order: Vec<usize> = (1..self.in_use.len().saturating_sub(2)).collect();
         let worth = |at: usize| {
             let distance = (began(at + 1) - began(at - 1)).max(0) as f64;
@@ -79,7 +79,8 @@ impl LruClock {
         let mut is_chosen = vec![false; self.in_use.len()];
         let mut chosen = 0;
         for at in order {
-            // One that others give way to stays, and so does one beside it.
+            // A code is never chosen if one of its neighbours is: that one is to be replaced by it, or it by
+            // that one.
             if chosen < wanted && !is_chosen[at - 1] && !is_chosen[at + 1] {
                 is_chosen[at] = true;
                 chosen += 1;
@@ -89,7 +90,7 @@ impl LruClock {
         replacements
     }
 
-    /// No entry has these codes any more: they are free again.
+    /// Frees the codes in use that `is_gone` says no entry has any more. The present one stays.
     pub(crate) fn retire(&mut self, is_gone: impl Fn(u8) -> bool) {
         let now = self.now();
         let (gone, kept): (Vec<u8>, Vec<u8>) = self.in_use.iter().partition(|c| **c != now && is_gone(**c));

@@ -42,7 +42,7 @@ impl Policy {
         Policy::AllkeysRandom,
         Policy::NoEviction,
     ];
-    /// Those under which keys go.
+    /// The policies under which keys are evicted.
     pub(crate) const EVICTING: &[Policy] = Policy::ALL.split_at(Policy::ALL.len() - 1).0;
 
     /// As `maxmemory-policy` spells it.

@@ -4,11 +4,11 @@
 //!
 //! Under an LFU policy the byte is Redis's counter: it begins at 5, rises with a probability that falls as it
 //! rises, and falls by one in each `lfu-decay-time`. Under an LRU policy it is a code of the LRU clock
-//! (`lru_clock.rs`), and 0 is "not since uses are kept". A use writes the byte under the lock that it holds
-//! anyway; the rest is done by a hand that goes round (`aging.rs`).
+//! (`lru_clock.rs`), and 0 means "not used since uses are recorded". A use writes the byte under the lock
+//! that the command holds anyway; `aging.rs` does the rest.
 //!
-//! A leaf that a clone shares is not written to for this: its entries keep the byte they have, and may later
-//! pass for other than they are. Nothing but the choice of what to evict depends on it.
+//! A leaf that a clone shares is not copied for this: its entries keep their bytes, which are then out of
+//! date. Only the choice of what to evict depends on them.
 use crate::eviction::aging::Hand;
 use crate::eviction::lru_clock::{CODES, UNKNOWN, micros};
 use crate::{Eviction, Key, Keyspace, Policy, View};
@@ -27,7 +27,7 @@ pub(crate) enum Tracking {
 }
 
 impl Policy {
-    /// Whether it asks when or how often keys were used.
+    /// Whether this policy goes by when or how often keys were used.
     pub fn goes_by_uses(self) -> bool {
         self.tracking() != Tracking::Off
     }
@@ -58,10 +58,10 @@ const FREQUENCY_AT_BIRTH: u8 = 5;
 pub(crate) struct Uses {
     /// The code of a key that is used now.
     now: AtomicU8,
-    /// When each code began; that of [`UNKNOWN`] is when uses began to be kept.
+    /// When each code began. For [`UNKNOWN`] it is when uses began to be recorded.
     began_us: Box<[AtomicI64; CODES]>,
-    /// Somebody has asked for a key's idle time: times of use are kept from then on, also where no policy
-    /// goes by them.
+    /// Whether somebody has asked for a key's idle time. Times of use are recorded from then on, under any
+    /// policy.
     is_asked: AtomicBool,
     /// False where uses are certainly not tracked. A lookup tests this word and nothing else then.
     is_kept: AtomicBool,
@@ -82,7 +82,7 @@ impl Uses {
         }
     }
 
-    /// From here on a use has this code.
+    /// Uses get this code from here on.
     pub(crate) fn begin(&self, code: u8, began_us: i64) {
         let began = |code: u8| &self.began_us[usize::from(code)];
         if began(UNKNOWN).load(Relaxed) == 0 {
@@ -119,14 +119,15 @@ impl Uses {
         self.is_kept.load(Relaxed)
     }
 
-    /// This policy will be in force. Where one went by times of use they are kept for good: a time that is
-    /// not kept true would later pass for a long idleness.
+    /// Notes that this policy will be in force. Once a policy went by times of use they are recorded for
+    /// good: without that, a key that was used under the next policy would later seem to have been idle for
+    /// long.
     fn go_by(&self, policy: Policy) {
         if policy.tracking() == Tracking::Recency {
             self.is_asked.store(true, SeqCst);
         }
         self.is_kept.store(policy.tracking() != Tracking::Off, SeqCst);
-        // Who asks meanwhile is either seen here, or sets the word after it was cleared.
+        // A thread that asks meanwhile is either seen here, or sets `is_kept` after it was cleared.
         if self.is_asked.load(SeqCst) {
             self.is_kept.store(true, SeqCst);
         }
@@ -140,7 +141,7 @@ impl Uses {
         self.is_kept.store(true, SeqCst);
     }
 
-    /// What a use does, if it does anything.
+    /// What a use does to the byte of an entry, if anything.
     #[inline]
     pub(crate) fn touch(&self, eviction: &Eviction) -> Touch {
         if !self.is_kept() {
@@ -187,8 +188,8 @@ impl Touch {
 }
 
 impl Keyspace {
-    /// Says what policy will be in force, before anybody works under it. Until the first such word uses are
-    /// kept if the settings that come with a command ask for it.
+    /// Tells which policy will be in force, before any command runs under it. Until the first call, uses are
+    /// recorded if the settings of a command ask for it.
     pub fn go_by(&self, policy: Policy) {
         self.uses.go_by(policy);
     }
@@ -203,14 +204,14 @@ impl View<'_> {
         exists
     }
 
-    /// From here on no lookup of this view counts as a use (CLIENT NO-TOUCH).
+    /// Lookups of this view do not count as uses from here on (CLIENT NO-TOUCH).
     pub fn leave_no_trace(&mut self) {
         self.set_trace(false);
     }
 
-    /// When the key was used, as [`View::usage`]; from the first such question on this is kept also where no
-    /// policy asks for it. What was before is not known: a key that was not used since counts from then, so
-    /// nothing passes for longer idle than it is.
+    /// As [`View::usage`], for a client that asks for the idle time: from the first call on, times of use are
+    /// recorded under any policy. A key that was not used since that call counts as used then, so no key
+    /// seems idle for longer than it is.
     pub fn idle(&mut self, key: &Key<'_>) -> Option<Usage> {
         self.look(key)?;
         self.uses().ask(self.now());

@@ -60,7 +60,7 @@ fn without_a_policy_that_asks_nothing_is_kept_until_somebody_asks() {
         get(&keyspace, &off, at(1), "k");
         assert_eq!(usage(&keyspace, &off, at(2), "k"), Usage::Untracked);
         let plain = keyspace.tree_stats(0).tagged.used_bytes;
-        // What was before is not known: never is a key said to be idle for longer than it is.
+        // Uses before that are not known, but a key is never said to be idle for longer than it is.
         assert_eq!(idle(&keyspace, &off, at(100), "k"), Usage::IdleMs(0));
         assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain, "a question is no use");
         tend(&keyspace, &off, 100, 130);
@@ -108,7 +108,7 @@ fn what_the_keyspace_was_told_of_the_policy_decides_whether_uses_are_kept() {
     assert_eq!(keyspace.tree_stats(0).tagged.used_bytes, plain + 1);
     keyspace.go_by(off.eviction.policy);
     set(&keyspace, &off, at(2), "other");
-    // Who asks is told, and from then on uses are kept again, whatever policies come.
+    // After the first question uses are recorded again, under every policy.
     assert_eq!(idle(&keyspace, &off, at(50), "other"), Usage::IdleMs(0));
     keyspace.go_by(off.eviction.policy);
     tend(&keyspace, &off, 50, 60);

@@ -1,7 +1,7 @@
-//! When a key, or a field of a hash, goes.
+//! Deadlines of keys and of fields of hashes.
 use base::Millis;
 
-/// When a key that exists goes.
+/// The time at which a key or field that exists expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     Never,

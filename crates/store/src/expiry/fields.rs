@@ -1,5 +1,5 @@
-//! Fields of hashes that are past their deadlines, taken out of the entries they lie in: by the sweeper, and
-//! where a lookup found some. A hash that is empty then goes with its key.
+//! Removing fields of hashes that are past their deadlines: by the sweeper, and after a lookup that found
+//! some. A hash that is empty then is removed with its key.
 use crate::entry::Meta;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::expiry::timer::Volatile;
@@ -17,7 +17,7 @@ use pack::pairs;
 /// hash again.
 const FIELDS_AT_ONCE: u64 = 128;
 
-/// A small hash after its due fields went.
+/// A hash inside its entry, after its due fields were removed.
 struct Image {
     /// Deadline and image, as the entry has them.
     payload: Vec<u8>,
@@ -75,8 +75,8 @@ pub(crate) struct Swept {
     pub(crate) due: u64,
 }
 
-/// Removes the fields of a hash that are past their deadline; an empty one goes, and its entry then counts as
-/// it lies there.
+/// Removes the fields of a hash that are past their deadline. An empty hash will be removed by the caller:
+/// then its entry is left as it is, so that the sums over deadlines are corrected by what it says.
 pub(crate) fn sweep_fields(
     entry: &mut Sweeping<'_, Value>,
     now: Millis,

@@ -3,9 +3,9 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `deadline.rs` | when a key or a field goes |
-//! | `notes.rs` | the rules that deadlines wait by: what the notes of leaves mean |
+//! | `notes.rs` | the rules for notes of leaves and items of the wheel |
 //! | `timer.rs` | what a change of a deadline touches besides the entry |
-//! | `reaper.rs` | what is due goes, keys and fields alike: a turn of the wheel, and a sweep of leaves |
+//! | `reaper.rs` | removing what is due, keys and fields alike: a turn of the wheel, and a sweep of leaves |
 //! | `sweep.rs` | keys that are due, by the clock, and the one that is due first where memory is short |
 //! | `wheel.rs` | the timing wheel: what falls due when |
 //! | `fields.rs` | fields of hashes past their deadlines |

@@ -1,5 +1,5 @@
-//! The rules by which deadlines wait: what the notes of leaves mean, and which items of the wheel they rely
-//! on.
+//! How deadlines are found again when they come: what the notes of leaves mean, and which items of the wheel
+//! they rely on.
 //!
 //! The wheel of a shard does not hold keys. Every leaf of the keyspace carries a *note*, and every item of
 //! the wheel names a range in hash order. Because it is no address, leaves can split, merge and move without
@@ -12,13 +12,13 @@
 //! | `UNSURE` (0) | two leaves with different notes merged |
 //! | `ASKED` (1) | as `UNSURE`, and items that are due at once cover the whole leaf |
 //!
-//! Of a hash the earliest deadline of its fields counts as well; fields that are due go, the key with the
-//! last of them. A large hash has a wheel of its own (`hash/tree.rs`), which works by the same rules
-//! ([`DeadlineNotes`]).
+//! For a hash, the earliest deadline of its fields counts as well. Fields that are due are removed, and with
+//! the last of them the key. A large hash has a wheel of its own (`hash/tree.rs`), which works by the same
+//! rules ([`DeadlineNotes`]).
 //!
 //! When a key gets a deadline earlier than its leaf's note, the leaf's range is scheduled for it and the note
 //! lowered. A later deadline costs nothing. When an item fires, the leaves that overlap its range *and whose
-//! note has come* are swept: entries that are due are removed, and the earliest deadline of those that stay
+//! note is due* are swept: entries that are due are removed, and the earliest deadline of those that stay
 //! becomes the leaf's new note, with an item of its own. A leaf whose note is later by now is skipped. So a
 //! key whose deadline is moved on all the time is looked at once for each item that fires, not once for each
 //! change.
@@ -45,10 +45,10 @@ pub(crate) const NO_DEADLINE: u64 = u64::MAX;
 /// One call of [`Wheel::tidy`](crate::expiry::wheel::Wheel::tidy) looks at so many items.
 pub(crate) const ITEMS_PER_TIDYING: usize = 64;
 
-/// No shard has anything to expire.
+/// The due time of a shard without anything to expire.
 pub(crate) const NEVER_DUE: i64 = i64::MAX;
 
-/// An item whose range covers more leaves than this is taken for needed without looking at all of them.
+/// An item whose range covers more leaves than this counts as needed, without a look at all of them.
 const LEAVES_PER_ITEM: usize = 4;
 
 pub(crate) fn note_of(Millis(ms): Millis) -> u64 {
@@ -69,7 +69,7 @@ pub(crate) fn time_of(note: u64) -> i64 {
     i64::try_from(note).unwrap_or(NEVER_DUE).min(NEVER_DUE - 1)
 }
 
-/// An entry of a map, present or to come, in its leaf.
+/// An entry of a map, or the place for one, whose leaf can be asked for its note.
 pub(crate) trait InLeaf {
     fn leaf_note(&self) -> LeafNote;
     fn note(&mut self, note: u64);
@@ -98,7 +98,8 @@ pub(crate) trait DeadlineNotes {
     /// Puts an item into the wheel.
     fn schedule(&mut self, due: u64, range: OrderRange);
 
-    /// The entry falls due at a time that `note_of` made.
+    /// Makes sure that the entry's leaf is looked at when `note` is due. O(1), and mostly nothing is to be
+    /// done.
     fn arm(&mut self, entry: &mut impl InLeaf, note: u64) {
         let leaf = entry.leaf_note();
         match leaf.note {
@@ -129,8 +130,8 @@ pub(crate) trait DeadlineNotes {
     }
 }
 
-/// Whether some leaf may rely on this item: one in its range that has its time as its note, or a note that
-/// does not tell.
+/// Whether some leaf may rely on this item: one in its range whose note is the item's time, or is `UNSURE` or
+/// `ASKED`.
 pub(crate) fn is_needed<V: Clone, F: Form>(map: &Map<V, F>, item: Item) -> bool {
     let mut at = item.range.first;
     for _ in 0..LEAVES_PER_ITEM {

@@ -1,5 +1,5 @@
-//! What is due goes: the wheel turns, and the leaves that it names are swept. There are two kinds of things
-//! that fall due, keys (`sweep.rs`) and the fields of a large hash (`hash/tree.rs`). Each kind says as
+//! Removing what is due: the wheel is turned, and the leaves that it names are swept. There are two kinds of
+//! things that fall due, keys (`sweep.rs`) and the fields of a large hash (`hash/tree.rs`). Each kind says as
 //! [`Dues`] what becomes of one entry; the rest is the same and stands here: what counts as work, the new
 //! note of a leaf, and when to look at it again. The rules are in `notes.rs`.
 use crate::expiry::notes::{NO_DEADLINE, note_of};
@@ -7,44 +7,44 @@ use crate::expiry::wheel::{Item, Step, Wheel};
 use base::Millis;
 use pack::map::{Form, Found, Map, OrderRange, Removed, Sweep, Sweeper, Sweeping};
 
-/// Looking at so many entries counts like removing one.
+/// Looking at so many entries counts as much as removing one.
 const LOOKS_PER_REMOVAL: u64 = 16;
 
 /// What becomes of an entry that is looked at.
 pub(crate) enum Fate {
-    /// It stays, and falls due then, as a note.
+    /// It stays, and falls due at this note.
     Stays(u64),
-    /// It is due.
+    /// It is due, and is removed.
     Goes,
-    /// It goes before its time.
+    /// It is removed before it is due.
     Evicted,
-    /// Something in it is due: [`Dues::prune`] is asked next. The entry itself falls due then.
+    /// Something in it is due: [`Dues::prune`] is called next. The entry itself falls due at this note.
     Prunes(u64),
 }
 
-/// A kind of things that fall due, in the leaves of one map.
+/// The things of one kind that fall due in the leaves of one map: keys, or fields.
 pub(crate) trait Dues<V: Clone, F: Form> {
-    /// What becomes of an entry, after so many removals.
+    /// Says what becomes of an entry. `removals` is how many things this sweep has removed so far.
     fn judge(&mut self, found: &Found<'_, V>, removals: u64) -> Fate;
 
-    /// Takes out of an entry what is due in it. What becomes of the rest, and how many things went.
+    /// Removes what is due in an entry. Returns what becomes of the rest, and how many things were removed.
     fn prune(&mut self, _: &mut Sweeping<'_, V, F>) -> (Fate, u64) {
         (Fate::Stays(NO_DEADLINE), 0)
     }
 
-    /// An entry that went.
+    /// Called for each entry that was removed.
     fn removed(&mut self, removed: Removed<V>);
 
-    /// All entries of a leaf were looked at.
+    /// Called when all entries of the leaf that covers this range were looked at.
     fn leaf_ends(&mut self, _: OrderRange) {}
 }
 
-/// Goes through leaves, and schedules them anew.
+/// Sweeps leaves, and schedules each again for what stays in it.
 pub(crate) struct Reaper<'w, D> {
-    /// Where a leaf waits for the first of what stays in it.
+    /// The wheel in which leaves are scheduled.
     wheel: &'w mut Wheel,
     pub(crate) dues: D,
-    /// Of what stays in the leaf that is being looked at.
+    /// The earliest note of what stays in the leaf that is being swept.
     earliest: u64,
     looks: u64,
     removals: u64,
@@ -57,8 +57,8 @@ impl<'w, D> Reaper<'w, D> {
 
     /// Turns the wheel to `now` until nothing is due or `budget` is used up: a removal costs 1, and so do a
     /// step of the wheel and looking at some entries. At most about `looks_max` entries are looked at in a
-    /// row, so that an item whose one leaf has become thousands holds nobody up for long. How many things
-    /// went.
+    /// row, so that an item whose one leaf has become thousands holds nobody up for long. Returns how many
+    /// things were removed.
     pub(crate) fn run<V: Clone, F: Form>(
         &mut self,
         map: &mut Map<V, F>,

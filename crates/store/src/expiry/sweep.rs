@@ -22,10 +22,11 @@ const LOOKS_PER_SWEEP: u64 = 512;
 const LOOKS_PER_EVICTION: u64 = 64;
 const TIDYING_COST: u64 = 16;
 
-/// Keys that are due, or have to go before their time, and hashes of which fields are due.
+/// What a sweep does to the keys of a database: it removes those that are due, prunes hashes of which fields
+/// are due, and where `evicts` is set it evicts one key.
 struct KeyDues<'s> {
     clock: Millis,
-    /// Where `evicts` is set, one key whose deadline is not later than this is evicted.
+    /// Where `evicts` is set, one key whose deadline is not later than this time is evicted.
     now: Millis,
     evicts: bool,
     volatile: &'s mut Volatile,
@@ -34,15 +35,16 @@ struct KeyDues<'s> {
     /// The earliest deadline of a field that stays in the leaf being looked at, and of a key.
     earliest_field: u64,
     earliest_key: u64,
-    /// Leaves in which fields of a hash fall due before any key, and when the first key does. Only where a
-    /// key goes before its time.
+    /// Leaves in which fields of a hash fall due before any key, each with the time at which its first key
+    /// does. Used only for evictions.
     hidden: Vec<Item>,
-    /// The entry that goes next is a hash which lost its last field: neither expired nor evicted.
+    /// Whether the entry that is removed next is a hash which lost its last field, and so counts neither as
+    /// expired nor as evicted.
     is_emptied: bool,
 }
 
 impl<'s> KeyDues<'s> {
-    /// Those that are due by the clock.
+    /// A sweep that removes what is due by the clock, and evicts nothing.
     fn new(
         now: Millis,
         volatile: &'s mut Volatile,
@@ -112,7 +114,7 @@ impl Dues<Value, Keys> for KeyDues<'_> {
     }
 }
 
-/// The item that is due first, of those in the wheel and of the hidden leaves.
+/// Takes the item that is due first, of those in the wheel and the hidden leaves.
 fn take_soonest(wheel: &mut Wheel, hidden: &mut Vec<Item>) -> Option<Item> {
     let index = (0..hidden.len()).min_by_key(|index| hidden[*index].due);
     match (wheel.take_soonest(), index) {
@@ -214,7 +216,7 @@ impl Keyspace {
         self.is_expiry_resting.store(false, Ordering::Relaxed);
     }
 
-    /// Whether [`Keyspace::rest_expiry`] is in force: a relaxed load.
+    /// Whether [`Keyspace::rest_expiry`] is in force. One relaxed load.
     pub fn expiry_rests(&self) -> bool {
         self.is_expiry_resting.load(Ordering::Relaxed)
     }

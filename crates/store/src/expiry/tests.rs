@@ -8,7 +8,7 @@ fn at(ms: i64) -> Millis {
     Millis(NOW.0 + ms)
 }
 
-/// Expires with a budget that never ends.
+/// Expires with an unlimited budget.
 fn expire(keyspace: &Keyspace, now: Millis) -> Option<Millis> {
     keyspace.expire(now, usize::MAX, &mut Vec::new())
 }
@@ -49,7 +49,7 @@ fn while_expiry_rests_keys_past_their_deadline_stay_and_nobody_sees_them() {
     assert!(!with(&keyspace, at(50), "a", |view, key| view.exists(key)));
     assert!(with(&keyspace, at(50), "a", |view, key| view.string(key).is_ok_and(|found| found.is_none())));
     assert_eq!((keyspace.len(0), keyspace.stats().expired), (3, 0));
-    // A write puts another in the place of one that nobody sees.
+    // A write replaces the value of an expired key.
     set(&keyspace, "b", "w", Expiry::Clear);
     keyspace.resume_expiry();
     assert!(!with(&keyspace, at(100), "a", |view, key| view.exists(key)));
@@ -83,7 +83,7 @@ fn a_write_to_a_key_past_its_deadline_begins_anew() {
     write("range", &|view, key| assert_eq!(view.set_range(key, 1, b"x"), Ok(2)));
     assert_eq!(keyspace.stats().expired, 5);
     assert_eq!(keyspace.volatile(0, NOW), (0, 0));
-    // An overdue string that a list command looks at without writing is no wrong type, and gone.
+    // An overdue string is no wrong type for a list command that only reads: the key is absent.
     set(&keyspace, "s", "5", Expiry::At(at(10)));
     with(&keyspace, at(11), "s", |view, key| drop(view.list_or_new(key).expect("it is gone")));
     assert_eq!(keyspace.len(0), 5);

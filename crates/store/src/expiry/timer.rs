@@ -1,5 +1,5 @@
-//! What a change of a deadline touches besides the entry: the wheel, the sums over deadlines, and the word
-//! that says when the shard is next due.
+//! What has to be updated besides the entry when a deadline changes: the wheel, the sums over deadlines, and
+//! the time at which the shard is next due.
 use crate::entry::Meta;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{DeadlineNotes, InLeaf, NO_DEADLINE, due_of, note_of, time_of};
@@ -58,7 +58,7 @@ impl Volatile {
     }
 }
 
-/// What a change of a deadline touches besides the entry.
+/// What has to be updated when a deadline changes, lent by a shard for one edit.
 pub(crate) struct Timer<'s> {
     pub(crate) now: Millis,
     /// The byte that a new entry gets to record its uses, where uses are tracked.
@@ -85,7 +85,7 @@ impl Timer<'_> {
         }
     }
 
-    /// Something of the entry beside its own deadline falls due: fields of a hash.
+    /// Something in the entry besides the key's own deadline falls due at `due`: fields of a hash.
     pub(crate) fn arm_for(&mut self, entry: &mut Entry<'_, Value>, due: u64) {
         match entry {
             Entry::Occupied(entry) => self.arm(entry, due),
@@ -119,7 +119,7 @@ impl Notes<Value> for Timer<'_> {
 fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
     if at < due.load(Ordering::Relaxed) {
         due.store(at, Ordering::Relaxed);
-        // Releases the store above to whoever finds the soonest anew.
+        // `Release` makes the store above visible to the thread that computes the soonest time anew.
         soonest.fetch_min(at, Ordering::AcqRel);
     }
 }

@@ -17,15 +17,15 @@
 //! item falls at most once a level. Slots are lists through one slab of items, so that falling and firing
 //! allocate nothing.
 //!
-//! Nothing fires before its time, though the clock be put back behind `elapsed`: what has become due between
-//! the two, and did not fire yet, waits in a list of its own until the first of it is due again.
+//! Nothing fires before its time, even if the clock is put back behind `elapsed`: items that became due
+//! between the two times and have not fired wait in a list of their own until the first of them is due again.
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
 //!
-//! Leaves that split and join and keys that go before their time leave items behind that nobody waits for,
-//! for years if their due times are that far. So when twice as many wait as the last time, whoever drives the
-//! wheel goes through all of them, some at a time ([`Wheel::tidy`]), and says which are needed; what is not
-//! needed is forgotten.
+//! When leaves split or join, and when keys are removed before their deadlines, items stay behind that no
+//! leaf relies on, for years if their due times are that far away. So when twice as many items wait as after
+//! the last tidying, whoever drives the wheel goes through all of them, some at a time ([`Wheel::tidy`]), and
+//! says which are needed; the others are dropped.
 use base::random::Random;
 use pack::arena::{Moves, relocate_box, relocate_vec};
 use pack::map::OrderRange;
@@ -35,8 +35,8 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = 11;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
-/// A clock that steps back by less than this is waited for; by more, the wheel is laid out anew. Clocks of
-/// workers differ by a moment, so the first happens all the time.
+/// If the clock steps back by less than this, due items wait; if by more, the wheel is laid out anew. Small
+/// steps back are common, because the clocks of workers differ by a moment.
 const BACKSTEP_MS_MAX: u64 = 1000;
 
 /// One entry of the slab: 20 bytes, so the due time is kept in halves.
@@ -73,13 +73,13 @@ impl Node {
 const FREE: Node = Node { due_high: 0, due_low: 0, first: NOTHING.first, last: NOTHING.last, next: NONE };
 /// The range of a node that is free, or waits but is not needed any more.
 const NOTHING: OrderRange = OrderRange { first: 1, last: 0 };
-/// A level that has emptied stays where so many items wait.
+/// If so many items wait, a level that has become empty stays allocated.
 const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
-/// Of so few items none is looked for that is not needed.
+/// With fewer items than this nothing is tidied.
 const TIDY_ITEMS_MIN: u32 = 8;
-/// Everything is laid out anew where one item in so many is not needed.
+/// The wheel is laid out anew if at least one item in so many is not needed.
 const NEEDLESS_PART: u32 = 4;
-/// How many items of a slot are compared for the soonest.
+/// At most so many items of a slot are compared to find the soonest.
 const COMPARED: usize = 64;
 
 /// The node that is due first among the first of a list, and the one before it.
@@ -105,7 +105,7 @@ struct Level {
     heads: [u32; SLOTS],
 }
 
-/// What waits: look at the leaves in `range` at `due`.
+/// What waits in a wheel: the leaves in `range` are to be looked at when `due` comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) due: u64,
@@ -135,16 +135,17 @@ pub(crate) struct Wheel {
     ready: u32,
     falling: u32,
     early: u32,
-    /// Nothing of `ready`, nor of `early`, is due before; `u64::MAX` where `early` is empty.
+    /// No item of `ready` is due before `ready_due`, and none of `early` before `early_due`, which is
+    /// `u64::MAX` where `early` is empty.
     ready_due: u64,
     early_due: u64,
     /// Nodes that are in a list other than the free one.
     waiting: u32,
     /// When so many wait, those that are not needed are looked for.
     tidy_at: u32,
-    /// The node that is looked at next; NONE while none are.
+    /// The next node to be tidied; NONE while no tidying is under way.
     tidying: u32,
-    /// How many that look has found.
+    /// How many nodes the present tidying has found that are not needed.
     needless: u32,
 }
 
@@ -181,13 +182,14 @@ impl Wheel {
         }
     }
 
-    /// Whether items should be looked through for those that are not needed.
+    /// Whether [`Wheel::tidy`] should be called.
     #[inline]
     pub(crate) fn is_untidy(&self) -> bool {
         self.tidying != NONE
     }
 
-    /// Looks through so many items at most, and in the end forgets those of which `is_needed` said no.
+    /// Goes through at most `looks` items. When all have been gone through, those that `is_needed` said no to
+    /// are dropped.
     pub(crate) fn tidy(&mut self, looks: usize, mut is_needed: impl FnMut(Item) -> bool) {
         if !self.is_untidy() {
             return;
@@ -225,7 +227,7 @@ impl Wheel {
         self.next_slot().map(|(_, _, start)| start)
     }
 
-    /// Turns to `now`, one step at a time.
+    /// Makes one step towards `now`. O(1), but for a clock that was set back by much.
     pub(crate) fn step(&mut self, now: u64) -> Step {
         if self.elapsed.saturating_sub(now) > BACKSTEP_MS_MAX {
             self.lay_out(now);
@@ -256,7 +258,7 @@ impl Wheel {
         }
     }
 
-    /// The first of what is ready fires, or waits where the clock was put back behind its time.
+    /// The first item of `ready` fires. It goes to `early` where the clock was put back behind its time.
     fn fire_or_defer(&mut self, now: u64) -> Step {
         let node = self.ready;
         let due = self.slab[node as usize].item().due;
@@ -269,14 +271,14 @@ impl Wheel {
         Step::Moved
     }
 
-    /// What waits because the clock was put back is looked at again, when nothing else is ready.
+    /// Makes the items of `early` ready again, when nothing else is.
     fn reconsider(&mut self) {
         self.ready = std::mem::replace(&mut self.early, NONE);
         self.ready_due = std::mem::replace(&mut self.early_due, u64::MAX);
     }
 
-    /// Takes out the item that is due first, before its time, about: the first of some that wait in the slot
-    /// that opens next.
+    /// Takes out about the item that is due first, before its time: the first of up to [`COMPARED`] items in
+    /// the slot that opens next.
     pub(crate) fn take_soonest(&mut self) -> Option<Item> {
         loop {
             let taken = self.take_next()?;
@@ -317,8 +319,8 @@ impl Wheel {
         Some(self.release(node))
     }
 
-    /// The range of an item chosen at random; None where several draws in a row hit nodes that are not in
-    /// use.
+    /// The range of an item chosen at random. None where several draws in a row hit nodes that are not in
+    /// use, which is likely only where most nodes are not.
     pub(crate) fn draw(&self, random: &mut Random) -> Option<OrderRange> {
         const DRAWS: usize = 8;
         if self.slab.is_empty() {
@@ -366,7 +368,8 @@ impl Wheel {
         Some((level, slot, start))
     }
 
-    /// Links a node into the slot of its due time.
+    /// Links a node into the list in which it waits: `ready` if it is due by `elapsed`, otherwise the slot of
+    /// its due time.
     fn link(&mut self, node: u32, due: u64) {
         let head = if due <= self.elapsed {
             self.ready_due = if self.ready == NONE { due } else { self.ready_due.min(due) };
@@ -402,7 +405,7 @@ impl Wheel {
         self.release(node)
     }
 
-    /// A node that is in no list any more becomes a free one. What it held, if that is still needed.
+    /// Frees a node that is in no list any more. Returns the item that it held, if that is still needed.
     fn release(&mut self, node: u32) -> Option<Item> {
         let old = std::mem::replace(&mut self.slab[node as usize], Node { next: self.free, ..FREE });
         self.free = node;
@@ -410,8 +413,8 @@ impl Wheel {
         old.is_something().then(|| old.item())
     }
 
-    /// Everything is placed anew as seen from `now`, in O(items): the clock was set back, which is rare, or
-    /// much is not needed.
+    /// Links all items anew as seen from `now`: O(items). It happens when the clock was set back by much, or
+    /// when many items are not needed.
     fn lay_out(&mut self, now: u64) {
         let needed = self.slab.iter().filter(|node| node.is_something());
         let items: Vec<Item> = needed.map(Node::item).collect();
@@ -420,7 +423,7 @@ impl Wheel {
         items.into_iter().for_each(|item| self.schedule(item));
     }
 
-    /// Moves what lies in memory that shall empty.
+    /// Moves what lies in extents that are being emptied.
     pub(crate) fn relocate(&mut self, moves: &mut Moves) {
         let has_moved = relocate_vec(&mut self.slab);
         moves.note(has_moved, self.slab.capacity() * size_of::<Node>());
@@ -595,7 +598,7 @@ mod tests {
             let due = now - 100 + random.below(2_000);
             wheel.schedule(Item { due, range: range(n) });
             twin.0.entry(due).or_default().push(n);
-            // Now and then the driver stops in the middle, as where a budget ends.
+            // Now and then the driver stops in the middle, as it does when its budget is used up.
             for _ in 0..random.below(6) {
                 match wheel.step(now) {
                     Step::Fired(item) => {

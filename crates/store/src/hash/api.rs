@@ -36,8 +36,8 @@ use base::{Item, Millis};
 use pack::pairs;
 use std::ops::ControlFlow;
 
-/// So many fields that are due are removed when a hash is opened to be edited. The sweeper removes the
-/// others.
+/// At most so many fields that are due are removed when a hash is opened to be edited. The sweeper removes
+/// the others.
 const EXPIRED_AT_ONCE: u64 = 128;
 /// After so many draws in a row that hit fields past their deadline, HRANDFIELD gives up.
 const DRAWS_MAX: u32 = 100;
@@ -71,7 +71,8 @@ impl<'v> Hash<'v> {
         Ok(Hash { source, seed, now })
     }
 
-    /// How many fields there are.
+    /// How many fields there are. Inside the entry those that are not past their deadline, by a walk over the
+    /// image; outside all, in O(1).
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         match self.source {
@@ -82,7 +83,8 @@ impl<'v> Hash<'v> {
         }
     }
 
-    /// Whether some field is past its deadline and has not gone yet.
+    /// Whether some field is past its deadline and not removed yet. Inside the entry a walk over the image,
+    /// outside O(1).
     pub fn has_overdue(&self) -> bool {
         let due = match self.source {
             Source::Image(image) => image_due(image),
@@ -91,8 +93,8 @@ impl<'v> Hash<'v> {
         due <= note_of(self.now)
     }
 
-    /// How many fields a walk shows: all but those past their deadline. O(1) unless some field is overdue,
-    /// else a walk over all fields.
+    /// How many fields a walk shows: all but those past their deadline. Inside the entry a walk over the
+    /// image; outside O(1), unless some field is overdue: then a walk over all fields.
     pub fn live_len(&self) -> u64 {
         match self.source {
             Source::Tree(_) if self.has_overdue() => {
@@ -132,12 +134,12 @@ impl<'v> Hash<'v> {
         self.kept(field).map(|kept| kept.deadline)
     }
 
-    /// Every field with its value: in the order in which they came while the hash is small.
+    /// Visits every field with its value; those of a small hash in the order in which they came.
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Item<'_>)) {
         self.for_each_timed(&mut |field, value, _| visit(field, value));
     }
 
-    /// The same with the field's deadline.
+    /// As [`Hash::for_each`], with each field's deadline.
     pub fn for_each_timed(&self, visit: &mut dyn FnMut(Item<'_>, Item<'_>, Deadline)) {
         let _ = self.visit_timed(&mut |field, value, deadline| {
             visit(field, value, deadline);
@@ -145,13 +147,13 @@ impl<'v> Hash<'v> {
         });
     }
 
-    /// Every field with its value, until told to stop.
+    /// As [`Hash::for_each`], until told to stop.
     pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>, Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         self.visit_timed(&mut |field, value, _| visit(field, value))
     }
 
-    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited,
-    /// None at the end.
+    /// As [`Hash::visit`], from a halt on; the hash must not change between the calls. Returns the halt
+    /// behind the last field visited, None at the end.
     pub fn visit_from(
         &self,
         from: Halt,
@@ -181,9 +183,9 @@ impl<'v> Hash<'v> {
         }
     }
 
-    /// Visits about `count` fields from a cursor on; the next cursor, 0 at the end. A field that is there
-    /// from the call with 0 to the call that answers 0 is visited at least once. A small hash is visited as a
-    /// whole.
+    /// Visits about `count` fields from a cursor on, and returns the next cursor, 0 at the end. A field that
+    /// is there from the call with 0 to the call that returns 0 is visited at least once. A small hash is
+    /// visited as a whole.
     pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Item<'_>, Item<'_>)) -> u64 {
         let Source::Tree(tree) = self.source else {
             self.for_each(visit);
@@ -214,7 +216,7 @@ impl<'v> Hash<'v> {
     }
 }
 
-/// How a hash is edited.
+/// What an edit of a hash goes by.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {
     at: At<'v>,
@@ -224,7 +226,7 @@ pub(crate) struct Rules<'v> {
 /// What is known of a hash beside its fields while it is edited.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
-    /// Of a draft; a tree keeps its own.
+    /// The name of a draft. A tree keeps its own, and this one then means nothing.
     name: HashName,
     /// Whether some field had a deadline when the hash was opened.
     was_timed: bool,
@@ -282,7 +284,7 @@ impl<'v> HashMut<'v> {
     }
 
     /// How many fields there are. Outside the entry that is O(1), and counts fields past their deadline that
-    /// have not gone yet.
+    /// are not removed yet; a draft is walked.
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         self.edit.tree().map_or_else(|| pairs::len(self.draft()), HashTree::len)
@@ -309,20 +311,22 @@ impl<'v> HashMut<'v> {
         self.kept(field).map(|kept| kept.deadline)
     }
 
-    /// Tells how many fields the command is about to write. Redis compares that number with
-    /// `hash-max-listpack-entries` before it writes any field, so the name may change to "hashtable" here.
+    /// To be called with the number of fields that the command is about to write. Redis compares that number
+    /// with `hash-max-listpack-entries` before it writes any field, so the name may change to "hashtable"
+    /// here.
     pub fn announce(&mut self, fields: u64) {
         if fields > self.edit.rules.limits.entries {
             self.rename(HashName::Hashtable);
         }
     }
 
-    /// The name changes as in Redis where a command could set deadlines, whether or not it does.
+    /// To be called by a command that could set deadlines. As in Redis, the name changes whether or not the
+    /// command does set one.
     pub fn expect_deadlines(&mut self) {
         self.rename(HashName::ListpackEx);
     }
 
-    /// The name changes to "hashtable" where a field or value is longer than `hash-max-listpack-value`.
+    /// Changes the name to "hashtable" if this field or value is longer than `hash-max-listpack-value`.
     #[inline]
     pub fn expect_text(&mut self, field: &[u8], value: &[u8]) {
         let limit = self.edit.rules.limits.value;
@@ -342,7 +346,7 @@ impl<'v> HashMut<'v> {
         }
     }
 
-    /// Writes a field; whether it is new.
+    /// Writes a field, and returns whether it is new.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], lifetime: Lifetime) -> bool {
         self.expect_text(field, value);
@@ -366,8 +370,8 @@ impl<'v> HashMut<'v> {
         is_new
     }
 
-    /// [`HashMut::set`] inside the entry. None where the hash had to leave it before the field could be
-    /// written.
+    /// [`HashMut::set`] for a hash inside its entry. None, and nothing is written, where the field does not
+    /// fit an image: the hash has become a tree then.
     fn set_in_draft(&mut self, field: &[u8], value: Item<'_>, lifetime: Lifetime) -> Option<bool> {
         let name = Item::classify(field);
         if !pairs::fits(name) || !pairs::fits(value) {
@@ -384,8 +388,7 @@ impl<'v> HashMut<'v> {
             None => pairs::push(draft, name, value, mark.bytes()),
         }
         let is_over = draft.len() > IMAGE_BYTES_MAX;
-        // A field that was there before changes the name too, where the limit has been lowered below what is
-        // there.
+        // A field that was there changes the name too, if the limit was lowered below the length of the hash.
         if spot.is_none() || entries < IMAGE_LEN_MAX {
             let len = pairs::len(draft);
             if len > entries {
@@ -401,7 +404,7 @@ impl<'v> HashMut<'v> {
         Some(spot.is_none())
     }
 
-    /// Whether the field was there.
+    /// Removes a field, and returns whether it was there.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         let at = self.edit.rules.at;
         let is_removed = match self.edit.tree_and_garbage() {
@@ -421,8 +424,8 @@ impl<'v> HashMut<'v> {
         is_removed
     }
 
-    /// Gives a field that is there another deadline. One that has passed is for the command to turn into a
-    /// removal.
+    /// Gives a field that is there another deadline. The command must remove the field instead if that
+    /// deadline has passed.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Deadline) {
         if deadline != Deadline::Never {
             self.rename(HashName::ListpackEx);
@@ -485,7 +488,7 @@ impl Collection for HashTree {
         true
     }
 
-    /// Tells the keyspace of what deadlines the fields have by now.
+    /// Brings the sums over deadlines and the keyspace's wheel up to date with the deadlines of the fields.
     #[inline]
     fn settle(edit: &mut Edit<'_, HashTree>) -> bool {
         let (State { name, was_timed }, has_lost) = (edit.state, edit.has_lost);
@@ -509,7 +512,7 @@ impl Collection for HashTree {
 fn is_timed(edit: &Edit<'_, HashTree>) -> bool {
     match edit.tree() {
         Some(tree) => tree.is_timed(),
-        // A hash that goes by "listpack" never had a field with a deadline.
+        // A hash that goes by "listpack" never had a field with a deadline, so its image need not be walked.
         None => edit.state.name != HashName::Listpack && pairs::has_mark(&edit.buffers().text),
     }
 }
@@ -521,7 +524,7 @@ impl<'k> View<'k> {
         Rules { at, limits: self.settings().hash }
     }
 
-    /// The hash under `key`, to read; None where there is no such key. Fields that are due are removed once
+    /// The hash under `key`, to read; None where there is no such key. Fields that are due are removed when
     /// the view ends.
     #[inline]
     pub fn hash(&mut self, key: &Key<'_>) -> Result<Option<Hash<'_>>, WrongType> {
@@ -530,15 +533,16 @@ impl<'k> View<'k> {
         Hash::of((Meta(found.meta), found.inline, found.outside), seed, now).map(Some)
     }
 
-    /// The hash under `key`, to edit; None where there is no such key. Fields that are due go first, some at
-    /// a time.
+    /// The hash under `key`, to edit; None where there is no such key. Some of the fields that are due are
+    /// removed first ([`EXPIRED_AT_ONCE`]).
     #[inline]
     pub fn hash_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<HashMut<'v>>, WrongType> {
         let rules = self.hash_rules();
         self.site(key).map(|site| HashMut::open(site, rules)).transpose()
     }
 
-    /// Created empty where missing.
+    /// The hash under `key`, to edit; a new one where there is no such key. It is created only if something
+    /// is written.
     #[inline]
     pub fn hash_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<HashMut<'v>, WrongType> {
         let rules = self.hash_rules();

@@ -4,7 +4,7 @@ use crate::expiry::notes::NO_DEADLINE;
 use crate::hash::image::image_due;
 use crate::value::Value;
 
-/// When the first field of a hash falls due, as a note; of anything else, never.
+/// When the first field of a hash falls due, as a note; `NO_DEADLINE` for any other value.
 #[inline]
 pub(crate) fn fields_due(meta: Meta, payload: &[u8], outside: Option<&Value>) -> u64 {
     match (meta.shape(), outside) {

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The value `1000` with the deadline 1800000000000 is meta `60` and `00 50 5C 18 A3 E8 03`. Inside the
-//! keyspace entry of a small hash the same bytes of a deadline are the mark of a pair (`pack::pairs`).
+//! keyspace entry of a small hash the deadline has the same bytes, as the mark of a pair (`pack::pairs`).
 use crate::expiry::deadline::Deadline;
 use base::{Item, Millis};
 use pack::map::{Found, Shared};
@@ -57,7 +57,7 @@ impl Mark {
         mark
     }
 
-    /// None where there is no deadline.
+    /// The deadline's bytes; None where there is no deadline.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         (self.len > 0).then(|| &self.bytes[..usize::from(self.len)])
     }
@@ -96,13 +96,13 @@ impl<'f> Kept<'f> {
         Kept { value, deadline }
     }
 
-    /// An integer without a deadline.
+    /// What is kept for a field with an integer value and no deadline.
     #[inline]
     pub(crate) fn endless(value: i64) -> Kept<'static> {
         Kept { value: Item::Int(value), deadline: Deadline::Never }
     }
 
-    /// The same without a look at the value.
+    /// The deadline of a field, without reading its value.
     pub(crate) fn deadline_of(meta: u8, inline: &[u8]) -> Deadline {
         if meta & TIMED == 0 { Deadline::Never } else { Mark::read(inline).0 }
     }

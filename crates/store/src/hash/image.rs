@@ -24,7 +24,7 @@ pub(crate) fn image_due(image: &[u8]) -> u64 {
     pairs::iter(image).map(due).min().unwrap_or(NO_DEADLINE)
 }
 
-/// Takes what is due out of an image; how many fields went.
+/// Removes the fields of an image that are due, and returns how many.
 pub(crate) fn expire_image(image: &mut Vec<u8>, now: Millis) -> u64 {
     let mut removed = 0;
     while let Some(spot) = past_spot(image, now) {
@@ -49,7 +49,7 @@ pub(super) fn shape(name: HashName, image: &[u8]) -> Shape {
     if is_timed { Shape::TimedHash } else { Shape::Hash }
 }
 
-/// The same fields outside the entry.
+/// The tree of the fields of an image: O(fields), of which there are at most some dozen.
 pub(super) fn to_tree(image: &[u8], name: HashName, at: At<'_>) -> HashTree {
     let mut tree = HashTree::new(name);
     let mut field = Vec::new();
@@ -61,13 +61,13 @@ pub(super) fn to_tree(image: &[u8], name: HashName, at: At<'_>) -> HashTree {
             Deadline::Never => Lifetime::Endless,
             Deadline::At(at) => Lifetime::Until(at),
         };
-        // What is new frees nothing.
+        // A new field frees nothing.
         tree.put(at, &field, kept.value, lifetime, &mut Vec::new());
     }
     tree
 }
 
-/// Makes the image of a hash of a few short fields.
+/// Writes the image of a tree of a few short fields.
 pub(super) fn write(image: &mut Vec<u8>, tree: &HashTree) {
     image.clear();
     tree.for_each(&mut |field, kept| {

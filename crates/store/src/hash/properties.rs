@@ -65,7 +65,7 @@ fn value(random: &mut Random, taste: Taste) -> Vec<u8> {
     }
 }
 
-/// What is there at `now`.
+/// The fields that are not past their deadline at `now`.
 fn live(twin: &Twin, now: Millis) -> Twin {
     twin.iter().filter(|(_, kept)| !kept.1.is_past(now)).map(|(f, v)| (f.clone(), v.clone())).collect()
 }

@@ -74,14 +74,14 @@ struct Timed {
 /// What an edit of a field's deadline does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// The field lives for ever.
+    /// The field has no deadline.
     Endless,
     /// The field's deadline stays as it was.
     Kept,
     Until(Millis),
 }
 
-/// What an edit of a tree needs to know: by which seed fields hash, and the time.
+/// What an edit of a tree needs to know: the seed that fields are hashed with, and the time.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'s> {
     pub(crate) seed: &'s Seed,
@@ -133,8 +133,8 @@ impl HashTree {
         }
     }
 
-    /// Writes a field; whether it is new. One past its deadline counts as gone. What is large and goes is
-    /// left in `freed`.
+    /// Writes a field, and returns whether it is new; one past its deadline counts as removed. Large values
+    /// that were replaced are left in `freed`.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -179,8 +179,9 @@ impl HashTree {
         self.map.find(seed.hash(field), Field::of(name).name()).is_some()
     }
 
-    /// Whether a new field that is an integer with an integer value goes to the map of integers. So it does
-    /// once the first leaf of the other map is full; then those that this leaf holds move there too.
+    /// Whether a new integer field with an integer value goes to the map of integers: it does once the first
+    /// leaf of the other map has been full. The first call that finds this moves the integers of that leaf
+    /// too.
     fn takes_ints(&mut self, seed: &Seed) -> bool {
         if !self.is_grown && self.map.len() >= LEAF_LEN_MAX {
             self.is_grown = true;
@@ -267,7 +268,7 @@ impl HashTree {
         is_new
     }
 
-    /// Forgets some items of the wheel that belong to fields which went before their deadline.
+    /// Drops some items of the wheel that were left by fields which were removed before their deadline.
     #[inline]
     fn tidy_wheel(&mut self) {
         if let Some(Timed { wheel: Some(wheel), .. }) = self.timed.as_deref_mut()
@@ -277,7 +278,7 @@ impl HashTree {
         }
     }
 
-    /// Gives a field another deadline; its value stays.
+    /// Gives a field another deadline. Its value stays. O(log fields).
     pub(crate) fn set_deadline(&mut self, at: At<'_>, field: &[u8], deadline: Deadline) {
         let name = Item::classify(field);
         if let Some(value) = self.int_value(name) {
@@ -295,7 +296,7 @@ impl HashTree {
         let old = Kept::of(&found);
         let (old_deadline, is_outside) = (old.deadline, found.outside.is_some());
         let mut text = Vec::new();
-        // A value outside stays where it is: only what stands before the pointer is written.
+        // A value outside stays where it is: only the bytes before the pointer are written.
         let value = match old.value {
             Item::Int(n) => Item::Int(n),
             Item::Bytes(_) if is_outside => Item::Bytes(&[]),
@@ -309,7 +310,7 @@ impl HashTree {
         self.tidy_wheel();
     }
 
-    /// Whether the field was there and not past its deadline; it goes either way. What is large is left in
+    /// Removes a field. Returns whether it was there and not past its deadline. A large value is left in
     /// `freed`.
     pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
         let name = Item::classify(field);
@@ -335,7 +336,7 @@ impl HashTree {
         });
     }
 
-    /// The same until told to stop.
+    /// As [`HashTree::for_each`], until told to stop.
     pub(crate) fn visit(
         &self,
         visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
@@ -346,8 +347,8 @@ impl HashTree {
         self.map.visit(&mut |found| visit(field_of(found.meta, found.key), Kept::of(&found)))
     }
 
-    /// The same from a halt on, while the hash does not change. Where to go on behind the last one visited,
-    /// None at the end.
+    /// As [`HashTree::visit`], from a halt on; the hash must not change between the calls. Returns the halt
+    /// behind the last field visited, None at the end.
     pub(crate) fn visit_from(
         &self,
         from: Halt,
@@ -432,14 +433,14 @@ impl HashTree {
         self.timed.as_ref().is_some_and(|timed| timed.fields > 0)
     }
 
-    /// A time before which no field is due; none where no field has a deadline.
+    /// A time before which no field is due, as a note; None where no field has a deadline. O(1).
     pub(crate) fn due(&self) -> Option<u64> {
         let timed = self.timed.as_ref().filter(|timed| timed.fields > 0)?;
         timed.wheel.as_ref()?.next_due()
     }
 
-    /// Removes fields that are due, about so many at most; how many went. [`HashTree::due`] tells whether
-    /// there are more.
+    /// Removes fields that are due, at most about `max`, and returns how many. [`HashTree::due`] tells
+    /// whether there are more.
     pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
         let HashTree { map, text_bytes, timed, .. } = self;
         let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
@@ -461,7 +462,7 @@ impl Lifetime {
     }
 }
 
-/// Counts that one field with this deadline has gone.
+/// Counts the removal of a field with this deadline.
 fn forget(timed: &mut Option<Box<Timed>>, deadline: Deadline) {
     if deadline != Deadline::Never
         && let Some(timed) = timed
@@ -470,8 +471,8 @@ fn forget(timed: &mut Option<Box<Timed>>, deadline: Deadline) {
     }
 }
 
-/// Frees a value that lay outside its entry: at once, or by the background (`freed`) where it is long and
-/// nobody else holds it.
+/// Frees a value that lay outside its entry: at once, or in the background (`freed`) if it is long and nobody
+/// else holds it.
 fn free(outside: Option<Shared<Vec<u8>>>, freed: &mut Vec<Garbage>) {
     if let Some(text) = outside
         && text.len() > DROPPED_BYTES_MAX
@@ -519,7 +520,7 @@ fn earliest_of(found: &Found<'_, Vec<u8>>) -> u64 {
     due_of(Kept::deadline_of(found.meta, found.inline))
 }
 
-/// Fields that are due.
+/// What a sweep does to the fields of a hash: it removes those that are due.
 struct FieldDues<'t> {
     now: Millis,
     text_bytes: &'t mut u64,

@@ -1,4 +1,4 @@
-//! What left the keyspace and is freed later.
+//! Values that left the keyspace and are freed later.
 
 /// Something large that left the keyspace. Dropping it takes long, so it is `Send` and a background thread
 /// can do that.
@@ -8,7 +8,7 @@ pub struct Garbage {
     weight: Weight,
 }
 
-/// What dropping some garbage will free. That memory still counts as used, and eviction takes it for free
+/// What dropping some garbage will free. That memory still counts as used, but eviction treats it as free
 /// already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
@@ -19,7 +19,7 @@ pub enum Weight {
 }
 
 impl Garbage {
-    /// What frees about so many bytes when it is dropped.
+    /// Garbage of `value`, which frees about so many bytes when it is dropped.
     pub fn of_bytes(bytes: u64, value: impl Send + 'static) -> Garbage {
         Garbage { value: Box::new(value), weight: Weight::Bytes(bytes) }
     }

@@ -1,5 +1,5 @@
-//! The keys of a command that names several: their shards locked, and the memory that the keys lie in asked
-//! for.
+//! The keys of a command that names several: locking their shards, and prefetching the memory that the keys
+//! lie in.
 //!
 //! ```text
 //! prefetch each key's shard -> lock the shards in ascending order, each once
@@ -16,13 +16,13 @@ use base::Millis;
 use base::hash::Hash;
 use std::ops::Deref;
 
-/// The keys of a command with no more keys than this are kept without an allocation.
+/// Up to so many keys of one command are kept without an allocation.
 const FEW: usize = 4;
 
-/// A token a key, in the order in which the keys were given.
+/// One token for each key, in the order in which the keys were given.
 pub struct Keys<'k> {
     few: [Key<'k>; FEW],
-    /// All keys, where they are more.
+    /// All keys, if there are more than [`FEW`].
     many: Vec<Key<'k>>,
     len: usize,
 }
@@ -56,9 +56,9 @@ impl<'k> Keys<'k> {
 }
 
 impl Keyspace {
-    /// Locks the shards of keys in ascending order and hands out a token a key, in the order given
-    /// (duplicates allowed, and no key at all). Each comes with its [`Keyspace::hash`]. For one key
-    /// [`Keyspace::lock_one`] does the same with less.
+    /// Locks the shards of these keys in ascending order and hands out one token for each key, in the order
+    /// given. A key may come twice, and there may be none. Each name comes with its [`Keyspace::hash`]. For a
+    /// single key [`Keyspace::lock_one`] is cheaper.
     pub fn lock<'k>(
         &'k self,
         db: u16,
@@ -76,7 +76,7 @@ impl Keyspace {
         (View::new(self, guards, now, settings), keys)
     }
 
-    /// The same of names alone.
+    /// As [`Keyspace::lock`], for names without their hashes.
     #[cfg(test)]
     pub(crate) fn lock_named<'k>(
         &'k self,
@@ -88,7 +88,7 @@ impl Keyspace {
         self.lock(db, now, settings, names.iter().map(|name| (*name, self.hash(name))))
     }
 
-    /// The locks of all keys' shards; tells the keys which of them is theirs.
+    /// Locks the shards of all keys, and tells each key which of the locks is its own.
     fn guards<'k>(&'k self, keys: &mut [Key<'k>]) -> Guards<'k> {
         let shard_of = |key: &Key<'_>| key.hash.shard(self.shard_bits);
         match keys {
@@ -119,7 +119,7 @@ impl Keyspace {
     }
 }
 
-/// Asks for the leaves of all keys, then, as they come, for the entries.
+/// Prefetches the leaves of all keys, then, as these arrive, their entries.
 fn prefetch(guards: &Guards<'_>, keys: &[Key<'_>]) {
     let maps = || keys.iter().filter_map(|key| Some((key.hash, &guards.shard_ref(key).db(key.db)?.map)));
     maps().for_each(|(hash, map)| map.prefetch(hash));

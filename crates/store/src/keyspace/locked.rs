@@ -31,12 +31,13 @@ impl Lengths {
 
     /// The keys of a database in all shards.
     pub(crate) fn sum(&self, db: u16) -> u64 {
-        // Read one after the other: keys that move between shards meanwhile may be counted twice or not at
-        // all, but no single change is seen by half.
+        // The counts are read one after the other: keys that other threads add and remove meanwhile may be
+        // counted or not, but each count is one that its shard has had.
         self.of(db).map_or(0, sum)
     }
 
-    /// The shard that holds the `nth` key of a database, counted shard by shard.
+    /// The shard that holds key number `nth` of a database, if keys are numbered shard by shard. None beyond
+    /// the last.
     pub(crate) fn shard_of_nth(&self, db: u16, nth: u64) -> Option<usize> {
         let mut left = nth;
         self.of(db)?.iter().position(|len| {
@@ -63,7 +64,7 @@ impl Lengths {
     }
 }
 
-/// Adds up in four sums, so that the processor need not wait for one addition before it begins the next.
+/// Adds up four sums side by side, because each addition of a single sum would wait for the one before.
 fn sum(lengths: &[AtomicU64]) -> u64 {
     let (fours, rest) = lengths.as_chunks::<4>();
     let mut sums = [0; 4];
@@ -79,7 +80,7 @@ fn zeros(shards: usize) -> Box<[AtomicU64]> {
     (0..shards).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The only way to a shard.
+/// A shard whose lock is held. There is no other way to a shard.
 pub(crate) struct Locked<'k> {
     shard: MutexGuard<'k, Shard>,
     lengths: &'k Lengths,
@@ -117,7 +118,7 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Nearly always it is database 0 or none.
+        // Nearly always only database 0 has changed, or none.
         if let Some(len) = self.shard.changed_length() {
             self.lengths.first[self.shard.index as usize].store(len, Ordering::Release);
         }

@@ -38,7 +38,8 @@ pub struct MoverStats {
 }
 
 impl Mover {
-    /// After so many steps the first of them has its turn again.
+    /// How many shards are not done yet. They take turns, so after so many steps the same shard has its turn
+    /// again.
     pub fn shards_left(&self) -> usize {
         self.walks.len()
     }
@@ -63,10 +64,10 @@ struct Long {
     next: u64,
 }
 
-/// How much one step may do.
+/// The limits of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepLimits {
-    /// In blocks looked at, see [`Moves::effort`].
+    /// How much work one step does, in blocks looked at: see [`Moves::effort`].
     pub effort: u64,
     /// Collections of more elements have steps of their own: `active-defrag-max-scan-fields`.
     pub len_max: u64,
@@ -104,7 +105,7 @@ impl Keyspace {
         drop(shard);
         match rest {
             Rest::More => mover.turn += 1,
-            // The last shard of the list takes the place of the one that is done, and has its turn next.
+            // The last shard of the list replaces the one that is done, and has its turn next.
             Rest::None => drop(mover.walks.swap_remove(mover.turn)),
         }
         Progress::More
@@ -123,7 +124,7 @@ impl Keyspace {
         else {
             return;
         };
-        // Shared with a snapshot, it would have to be copied to be looked at.
+        // A value that a snapshot shares would have to be copied before anything of it is moved.
         let Some(collection) = entry.outside_if_sole().and_then(Value::collection_mut) else { return };
         if let Some(next) = collection.relocate(long.next, limits.effort, &mut stats.moves) {
             walk.longs.push(Long { next, ..long });

@@ -3,25 +3,25 @@
 use base::hash::Seed;
 use base::permutation::Permutation;
 
-/// What names are hashed with, by what they name. The cursors of SCAN show places in hash order, so whoever
-/// scans a set of their own learns how its members hash; that tells nothing of keys, or of other types.
+/// The seeds that names are hashed with, one for each kind of name, so that whoever learns something of the
+/// hashes of one kind knows nothing of the others.
 pub(crate) struct Seeds {
     pub(crate) keys: Seed,
-    /// Of hashes.
+    /// Of the fields of hashes.
     pub(crate) fields: Seed,
-    /// Of sets.
+    /// Of the members of sets.
     pub(crate) members: Seed,
-    /// Members of sorted sets.
+    /// Of the members of sorted sets.
     pub(crate) scores: Seed,
     pub(crate) cursors: Cursors,
 }
 
-/// What turns the position of a walk into a cursor for a client. A position is a part of a hash, which a
-/// client must not learn.
+/// The permutations that turn the position of a walk into a cursor for a client. A position is a part of a
+/// hash, which a client must not learn.
 pub(crate) struct Cursors {
     /// Of SCAN: 48 bits.
     pub(crate) keys: Permutation,
-    /// Of HSCAN, SSCAN and ZSCAN: 32 bits. Integers lie beyond.
+    /// Of HSCAN, SSCAN and ZSCAN: 32 bits. Positions of integer members are greater, and shown as they are.
     pub(crate) elements: Permutation,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Db {
     pub(crate) wheel: Option<Box<Wheel>>,
 }
 
-/// Reused from edit to edit.
+/// Buffers of a shard that are used again for each edit.
 pub(crate) struct Buffers {
     /// A deadline and a value on their way into an entry.
     pub(crate) payload: Vec<u8>,
@@ -58,11 +58,11 @@ pub(crate) struct Buffers {
     pub(crate) text: Vec<u8>,
     /// A short list while it is edited.
     pub(crate) draft: Draft,
-    /// Decides which uses are counted.
+    /// Decides at random which uses raise a counter.
     pub(crate) random: Random,
 }
 
-/// A buffer that has grown larger than this, for a very long value, is freed after the edit.
+/// A buffer of more bytes, which a long value made grow, is freed after the edit.
 const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
 
 impl Buffers {
@@ -76,8 +76,8 @@ impl Buffers {
         }
     }
 
-    /// Frees a buffer that lies in memory which is being emptied. Nothing is kept in them between edits, so
-    /// the next edit allocates anew.
+    /// Frees the buffers that lie in extents which are being emptied. Nothing is kept in them between edits,
+    /// so the next edit allocates anew.
     pub(crate) fn relocate(&mut self) {
         for buffer in [&mut self.payload, &mut self.text] {
             if is_evacuating(buffer.as_ptr()) {
@@ -116,7 +116,7 @@ impl Shard {
         }
     }
 
-    /// To read: None where nothing was ever written.
+    /// A database, to read; None where it was not made yet in this shard.
     pub(crate) fn db(&self, db: u16) -> Option<&Db> {
         match db {
             0 => Some(&self.first),
@@ -124,7 +124,7 @@ impl Shard {
         }
     }
 
-    /// The database to read, and the counters.
+    /// A database, to read, and the counters.
     pub(crate) fn db_and_stats(&mut self, db: u16) -> (Option<&Db>, &mut ShardStats) {
         let found = match db {
             0 => Some(&self.first),
@@ -133,7 +133,8 @@ impl Shard {
         (found, &mut self.stats)
     }
 
-    /// The database to read and to note uses in, the counters, and what decides which uses are counted.
+    /// A database, to read and to record uses in; the counters; and the generator that decides which uses
+    /// count.
     pub(crate) fn db_to_use(&mut self, db: u16) -> (Option<&mut Db>, &mut ShardStats, &mut Random) {
         let found = match db {
             0 => Some(&mut self.first),
@@ -142,7 +143,8 @@ impl Shard {
         (found, &mut self.stats, &mut self.buffers.random)
     }
 
-    /// To write, with what writing needs.
+    /// A database, to write, with the counters and buffers that writing needs. It is made where it is
+    /// missing.
     #[inline(always)]
     pub(crate) fn open(&mut self, db: u16) -> (&mut Db, &mut ShardStats, &mut Buffers) {
         let found = match db {
@@ -171,7 +173,8 @@ impl Shard {
         (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
     }
 
-    /// Empties `db`, or all; what was there goes to `garbage`. Returns how many keys there were.
+    /// Empties `db`, or all databases; their trees go to `garbage`. Returns how many keys there were.
+    /// O(databases).
     pub(crate) fn flush(&mut self, db: Option<u16>, garbage: &mut Vec<Garbage>) -> u64 {
         let (dbs, _) = self.dbs_mut();
         let chosen = dbs.enumerate().filter(|(index, _)| db.is_none_or(|db| usize::from(db) == *index));
@@ -189,7 +192,7 @@ impl Shard {
         keys
     }
 
-    /// Two databases change places; nothing is made where both are empty.
+    /// Exchanges two databases. Nothing is made where both are empty.
     pub(crate) fn swap(&mut self, a: u16, b: u16) {
         let (low, high) = (a.min(b), usize::from(a.max(b)));
         let is_empty = |db: u16| self.db(db).is_none_or(|db| db.map.is_empty() && db.wheel.is_none());
@@ -203,8 +206,8 @@ impl Shard {
         }
     }
 
-    /// How many keys database 0 has, if that differs from what was published; it counts as published from
-    /// then on.
+    /// How many keys database 0 has, if that differs from what was published. The number counts as published
+    /// from then on.
     #[inline]
     pub(crate) fn changed_length(&mut self) -> Option<u64> {
         let len = self.first.map.len();
@@ -215,14 +218,14 @@ impl Shard {
         Some(len)
     }
 
-    /// Whether other databases may have changed since they were asked about.
+    /// Whether databases other than 0 may have changed since [`Shard::for_each_changed_length`] was called.
     #[inline]
     pub(crate) fn has_lent_others(&self) -> bool {
         self.published.has_lent_others
     }
 
-    /// The databases, other than 0, whose number of keys is not what was published, with that number; from
-    /// here on it is.
+    /// Visits the databases other than 0 whose number of keys is not what was published, with that number,
+    /// which counts as published from then on.
     pub(crate) fn for_each_changed_length(&mut self, mut publish: impl FnMut(usize, u64)) {
         let published = &mut self.published;
         published.others.resize(self.others.len(), 0);
@@ -235,7 +238,7 @@ impl Shard {
         published.has_lent_others = false;
     }
 
-    /// When something here is next due.
+    /// When something in this shard is next due, in milliseconds.
     pub(crate) fn next_due(&mut self) -> i64 {
         let (dbs, _) = self.dbs_mut();
         dbs.map(|db| db.next_due()).min().unwrap_or(NEVER_DUE)
@@ -247,15 +250,15 @@ impl Shard {
     }
 }
 
-/// Beyond so many elements or bytes a value is freed in the background: some 64 allocations, or a mapping
-/// whose pages take the kernel a while to collect.
+/// A string of more bytes is freed in the background, because the kernel takes a while to collect its pages;
+/// so is a collection of more bytes or elements than the next two say, which has some 64 allocations or more.
 const DROPPED_BYTES_MAX: u64 = 1 << 20;
 const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
-/// What an element is taken for where the size of a collection is not known.
+/// How many bytes an element is taken for if the size of its collection is not known.
 const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
 
-/// What a value outside takes, about.
+/// About how many bytes a value outside takes.
 pub(crate) fn value_bytes(value: &Value) -> u64 {
     match value {
         Value::Str(bytes) => bytes.capacity() as u64,
@@ -280,7 +283,7 @@ pub(crate) fn is_heavy(value: &Value, bytes: u64) -> bool {
 /// The entries of a database of more keys are not visited to add up its size.
 const WEIGHED_KEYS_MAX: u64 = 256;
 
-/// What a database takes, where that is quickly told.
+/// How many bytes a database takes; None where it has too many keys to add that up.
 fn weight(map: &Map<Value>) -> Option<u64> {
     if map.len() > WEIGHED_KEYS_MAX {
         return None;
@@ -292,19 +295,19 @@ fn weight(map: &Map<Value>) -> Option<u64> {
     Some(bytes)
 }
 
-/// Frees what left the keyspace, here if that is quick, else by handing it to the background. Returns what it
-/// takes, about.
+/// Frees a value that left the keyspace: here if that is quick, otherwise by handing it to the background.
+/// Returns about how many bytes it takes.
 pub(crate) fn discard(value: Option<Shared<Value>>, garbage: &mut Vec<Garbage>) -> u64 {
     let Some(value) = value else { return 0 };
     let bytes = value_bytes(&value);
-    // A copy that lives on keeps the value: then nothing is freed.
+    // If another owner holds the value too, dropping it frees nothing and is quick.
     if is_heavy(&value, bytes) && !value.is_shared() {
         garbage.push(Garbage::of_bytes(bytes, value));
     }
     bytes
 }
 
-/// Looks over every entry that is not overdue, until told to stop.
+/// Visits every entry that is not overdue, until told to stop.
 pub(crate) fn visit_live(
     db: &Db,
     now: Millis,
@@ -316,8 +319,8 @@ pub(crate) fn visit_live(
     })
 }
 
-/// Visits one leaf from `place` on, overdue entries without a kind; returns the entries seen, and the next
-/// place.
+/// Visits the entries of one leaf from `place` on; overdue ones are shown without a kind. Returns how many
+/// there were, and the next place.
 pub(crate) fn scan_leaf(
     db: &Db,
     seed: &Seed,

@@ -1,4 +1,4 @@
-//! All shards: who locks what, in which order. A key's shard is the top bits of its hash.
+//! All shards: which locks are taken, and in which order. A key's shard is the top bits of its hash.
 //!
 //! One key is the path of nearly every request: hash, lock one mutex, hand out a view; nothing is allocated.
 //! Several keys lock their shards in ascending order, each once, so no two workers can wait for each other
@@ -32,7 +32,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 #[derive(Clone, Copy, Debug)]
 pub struct KeyspaceOptions {
-    /// 2^shard_bits shards (8 by default, 0 in one of the tests' replays).
+    /// There are 2^shard_bits shards (2^8 by default, one in some tests).
     pub shard_bits: u32,
     pub databases: u16,
     pub seed: Seed,
@@ -46,16 +46,17 @@ struct Cell(Mutex<Shard>);
 pub struct Keyspace {
     cells: Box<[Cell]>,
     pub(crate) dues: Box<[AtomicI64]>,
-    /// Not later than any of `dues`.
+    /// A time that is not later than any of `dues`.
     pub(crate) soonest: AtomicI64,
     pub(crate) lengths: Lengths,
     pub(crate) uses: Uses,
     pub(crate) shard_bits: u32,
     databases: u16,
     pub(crate) seeds: Seeds,
-    /// No key past its deadline is removed, though nobody sees it; see [`Keyspace::rest_expiry`].
+    /// Whether keys past their deadline stay in memory, though no command sees them; see
+    /// [`Keyspace::rest_expiry`].
     pub(crate) is_expiry_resting: AtomicBool,
-    /// The shard at which a call of `expire` begins that follows one which ran out of budget.
+    /// The shard at which the next call of `expire` begins, after one that ran out of budget.
     pub(crate) expire_turn: AtomicUsize,
 }
 
@@ -73,7 +74,7 @@ impl Keyspace {
     pub fn new(options: KeyspaceOptions) -> Keyspace {
         assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
         let shards = 1 << options.shard_bits;
-        // What commands choose at random shows these numbers to clients.
+        // Clients see random choices, so these come from a seed that tells nothing of the others.
         let draws = options.seed.derive("draws");
         Keyspace {
             cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &draws)))).collect(),
@@ -94,7 +95,7 @@ impl Keyspace {
         self.databases
     }
 
-    /// What the names of keys are hashed with.
+    /// The seed that names of keys are hashed with.
     pub fn seed(&self) -> &Seed {
         &self.seeds.keys
     }
@@ -109,8 +110,8 @@ impl Keyspace {
         self.cells.len()
     }
 
-    /// What [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want: a batch hashes each key
-    /// once.
+    /// The hash of a key, as [`Keyspace::lock_one_hashed`] and [`Keyspace::prefetch_hashed`] want it: a batch
+    /// hashes each key once.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         self.seeds.keys.hash(key)
@@ -136,13 +137,13 @@ impl Keyspace {
         self.shard(hash.shard(self.shard_bits))
     }
 
-    /// None where another thread holds it.
+    /// Locks a shard; None where another thread holds its lock.
     #[inline]
     pub(crate) fn try_shard(&self, index: usize) -> Option<Locked<'_>> {
         Some(Locked::new(self.try_lock(index)?, &self.lengths))
     }
 
-    /// The same for a look that changes nothing.
+    /// Locks the shard of a hash for a look that changes nothing; None where another thread holds its lock.
     #[inline]
     fn glance(&self, hash: Hash) -> Option<impl Deref<Target = Shard>> {
         self.try_lock(hash.shard(self.shard_bits))
@@ -169,7 +170,7 @@ impl Keyspace {
         self.lock_one_hashed(db, now, settings, key, self.hash(key))
     }
 
-    /// `hash` is [`Keyspace::hash`] of `key`.
+    /// As [`Keyspace::lock_one`], for a key whose [`Keyspace::hash`] is known.
     #[inline]
     pub fn lock_one_hashed<'k>(
         &'k self,
@@ -218,14 +219,14 @@ impl Keyspace {
         }
     }
 
-    /// Sum over all shards.
+    /// The counters, summed over all shards, each of which is locked for that.
     pub fn stats(&self) -> ShardStats {
         let mut sum = ShardStats::default();
         (0..self.shards()).for_each(|index| sum += self.shard(index).stats);
         sum
     }
 
-    /// CONFIG RESETSTAT: all but `dirty`, which saves count by.
+    /// Sets all counters to 0 but `dirty`, by which changes since a save are counted (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
         for index in 0..self.shards() {
             let stats = &mut self.shard(index).stats;

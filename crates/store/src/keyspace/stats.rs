@@ -7,12 +7,12 @@ pub struct ShardStats {
     pub hits: u64,
     pub misses: u64,
     pub expired: u64,
-    /// Fields of hashes.
+    /// Fields of hashes that expired.
     pub expired_fields: u64,
     pub evicted: u64,
     /// Changes to the data since start (`rdb_changes_since_last_save` counts from a save).
     pub dirty: u64,
-    /// Values handed to the background.
+    /// What `lazyfreed_objects` shows (`lazyfree.rs`).
     pub lazyfreed: u64,
 }
 

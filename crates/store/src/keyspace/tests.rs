@@ -1,5 +1,4 @@
-//! What commands and the server rely on in the keyspace as a whole: locks, databases, counters, scans,
-//! flushes.
+//! The keyspace as a whole, as commands and the server use it: locks, databases, counters, scans, flushes.
 use crate::{Deadline, End, Expiry, Form, Garbage, Key, Keyspace, KeyspaceOptions, Kind, Settings, View};
 use base::Millis;
 use base::hash::Seed;
@@ -203,7 +202,7 @@ fn scan_takes_any_cursor_and_ends() {
             next = keyspace.scan(0, NOW, next, u64::MAX, &mut |_, _| {}).next_cursor;
         }
     }
-    // A database nobody wrote to, and a walk that goes on after a flush.
+    // A database to which nothing was written, and a walk that goes on after a flush.
     assert_eq!(keyspace.scan(7, NOW, 0, 10, &mut |_, _| panic!("empty")).next_cursor, 0);
     let cursor = keyspace.scan(0, NOW, 0, 10, &mut |_, _| {}).next_cursor;
     keyspace.flush(None);

@@ -3,9 +3,9 @@
 //! hold.
 //!
 //! This file is on the path of every request: with one key nothing here allocates. A key past its deadline is
-//! gone for every method. A lookup cannot remove it, because what it returns is borrowed from the tree: it
-//! puts the key on the list
-//! `overdue`, and the view removes the listed keys when somebody takes its garbage or the view ends.
+//! absent for every method. A lookup cannot remove it, because what it returns is borrowed from the tree: it
+//! puts the key on the list `overdue`, and the view removes the listed keys when its garbage is taken or the
+//! view ends.
 use crate::entry::{Meta, Shape};
 use crate::eviction::uses::{Touch, Uses};
 use crate::expiry::deadline::Deadline;
@@ -32,7 +32,7 @@ use pack::map::{Entry, Found, Map, Occupied, Shared};
 pub struct Key<'k> {
     bytes: &'k [u8],
     pub(crate) hash: Hash,
-    /// Which of the view's guards holds its shard.
+    /// Which of the view's locks is that of its shard.
     pub(crate) guard: u32,
     pub(crate) db: u16,
 }
@@ -48,7 +48,7 @@ impl<'k> Key<'k> {
         self.bytes
     }
 
-    /// The database it is looked for in.
+    /// The number of the database that it is in.
     pub fn db(&self) -> u16 {
         self.db
     }
@@ -99,8 +99,7 @@ impl Overdue {
     }
 }
 
-/// A value between two keys: taken or copied from one, to be put under another, without a copy of what lies
-/// outside.
+/// A value taken or copied from one key, to be put under another. What lies outside its entry is not copied.
 pub struct Taken {
     meta: Meta,
     inline: Vec<u8>,
@@ -121,14 +120,14 @@ impl Taken {
     }
 }
 
-/// What a command sees of the keyspace: the locked shards of its keys. Dropping it unlocks them.
+/// What a command sees of the keyspace: the locked shards of its keys. Dropping the view unlocks them.
 pub struct View<'k> {
     guards: Guards<'k>,
     keyspace: &'k Keyspace,
     settings: &'k Settings,
     now: Millis,
     counts_lookups: bool,
-    /// Reading a key counts as using it.
+    /// Whether reading a key counts as using it.
     leaves_trace: bool,
     /// The key whose use was recorded last, so that a command which looks a key up twice counts as one use.
     used: Option<Hash>,
@@ -136,7 +135,7 @@ pub struct View<'k> {
     garbage: Vec<Garbage>,
 }
 
-/// What becomes of an entry that was found.
+/// A lookup whose entry has been searched for: what is needed to judge and count it.
 struct Lookup<'l> {
     now: Millis,
     counts: bool,
@@ -145,8 +144,8 @@ struct Lookup<'l> {
 }
 
 impl Lookup<'_> {
-    /// A key past its deadline counts as missing, and will be removed. Of a hash (`HASH`) the fields that are
-    /// due will be.
+    /// Returns the entry, or None where its key is past its deadline: such a key is listed to be removed.
+    /// With `HASH` a hash of which fields are due is listed too. Counts a hit or a miss.
     #[inline(always)]
     fn judge<'f, const HASH: bool>(
         self,
@@ -169,7 +168,7 @@ impl Lookup<'_> {
     }
 }
 
-/// One database of one key's shard, to be written: everything but the tree itself.
+/// What an edit needs of a shard besides the tree of the database.
 pub(crate) struct EditContext<'s> {
     pub(crate) timer: Timer<'s>,
     pub(crate) stats: &'s mut ShardStats,
@@ -187,7 +186,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// The deadline of a key that is not gone.
+    /// The key's deadline; None where it has passed.
     #[inline]
     pub(crate) fn live(&self) -> Option<Deadline> {
         (!self.is_past).then_some(self.deadline)
@@ -199,8 +198,8 @@ impl EditContext<'_> {
         discard(value, self.garbage);
     }
 
-    /// Reads an entry once, before it is edited, and counts it as used; counts its key as expired if it is
-    /// gone already.
+    /// Reads an entry before it is edited, and counts it as used. If its deadline has passed, the key counts
+    /// as expired.
     #[inline(always)]
     pub(crate) fn read(&mut self, entry: &mut Occupied<'_, Value>) -> Before {
         if self.touch != Touch::None {
@@ -214,7 +213,7 @@ impl EditContext<'_> {
         Before { meta, deadline, is_past }
     }
 
-    /// A hash is about to be written over: its fields' deadlines go.
+    /// To be called before an entry is written over: takes the deadlines of a hash's fields out of the sums.
     #[inline]
     pub(crate) fn forget_fields(&mut self, entry: &Occupied<'_, Value>) {
         let meta = Meta(entry.meta());
@@ -232,8 +231,8 @@ impl EditContext<'_> {
     }
 }
 
-/// What a view does beyond the value APIs, which have a file a type: existence, kinds, deadlines, removal,
-/// moving.
+/// What a view does for keys of any type: existence, types, deadlines, removal, moving. The value APIs of the
+/// types have files of their own.
 impl<'k> View<'k> {
     #[inline]
     pub(crate) fn new(
@@ -255,7 +254,7 @@ impl<'k> View<'k> {
         }
     }
 
-    /// The time of the command. Deadlines up to it, itself included, have passed.
+    /// The time of the command. A deadline at this time has passed.
     pub fn now(&self) -> Millis {
         self.now
     }
@@ -270,7 +269,7 @@ impl<'k> View<'k> {
         self.now = now;
     }
 
-    /// The shard of `key`, as a whole.
+    /// The shard of `key`.
     pub(crate) fn shard_mut(&mut self, key: &Key<'_>) -> &mut Shard {
         self.guards.shard(key)
     }
@@ -294,30 +293,33 @@ impl<'k> View<'k> {
         self.keyspace.databases()
     }
 
-    /// From here on lookups count as keyspace hits and misses (dispatch calls it for commands that read).
+    /// From here on each lookup counts as a keyspace hit or miss. Dispatch calls this for commands that only
+    /// read.
     pub fn count_lookups(&mut self) {
         self.counts_lookups = true;
     }
 
-    /// Lookups count no more, in a command that looks at a key without using it.
+    /// From here on lookups do not count as hits and misses: for a command that looks at a key without
+    /// reading its value.
     pub fn ignore_lookups(&mut self) {
         self.counts_lookups = false;
     }
 
-    /// Counts one lookup as a hit or a miss. For commands that write: [`View::count_lookups`] is not called
-    /// for them.
+    /// Counts one lookup as a hit or a miss: for commands that write, for which [`View::count_lookups`] is
+    /// not called.
     pub fn note_lookup(&mut self, key: &Key<'_>, is_found: bool) {
         let stats = &mut self.guards.shard(key).stats;
         stats.hits += u64::from(is_found);
         stats.misses += u64::from(!is_found);
     }
 
-    /// What is counted in the shard of `key`.
+    /// The counters of the shard of `key`.
     pub(crate) fn stats(&mut self, key: &Key<'_>) -> &mut ShardStats {
         &mut self.guards.shard(key).stats
     }
 
-    /// The tree to write `key` in, what its splits need, and the rest of the shard.
+    /// The tree that `key` is to be written in, the seed that its edits need, and what else an edit needs of
+    /// the shard.
     #[inline(always)]
     pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Value>, &'k Seed, EditContext<'_>) {
         let shard = self.guards.shard(key);
@@ -340,7 +342,7 @@ impl<'k> View<'k> {
         (&mut db.map, &self.keyspace.seeds.keys, context)
     }
 
-    /// The entry of `key`, to be read, if it is there and not past its deadline.
+    /// The entry of `key`, to be read; None where there is none or its deadline has passed. One descent.
     #[inline]
     pub(crate) fn look(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_as::<false>(key)
@@ -354,14 +356,15 @@ impl<'k> View<'k> {
         lookup.judge::<HASH>(found, key)
     }
 
-    /// The same for a command that uses the value, which eviction takes into account. A command that only
-    /// asks about the key, as EXISTS and TYPE do, calls [`View::look`].
+    /// [`View::look`] for a command that uses the value, which eviction takes into account. A command that
+    /// only asks about the key, as EXISTS and TYPE do, calls [`View::look`].
     #[inline(always)]
     pub(crate) fn look_used(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_used_as::<false>(key)
     }
 
-    /// The same for a command that reads a hash: fields that are due will be removed.
+    /// [`View::look_used`] for a command that reads a hash: fields that are due will be removed when the view
+    /// ends.
     #[inline(always)]
     pub(crate) fn look_hash(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.look_used_as::<true>(key)
@@ -375,7 +378,8 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Out of line, so that a lookup costs nothing more under a policy that does not track uses.
+    /// The part of a lookup that records the use. Out of line, so that a lookup costs nothing more under a
+    /// policy that does not record uses.
     #[inline(never)]
     fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         let touch = self.keyspace.uses.touch(&self.settings.eviction);
@@ -398,8 +402,7 @@ impl<'k> View<'k> {
         &self.keyspace.uses
     }
 
-    /// The entry of `key` as it lies there, whatever its deadline: for what [`View::look`] has looked at
-    /// already.
+    /// The entry of `key`, whatever its deadline: for a key that [`View::look`] has looked up already.
     pub(crate) fn peek(&self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         self.guards.shard_ref(key).db(key.db).and_then(|db| db.map.find(key.hash, key.bytes))
     }
@@ -410,8 +413,7 @@ impl<'k> View<'k> {
         self.guards.shard(key).db(key.db).map(|db| &db.map)
     }
 
-    /// A key past its deadline is removed by whatever looks at it: every method here behaves as if it were
-    /// gone.
+    /// Whether the key exists. As for every method here, a key past its deadline does not.
     pub fn exists(&mut self, key: &Key<'_>) -> bool {
         self.look(key).is_some()
     }
@@ -421,12 +423,13 @@ impl<'k> View<'k> {
         self.look(key).as_ref().map(kind)
     }
 
-    /// When the key goes; None where there is no such key.
+    /// The deadline of the key; None where there is no such key.
     pub fn deadline(&mut self, key: &Key<'_>) -> Option<Deadline> {
         self.look(key).map(|found| Meta(found.meta).deadline(found.inline))
     }
 
-    /// Whether the key existed. A deadline that has passed removes the key.
+    /// Gives a key another deadline, and returns whether the key existed. A deadline that has passed removes
+    /// the key.
     pub fn set_deadline(&mut self, key: &Key<'_>, deadline: Deadline) -> bool {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return false };
@@ -472,8 +475,8 @@ impl<'k> View<'k> {
         Some(taken)
     }
 
-    /// Another owner of the value of `key`, with its deadline. What lies outside is shared, and copied as far
-    /// as either is written later: O(1) for a value of any size.
+    /// Copies the value of `key`, with its deadline; None where there is no such key. What lies outside gets
+    /// one more owner, and is copied later as far as either copy is written: O(1) for a value of any size.
     pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes) else { return None };
@@ -485,8 +488,8 @@ impl<'k> View<'k> {
         Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
     }
 
-    /// Puts a value that was taken or copied under `key`, with the deadline it came with; what was there
-    /// goes.
+    /// Puts a value that was taken or copied under `key`, with its deadline, in the place of whatever was
+    /// there.
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
         let (map, seed, mut context) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
@@ -524,7 +527,8 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Whether [`View::take_garbage`] may return anything: two tests, for the end of every command.
+    /// Whether [`View::take_garbage`] may have anything to do or return. Two tests, made at the end of every
+    /// command.
     #[inline]
     pub fn has_garbage(&self) -> bool {
         !(self.overdue.is_empty() && self.garbage.is_empty())
@@ -540,8 +544,8 @@ impl<'k> View<'k> {
         std::mem::take(&mut self.garbage)
     }
 
-    /// Removes the keys, and of hashes the fields, that lookups found past their deadlines, unless they were
-    /// written since.
+    /// Removes the keys and the fields of hashes that lookups found past their deadlines, unless these were
+    /// written again since.
     #[cold]
     fn bury(&mut self) {
         let overdue = std::mem::take(&mut self.overdue);

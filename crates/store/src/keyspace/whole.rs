@@ -29,13 +29,13 @@ pub struct ScanStep {
     pub next_cursor: u64,
 }
 
-/// What has deadlines in a database.
+/// How many keys and hashes of a database have deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     pub keys: u64,
-    /// Of these keys; 0 where none is left to live.
+    /// The mean time to live of these keys; 0 where their mean deadline has passed.
     pub ttl_mean_ms: i64,
-    /// Hashes of which some field has one.
+    /// Hashes of which some field has a deadline.
     pub hashes: u64,
 }
 
@@ -54,7 +54,7 @@ impl Keyspace {
         self.len(db) == 0
     }
 
-    /// What has deadlines in `db`. Locks only the shards where anything has.
+    /// How many keys and hashes of `db` have deadlines. Locks only the shards in which some have.
     pub fn deadlines(&self, db: u16, now: Millis) -> Deadlines {
         let of_shard = |index| self.shard(index).db(db).map_or(Volatile::default(), |db| db.volatile);
         let has_any = |index: &usize| self.dues[*index].load(Ordering::Relaxed) != NEVER_DUE;
@@ -71,8 +71,7 @@ impl Keyspace {
         }
     }
 
-    /// Keys with a deadline in `db`, and their mean time to live in milliseconds (0 where none is left to
-    /// live).
+    /// How many keys of `db` have a deadline, and their mean time to live in milliseconds.
     pub fn volatile(&self, db: u16, now: Millis) -> (u64, i64) {
         let Deadlines { keys, ttl_mean_ms, .. } = self.deadlines(db, now);
         (keys, ttl_mean_ms)
@@ -83,9 +82,9 @@ impl Keyspace {
         self.deadlines(db, Millis(0)).hashes
     }
 
-    /// Visits about `count` keys of `db` from `cursor` on, those past their deadline without a kind. A cursor
-    /// is any u64. A key that is there from the call with 0 to the call that answers 0 is visited at least
-    /// once.
+    /// Visits about `count` keys of `db` from `cursor` on, of which those past their deadline are shown
+    /// without a kind. Any u64 is accepted as a cursor. A key that is there from the call with 0 to the call
+    /// that answers 0 is visited at least once.
     pub fn scan(
         &self,
         db: u16,
@@ -135,7 +134,7 @@ impl Keyspace {
         }
     }
 
-    /// Every live key of `db`, until told to stop.
+    /// Visits every key of `db` that is not past its deadline, until told to stop. Locks one shard at a time.
     pub fn visit(&self, db: u16, now: Millis, visit: &mut dyn FnMut(&[u8], Kind) -> ControlFlow<()>) {
         for index in 0..self.shards() {
             if let Some(db) = self.shard(index).db(db)
@@ -146,9 +145,9 @@ impl Keyspace {
         }
     }
 
-    /// Visits one key of `db`, chosen uniformly among the live ones; false if there are none. Keys past their
-    /// deadline are drawn again; where nearly all are (they stay while CLIENT PAUSE lasts), all keys are gone
-    /// through.
+    /// Visits one key of `db`, chosen uniformly among the live ones; false if there are none. A key past its
+    /// deadline is not counted, and another is drawn. If nearly all are (they stay while CLIENT PAUSE lasts),
+    /// all keys are walked.
     pub fn random_key(
         &self,
         db: u16,
@@ -169,8 +168,8 @@ impl Keyspace {
         self.random_of_all(db, now, random, visit)
     }
 
-    /// The nth live key takes the place of the one chosen before with a chance of 1 in n, so that in the end
-    /// all had the same.
+    /// Chooses by a walk over all live keys: the nth replaces the one chosen before with a chance of 1 in n,
+    /// so that in the end each had the same chance.
     #[cold]
     fn random_of_all(
         &self,
@@ -201,7 +200,7 @@ impl Keyspace {
     ) -> bool {
         let Some(index) = self.lengths.shard_of_nth(db, nth) else { return false };
         let guard = self.shard(index);
-        // Its keys may have gone since they were counted.
+        // The shard's keys may have been removed since they were counted.
         let Some(found) = guard.random(db, random) else { return false };
         let is_live = !Db::is_overdue(&found, now);
         if is_live {
@@ -226,8 +225,8 @@ impl Keyspace {
         (keys, garbage)
     }
 
-    /// All keys of two databases change places, with their deadlines and what waits for them. Nothing becomes
-    /// due earlier or later by it: a shard publishes when something in any of its databases is.
+    /// Exchanges all keys of two databases, with their deadlines and timing wheels. The due times of shards
+    /// stay right, because each is that of all databases of its shard.
     pub fn swap(&self, a: u16, b: u16) {
         (0..self.shards()).for_each(|index| self.shard(index).swap(a, b));
     }

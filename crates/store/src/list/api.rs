@@ -63,7 +63,7 @@ impl<'v> List<'v> {
         }
     }
 
-    /// Visits, of `span` elements from `index` on towards the tail (or the head), those equal to `needle`,
+    /// Visits the elements equal to `needle` among the `span` from `index` on towards the tail (or the head),
     /// until told to stop.
     pub fn visit_equal(
         &self,
@@ -96,13 +96,13 @@ impl<'v> List<'v> {
 /// A list, to edit. Dropping it puts it back; an empty list takes its key with it.
 pub struct ListMut<'v> {
     edit: Edit<'v, ListTree>,
-    /// The command announced all that it adds: see [`ListMut::announce`].
+    /// Whether the command has announced all that it adds: see [`ListMut::announce`].
     is_announced: bool,
 }
 
 impl<'v> ListMut<'v> {
-    /// An image is unpacked into the draft, a tree stays where it is; where there is no value, the list is
-    /// new.
+    /// Begins an edit. An image is unpacked into the draft, a tree stays where it is; where there is no
+    /// value, the list is new.
     #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
         let start = Start::of(site.shape())?.with_draft(&mut site);
@@ -153,16 +153,17 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    /// Tells how much the command is about to add. Redis decides whether the list becomes a "quicklist" by
-    /// the sum of it, before it adds the first element. A command that does not announce anything has each
-    /// element decide for itself.
+    /// To be called with all that the command is about to add. Redis decides by the sum whether the list
+    /// becomes a "quicklist", before it adds the first element. If nothing is announced, each element decides
+    /// for itself.
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
         self.is_announced = true;
     }
 
-    /// The name may change to "quicklist", by the sizes before the addition and the plain text of what comes.
-    /// Summing up a draft costs a walk, so it is done only where a draft could be large enough to matter.
+    /// Changes the name to "quicklist" if the size before the addition and the text to be added exceed the
+    /// limit. The size of a draft takes a walk, so it is added up only where a draft could be large enough to
+    /// matter.
     fn prepare(&mut self, elements: u64, text_bytes: u64) {
         let limits = self.edit.rules;
         if let Some(tree) = self.edit.tree_mut() {
@@ -176,7 +177,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    /// One element is about to be added.
+    /// To be called before one element is added.
     fn prepare_one(&mut self, value: &[u8]) {
         if !self.is_announced {
             self.prepare(1, value.len() as u64);
@@ -187,7 +188,7 @@ impl<'v> ListMut<'v> {
         }
     }
 
-    /// The draft has grown; it may have to leave.
+    /// To be called when the draft has grown: makes a tree of it if it has become too large.
     fn check_draft(&mut self) {
         let draft = self.draft();
         if draft.image_len() > IMAGE_BYTES_MAX || draft.len() > IMAGE_LEN_MAX {
@@ -288,7 +289,8 @@ impl View<'_> {
         self.site(key).map(|site| ListMut::open(site, limits)).transpose()
     }
 
-    /// Created empty where missing.
+    /// The list under `key`, to edit; a new one where there is no such key. The key is created only if an
+    /// element is added.
     #[inline]
     pub fn list_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ListMut<'v>, WrongType> {
         let limits = &self.settings().list;

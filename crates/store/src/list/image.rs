@@ -12,8 +12,8 @@ use std::ops::ControlFlow;
 /// A list leaves its entry when its image outgrows either.
 pub(super) const IMAGE_BYTES_MAX: usize = 192;
 pub(super) const IMAGE_LEN_MAX: u64 = 128;
-/// No image is a larger listpack than this: so many integers of 10 bytes, or its bytes of text and 3 for
-/// each.
+/// No image would be a longer listpack than this, be it of integers of 10 bytes each, or of text with 3 bytes
+/// more for each element.
 pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;
 
 impl Collection for ListTree {
@@ -51,13 +51,13 @@ impl Collection for ListTree {
         buffers.draft.is_empty()
     }
 
-    /// Every element is written anew: at most some hundred, seldom.
+    /// Writes every element anew: some hundred at most, and seldom.
     fn grow(encoding: Encoding, limits: &Limits, buffers: &Buffers) -> ListTree {
         let listpack_bytes = Some(draft_listpack_bytes(&buffers.draft));
         ListTree { seq: buffers.draft.to_seq(limits), listpack_bytes, encoding }
     }
 
-    /// A list that is small by [`ListTree::is_small`] always fits.
+    /// A list for which [`ListTree::is_small`] says yes always fits an image.
     fn shrink(&self, encoding: &mut Encoding, _: &Limits, buffers: &mut Buffers) -> bool {
         *encoding = self.encoding;
         let draft = &mut buffers.draft;
@@ -72,7 +72,7 @@ impl Collection for ListTree {
         true
     }
 
-    /// After a removal the name may change back.
+    /// After a removal the name may change back to "listpack".
     #[inline]
     fn settle(edit: &mut Edit<'_, ListTree>) -> bool {
         if !edit.has_lost {
@@ -91,7 +91,8 @@ impl Collection for ListTree {
     }
 }
 
-/// The size of a draft as a listpack: O(elements), so asked only near a limit and when the list leaves.
+/// The size that a draft would have as a listpack: O(elements), so called only near a limit and when the list
+/// becomes a tree.
 pub(super) fn draft_listpack_bytes(draft: &Draft) -> u64 {
     let mut sum = listpack::EMPTY_BYTES;
     if !draft.is_empty() {

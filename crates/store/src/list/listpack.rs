@@ -13,7 +13,7 @@ pub(crate) use pack::listpack::{EMPTY_BYTES, entry_bytes};
 
 /// The smallest entry of a listpack.
 const ENTRY_BYTES_MIN: u64 = 2;
-/// Where the limit is a count, a listpack is no larger than this all the same.
+/// If the limit is a count, a listpack may still not be larger than this.
 const COUNTED_BYTES_MAX: u64 = 8192;
 
 /// The name of a list.
@@ -32,7 +32,7 @@ impl Encoding {
     }
 }
 
-/// Whether a listpack of these sizes is too large.
+/// Whether a listpack of these sizes exceeds the limit.
 pub(crate) fn exceeds(fill: Fill, bytes: u64, len: u64) -> bool {
     match fill {
         Fill::Bytes(limit) => bytes > u64::from(limit),

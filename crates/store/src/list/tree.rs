@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// list which swings around the limit stays outside.
 pub(crate) const RETURN_BYTES_MAX: u64 = 64;
 const RETURN_LEN_MAX: u64 = 32;
-/// Removing more elements than this from a tree does not add up their sizes.
+/// If more elements than this are removed at once, their sizes are not added up.
 const SUMMED_LEN_MAX: u64 = 1024;
 
 /// A list outside its entry.
@@ -21,7 +21,7 @@ const SUMMED_LEN_MAX: u64 = 1024;
 pub(crate) struct ListTree {
     pub(crate) seq: Seq,
     /// The size that the list would have as a listpack. None after a large removal, which does not add up
-    /// what goes, until the list is short enough to be measured again.
+    /// sizes, until the list is short enough to be measured again.
     pub(crate) listpack_bytes: Option<u64>,
     pub(crate) encoding: Encoding,
 }
@@ -35,7 +35,7 @@ impl ListTree {
         self.listpack_bytes = self.listpack_bytes.map(|sum| sum - bytes);
     }
 
-    /// Tells that so much is about to be added, whereupon the name may change to "quicklist".
+    /// To be called before so much is added: changes the name to "quicklist" if that exceeds the limit.
     pub(crate) fn announce(&mut self, elements: u64, text_bytes: u64, limits: &Limits) {
         let bytes = self.listpack_bytes.unwrap_or(u64::MAX / 2);
         if listpack::exceeds(limits.fill, bytes + text_bytes, self.seq.len() + elements) {
@@ -72,9 +72,9 @@ impl ListTree {
         self.seq.set(index, value, limits);
     }
 
-    /// Removes whole leaves at a time, so adding up what goes must not cost more than the removal: beyond a
-    /// limit the size is forgotten, and found again by `settle` when the list is short enough for its name to
-    /// depend on it.
+    /// Removes elements, whole leaves at a time. Adding up their sizes must not cost more than that, so
+    /// beyond [`SUMMED_LEN_MAX`] elements the size becomes unknown; `settle` measures it again when the list
+    /// is short enough for its name to depend on it.
     pub(crate) fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
         if count <= SUMMED_LEN_MAX {
             let removed = self.sum(index, count);
@@ -85,7 +85,7 @@ impl ListTree {
         self.seq.remove(index, count, limits);
     }
 
-    /// The listpack bytes of `count` elements from `index` on.
+    /// How many bytes `count` elements from `index` on take in a listpack.
     pub(crate) fn sum(&self, index: u64, count: u64) -> u64 {
         let mut sum = 0;
         if count > 0 {
@@ -97,7 +97,8 @@ impl ListTree {
         sum
     }
 
-    /// After a removal: the name may change back, and a size that got lost is found again once that is cheap.
+    /// To be called after a removal: changes the name back if the list is small enough, and measures an
+    /// unknown size once that is cheap.
     pub(crate) fn settle(&mut self, limits: &Limits) {
         let len = self.seq.len();
         if listpack::is_surely_long(limits.fill, len) {

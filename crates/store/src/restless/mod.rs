@@ -27,16 +27,16 @@ pub use shadow::Shadow;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Made;
 
-/// When transients are made, fall due, and are found to be due. The wheel is turned back for them, and
-/// forward again for the next key of a client.
+/// The times at which transients are made, fall due, and are found to be due. The wheel is turned back for
+/// them, and forward again for the clients' keys.
 const BEGINNING: Millis = Millis(5);
 const DEADLINE: Millis = Millis(10);
 const AFTERWARDS: Millis = Millis(11);
 
-/// How many come at once: a few, or so many that leaves split.
+/// How many transients come at once: a few, or so many that leaves split.
 const CROWDS: [u64; 4] = [1, 4, 20, 120];
 
-/// The means to bring transients in, all of them following from a seed.
+/// Brings transients into shards, all of them decided by a seed.
 pub struct Transients {
     random: Random,
 }
@@ -51,20 +51,20 @@ enum Exit {
     Swept,
     /// Evicted by the nearest deadline.
     EvictedSoonest,
-    /// Evicted as a policy of uses does it.
+    /// Evicted under a policy that goes by uses.
     Evicted,
 }
 
 const EXITS: [Exit; 5] = [Exit::Removed, Exit::Buried, Exit::Swept, Exit::EvictedSoonest, Exit::Evicted];
 
 impl Transients {
-    /// All that these do follows from `seed`.
+    /// Transients that are decided by `seed`.
     pub fn new(seed: u64) -> Transients {
         Transients { random: Random::new(seed) }
     }
 
-    /// Brings some into one shard and takes them out again. What is to be freed is returned, to be freed when
-    /// the lock is gone.
+    /// Brings some transients into one shard and takes them out again. Returns what is to be freed once the
+    /// lock has been released.
     pub fn visit(&mut self, keyspace: &Keyspace, settings: &Settings) -> Vec<Garbage> {
         let random = &mut self.random;
         let index = random.below(keyspace.shards() as u64) as usize;
@@ -88,7 +88,7 @@ impl Transients {
     }
 }
 
-/// Lays the wheels out as seen from then; no key of a client is due.
+/// Turns the wheels of all databases back to [`BEGINNING`], as seen from which no key of a client is due.
 fn turn_back(shard: &mut Shard) {
     let (dbs, stats) = shard.dbs_mut();
     for db in dbs {
@@ -100,7 +100,7 @@ fn len(shard: &Shard, db: u16) -> u64 {
     shard.db(db).map_or(0, |db| db.map.len())
 }
 
-/// A name that no client thinks of, of a key that lies in this shard.
+/// A name of a key in this shard that no client will use.
 fn name_in(keyspace: &Keyspace, shard: usize, random: &mut Random) -> Vec<u8> {
     loop {
         let mut name = vec![0; 12 + random.below(30) as usize];
@@ -111,7 +111,7 @@ fn name_in(keyspace: &Keyspace, shard: usize, random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// They are made, read, written again, renamed and copied over each other.
+/// Makes, reads, rewrites, renames and copies transients.
 fn stay<'k>(view: &mut View<'k>, keys: &[Key<'k>], random: &mut Random) {
     let mut made: Vec<Option<Made>> = keys.iter().map(|_| None).collect();
     for (key, made) in keys.iter().zip(&mut made) {
@@ -143,7 +143,7 @@ fn stay<'k>(view: &mut View<'k>, keys: &[Key<'k>], random: &mut Random) {
     }
 }
 
-/// All go; those that this exit does not take are removed.
+/// Removes all transients; those that this exit does not take, by an ordinary removal.
 fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> {
     let mut garbage = Vec::new();
     match exit {

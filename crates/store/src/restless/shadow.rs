@@ -1,5 +1,5 @@
-//! A keyspace beside the clients' own, with a clock of its own that jumps: the place for what chooses its
-//! keys by itself.
+//! A keyspace beside the clients' own, with a clock of its own that jumps. What chooses its keys by itself
+//! (eviction, flushes) is tested on it.
 use super::values;
 use crate::{Deadline, Eviction, Evictor, Garbage, Keyspace, KeyspaceOptions, Outcome, Policy, Settings};
 use base::Millis;
@@ -8,7 +8,7 @@ use base::random::Random;
 
 const BEGINNING: Millis = Millis(1_790_000_000_000);
 const DATABASES: u16 = 2;
-/// So many names there are, and about so many keys are left.
+/// There are so many names of keys, and evictions leave about so many keys.
 const NAMES: u64 = 2_000;
 const KEYS_MAX: u64 = 300;
 
@@ -34,12 +34,12 @@ impl Shadow {
         }
     }
 
-    /// What is to be moved with everything else.
+    /// The keyspace, so that its data can be moved with the clients' data.
     pub fn keyspace(&self) -> &Keyspace {
         &self.keyspace
     }
 
-    /// Does something; what is to be freed is returned.
+    /// Makes some random changes. Returns what is to be freed.
     pub fn churn(&mut self) -> Vec<Garbage> {
         let mut garbage = Vec::new();
         match self.random.below(16) {
@@ -91,7 +91,7 @@ impl Shadow {
         (0..DATABASES).map(|db| self.keyspace.len(db)).sum()
     }
 
-    /// Down to the number of keys that may stay, or for a while.
+    /// Evicts keys under a random policy until at most [`KEYS_MAX`] are left, and at times some more.
     fn evict(&mut self, garbage: &mut Vec<Garbage>) {
         let eviction = self.policy();
         let least = self.random.below(10);

@@ -1,4 +1,4 @@
-//! Values of every type and of many sizes, made at random, and what can be told of them afterwards.
+//! Values of every type and of many sizes, made at random, and checks that they are still what they were.
 use crate::{Acknowledgment, End, Expiry, Form, Id, Key, Kind, Lifetime, Member, Pairs, Settings, View};
 use base::random::Random;
 use base::{Item, Millis};
@@ -77,7 +77,8 @@ pub(super) fn put(view: &mut View<'_>, key: &Key<'_>, deadline: Millis, random: 
     }
 }
 
-/// Short ones lie inside their entry, others behind a pointer, in the arena or in a mapping of their own.
+/// Writes a string: a short one, which lies inside its entry, or a longer one behind a pointer, in the arena
+/// or in a mapping of its own.
 fn put_text(view: &mut View<'_>, key: &Key<'_>, random: &mut Random) -> Made {
     let bytes_max = [20, 600, 40_000, 2_000_000][(random.below(64) as usize).saturating_sub(60).min(3)];
     let bytes_max = if random.below(4) == 0 { bytes_max.max(600) } else { bytes_max };

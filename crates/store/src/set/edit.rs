@@ -32,8 +32,8 @@ pub struct SetMut<'v> {
     expected: u64,
 }
 
-/// Where less than one part in so many of what is popped stays, the members that stay are drawn at random
-/// instead of those that go.
+/// If fewer members stay than one for so many that are popped, those that stay are drawn at random instead of
+/// those that go.
 const STAYING_SHARE: u64 = 5;
 
 impl<'v> SetMut<'v> {
@@ -43,19 +43,19 @@ impl<'v> SetMut<'v> {
         Ok(SetMut { edit: Edit::new(site, rules, start), expected: 1 })
     }
 
-    /// Puts a set where there was none.
+    /// Puts a set under a key that does not exist.
     pub(super) fn of_new(site: Site<'v>, set: NewSet<'v>) {
         let rules = Rules { seed: set.seed, limits: set.limits };
         SetMut::open(site, rules).expect("where nothing is, nothing is of another type").put(set);
     }
 
-    /// How many members there are: O(1).
+    /// How many members there are: O(1), but for a walk over an image that is no "intset".
     #[allow(clippy::len_without_is_empty, reason = "no set in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         self.edit.tree().map_or_else(|| self.image().len(), SetTree::len)
     }
 
-    /// A set that lies in its entry, or has been copied from there.
+    /// The set as an image: in its entry, or in the buffer it has been copied to.
     #[inline]
     fn image(&self) -> Image<'_> {
         let bytes = match self.edit.is_untouched() {
@@ -65,14 +65,14 @@ impl<'v> SetMut<'v> {
         Image { name: self.edit.state, bytes }
     }
 
-    /// The same, copied where it has not been, to be edited.
+    /// The image, to be edited: copied to a buffer first where it has not been.
     fn draft(&mut self) -> Draft<'_> {
         self.edit.open_draft();
         self.edit.is_changed = true;
         Draft { name: &mut self.edit.state, bytes: &mut self.edit.site.context.buffers.text }
     }
 
-    /// Another set takes the place of this one.
+    /// Replaces this set by another.
     fn put(&mut self, set: NewSet<'_>) {
         match set.body {
             Body::Members(members) => {
@@ -86,8 +86,8 @@ impl<'v> SetMut<'v> {
         }
     }
 
-    /// Tells how many members the command brings: the set may change its name before any of them comes, as in
-    /// Redis.
+    /// To be called with the number of members that the command brings: as in Redis, the name may change
+    /// before any of them is added.
     pub fn announce(&mut self, count: u64) {
         self.expected = count;
         let limits = self.edit.rules.limits;
@@ -150,8 +150,8 @@ impl<'v> SetMut<'v> {
         was_there
     }
 
-    /// Removes `count` members chosen uniformly and shows each to `take`; all of them, where there are no
-    /// more. Where few stay, O(members that stay) and a walk, else O(`count`).
+    /// Removes `count` members chosen uniformly, or all if there are no more, and shows each to `take`.
+    /// O(`count`), or where few members stay, O(members that stay) and a walk over all.
     pub fn pop(&mut self, count: u64, take: &mut dyn FnMut(Item<'_>)) {
         let len = self.len();
         let staying = len.saturating_sub(count);
@@ -167,7 +167,7 @@ impl<'v> SetMut<'v> {
         self.edit.buffers_mut().random = random;
     }
 
-    /// Removes one member chosen uniformly. It is copied first, because its leaf lends it only until it is
+    /// Removes one member chosen uniformly. It is copied before, because its leaf cannot lend it once it is
     /// removed.
     fn pop_one(&mut self, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
         let (mut text, mut int) = (std::mem::take(&mut self.edit.buffers_mut().payload), None);
@@ -201,8 +201,8 @@ impl<'v> SetMut<'v> {
         self.edit.clear();
     }
 
-    /// Draws the members that stay into a new set, which then takes the place of the old one. Its name does
-    /// not depend on the old one's past.
+    /// Draws the members that stay into a new set, which replaces the old one. The name of the new set does
+    /// not depend on what the old one held before.
     fn pop_all_but(&mut self, staying: u64, random: &mut Random, take: &mut dyn FnMut(Item<'_>)) {
         let Rules { seed, limits } = self.edit.rules;
         let name = self.edit.tree().map_or(self.edit.state, |tree| tree.name);
@@ -256,7 +256,8 @@ impl<'k> View<'k> {
         self.site(key).map(|site| SetMut::open(site, rules)).transpose()
     }
 
-    /// Created empty where missing.
+    /// The set under `key`, to edit; a new one where there is no such key. The key is created only if a
+    /// member is added.
     #[inline(always)]
     pub fn set_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<SetMut<'v>, WrongType> {
         let rules = Rules { seed: &self.seeds().members, limits: &self.settings().set };

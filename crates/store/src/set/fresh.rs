@@ -1,4 +1,4 @@
-//! A set that is not in the keyspace, or not yet: what a command that stores its result makes.
+//! A set that is not in the keyspace, or not yet: the result of a command that answers or stores a set.
 use super::edit::SetMut;
 use super::image::{Draft, IMAGE_BYTES_MAX, Image};
 use super::name::Name;
@@ -10,7 +10,7 @@ use base::Item;
 use base::hash::Seed;
 use std::ops::ControlFlow;
 
-/// The result of a command, to be told or stored.
+/// A set made by a command, to be answered or stored.
 pub struct NewSet<'k> {
     pub(super) body: Body,
     pub(super) seed: &'k Seed,
@@ -28,7 +28,7 @@ impl<'k> NewSet<'k> {
         NewSet { body: Body::Image(name, Vec::new()), seed, limits }
     }
 
-    /// The set as it is by now.
+    /// The set, to be read.
     fn read(&self) -> Set<'_> {
         let source = match &self.body {
             Body::Image(name, bytes) => Source::Image(Image { name: *name, bytes }),
@@ -37,7 +37,7 @@ impl<'k> NewSet<'k> {
         Set { source, seed: self.seed }
     }
 
-    /// How many members there are: O(1).
+    /// How many members there are: O(1), but for a walk over an image that is no "intset".
     pub fn len(&self) -> u64 {
         self.read().len()
     }
@@ -47,12 +47,12 @@ impl<'k> NewSet<'k> {
         self.len() == 0
     }
 
-    /// Every member, in the order in which [`Set::visit`] shows them.
+    /// Visits every member, in the order of [`Set::visit`].
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
         self.read().for_each(visit);
     }
 
-    /// Every member until told to stop.
+    /// Visits every member until told to stop.
     pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         self.read().visit(visit)
     }
@@ -72,7 +72,7 @@ impl<'k> NewSet<'k> {
         members.insert(member, self.seed, self.limits)
     }
 
-    /// Whether a member that is not there had room in the image.
+    /// Adds a member that is not there to the image, and returns whether it had room.
     fn add(&mut self, member: Item<'_>) -> bool {
         let limits = self.limits;
         self.draft().is_some_and(|mut draft| draft.add(member, limits))
@@ -99,8 +99,8 @@ impl<'k> NewSet<'k> {
         }
     }
 
-    /// Makes a tree of an image that has become too long by another name: items take more bytes than integers
-    /// of one width.
+    /// Makes a tree of an image that is too long. A new name can make it so, because an image of items may
+    /// take more bytes than one of integers.
     fn grow_if_over(&mut self) {
         if self.draft().is_some_and(|draft| draft.bytes.len() > IMAGE_BYTES_MAX) {
             self.grow();
@@ -122,7 +122,7 @@ impl<'k> NewSet<'k> {
         }
     }
 
-    /// Names the set "intset" where it holds nothing but integers, and no more than `set-max-intset-entries`.
+    /// Names the set "intset" if it holds only integers, and no more than `set-max-intset-entries` of them.
     pub(super) fn call_ints_so(&mut self) {
         if self.has_texts() || self.len() > self.limits.intset_entries {
             return;
@@ -134,7 +134,7 @@ impl<'k> NewSet<'k> {
         self.grow_if_over();
     }
 
-    /// Forgets what the set has been called: the name of one that never held anything else.
+    /// Gives the set the name of one that never held anything but its present members.
     pub(super) fn name_by_content(&mut self) {
         let limits = self.limits;
         let is_short = |member: Item<'_>| match member.len() as u64 <= limits.listpack_value_bytes {
@@ -149,8 +149,8 @@ impl<'k> NewSet<'k> {
 }
 
 impl View<'_> {
-    /// Puts a result under `key`, without a deadline, in place of whatever was there. An empty result is
-    /// stored as no key. Returns whether the key existed.
+    /// Puts a result under `key`, without a deadline, in the place of whatever was there. An empty result is
+    /// not stored, and only removes the key. Returns whether the key existed.
     pub fn put_set(&mut self, key: &Key<'_>, set: NewSet<'_>) -> bool {
         let existed = self.remove(key);
         if !set.is_empty() {

@@ -20,7 +20,7 @@ pub(crate) struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// None where the shape is no small set's.
+    /// The image of an entry of this shape; None where the shape is not that of a set inside its entry.
     #[inline]
     pub(crate) fn of(shape: Shape, bytes: &'a [u8]) -> Option<Image<'a>> {
         let name = match shape {
@@ -50,7 +50,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Every member until told to stop: ascending in an "intset", else in order of insertion.
+    /// Visits every member until told to stop: ascending in an "intset", else in order of insertion.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         match self.name {
             Name::Intset => ints::iter(self.bytes).try_for_each(|n| visit(Item::Int(n))),
@@ -74,7 +74,7 @@ impl<'a> Image<'a> {
         self.visit(&mut { is_int }).is_break()
     }
 
-    /// The length of the longest integer as text, of an "intset".
+    /// The length of the longest member of an "intset", as text.
     fn longest(&self) -> usize {
         match ints::len(self.bytes) {
             0 => 0,
@@ -103,8 +103,9 @@ impl Draft<'_> {
         Image { name: *self.name, bytes: self.bytes }
     }
 
-    /// Adds a member that is not there, and says whether it had room. The name changes as it must; where
-    /// there was no room, what takes the draft's place finds the same name again.
+    /// Adds a member that is not there, and returns whether it had room. The name changes as it must. Where
+    /// there was no room the members stay as they are, though the name may have changed already; the tree
+    /// that replaces the draft finds the same name.
     pub(super) fn add(&mut self, member: Item<'_>, limits: &SetLimits) -> bool {
         let image = self.read();
         let name = image.name.with(member, image.len(), || image.longest(), limits);
@@ -146,12 +147,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Becomes an "intset": all members are integers.
+    /// Makes an "intset" of the draft, all of whose members are integers.
     pub(super) fn sort(&mut self) {
         let mut sorted = Vec::new();
         let _ = self.read().visit(&mut |member| {
             if let Item::Int(n) = member {
-                // Values of an image are never wider than its items were, but they share one width.
+                // An image of integers may be longer than that of the same items, because all have one width.
                 if let Err(index) = ints::find(&sorted, n) {
                     ints::insert(&mut sorted, index, n);
                 }

@@ -1,8 +1,8 @@
 //! Intersection, union and difference. Integers are merged in order, each set's cursor jumping to where the
-//! others are, so the smaller one decides what it costs; texts are sifted leaf by leaf (`pack::sift`), from
-//! the side that has fewer. A result that is only answered is not built: SUNION shows of each set what the
-//! sets before it do not have. A result that is stored begins as a clone of the largest set where that pays,
-//! which costs nothing: SDIFFSTORE of a million members less ten costs ten removals.
+//! others are, so the smaller one decides what it costs; texts are sifted leaf by leaf (`pack::sift`), going
+//! through the set that has fewer. A result that is only answered is not built: SUNION shows of each set what
+//! the sets before it do not have. A result that is stored begins as a clone of the largest set where that
+//! pays, which costs nothing: SDIFFSTORE of a million members less ten costs ten removals.
 //!
 //! Sets are named by their keys, and a key that is missing is an empty set.
 //!
@@ -22,17 +22,17 @@ use pack::int_set::Cursor;
 use pack::sift::Pass;
 use std::ops::ControlFlow;
 
-/// What becomes of several sets.
+/// How several sets are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     Intersection,
     Union,
-    /// What the first has and no other.
+    /// The members that the first set has and no other.
     Difference,
 }
 
 impl<'k> View<'k> {
-    /// Shows every member of what becomes of the sets of `keys`, at least one, until told to stop.
+    /// Shows every member of the merged sets of `keys`, of which there is at least one, until told to stop.
     pub fn visit_merged(
         &mut self,
         keys: &[Key<'_>],
@@ -64,7 +64,7 @@ impl<'k> View<'k> {
         Ok(())
     }
 
-    /// The sets of `keys`, at least one, made into one.
+    /// The merged sets of `keys`, of which there is at least one, as a new set.
     pub fn merge(&mut self, keys: &[Key<'_>], merge: Merge) -> Result<NewSet<'k>, WrongType> {
         let (seed, limits) = (&self.seeds().members, &self.settings().set);
         let sets = self.sets(keys)?;
@@ -82,7 +82,7 @@ impl<'k> View<'k> {
     }
 }
 
-/// The first set, and those of the others that are there.
+/// The first set, and those of the others that exist.
 fn split_first<'s>(sets: &[Option<Set<'s>>]) -> (Option<Set<'s>>, Vec<Set<'s>>) {
     let (first, others) = sets.split_first().expect("at least one set");
     (*first, others.iter().flatten().copied().collect())
@@ -93,7 +93,7 @@ fn split_first<'s>(sets: &[Option<Set<'s>>]) -> (Option<Set<'s>>, Vec<Set<'s>>) 
 const SHOWN_SETS_MAX: usize = 8;
 
 /// Whether a union is certain to have so many members, some of them texts, that Redis answers them in no
-/// order.
+/// particular order.
 fn is_free_in_order(sets: &[Set<'_>], limits: &SetLimits) -> bool {
     let is_large = |set: &Set<'_>| match set.source {
         Source::Members(members) => members.texts.len() > limits.listpack_entries,
@@ -169,7 +169,7 @@ fn common_texts(sets: &mut [&SetTree], seed: &Seed, visit: &mut Visit<'_>) -> Co
     sift(first, others, Pass::Common, seed, visit)
 }
 
-/// Shows the texts of `first` that pass.
+/// Shows the texts of `first` that pass the comparison with all other sets.
 fn sift(
     first: &SetTree,
     others: &[&SetTree],
@@ -223,8 +223,8 @@ fn rest_of_ints(first: &SetTree, others: &[&SetTree], visit: &mut Visit<'_>) -> 
     ControlFlow::Continue(())
 }
 
-/// What is common to all, as a set. Redis begins it as a "listpack" where the smallest is one, else as an
-/// "intset", and calls it the latter where it may in the end.
+/// The intersection, as a set. Redis begins it as a "listpack" if the smallest set is one, else as an
+/// "intset", and in the end names it "intset" if it may be one.
 fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
     sets.sort_by_key(Set::len);
     let name = if sets[0].name() == Name::Listpack { Name::Listpack } else { Name::Intset };
@@ -241,7 +241,7 @@ fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits)
 /// depend on.
 const ONE_BY_ONE_MAX: u64 = 512;
 
-/// What any of `sets` has: a copy of the largest, and what the others have beside it.
+/// The union: a copy of the largest set, to which the members of the others are added.
 fn union<'k>(sets: &[Set<'_>], seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
     let total: u64 = sets.iter().map(Set::len).sum();
     let largest = if total > ONE_BY_ONE_MAX { largest(sets) } else { None };
@@ -270,12 +270,12 @@ fn largest<'s>(sets: &[Set<'s>]) -> Option<(usize, &'s SetTree)> {
     outside.max_by_key(|(_, members)| members.len())
 }
 
-/// How Redis would find a difference, which a stored one's name tells.
+/// How Redis would compute a difference. The name of a stored difference depends on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// Adds what it does not find in the other sets.
+    /// By adding the members that are in no other set.
     LookUps,
-    /// Adds all of the first set, then removes.
+    /// By adding all members of the first set, and removing those of the others.
     Removals,
 }
 
@@ -287,8 +287,9 @@ impl Work {
     }
 }
 
-/// What `first` has and none of `others`. Either every member of the first is looked for in the others, or
-/// the members of the others are removed from a copy of the first, whichever takes fewer steps.
+/// The difference: what `first` has and none of `others`. Either every member of the first is looked for in
+/// the others, or the members of the others are removed from a copy of the first, whichever takes fewer
+/// steps.
 fn difference<'k>(
     first: Option<Set<'_>>,
     others: &[Set<'_>],
@@ -329,7 +330,7 @@ fn difference<'k>(
 }
 
 impl<'k> NewSet<'k> {
-    /// Shares all leaves until one of both is edited.
+    /// A copy of a set, which shares all its leaves until one of the two is edited. O(1).
     fn copy_of(members: &SetTree, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
         NewSet { body: Body::Members(Box::new(members.clone())), seed, limits }
     }

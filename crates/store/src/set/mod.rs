@@ -1,6 +1,6 @@
 //! Sets: an image inside the keyspace entry while they are small (`pack::set_image`), two trees behind the
-//! entry's pointer from then on: integers by value, all other members by hash. So one text among a million
-//! integers costs one entry of its own tree, and nothing is converted.
+//! entry's pointer from then on: one of integers by value, one of all other members by hash. So one text
+//! among a million integers costs one entry, and nothing is converted.
 //!
 //! ```text
 //!           image beyond 192 bytes, or a member of more than 247

@@ -1,5 +1,5 @@
-//! The name that Redis would give a set, by its content, its history and the thresholds. It says nothing
-//! about how the set is kept, but that an image goes by it: integers of an "intset" are sorted, whatever has
+//! The name that Redis would give a set, by its content, its history and the thresholds. How the set is kept
+//! does not depend on the name, except in an image: the integers of an "intset" are sorted, an image of
 //! another name keeps the order of insertion.
 //!
 //! ```text
@@ -31,7 +31,7 @@ impl Name {
         }
     }
 
-    /// Of a set without members, to which `first` is about to be added by a command that brings `count`.
+    /// The name of a new set, to which `first` is about to be added by a command that brings `count` members.
     pub(super) fn of_new(first: Item<'_>, count: u64, limits: &SetLimits) -> Name {
         if matches!(first, Item::Int(_)) && count <= limits.intset_entries {
             Name::Intset
@@ -42,7 +42,7 @@ impl Name {
         }
     }
 
-    /// A command is about to bring `count` members.
+    /// The name when a command is about to bring `count` members.
     pub(super) fn expecting(self, count: u64, limits: &SetLimits) -> Name {
         match self {
             Name::Intset if count > limits.intset_entries => Name::Hashtable,
@@ -51,8 +51,8 @@ impl Name {
         }
     }
 
-    /// After `member` came to the `len` that there were. `longest` is asked where a text comes to integers:
-    /// the length of the longest as text.
+    /// The name after `member` was added to `len` others. `longest` tells the length of the longest of these
+    /// as text; it is called only where a text is added to integers.
     #[inline]
     pub(super) fn with(
         self,

@@ -201,7 +201,7 @@ impl Run {
         assert!(sample.is_subset(&self.twins[which]));
     }
 
-    /// What is there all the time is seen, whatever comes and goes.
+    /// A walk shows every member that is there all the time, whatever else comes and goes.
     fn scan(&mut self, which: usize) {
         let stays: Vec<Text> = self.twins[which].iter().step_by(2).cloned().collect();
         let (mut cursor, mut seen) = (0, Twin::new());

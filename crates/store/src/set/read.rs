@@ -26,7 +26,7 @@ pub(super) enum Source<'v> {
 }
 
 /// A sample of fewer than one member in so many is drawn member by member; a larger one is picked in one walk
-/// over all of them.
+/// over all members.
 const DRAWN_SHARE: u64 = 3;
 
 impl<'v> Set<'v> {
@@ -44,7 +44,7 @@ impl<'v> Set<'v> {
         Ok(Set { source, seed })
     }
 
-    /// How many members there are: O(1).
+    /// How many members there are: O(1), but for a walk over an image that is no "intset".
     #[allow(clippy::len_without_is_empty, reason = "no set in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         match self.source {
@@ -74,7 +74,7 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Every member until told to stop: of a small set in the order in which Redis answers them.
+    /// Visits every member until told to stop; those of a small set in the order in which Redis answers them.
     pub fn visit(&self, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         match self.source {
             Source::Image(image) => image.visit(visit),
@@ -82,8 +82,8 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited,
-    /// None at the end.
+    /// As [`Set::visit`], from a halt on; the set must not change between the calls. Returns the halt behind
+    /// the last member visited, None at the end.
     pub fn visit_from(&self, from: Halt, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) -> Option<Halt> {
         match self.source {
             Source::Image(image) => from.go_on(0..image.len(), |index| visit(image.nth(index))),
@@ -91,7 +91,7 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Every member, as [`Set::visit`] shows them.
+    /// Visits every member, in the order of [`Set::visit`].
     pub fn for_each(&self, visit: &mut dyn FnMut(Item<'_>)) {
         let _ = self.visit(&mut |member| {
             visit(member);
@@ -99,9 +99,9 @@ impl<'v> Set<'v> {
         });
     }
 
-    /// Visits some `count` members from a cursor on (any number; 0 is the beginning), or all of what Redis
-    /// keeps in one block. Where to go on, 0 at the end. A member that is there from the call with 0 to the
-    /// one that answers 0 is visited.
+    /// Visits about `count` members from a cursor on (any number; 0 is the beginning), or all members of a
+    /// set that Redis keeps in one block. Returns the next cursor, 0 at the end. A member that is there from
+    /// the call with 0 to the one that returns 0 is visited.
     pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
         match self.source {
             Source::Members(members) if members.name == Name::Hashtable => {
@@ -122,8 +122,8 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Lends `count` different members, each choice of so many with the same chance; all, where there are no
-    /// more. Or until told to stop.
+    /// Lends `count` different members, or all if there are no more, until told to stop. Each choice of so
+    /// many members has the same chance.
     pub fn sample(
         &self,
         count: u64,
@@ -151,8 +151,8 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// Picks in one walk over all members: each is taken with the chance (members still wanted) / (members
-    /// left).
+    /// Picks a sample in one walk over all members: each is taken with the chance (members still wanted) /
+    /// (members left).
     fn pick(&self, count: u64, random: &mut Random, visit: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>) {
         let (mut wanted, mut left) = (count, self.len());
         let _ = self.visit(&mut |member| {

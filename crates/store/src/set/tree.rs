@@ -21,19 +21,19 @@ use std::ops::ControlFlow;
 /// A set outside its entry. Cloning it is two increments.
 #[derive(Clone)]
 pub(crate) struct SetTree {
-    /// In ascending order, packed leaf by leaf in the width that a leaf needs.
+    /// The members that read as integers, in ascending order.
     pub(super) ints: IntSet,
-    /// By hash; an entry is a member and nothing else.
+    /// All other members, by hash. An entry is a member and nothing else.
     pub(super) texts: Map<(), map::Members>,
     /// What OBJECT ENCODING says.
     pub(super) name: Name,
 }
 
-/// The leaves of a set of more members are not visited to add up its size.
+/// The leaves of a set with more members are not visited to add up its size.
 const WEIGHED_LEN_MAX: u64 = 4096;
 
-/// A set returns into its entry when it is no larger than these: far enough below what an image may be that a
-/// set which swings around that stays outside.
+/// A set returns into its entry when it is no larger than these: far enough below the limit of an image that
+/// a set which swings around that limit stays outside.
 pub(super) const RETURN_LEN_MAX: u64 = 16;
 const RETURN_BYTES_MAX: usize = IMAGE_BYTES_MAX / 2;
 
@@ -42,7 +42,7 @@ impl SetTree {
         SetTree { ints: IntSet::new(), texts: Map::new(), name }
     }
 
-    /// The members of a set that leaves its entry.
+    /// The tree of the members of an image.
     pub(super) fn of_image(image: Image<'_>, seed: &Seed) -> SetTree {
         let mut members = SetTree::new(image.name);
         let _ = image.visit(&mut |member| {
@@ -72,7 +72,7 @@ impl SetTree {
         true
     }
 
-    /// The same, and the name stays as it is.
+    /// Adds a member without changing the name, and returns whether it is new.
     #[inline]
     pub(super) fn add(&mut self, member: Item<'_>, seed: &Seed) -> bool {
         let text = match member {
@@ -96,7 +96,8 @@ impl SetTree {
         }
     }
 
-    /// Every member: integers in ascending order, then texts in hash order of leaves.
+    /// Visits every member until told to stop: integers in ascending order, then texts in hash order of
+    /// leaves.
     pub(crate) fn visit(
         &self,
         seed: &Seed,
@@ -110,8 +111,8 @@ impl SetTree {
         self.visit_texts(seed, &mut |text| visit(Item::Bytes(text)))
     }
 
-    /// The same from a halt on, while the set does not change. Where to go on behind the last one visited,
-    /// None at the end.
+    /// As [`SetTree::visit`], from a halt on; the set must not change between the calls. Returns the halt
+    /// behind the last member visited, None at the end.
     pub(super) fn visit_from(
         &self,
         from: Halt,
@@ -135,7 +136,7 @@ impl SetTree {
         stop.map(|stop| Halt(Stage::Text(stop)))
     }
 
-    /// The texts alone, in the order in which [`SetTree::visit`] shows them.
+    /// Visits the texts alone, in the order of [`SetTree::visit`].
     pub(super) fn visit_texts(
         &self,
         seed: &Seed,
@@ -144,7 +145,7 @@ impl SetTree {
         self.texts.sift(seed, &[], Pass::Rest, visit)
     }
 
-    /// A member chosen uniformly, if there is one.
+    /// Lends a member chosen uniformly, if there is one.
     pub(super) fn random(&self, random: &mut Random, look: impl FnOnce(Item<'_>)) {
         let is_int = random.below(self.len().max(1)) < self.ints.len();
         match is_int {
@@ -191,7 +192,8 @@ impl SetTree {
         next.unwrap_or(0)
     }
 
-    /// Writes the image of a set of at most [`RETURN_LEN_MAX`] members, if that is small enough.
+    /// Writes the image of a set of at most [`RETURN_LEN_MAX`] members, and returns whether it is small
+    /// enough.
     pub(super) fn to_image(&self, seed: &Seed, image: &mut Vec<u8>) -> bool {
         image.clear();
         self.visit(seed, &mut |member| {
@@ -205,7 +207,7 @@ impl SetTree {
         .is_continue()
     }
 
-    /// The length of the longest integer as text: that of the least or the greatest.
+    /// The length of the longest integer as text, which is that of the least or the greatest.
     #[cold]
     fn longest(&self) -> usize {
         let ends = [self.ints.first(), self.ints.last()];

@@ -1,4 +1,4 @@
-//! A stream as commands see it: to read, and to edit where it lies.
+//! A stream as commands see it: read and edited where it lies.
 use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::keyspace::shard::Buffers;
@@ -29,8 +29,8 @@ impl<'v> StreamMut<'v> {
         self.0.is_new()
     }
 
-    /// Ends the edit of a command that failed: a new stream does not come to be. A stream that was there
-    /// before stays, with what was edited.
+    /// Ends the edit of a command that failed: a new stream is not created. A stream that was there before
+    /// stays as it was edited.
     pub fn give_up(mut self) {
         self.0.give_up();
     }
@@ -101,7 +101,8 @@ impl View<'_> {
         self.site(key).map(StreamMut::open).transpose()
     }
 
-    /// Created empty where missing.
+    /// The stream under `key`, to edit; a new one where there is no such key. It is created even if nothing
+    /// is added, unless [`StreamMut::give_up`] is called.
     #[inline]
     pub fn stream_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<StreamMut<'v>, WrongType> {
         StreamMut::open(self.site_or_new(key))

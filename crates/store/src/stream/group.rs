@@ -19,9 +19,9 @@ pub struct ConsumerId(pub(super) u32);
 #[derive(Clone)]
 pub struct Consumer {
     name: Box<[u8]>,
-    /// When it was last heard of.
+    /// When it last sent a command.
     pub seen: Millis,
-    /// When it last got something.
+    /// When it was last given an entry; None where it never was.
     pub active: Option<Millis>,
     pending: Records<0>,
 }
@@ -43,12 +43,12 @@ impl Consumer {
 pub struct Group {
     name: Box<[u8]>,
     last_id: Id,
-    /// None where it is not known.
+    /// How many entries the group has read; None where that is not known.
     entries_read: Option<u64>,
     pending: Records<PAYLOAD_BYTES>,
-    /// By number; None where the consumer of that number was deleted.
+    /// The consumers by their numbers; None where the consumer of that number was deleted.
     consumers: Vec<Option<Consumer>>,
-    /// Numbers in the order of the names.
+    /// The numbers of the consumers, in the order of their names.
     order: Vec<u32>,
 }
 
@@ -69,7 +69,7 @@ impl Group {
         &self.name
     }
 
-    /// Up to which entry its consumers were given what there is.
+    /// The id up to which entries were given to consumers.
     pub fn last_id(&self) -> Id {
         self.last_id
     }
@@ -79,12 +79,12 @@ impl Group {
         self.entries_read
     }
 
-    /// Sets up to where the group has read, and how many entries that were.
+    /// Sets the id up to which the group has read, and the number of entries up to there.
     pub fn set_progress(&mut self, last_id: Id, entries_read: Option<u64>) {
         (self.last_id, self.entries_read) = (last_id, entries_read);
     }
 
-    /// In the order of their names.
+    /// All consumers, in the order of their names.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
         self.order.iter().map(|number| self.consumer(ConsumerId(*number)))
     }
@@ -108,7 +108,7 @@ impl Group {
         self.order.binary_search_by(|number| self.consumer(ConsumerId(*number)).name().cmp(name))
     }
 
-    /// None if there is one of this name.
+    /// Creates a consumer and returns its number; None if there is one of this name already.
     pub fn create_consumer(&mut self, name: &[u8], now: Millis) -> Option<ConsumerId> {
         let index = self.order_index(name).err()?;
         let consumer = Consumer { name: name.into(), seen: now, active: None, pending: Records::new() };
@@ -149,12 +149,12 @@ impl Group {
         self.pending.get(id).map(|bytes| Pending::decode(id, bytes))
     }
 
-    /// The least and the greatest id that is pending.
+    /// The least and the greatest pending id; None where nothing is pending.
     pub fn pending_ends(&self) -> Option<(Id, Id)> {
         Some((self.pending.first()?.0, self.pending.last()?.0))
     }
 
-    /// Makes an entry pending for a consumer; whoever had it before has it no more.
+    /// Makes an entry pending for a consumer, and not any more for the one that had it before.
     pub fn hold(&mut self, pending: Pending) {
         let Pending { id, consumer, .. } = pending;
         let old = self.pending.insert(id, pending.encode()).map(|bytes| Pending::decode(id, bytes).consumer);
@@ -167,19 +167,19 @@ impl Group {
         self.consumer_mut(consumer).pending.insert(id, []);
     }
 
-    /// Whether it was pending.
+    /// Makes an entry not pending any more, and returns whether it was pending.
     pub fn release(&mut self, id: Id) -> bool {
         let Some(bytes) = self.pending.remove(id) else { return false };
         self.consumer_mut(Pending::decode(id, bytes).consumer).pending.remove(id);
         true
     }
 
-    /// Visits what is pending from `from` on, until told to stop.
+    /// Visits what is pending from the id `from` on, until told to stop.
     pub fn visit_pending(&self, from: Id, visit: &mut dyn FnMut(Pending) -> ControlFlow<()>) {
         self.pending.visit(from, &mut |id, bytes| visit(Pending::decode(id, bytes)));
     }
 
-    /// The same for one consumer.
+    /// As [`Group::visit_pending`], for what one consumer has.
     pub fn visit_pending_of(
         &self,
         consumer: ConsumerId,
@@ -192,7 +192,7 @@ impl Group {
         });
     }
 
-    /// What it takes beside the leaves of what is pending.
+    /// How many bytes the group takes besides the leaves of its pending entries.
     pub(super) fn own_bytes(&self) -> u64 {
         let names: usize = self.consumers().map(|consumer| consumer.name.len()).sum();
         let slots = self.consumers.capacity() * size_of::<Option<Consumer>>() + self.order.capacity() * 4;

@@ -7,14 +7,14 @@
 //! count     u64     deliveries
 //! ```
 //!
-//! 18 bytes behind the id's 16 in the group's records, and the id alone once more in those of the consumer:
-//! 50 bytes each, and no allocation.
+//! These are 18 bytes behind the id's 16 in the records of the group. The records of the consumer have the id
+//! once more: 50 bytes for each pending entry, and no allocation of its own.
 use super::group::ConsumerId;
 use base::Millis;
 use pack::log::Id;
 
 pub(super) const PAYLOAD_BYTES: usize = 18;
-/// Times fit 48 bits until the year 10889; what lies beyond is cut to that.
+/// Times up to the year 10889 fit 48 bits; later ones are stored as this one.
 const MS_MAX: i64 = (1 << 48) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

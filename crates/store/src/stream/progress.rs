@@ -1,4 +1,5 @@
-//! How far a group has read: a count of entries, where it can be told, and how many lie ahead of it.
+//! How far a group has read: the number of entries that it has read, where that can be known, and of those
+//! ahead of it.
 //!
 //! Nobody counts the entries before an id. But a stream knows how many it ever got and how many it has, so
 //! the count is known at its ends; from there a group counts on by itself, entry by entry. What was deleted
@@ -7,7 +8,7 @@
 use super::group::Group;
 use super::tree::{Id, Stream};
 
-/// What a stream knows of its past, from which the counts of its groups follow.
+/// What a stream knows of its past. The counts of its groups follow from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct History {
     len: u64,
@@ -35,7 +36,7 @@ impl Stream {
 }
 
 impl History {
-    /// How many entries came up to `id`, itself included; None where that is not known.
+    /// How many entries were ever added up to `id`, that one included; None where that is not known.
     fn entries_up_to(&self, id: Id) -> Option<u64> {
         if self.entries_added == 0 {
             return Some(0);
@@ -75,7 +76,7 @@ impl History {
         Some(self.entries_added.wrapping_sub(read))
     }
 
-    /// What a group has read once it is given `id`, the next entry.
+    /// How many entries a group has read once it is given `id`, the next entry.
     pub(super) fn entries_read_with(&self, group: &Group, id: Id) -> Option<u64> {
         match group.entries_read() {
             Some(read)

@@ -1,5 +1,5 @@
-//! How many nodes the radix tree has that Redis keeps the nodes of a stream in, which XINFO STREAM tells, and
-//! by which UNLINK counts. There is no such tree here.
+//! How many nodes Redis's radix tree would have for the nodes of a stream: XINFO STREAM shows that number,
+//! and UNLINK counts by it. There is no such tree here.
 //!
 //! Its keys are ids of sixteen bytes, both numbers big endian. It has a node where keys part (a branch), one
 //! for each run of bytes that all keys below it share, and one at each key's end; without keys it is its
@@ -12,10 +12,10 @@
 //!                          \-02-> run of eight 00 ------------------> end  2-0
 //! ```
 //!
-//! Keys come in order, so one pass is enough. As many bytes as a key shares with the one before it, at that
-//! byte is a branch. What stands above a branch or an end is known when a key comes that shares less, and
-//! with that whether a run stands between. Branches that wait for it lie on one way down, each at another
-//! byte: a set of bits.
+//! Keys come in order, so one pass is enough. Where a key first differs from the one before it there is a
+//! branch. Whether a run lies above a branch or an end is known when a key comes that shares fewer bytes. The
+//! branches for which that is not known yet all lie on the path to the last key, each at another byte, so a
+//! set of bits holds them.
 use pack::log::Id;
 
 const KEY_BYTES: u32 = 16;
@@ -26,9 +26,9 @@ pub struct RadixTree {
     last: u128,
     /// How many bytes the last key shares with the one before it.
     shared: Option<u32>,
-    /// The bytes at which branches wait.
+    /// The bytes at which there are branches that are not counted yet, as a set of bits.
     waiting: u32,
-    /// The branches and ends that wait no more, and the runs above them.
+    /// The number of branches and ends that are counted, and of the runs above them.
     nodes: u64,
 }
 
@@ -59,7 +59,7 @@ impl RadixTree {
     /// How many nodes Redis would have allocated for them.
     pub fn nodes(mut self) -> u64 {
         let Some(shared) = self.shared else {
-            // The root, or a run and an end.
+            // Without keys the root; with one key a run and an end.
             return if self.keys == 0 { 1 } else { 2 };
         };
         self.end_key(shared);
@@ -74,12 +74,12 @@ impl RadixTree {
         self.waiting.checked_ilog2()
     }
 
-    /// The last key parts from all others at this byte.
+    /// Counts the end of the last key, which differs from all others from the byte `branch` on.
     fn end_key(&mut self, branch: u32) {
         self.nodes += 1 + u64::from(branch + 1 < KEY_BYTES);
     }
 
-    /// A branch at this byte, when what stands above it ends before that one.
+    /// Counts the branch at this byte, where what lies above it ends before the byte `start`.
     fn end_branch(&mut self, branch: u32, start: u32) {
         self.nodes += 1 + u64::from(branch > start);
     }
@@ -90,14 +90,14 @@ mod tests {
     use super::*;
     use base::random::Random;
 
-    /// By its definition.
+    /// The naive twin: counts nodes by their definition.
     fn twin(keys: &[[u8; 16]]) -> u64 {
         if keys.is_empty() { 1 } else { twin_below(keys, 0) }
     }
 
     fn twin_below(keys: &[[u8; 16]], depth: usize) -> u64 {
         let (first, last) = (&keys[0], &keys[keys.len() - 1]);
-        // In order, so what the first and the last share all share.
+        // Keys are in order, so all keys share what the first and the last share.
         let shared = (depth..16).take_while(|at| first[*at] == last[*at]).count();
         let run = u64::from(shared > 0);
         if keys.len() == 1 {

@@ -1,22 +1,22 @@
-//! Entries that groups still refer to, and what becomes of the references when an entry goes.
+//! References of groups to entries, and what becomes of them when an entry is deleted.
 //!
 //! A group refers to an entry while a consumer has yet to acknowledge it, and while it has yet to be
-//! delivered. XDEL and trimming leave what is pending alone, so ids stay there that no entry has; since Redis
-//! 8.2 one may ask for more.
+//! delivered. XDEL and trimming do not touch what is pending, so ids without an entry stay there. Since Redis
+//! 8.2 a command may ask for another treatment.
 use super::group::Group;
 use super::tree::{Id, Stream};
 use pack::log::{Direction, Precision, Trim};
 use std::ops::ControlFlow;
 
-/// What becomes of an entry's references when it shall go.
+/// What is to become of an entry's references when it is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum References {
     /// They stay.
     #[default]
     Keep,
-    /// They go with it.
+    /// They are removed with it.
     Delete,
-    /// The entry stays as long as there are any.
+    /// The entry is deleted only if there are none.
     Respect,
 }
 
@@ -40,7 +40,7 @@ impl Stream {
         self.groups().any(|group| group.refers_to(id))
     }
 
-    /// Takes an id out of what is pending in all groups.
+    /// Makes an id not pending any more, in all groups.
     fn release_everywhere(&mut self, id: Id) {
         if self.groups().any(|group| group.pending(id).is_some()) {
             self.groups_mut().for_each(|group| {
@@ -63,7 +63,7 @@ impl Stream {
         if self.delete(id) { Fate::Deleted } else { Fate::Missing }
     }
 
-    /// How many entries went.
+    /// Trims the stream as far as `references` allows, and returns how many entries were removed.
     pub fn trim_with(&mut self, trim: Trim, precision: Precision, references: References) -> u64 {
         if references == References::Keep || self.groups.is_empty() {
             return self.log.trim(trim, precision);
@@ -71,7 +71,7 @@ impl Stream {
         if references == References::Respect {
             return self.trim_unreferred(trim, precision);
         }
-        // A clone costs an increment, and knows the ids of what went.
+        // A clone costs an increment, and tells afterwards which ids were removed.
         let before = self.log.clone();
         let count = self.log.trim(trim, precision);
         for id in first_ids(&before, count, &mut |_| true, trim) {
@@ -80,8 +80,8 @@ impl Stream {
         count
     }
 
-    /// Entries that are referred to are passed over, those behind them may go. Leaves are not considered: few
-    /// of them would go whole.
+    /// Trims entries that nothing refers to, those behind a referred one included. Entries are looked at one
+    /// by one, because few leaves could be removed as a whole.
     fn trim_unreferred(&mut self, trim: Trim, precision: Precision) -> u64 {
         let excess = match trim {
             Trim::MaxLen(max) => self.len().saturating_sub(max),
@@ -96,7 +96,7 @@ impl Stream {
     }
 }
 
-/// The first so many ids that trimming is about and `goes` lets go.
+/// The first `count` ids that `trim` is about and for which `goes` says yes.
 fn first_ids(log: &pack::log::Log, count: u64, goes: &mut dyn FnMut(Id) -> bool, trim: Trim) -> Vec<Id> {
     let mut ids = Vec::new();
     log.visit(Id::MIN, Direction::Up, &mut |row| {

@@ -18,11 +18,11 @@ pub struct Stream {
     last_id: Id,
     max_deleted_id: Id,
     entries_added: u64,
-    /// In the order of their names.
+    /// The groups, in the order of their names.
     pub(super) groups: Vec<Shared<Group>>,
 }
 
-/// A consumer to whom something is given.
+/// A consumer that is given entries, by its group and number.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'m> {
     pub group: &'m [u8],
@@ -39,7 +39,7 @@ pub enum Acknowledgment {
 }
 
 impl Stream {
-    /// How many entries there are; none is allowed.
+    /// How many entries there are; a stream may be empty.
     #[allow(clippy::len_without_is_empty, reason = "an empty stream is like any other")]
     pub fn len(&self) -> u64 {
         self.log.len()
@@ -60,12 +60,12 @@ impl Stream {
         self.entries_added
     }
 
-    /// The id of the first entry; the least of all where there is none.
+    /// The id of the first entry; the least id where there is none.
     pub fn first_id(&self) -> Id {
         self.log.first_id().unwrap_or(Id::MIN)
     }
 
-    /// The id of the last entry that is there.
+    /// The id of the last entry; None where there is none.
     pub fn last_entry_id(&self) -> Option<Id> {
         self.log.last_id()
     }
@@ -75,7 +75,7 @@ impl Stream {
         self.log.contains(id)
     }
 
-    /// The entry `id`.
+    /// Lends the entry `id`; None where it is not there.
     pub fn find<R>(&self, id: Id, look: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
         self.log.find(id, look)
     }
@@ -85,7 +85,8 @@ impl Stream {
         self.log.visit(from, direction, visit);
     }
 
-    /// How many entries there are between two ids, both included: far quicker than visiting them.
+    /// How many entries there are between two ids, both included. Visits leaves, and entries only in the
+    /// first and the last of these.
     pub fn count_between(&self, start: Id, end: Id) -> u64 {
         self.log.count_between(start, end)
     }
@@ -122,8 +123,8 @@ impl Stream {
         self.max_deleted_id = id;
     }
 
-    /// Gives a consumer what its group has yet to give, at most `count` entries, and moves the group on. How
-    /// many they were.
+    /// Gives a consumer the next entries that its group has not given to anybody, at most `count`, and moves
+    /// the group on. Returns how many there were.
     pub fn deliver(
         &mut self,
         member: Member<'_>,
@@ -153,7 +154,7 @@ impl Stream {
         given
     }
 
-    /// In the order of their names.
+    /// All groups, in the order of their names.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = &Group> {
         self.groups.iter().map(|group| &**group)
     }
@@ -175,8 +176,8 @@ impl Stream {
         self.groups.iter_mut().map(Shared::make_mut)
     }
 
-    /// Creates a group, and returns whether it is new: false where there is one of this name, which stays as
-    /// it is.
+    /// Creates a group, and returns whether it did: false where there is one of this name, which stays as it
+    /// is.
     pub fn create_group(&mut self, name: &[u8], last_id: Id, entries_read: Option<u64>) -> bool {
         match self.group_index(name) {
             Ok(_) => false,
@@ -197,18 +198,19 @@ impl Stream {
         self.groups.binary_search_by(|group| group.name().cmp(name))
     }
 
-    /// The ids that the leaves began with.
+    /// Visits the ids that the leaves began with.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(Id)) {
         self.log.for_each_base(visit);
     }
 
-    /// The effort by which Redis decides whether to free it in the background, counted up to `max`: the nodes
-    /// of its radix tree, and for each group one and as many as the first group has pending entries.
+    /// The effort by which Redis decides whether to free a stream in the background, counted until it exceeds
+    /// `max`: the nodes of its radix tree, and for each group one and as many as the first group has pending
+    /// entries.
     pub(crate) fn freeing_effort(&self, max: u64) -> u64 {
         let mut radix = RadixTree::default();
         let walk = self.log.visit_bases(&mut |id| {
             radix.push(id);
-            // Each key ends in a node.
+            // Each key has at least one node.
             if radix.keys() > max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let nodes = if walk.is_break() { max + 1 } else { radix.nodes() };

@@ -13,7 +13,7 @@
 //! nothing about where the set is.
 //!
 //! A range of scores or members becomes a range of ranks first (two descents), and everything else is done
-//! with ranks. An image is edited in the shard's text buffer and written back when [`ZSetMut`] is dropped.
+//! with ranks. An image is edited in one of the shard's buffers and written back when [`ZSetMut`] is dropped.
 use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX, Rules};
 use super::name::Encoding;
 use super::tree::ZSetTree;
@@ -28,8 +28,8 @@ use base::hash::Seed;
 use pack::sorted::{Bound, Entry, MemberEdge, Sorted, image};
 use std::ops::ControlFlow;
 
-/// Members of unequal scores are not in their own order; ranges of them are looked for one by one in sets of
-/// at most so many.
+/// A range of members makes sense only where all scores are equal. In sets of at most so many members with
+/// other scores it is found as Redis finds it, by a walk.
 const MIXED_LEN_MAX: u64 = 1024;
 
 /// One end of a range of members.
@@ -65,7 +65,7 @@ impl<'a> LexBound<'a> {
     }
 }
 
-/// A range of ranks: so many entries from a rank on.
+/// A range of ranks: `count` entries from a rank on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankSpan {
     pub first: u64,
@@ -125,7 +125,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// The scores of several members: cheaper than one after the other.
+    /// The scores of several members. Cheaper than looking them up one after the other.
     #[inline]
     pub fn scores<const N: usize>(&self, members: [&[u8]; N]) -> [Option<f64>; N] {
         match self.source {
@@ -134,7 +134,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// Visits the scores of members in their order.
+    /// Visits the scores of these members, in the order in which the members are given.
     pub fn each_score<'m>(
         &self,
         mut members: impl Iterator<Item = &'m [u8]>,
@@ -151,7 +151,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// How many entries come before the member, and its score.
+    /// How many entries come before the member, and its score; None where it is no member.
     pub fn rank(&self, member: &[u8]) -> Option<(u64, f64)> {
         match self.source {
             Source::Image(image) => image::find(image, member),
@@ -179,8 +179,8 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// Visits `count` entries of a span, from its first upwards or from its last downwards, `skipped` ones
-    /// left out; or until told to stop.
+    /// Visits `count` entries of a span, after leaving out `skipped`: from its first upwards, or from its
+    /// last downwards, until told to stop.
     pub fn visit_span(
         &self,
         span: RankSpan,
@@ -204,7 +204,7 @@ impl<'v> ZSet<'v> {
         });
     }
 
-    /// Entry `rank`, if there are so many.
+    /// Lends entry `rank`; None beyond the last.
     pub fn get<R>(&self, rank: u64, look: impl FnOnce(Entry<'_>) -> R) -> Option<R> {
         match self.source {
             Source::Tree(set) => set.get(rank, look),
@@ -219,9 +219,10 @@ impl<'v> ZSet<'v> {
         RankSpan { first, count: self.rank_at(end).saturating_sub(first) }
     }
 
-    /// The entries whose members lie between two bounds. That is a span where all scores are equal; where
-    /// they are not, it is what a walk from one end finds first, up to the first that is out of range, as in
-    /// a small set of Redis.
+    /// The entries whose members lie between two bounds. Where all scores are equal that is a span. Where
+    /// they are not, it is what a walk from the end `from` finds first, up to the first entry that is out of
+    /// range, as in a small set of Redis; beyond [`MIXED_LEN_MAX`] members all are taken to have the least
+    /// score.
     pub fn lex_span(&self, min: LexBound<'_>, max: LexBound<'_>, from: End) -> RankSpan {
         let none = RankSpan { first: 0, count: 0 };
         let len = self.len();
@@ -258,7 +259,7 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// How many entries in a row, from `rank` on, `is_so` says yes to.
+    /// How many entries in a row, from `rank` on, satisfy `is_so`.
     fn count_while(&self, rank: u64, towards: End, is_so: &mut dyn FnMut(&Entry<'_>) -> bool) -> u64 {
         let mut count = 0;
         self.visit(rank, towards, &mut |entry| {
@@ -307,7 +308,7 @@ impl<'v> ZSetMut<'v> {
         Ok(ZSetMut { edit: Edit::new(site, rules, start) })
     }
 
-    /// The set as it is by now, to read.
+    /// The set as it was edited so far, to read.
     #[inline]
     pub fn read(&self) -> ZSet<'_> {
         let (source, encoding) = match self.edit.tree() {
@@ -328,8 +329,9 @@ impl<'v> ZSetMut<'v> {
         &mut self.edit.buffers_mut().text
     }
 
-    /// Tells how many members the command is about to add, and how long the longest is. Redis names a new set
-    /// by both, and an old one by the number, before it adds the first member.
+    /// To be called with the number of members that the command is about to add, and the length of the
+    /// longest. Redis names a new set by both, and an existing one by the number, before it adds the first
+    /// member.
     pub fn announce(&mut self, members: u64, longest: usize) {
         let is_long = longest as u64 > self.edit.rules.limits.listpack_value_bytes;
         if members > self.edit.rules.limits.listpack_entries || is_long && self.len() == 0 {
@@ -342,12 +344,12 @@ impl<'v> ZSetMut<'v> {
             Some(tree) => tree.encoding = Encoding::Skiplist,
             None => self.edit.state = Encoding::Skiplist,
         }
-        // A draft is written back even if nothing but its name has changed.
+        // A draft is written back even if only its name has changed.
         self.edit.is_changed = true;
     }
 
-    /// Gives a member the score that `decide` makes of its old one (None: it is not there); None leaves all
-    /// as it is. The score is no NaN. Returns the old score.
+    /// Gives a member the score that `decide` returns when called with the old score, or with None for a new
+    /// member. If `decide` returns None nothing changes. The score must not be NaN. Returns the old score.
     #[inline]
     pub fn update(&mut self, member: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) -> Option<f64> {
         let Rules { seed, limits } = self.edit.rules;
@@ -416,7 +418,7 @@ impl<'v> ZSetMut<'v> {
         let seed = self.edit.rules.seed;
         (self.edit.is_changed, self.edit.has_lost) = (true, true);
         match self.edit.tree_mut() {
-            // Emptying it here would free it at once, whatever its size.
+            // Removing all entries here would free the tree at once, whatever its size.
             Some(tree) if span.count == tree.set.len() => self.edit.clear(),
             Some(tree) => tree.set.remove_range(seed, span.first, span.count),
             None => image::remove(self.draft(), span.first, span.count),
@@ -440,7 +442,8 @@ impl View<'_> {
         ZSetMut::open(site, rules).map(Some)
     }
 
-    /// Created empty where missing.
+    /// The sorted set under `key`, to edit; a new one where there is no such key. The key is created only if
+    /// a member is added.
     #[inline]
     pub fn zset_or_new<'v>(&'v mut self, key: &Key<'v>) -> Result<ZSetMut<'v>, WrongType> {
         let rules = Rules { seed: &self.seeds().scores, limits: &self.settings().zset };

@@ -1,4 +1,4 @@
-//! A sorted set, or a plain one, copied to be read while other keys are edited.
+//! A copy of a sorted set or a plain set, to be read while other keys are edited.
 use crate::End;
 use crate::entry::{Meta, Shape};
 use crate::kind::WrongType;
@@ -12,18 +12,18 @@ use base::hash::Seed;
 use pack::sorted::{Entry, Member, Sorted, image};
 use std::ops::ControlFlow;
 
-/// A sorted set, or a plain one, as it was at one moment, whatever is edited afterwards: a tree is shared, an
-/// image copied.
+/// A sorted set or a plain set as it was at one moment, whatever is edited afterwards. A tree is shared, an
+/// image is copied.
 pub struct ZSetCopy {
     body: CopyBody,
-    /// The seed by which members hash, which plain sets and sorted sets have each their own of.
+    /// The seed that the members are hashed with: plain sets and sorted sets each have their own.
     seed: Seed,
 }
 
 enum CopyBody {
     Image(Vec<u8>),
     Tree(Sorted),
-    /// A plain set, outside its entry and inside: all its members have the score 1.
+    /// A plain set that lay outside its entry or inside. All its members have the score 1.
     Set(SetTree),
     SmallSet(Vec<Vec<u8>>),
 }
@@ -46,7 +46,7 @@ impl ZSetCopy {
         }
     }
 
-    /// Whether there are none: also where there was no such key.
+    /// Whether there are none, which is also so where there was no such key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -62,7 +62,7 @@ impl ZSetCopy {
         is_there.then_some(SET_SCORE)
     }
 
-    /// Every entry until told to stop: of a sorted set in its order.
+    /// Visits every entry until told to stop; those of a sorted set in its order.
     pub fn for_each(&self, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
         match &self.body {
             CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
@@ -83,8 +83,8 @@ impl ZSetCopy {
 }
 
 impl View<'_> {
-    /// A sorted set, or a plain one, that can be kept while other keys of the view are read and edited; empty
-    /// where there is none. O(1) for a large one.
+    /// Copies the sorted set or the plain set under `key`, so that it can be kept while other keys of the
+    /// view are read and edited. The copy of a missing key is empty. O(1) for a set outside its entry.
     pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
         let seeds = self.seeds();
         let Some(found) = self.look_used(key) else {

@@ -10,10 +10,10 @@ use pack::sorted::{Sorted, image};
 /// A sorted set leaves its entry when its image outgrows either.
 pub(super) const IMAGE_BYTES_MAX: usize = 192;
 pub(super) const IMAGE_LEN_MAX: u64 = 128;
-/// One that has shrunk to so many bytes returns: far enough below, so that one which swings around the limit
-/// stays outside.
+/// A tree that has shrunk to so many bytes returns into its entry. That is far enough below the limit of an
+/// image that a set which swings around that limit stays outside.
 const RETURN_BYTES_MAX: usize = 96;
-/// How a sorted set is edited.
+/// What an edit of a sorted set goes by.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {
     pub(super) seed: &'v Seed,

@@ -34,7 +34,7 @@ impl Encoding {
         if is_long || len + 1 > limits.listpack_entries { Encoding::Skiplist } else { self }
     }
 
-    /// A score as Redis would keep it: a listpack keeps a zero as the integer, which has no sign.
+    /// A score as Redis would keep it: in a listpack a zero becomes the integer 0, which has no sign.
     pub(super) fn kept(self, score: f64) -> f64 {
         if self == Encoding::Listpack { score + 0.0 } else { score }
     }

@@ -18,8 +18,7 @@ pub(crate) struct ZSetTree {
 }
 
 impl ZSetTree {
-    /// Gives a member the score that `decide` makes of its old one, and returns the old one: see
-    /// [`ZSetMut::update`](super::api::ZSetMut::update).
+    /// Gives a member another score, as [`ZSetMut::update`](super::api::ZSetMut::update) says.
     pub(super) fn update(
         &mut self,
         seed: &Seed,
@@ -52,7 +51,7 @@ impl Outside for ZSetTree {
         }
     }
 
-    /// Members differ in length; that each takes 16 bytes is close enough to choose who frees them.
+    /// An estimate of 16 bytes a member, which is good enough to choose which thread frees them.
     fn bytes(&self) -> Option<u64> {
         Some(self.set.len() * 16)
     }
@@ -81,7 +80,7 @@ impl Outside for ZSetTree {
     }
 }
 
-/// Of longer sets the first so many entries tell what a dump takes.
+/// What a dump of a longer set takes is estimated from so many entries at its beginning.
 const SUMMED_LEN_MAX: u64 = 1024;
 /// The head of a sorted set in a dump file, about.
 const DUMP_HEAD_BYTES: u64 = 5;
