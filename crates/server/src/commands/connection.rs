@@ -7,6 +7,7 @@
 use crate::commands::client;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
+use crate::core::modes::Modes;
 use crate::core::session::After;
 use crate::core::session::ReplyMode;
 use crate::state::config::Config;
@@ -173,8 +174,8 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 /// same batch was parsed under the old state, so the turn ends here if the client has to give the password
 /// again.
 fn reset(call: &mut ServerCall<'_>) -> Done {
-    call.session.is_authenticated = !call.server.config().needs_password();
-    if !call.session.is_authenticated {
+    call.session.modes = Modes::of_new(&call.server.config());
+    if call.session.modes.has(Modes::STRANGER) {
         // What follows is parsed under the limits of those who have not said the password.
         call.session.after = After::Yield;
     }
@@ -224,7 +225,7 @@ fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u
         call.server.stats.logins_denied.fetch_add(1, Relaxed);
         return Err(error::wrong_password());
     }
-    call.session.is_authenticated = true;
+    call.session.modes.clear(Modes::STRANGER);
     call.session.record.details().user = DEFAULT_USER.into();
     Ok(())
 }

@@ -715,8 +715,18 @@ fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> R
     if !row.arity.accepts(args.len()) {
         return Err(Refusal::Arity(row));
     }
-    if session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH) {
-        return Err(Refusal::NotAuthenticated(row));
+    if session.modes.is_any() {
+        cold_path();
+        return look_at_modes(session, row, config);
     }
     Ok(row)
+}
+
+/// The same for a session that is in some mode.
+#[cold]
+fn look_at_modes<'s>(session: &Session, row: &'s Row, config: &Config) -> Result<&'s Row, Refusal<'s>> {
+    match session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH) {
+        true => Err(Refusal::NotAuthenticated(row)),
+        false => Ok(row),
+    }
 }

@@ -17,6 +17,7 @@ pub(crate) mod crash_report;
 pub(crate) mod dispatch;
 pub(crate) mod error;
 pub(crate) mod memory_limit;
+pub(crate) mod modes;
 pub(crate) mod monitors;
 pub(crate) mod output_bound;
 pub(crate) mod redact;

@@ -1,6 +1,7 @@
 //! One connection's state, in two parts. The [`Session`] belongs to the connection's worker alone and needs
 //! no lock. The [`ClientRecord`] is what other workers may read or change: CLIENT LIST reads it, CLIENT KILL
 //! marks it.
+use crate::core::modes::Modes;
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
 use base::Millis;
@@ -165,8 +166,8 @@ pub(crate) struct Session {
     pub(crate) record: Arc<ClientRecord>,
     /// The database that SELECT has chosen.
     pub(crate) db: u16,
-    /// Whether the client has given the password, or came while none was set; see [`Session::must_log_in`].
-    pub(crate) is_authenticated: bool,
+    /// What its requests have to be looked at for before they run.
+    pub(crate) modes: Modes,
     /// What is to happen after the command that ran last: the one field that the worker looks at between two
     /// requests.
     pub(crate) after: After,
@@ -183,7 +184,7 @@ impl Session {
     /// Whether the client has to give the password before it may do anything. Clients that are connected when
     /// the password is taken away are served, and asked again when there is a new one.
     pub(crate) fn must_log_in(&self, config: &Config) -> bool {
-        !self.is_authenticated && config.needs_password()
+        self.modes.has(Modes::STRANGER) && config.needs_password()
     }
 }
 

@@ -4,6 +4,7 @@ use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
 use crate::core::error;
+use crate::core::modes::Modes;
 use crate::core::server::{Message, Server};
 use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
 use crate::state::config::Config;
@@ -60,7 +61,7 @@ impl Worker<'_> {
     pub(super) fn adopt(&mut self, accepted: Accepted) {
         let config = self.executor.config();
         let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
-        let is_authenticated = !config.needs_password();
+        let modes = Modes::of_new(config);
         let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
         let (log, warnings) = (&self.server.log, &self.server.warnings);
         if let Err(error) = accepted.set_up(options) {
@@ -81,7 +82,7 @@ impl Worker<'_> {
         let record = self.record(fd, peer);
         self.server.clients().insert(record.id, Arc::clone(&record));
         self.ids.insert(record.id, id);
-        self.table.insert(connection(id, session(record, is_authenticated)));
+        self.table.insert(connection(id, session(record, modes)));
     }
 
     /// What other workers will see of the new connection.
@@ -157,11 +158,11 @@ impl Worker<'_> {
 }
 
 /// A connection's state before its first request.
-fn session(record: Arc<ClientRecord>, is_authenticated: bool) -> Session {
+fn session(record: Arc<ClientRecord>, modes: Modes) -> Session {
     Session {
         record,
         db: 0,
-        is_authenticated,
+        modes,
         after: After::Next,
         waiting: None,
         reply_mode: ReplyMode::default(),

@@ -1,0 +1,62 @@
+//! Which states a session is in that a request has to be looked at for before it runs. All of them are one
+//! word, so a request of a session that is in none, which is nearly every request, pays one test for all of
+//! them (`dispatch::admit`); the others go through `dispatch::look_at_modes`.
+use crate::state::config::Config;
+
+/// See the file's opener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modes(u8);
+
+impl Modes {
+    /// The client came while a password was set and has not given one; see `Session::must_log_in`.
+    pub(crate) const STRANGER: Modes = Modes(1);
+
+    /// Those of a session that begins while these settings are in force.
+    pub(crate) fn of_new(config: &Config) -> Modes {
+        let mut modes = Modes(0);
+        if config.needs_password() {
+            modes.set(Modes::STRANGER);
+        }
+        modes
+    }
+
+    /// Whether the session is in any of these.
+    #[inline]
+    pub(crate) fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether it is in this one.
+    #[inline]
+    pub(crate) fn has(self, mode: Modes) -> bool {
+        self.0 & mode.0 != 0
+    }
+
+    /// From here on it is.
+    pub(crate) fn set(&mut self, mode: Modes) {
+        self.0 |= mode.0;
+    }
+
+    /// From here on it is not.
+    pub(crate) fn clear(&mut self, mode: Modes) {
+        self.0 &= !mode.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_comes_and_goes_without_the_others() {
+        let (one, other) = (Modes(1), Modes(4));
+        let mut modes = Modes(0);
+        assert!(!modes.is_any() && !modes.has(one));
+        modes.set(one);
+        modes.set(other);
+        modes.clear(one);
+        assert!(modes.is_any() && modes.has(other) && !modes.has(one));
+        modes.clear(other);
+        assert_eq!(modes, Modes(0));
+    }
+}
