@@ -198,12 +198,12 @@ impl<'v, T: Collection> Edit<'v, T> {
     pub(crate) fn tree_and_garbage(&mut self) -> Option<(&mut T, &mut Vec<Garbage>)> {
         match &mut self.body {
             Body::Image | Body::Draft => None,
-            Body::Grown(tree) => Some((tree, self.site.context.garbage)),
+            Body::Grown(tree) => Some((tree, &mut self.site.context.aside.garbage)),
             Body::Stored => {
                 let (outside, context) = self.site.outside_and_context();
                 match outside.and_then(T::of_mut) {
                     None => unreachable!("the shape said that a collection of this type lies outside"),
-                    Some(tree) => Some((tree, context.garbage)),
+                    Some(tree) => Some((tree, &mut context.aside.garbage)),
                 }
             }
         }

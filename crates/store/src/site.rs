@@ -14,6 +14,7 @@
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
 use crate::entry::{Meta, Shape, Stamp};
+use crate::event::Event;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::timer::Timer;
 use crate::keyspace::shard::Buffers;
@@ -92,6 +93,7 @@ impl<'v> Site<'v> {
     /// freed.
     pub(crate) fn put_image(&mut self, shape: Shape, close: impl FnOnce(&mut Buffers) -> &[u8]) {
         let Some(entry) = self.entry.take() else { return };
+        self.context.aside.has_created |= self.shape.is_none();
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
         // This buffer is taken out while `close` borrows the others, and given back below.
@@ -105,11 +107,20 @@ impl<'v> Site<'v> {
     /// Puts a value behind the entry's pointer, in the place of whatever was there.
     pub(crate) fn put_outside(&mut self, shape: Shape, value: Value) {
         let Some(entry) = self.entry.take() else { return };
+        self.context.aside.has_created |= self.shape.is_none();
         let stamp = Stamp::new(self.deadline);
         let meta = Meta::new(shape, &stamp);
         let value = Some(Shared::new(value));
         let old = put_entry(entry, meta, stamp.as_bytes(), value, &mut self.context.timer);
         self.context.discard(old);
+    }
+
+    /// Tells of something that happened to the key before the command does anything.
+    #[cold]
+    pub(crate) fn tell(&mut self, event: Event) {
+        if let Some(Entry::Occupied(entry)) = &self.entry {
+            self.context.tell(entry.found().key, event);
+        }
     }
 
     /// Removes the key.

@@ -344,6 +344,7 @@ impl EditContext<'_> {
     /// Writes a new entry. The timer is told of the deadline before that: if writing splits the leaf, it
     /// gives each half its note.
     fn insert(&mut self, mut entry: Vacant<'_, Value>, value: &Encoded<'_>, deadline: Deadline) {
+        self.note_created();
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
@@ -409,6 +410,7 @@ impl EditContext<'_> {
         }
         let meta = Meta::new(Shape::Long, &Stamp::new(Deadline::Never));
         let outside = Shared::new(Value::Str(std::mem::take(text)));
+        self.note_created();
         entry.insert(meta.0, &[], Some(outside), &mut self.timer);
     }
 

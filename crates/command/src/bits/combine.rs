@@ -7,7 +7,7 @@ use super::words::{self, Operation};
 use crate::argument::is_word;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
-use store::LookUp;
+use store::{Event, LookUp};
 
 pub(super) const BITOP: Command = Command {
     name: "BITOP",
@@ -65,10 +65,10 @@ fn bitop(call: &mut Call<'_, '_>) -> Done {
     // Nothing stored is no key, whatever it held before.
     if len == 0 {
         let existed = call.view.remove(&key);
-        call.view.dirty(u64::from(existed));
+        call.view.changed(&key, u64::from(existed), Event::DEL);
     } else {
         call.view.put_bytes(&key, result);
-        call.view.dirty(1);
+        call.view.changed(&key, 1, Event::string("set"));
     }
     call.reply.int(len as i64);
     Ok(())

@@ -4,7 +4,7 @@
 //! any of them writes, the string is made long enough for all that write, before the first of them; then each
 //! one answers a number, or null where OVERFLOW FAIL kept it from writing.
 use super::integer::{Format, Overflow};
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, SETBIT_EVENT};
 use super::single;
 use crate::argument::{int, is_word};
 use crate::string::check_growth;
@@ -191,7 +191,7 @@ fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Don
         let outcomes = operations.iter().map(|operation| operation.run(bytes, reply));
         outcomes.filter(|outcome| outcome.counts(growth)).count()
     })?;
-    call.view.dirty(changes as u64);
+    call.view.changed(&key, changes as u64, SETBIT_EVENT);
     Ok(())
 }
 

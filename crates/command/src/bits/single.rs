@@ -1,5 +1,5 @@
 //! SETBIT and GETBIT: one bit of a string, whatever its length, at the cost of one lookup.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, SETBIT_EVENT};
 use crate::string::check_growth;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::{I64Text, parse_i64};
@@ -71,7 +71,8 @@ fn setbit(call: &mut Call<'_, '_>) -> Done {
         *byte = *byte & !mask | wanted;
         (old, growth)
     })?;
-    call.view.dirty(u64::from(old != wanted || growth == Growth::Longer));
+    let changes = u64::from(old != wanted || growth == Growth::Longer);
+    call.view.changed(&key, changes, SETBIT_EVENT);
     call.reply.int(i64::from(old != 0));
     Ok(())
 }

@@ -3,6 +3,7 @@ use super::longitude_latitude;
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use store::Event;
 
 pub(super) const GEOADD: Command = Command {
     name: "GEOADD",
@@ -54,7 +55,8 @@ fn geoadd(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::syntax());
     }
     let (added, moved) = put(call, options, &entries, longest)?;
-    call.view.dirty(added + moved);
+    let key = call.key(0);
+    call.view.changed(&key, added + moved, Event::zset("zadd"));
     call.reply.int((added + if options.counts_moved { moved } else { 0 }) as i64);
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags,
 use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
-use store::{Bound, End, Key, View, ZEntry, ZSet};
+use store::{Bound, End, Event, Key, View, ZEntry, ZSet};
 
 const FROM_MEMBER: Arg = Arg::str("member").after("FROMMEMBER");
 const FROM_POINT: Arg =
@@ -127,7 +127,7 @@ pub(super) fn run(call: &mut Call<'_, '_>, source: Key<'_>, grammar: Grammar) ->
     };
     choose(&mut results.found, &query);
     match query.destination {
-        Some(name) => store(call, name, &results, &query),
+        Some(name) => store(call, name, &results, &query, grammar),
         None => {
             answer(call.reply, &results, &query);
             Ok(())
@@ -286,7 +286,13 @@ pub(super) fn reply_point(reply: &mut Reply, point: Point) {
 }
 
 /// Nothing stored is no key, whatever it held before.
-fn store(call: &mut Call<'_, '_>, name: &[u8], results: &Results, query: &Query<'_>) -> Done {
+fn store(
+    call: &mut Call<'_, '_>,
+    name: &[u8],
+    results: &Results,
+    query: &Query<'_>,
+    grammar: Grammar,
+) -> Done {
     let found = &results.found;
     let destination = call.keys().iter().find(|key| key.bytes() == name);
     let destination = *destination.expect("the key specs of the row find every destination");
@@ -296,14 +302,15 @@ fn store(call: &mut Call<'_, '_>, name: &[u8], results: &Results, query: &Query<
     };
     let existed = call.view.remove(&destination);
     if found.is_empty() {
-        call.view.dirty(u64::from(existed));
+        call.view.changed(&destination, u64::from(existed), Event::DEL);
     } else {
         let mut set = call.view.zset_or_new(&destination)?;
         for one in found {
             set.update(results.name(one), |_| Some(score(one)));
         }
         drop(set);
-        call.view.dirty(found.len() as u64);
+        let event = if grammar == Grammar::SearchStore { "geosearchstore" } else { "georadiusstore" };
+        call.view.changed(&destination, found.len() as u64, Event::zset(event));
     }
     call.reply.int(found.len() as i64);
     Ok(())

@@ -3,7 +3,7 @@
 //! Every form becomes an absolute deadline in milliseconds before anything is compared or stored. One in the
 //! past is no error: it removes the field. The type of the key is told before anything else that is wrong, as
 //! Redis does.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, HDEL_EVENT, HEXPIRE_EVENT, HPERSIST_EVENT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -272,7 +272,8 @@ fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) ->
         }
     }
     drop(hash);
-    call.view.dirty(changes);
+    let event = if time <= now { HDEL_EVENT } else { HEXPIRE_EVENT };
+    call.view.reduced(&key, changes, event);
     Ok(())
 }
 
@@ -358,6 +359,6 @@ fn hpersist(call: &mut Call<'_, '_>) -> Done {
         });
     }
     drop(hash);
-    call.view.dirty(u64::from(is_changed));
+    call.view.changed(&key, u64::from(is_changed), HPERSIST_EVENT);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Fields read and written together with their deadlines: HGETEX, HSETEX, HGETDEL.
 use super::deadline::{FIELDS, Named, time_of};
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, HDEL_EVENT, HEXPIRE_EVENT, HPERSIST_EVENT, HSET_EVENT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::Lifetime;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -106,7 +106,7 @@ fn hgetdel(call: &mut Call<'_, '_>) -> Done {
         changes += u64::from(hash.as_mut().is_some_and(|hash| hash.remove(field)));
     }
     drop(hash);
-    call.view.dirty(changes);
+    call.view.reduced(&key, changes, HDEL_EVENT);
     Ok(())
 }
 
@@ -128,6 +128,11 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
     if let (Some(hash), Change::To(_)) = (&mut hash, change) {
         hash.expect_deadlines();
     }
+    let event = match change {
+        Change::To(Deadline::At(at)) if at <= now => HDEL_EVENT,
+        Change::To(Deadline::At(_)) => HEXPIRE_EVENT,
+        Change::To(Deadline::Never) | Change::None => HPERSIST_EVENT,
+    };
     let mut changes = 0;
     for field in fields.iter() {
         let Some((hash, kept)) = hash.as_mut().and_then(|hash| {
@@ -141,7 +146,7 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
         changes += u64::from(apply(hash, field, kept, change, now));
     }
     drop(hash);
-    call.view.dirty(changes);
+    call.view.reduced(&key, changes, event);
     Ok(())
 }
 
@@ -257,7 +262,12 @@ fn hsetex(call: &mut Call<'_, '_>) -> Done {
     }
     drop(hash);
     if !is_refused {
-        call.view.dirty(count);
+        call.view.changed(&key, count, HSET_EVENT);
+        match writing.lifetime {
+            Some(store::Lifetime::Until(at)) if at <= now => call.view.touched_and_reduced(&key, HDEL_EVENT),
+            Some(store::Lifetime::Until(_)) => call.view.touched(&key, HEXPIRE_EVENT),
+            _ => {}
+        }
     }
     call.reply.int(i64::from(!is_refused));
     Ok(())

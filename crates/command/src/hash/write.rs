@@ -3,13 +3,13 @@
 //! All fields of one command go into one open hash, which is written back once, when it is dropped. The type
 //! is checked before the first of them; after that nothing can fail, so no command stops half-way. On the
 //! path of every request: nothing is allocated here.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, HDEL_EVENT, HSET_EVENT, ROW};
 use crate::argument::int;
 use crate::long_double::LongDouble;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
 use base::text::I64Text;
-use store::Lifetime;
+use store::{Event, Lifetime};
 
 pub(super) const HSET: Command = Command {
     name: "HSET",
@@ -145,7 +145,7 @@ fn set_all(call: &mut Call<'_, '_>, name: &str) -> Result<i64, Error> {
         }
         Err(wrong) => return Err((*wrong).into()),
     }
-    call.view.dirty(count as u64 / 2);
+    call.view.changed(&key, count as u64 / 2, HSET_EVENT);
     Ok(created)
 }
 
@@ -157,7 +157,7 @@ fn hsetnx(call: &mut Call<'_, '_>) -> Done {
         hash.set(field, call.args.at(3), Lifetime::Endless);
     }
     drop(hash);
-    call.view.dirty(u64::from(is_new));
+    call.view.changed(&key, u64::from(is_new), HSET_EVENT);
     call.reply.int(i64::from(is_new));
     Ok(())
 }
@@ -170,7 +170,7 @@ fn hdel(call: &mut Call<'_, '_>) -> Done {
     };
     let removed = call.args.iter_from(2).filter(|field| hash.remove(field)).count();
     drop(hash);
-    call.view.dirty(removed as u64);
+    call.view.reduced(&key, removed as u64, HDEL_EVENT);
     call.reply.int(removed as i64);
     Ok(())
 }
@@ -188,7 +188,7 @@ fn hincrby(call: &mut Call<'_, '_>) -> Done {
     let sum = old.checked_add(delta).ok_or_else(Error::add_overflow)?;
     hash.set(field, I64Text::new().format(sum), Lifetime::Kept);
     drop(hash);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::hash("hincrby"));
     call.reply.int(sum);
     Ok(())
 }
@@ -210,7 +210,7 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let sum = value.add(increment).to_text().ok_or_else(Error::nan_or_infinity)?;
     hash.set(field, sum.as_bytes(), Lifetime::Kept);
     drop(hash);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::hash("hincrbyfloat"));
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! PFADD. On the path of every request: one lookup of the key, and for each element a hash and one register.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, PFADD_EVENT, ROW};
 use super::{sketch, sketch::Corrupt};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 
@@ -43,7 +43,7 @@ fn pfadd(call: &mut Call<'_, '_>) -> Done {
             Ok::<u64, Corrupt>(changes)
         },
     )??;
-    call.view.dirty(changes);
+    call.view.changed(&key, changes, PFADD_EVENT);
     call.reply.int(i64::from(changes > 0));
     Ok(())
 }

@@ -3,12 +3,12 @@
 //! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT
 //! of several merges them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, PFADD_EVENT, ROW};
 use super::sketch::{self, Encoding, Union};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::I64Text;
 use store::sixes::Greatest;
-use store::{Key, View};
+use store::{Event, Key, View};
 
 pub(super) const PFCOUNT: Command = Command {
     name: "PFCOUNT",
@@ -73,7 +73,7 @@ fn cardinality_of_one(view: &mut View<'_>, key: &Key<'_>) -> Result<u64, Error> 
     let cardinality = cached.map_or_else(|| sketch.estimate(), Ok)?;
     // The edit makes OBJECT ENCODING answer `raw` from here on, even where no byte changes.
     view.edit_text(key, |_| Ok::<(), Error>(()), |text| sketch::remember(text, cardinality))?;
-    view.dirty(u64::from(cached.is_none()));
+    view.changed(key, u64::from(cached.is_none()), Event::CHANGE);
     Ok(cardinality)
 }
 
@@ -103,7 +103,7 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
         Ok::<(), Error>(())
     };
     call.view.edit_text(&destination, |_| Ok::<(), Error>(()), edit)??;
-    call.view.dirty(1);
+    call.view.changed(&destination, 1, PFADD_EVENT);
     call.reply.ok();
     Ok(())
 }

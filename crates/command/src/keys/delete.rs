@@ -5,6 +5,7 @@
 //! handed to the freeing thread where it is not (`store::shard`, `discard`), so DEL needs no lazy twin.
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use store::{Event, Key, View};
 
 pub(super) const DEL: Command = Command {
     name: "DEL",
@@ -94,22 +95,25 @@ pub(super) const TYPE: Command = Command {
 /// As DEL, for the store hands whatever is large to the background in either case; what Redis would is
 /// counted.
 fn unlink(call: &mut Call<'_, '_>) -> Done {
-    let deleted = call.keys().iter().filter(|key| call.view.unlink(key)).count();
-    finish(call, deleted)
+    remove_all(call, View::unlink)
 }
 
 fn del(call: &mut Call<'_, '_>) -> Done {
     if call.view.settings().lazyfree_user_del {
         return unlink(call);
     }
-    let deleted = call.keys().iter().filter(|key| call.view.remove(key)).count();
-    finish(call, deleted)
+    remove_all(call, View::remove)
 }
 
 /// Removing tells whether the key was there, so a key named twice counts once.
-fn finish(call: &mut Call<'_, '_>, deleted: usize) -> Done {
-    call.view.dirty(deleted as u64);
-    call.reply.int(deleted as i64);
+fn remove_all<'k>(call: &mut Call<'_, 'k>, remove: fn(&mut View<'k>, &Key<'_>) -> bool) -> Done {
+    let mut deleted = 0;
+    for key in call.keys() {
+        let was_there = remove(call.view, key);
+        call.view.changed(key, u64::from(was_there), Event::DEL);
+        deleted += i64::from(was_there);
+    }
+    call.reply.int(deleted);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
-use store::Deadline;
+use store::{Deadline, Event};
 
 pub(super) const EXPIRE: Command = Command {
     name: "EXPIRE",
@@ -176,7 +176,8 @@ fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> 
     let holds = call.view.deadline(&key).is_some_and(|current| conditions.hold(current, time));
     if holds {
         call.view.set_deadline(&key, Deadline::At(time));
-        call.view.dirty(1);
+        let event = if time <= call.view.now() { Event::DEL } else { Event::EXPIRE };
+        call.view.changed(&key, 1, event);
     }
     call.reply.int(i64::from(holds));
     Ok(())
@@ -215,7 +216,7 @@ fn persist(call: &mut Call<'_, '_>) -> Done {
     let is_volatile = matches!(call.view.deadline(&key), Some(Deadline::At(_)));
     if is_volatile {
         call.view.set_deadline(&key, Deadline::Never);
-        call.view.dirty(1);
+        call.view.changed(&key, 1, Event::PERSIST);
     }
     call.reply.int(i64::from(is_volatile));
     Ok(())

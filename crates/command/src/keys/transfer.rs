@@ -8,7 +8,7 @@
 use super::row::{ABOUT, ROW};
 use crate::argument::{database, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
-use store::Key;
+use store::{Event, Key};
 
 pub(super) const COPY: Command = Command {
     name: "COPY",
@@ -108,7 +108,7 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
     let is_copied = value.is_some();
     if let Some(value) = value {
         call.view.put_taken(&destination, value);
-        call.view.dirty(1);
+        call.view.changed(&destination, 1, Event::generic("copy_to"));
     }
     call.reply.int(i64::from(is_copied));
     Ok(())
@@ -141,7 +141,7 @@ fn move_key(call: &mut Call<'_, '_>) -> Done {
     if is_same(&source, &destination) {
         return Err(Error::same_key());
     }
-    let is_moved = call.view.exists(&source) && pass_on(call, &source, &destination, Occupied::Keep);
+    let is_moved = call.view.exists(&source) && pass_on(call, &source, &destination, Occupied::Keep, MOVED);
     call.reply.int(i64::from(is_moved));
     Ok(())
 }
@@ -152,7 +152,7 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::no_such_key());
     }
     if !is_same(&source, &destination) {
-        pass_on(call, &source, &destination, Occupied::Replace);
+        pass_on(call, &source, &destination, Occupied::Replace, RENAMED);
     }
     call.reply.ok();
     Ok(())
@@ -165,18 +165,30 @@ fn renamenx(call: &mut Call<'_, '_>) -> Done {
     if !call.view.exists(&source) {
         return Err(Error::no_such_key());
     }
-    let is_renamed = !is_same(&source, &destination) && pass_on(call, &source, &destination, Occupied::Keep);
+    let is_renamed =
+        !is_same(&source, &destination) && pass_on(call, &source, &destination, Occupied::Keep, RENAMED);
     call.reply.int(i64::from(is_renamed));
     Ok(())
 }
 
+/// What is published of the key that a value leaves, and of the one that it comes to.
+const MOVED: [Event; 2] = [Event::generic("move_from"), Event::generic("move_to")];
+const RENAMED: [Event; 2] = [Event::generic("rename_from"), Event::generic("rename_to")];
+
 /// The value of `source`, which exists, goes to another key, with its deadline. Whether it did.
-fn pass_on(call: &mut Call<'_, '_>, source: &Key<'_>, destination: &Key<'_>, occupied: Occupied) -> bool {
+fn pass_on(
+    call: &mut Call<'_, '_>,
+    source: &Key<'_>,
+    destination: &Key<'_>,
+    occupied: Occupied,
+    events: [Event; 2],
+) -> bool {
     if occupied == Occupied::Keep && call.view.exists(destination) {
         return false;
     }
     let Some(value) = call.view.take(source) else { return false };
     call.view.put_taken(destination, value);
-    call.view.dirty(1);
+    call.view.changed(source, 1, events[0]);
+    call.view.touched(destination, events[1]);
     true
 }

@@ -6,7 +6,7 @@
 //! list that runs empty takes its key along when it is dropped (`store::ListMut`), so nothing here deletes
 //! keys.
 use super::end_named;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, popped_event};
 use crate::argument::{self, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
@@ -98,7 +98,7 @@ fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
         }
         Err(wrong) => return Err((*wrong).into()),
     };
-    call.view.dirty(1);
+    call.view.reduced(&key, 1, popped_event(end));
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
         return Ok(());
     };
     let popped = reply_popped(call.reply, list, end, count);
-    call.view.dirty(popped);
+    call.view.reduced(&key, popped, popped_event(end));
     Ok(())
 }
 
@@ -141,7 +141,7 @@ fn lmpop(call: &mut Call<'_, '_>) -> Done {
         call.reply.array(2);
         call.reply.bulk(key.bytes());
         let popped = reply_popped(call.reply, list, end, count);
-        call.view.dirty(popped);
+        call.view.reduced(key, popped, popped_event(end));
         return Ok(());
     }
     call.reply.null_array();

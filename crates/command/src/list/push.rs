@@ -4,10 +4,10 @@
 //! hundred elements cost one lookup of the key. They are pushed one by one, so `LPUSH k a b c` leaves `c` at
 //! the head. The type is checked before the first of them; after that nothing can fail, so no command stops
 //! half-way.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, pushed_event};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use resp::Args;
-use store::{End, ListMut};
+use store::{End, Key, ListMut};
 
 pub(super) const LPUSH: Command = Command {
     name: "LPUSH",
@@ -101,7 +101,7 @@ fn push(call: &mut Call<'_, '_>, end: End) -> Done {
         Ok(list) => push_all(list, end, call.args),
         Err(wrong) => return Err((*wrong).into()),
     };
-    finish(call, len)
+    finish(call, &key, end, len)
 }
 
 /// LPUSHX and RPUSHX: a missing key is answered 0 and stays missing.
@@ -113,7 +113,7 @@ fn push_existing(call: &mut Call<'_, '_>, end: End) -> Done {
     };
     let len = push_all(&mut list, end, call.args);
     drop(list);
-    finish(call, len)
+    finish(call, &key, end, len)
 }
 
 /// The length afterwards. Several elements are announced together, because the encoding's name changes once
@@ -130,8 +130,9 @@ fn push_all(list: &mut ListMut<'_>, end: End, args: Args<'_>) -> u64 {
 }
 
 /// Redis counts every element as a change, and answers with the length, not with how many were added.
-fn finish(call: &mut Call<'_, '_>, len: u64) -> Done {
-    call.view.dirty(call.args.len() as u64 - 2);
+#[inline(always)]
+fn finish(call: &mut Call<'_, '_>, key: &Key<'_>, end: End, len: u64) -> Done {
+    call.view.changed(key, call.args.len() as u64 - 2, pushed_event(end));
     call.reply.int(len as i64);
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::argument::{int, position, span};
 use crate::walk::{self, Share};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
-use store::{End, List};
+use store::{End, Event, List};
 
 pub(super) const LLEN: Command = Command {
     name: "LLEN",
@@ -153,7 +153,7 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
     let index = position(index, list.len()).ok_or_else(Error::index_out_of_range)?;
     list.set(index, call.args.at(3));
     drop(list);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::list("lset"));
     call.reply.ok();
     Ok(())
 }
@@ -174,6 +174,7 @@ fn ltrim(call: &mut Call<'_, '_>) -> Done {
     list.remove(0, first);
     drop(list);
     call.view.dirty(len - count);
+    call.view.touched_and_reduced(&key, Event::list("ltrim"));
     call.reply.ok();
     Ok(())
 }

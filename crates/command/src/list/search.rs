@@ -9,7 +9,7 @@ use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
 use std::ops::ControlFlow;
-use store::{End, List, ListMut};
+use store::{End, Event, List, ListMut};
 
 pub(super) const LPOS: Command = Command {
     name: "LPOS",
@@ -193,7 +193,7 @@ fn lrem(call: &mut Call<'_, '_>) -> Done {
     let indexes = matches(&list, needle, count);
     remove_all(&mut list, &indexes);
     drop(list);
-    call.view.dirty(indexes.len() as u64);
+    call.view.reduced(&key, indexes.len() as u64, Event::list("lrem"));
     call.reply.int(indexes.len() as i64);
     Ok(())
 }
@@ -246,7 +246,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
     list.insert(pivot + offset, call.args.at(4));
     let len = list.len();
     drop(list);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::list("linsert"));
     call.reply.int(len as i64);
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Both types are checked before anything is moved. Where both keys are one the list is edited in place: an
 //! only element that goes round must not take its key, and with it the deadline, away.
 use super::end_named;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, popped_event, pushed_event};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use store::{End, Kind};
 
@@ -83,7 +83,8 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
         call.view.list_or_new(&destination)?.push(to, &element);
         element
     };
-    call.view.dirty(1);
+    call.view.changed(&destination, 1, pushed_event(to));
+    call.view.touched_and_reduced(&source, popped_event(from));
     call.reply.bulk(&element);
     Ok(())
 }

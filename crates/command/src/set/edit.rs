@@ -3,7 +3,7 @@
 //!
 //! All members of one command go through one open set, which is written back once, when it is dropped. The
 //! type is checked before the first of them; after that nothing can fail.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, SADD_EVENT, SREM_EVENT};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use store::Kind;
 
@@ -72,7 +72,9 @@ fn sadd(call: &mut Call<'_, '_>) -> Done {
         }
         Err(wrong) => return Err((*wrong).into()),
     };
-    finish(call, added)
+    call.view.changed(&key, added, SADD_EVENT);
+    call.reply.int(added as i64);
+    Ok(())
 }
 
 fn srem(call: &mut Call<'_, '_>) -> Done {
@@ -82,13 +84,8 @@ fn srem(call: &mut Call<'_, '_>) -> Done {
         Ok(None) => 0,
         Err(wrong) => return Err((*wrong).into()),
     };
-    finish(call, removed)
-}
-
-/// Redis counts and answers what has changed.
-fn finish(call: &mut Call<'_, '_>, changes: u64) -> Done {
-    call.view.dirty(changes);
-    call.reply.int(changes as i64);
+    call.view.reduced(&key, removed, SREM_EVENT);
+    call.reply.int(removed as i64);
     Ok(())
 }
 
@@ -106,8 +103,9 @@ fn smove(call: &mut Call<'_, '_>) -> Done {
     }
     if is_there && source.bytes() != destination.bytes() {
         let _ = call.view.set_mut(&source)?.map(|mut set| set.remove(member));
+        call.view.reduced(&source, 1, SREM_EVENT);
         let is_new = call.view.set_or_new(&destination)?.insert(member);
-        call.view.dirty(1 + u64::from(is_new));
+        call.view.changed(&destination, u64::from(is_new), SADD_EVENT);
     }
     call.reply.int(i64::from(is_there));
     Ok(())

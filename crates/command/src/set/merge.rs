@@ -8,7 +8,7 @@ use crate::argument::{count as positive, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::text::parse_i64;
 use std::ops::ControlFlow;
-use store::Merge;
+use store::{Event, Merge};
 
 const READ: KeySpec = KeySpec::range(1, -1, 1, Access::RO.or(Access::ACCESS));
 const STORED: &[KeySpec] = &[
@@ -182,7 +182,13 @@ fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     call.view.ignore_lookups();
     let len = result.len();
     let existed = call.view.put_set(destination, result);
-    call.view.dirty(u64::from(existed || len > 0));
+    let event = match (len, merge) {
+        (0, _) => Event::DEL,
+        (_, Merge::Intersection) => Event::set("sinterstore"),
+        (_, Merge::Union) => Event::set("sunionstore"),
+        (_, Merge::Difference) => Event::set("sdiffstore"),
+    };
+    call.view.changed(destination, u64::from(existed || len > 0), event);
     call.reply.int(len as i64);
     Ok(())
 }

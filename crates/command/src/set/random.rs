@@ -3,7 +3,7 @@
 //! A count is read before the key is looked at, so a wrong one is an error even where there is no set. A key
 //! that is missing is a null where no count is given, and nothing where one is.
 use super::ask::{leave_members, reply_first};
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, SPOP_EVENT};
 use crate::argument::{self, int};
 use crate::walk::Share;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
@@ -63,7 +63,7 @@ fn pop_one(call: &mut Call<'_, '_>) -> Done {
     };
     set.pop(1, &mut |member| call.reply.item(member));
     drop(set);
-    call.view.dirty(1);
+    call.view.reduced(&key, 1, SPOP_EVENT);
     Ok(())
 }
 
@@ -85,7 +85,7 @@ fn pop_some(call: &mut Call<'_, '_>) -> Done {
         // Redis looks the key up a second time to answer all of the set.
         call.view.note_lookup(&key, true);
     }
-    call.view.dirty(popped);
+    call.view.reduced(&key, popped, SPOP_EVENT);
     Ok(())
 }
 

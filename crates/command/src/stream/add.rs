@@ -3,13 +3,13 @@
 //! Ids only rise. A client may give one, or the millisecond alone (`5-*`), or leave it to the server (`*`):
 //! the time that it is, or where the clock stands behind the last id the one that follows it.
 use super::id::{self, NewId};
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, XTRIM_EVENT};
 use super::trim::Options;
 use crate::argument::is_word;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::{Item, Millis};
 use resp::Args;
-use store::{Id, Lengths, Pairs, Stream};
+use store::{Event, Id, Lengths, Pairs, Stream};
 
 pub(super) const XADD: Command = Command {
     name: "XADD",
@@ -165,12 +165,16 @@ fn xadd(call: &mut Call<'_, '_>) -> Done {
         }
     };
     stream.add(id, &fields, &settings.stream);
-    if request.options.wants_trimming() {
-        request.options.apply(&mut stream, settings);
-    }
+    let trimmed = match request.options.wants_trimming() {
+        true => request.options.apply(&mut stream, settings),
+        false => 0,
+    };
     drop(stream);
     id::reply(call.reply, id);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::stream("xadd"));
+    if trimmed > 0 {
+        call.view.touched(&key, XTRIM_EVENT);
+    }
     Ok(())
 }
 

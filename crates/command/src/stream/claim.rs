@@ -1,5 +1,5 @@
 //! Taking over what another consumer holds: XCLAIM by id, XAUTOCLAIM by how long it has lain there.
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
@@ -147,7 +147,8 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     let Some(mut stream) = call.view.stream_mut(&key)? else {
         return Err(Error::no_group(key.bytes(), name, ""));
     };
-    let (consumer, mut changes) = claimer(&mut stream, name, call.args.at(3), now)?;
+    let (consumer, created) = claimer(&mut stream, name, call.args.at(3), now)?;
+    let mut changes = 0;
     let has_moved = move_on(&mut stream, name, claim.last_id);
     let header = call.reply.deferred();
     let mut sent = 0;
@@ -170,6 +171,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     call.reply.fill_array(header, sent);
     // A change of the last id counts by itself only where nothing is claimed: a claim tells of it as well.
     changes += u64::from(has_moved && sent == 0);
+    call.view.changed(&key, created, CONSUMER_CREATED);
     call.view.dirty(changes);
     Ok(())
 }
@@ -296,7 +298,8 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
     if stream.group(name).is_none() {
         return Err(Error::no_group(key.bytes(), name, ""));
     }
-    let (consumer, mut changes) = claimer(&mut stream, name, call.args.at(3), now)?;
+    let (consumer, created) = claimer(&mut stream, name, call.args.at(3), now)?;
+    let mut changes = 0;
     let findings = findings(&stream, name, &auto, now);
     call.reply.array(3);
     id::reply(call.reply, findings.next);
@@ -318,6 +321,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
         id::reply(call.reply, id);
     }
     drop(stream);
+    call.view.changed(&key, created, CONSUMER_CREATED);
     call.view.dirty(changes);
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::{id, trim};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Args;
-use store::{Fate, Id, References};
+use store::{Event, Fate, Id, References};
 
 pub(super) const XDEL: Command = Command {
     name: "XDEL",
@@ -82,7 +82,7 @@ fn xdel(call: &mut Call<'_, '_>) -> Done {
     let ids: Vec<Id> = call.args.iter_from(2).map(|text| id::strict(text, 0)).collect::<Result<_, _>>()?;
     let deleted = ids.into_iter().filter(|id| stream.delete(*id)).count() as u64;
     drop(stream);
-    call.view.dirty(deleted);
+    call.view.changed(&key, deleted, Event::stream("xdel"));
     call.reply.int(deleted as i64);
     Ok(())
 }
@@ -143,7 +143,7 @@ fn xdelex(call: &mut Call<'_, '_>) -> Done {
             call.reply.int(code(fate));
         }
     }
-    call.view.dirty(deleted);
+    call.view.changed(&key, deleted, Event::stream("xdel"));
     Ok(())
 }
 
@@ -198,7 +198,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> Done {
         stream.set_max_deleted_id(max);
     }
     drop(stream);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::stream("xsetid"));
     call.reply.ok();
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! XGROUP: groups and their consumers come and go.
 use super::id;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
 };
-use store::{Id, StreamMut};
+use store::{Event, Id, StreamMut};
 
 pub(super) const XGROUP: Command = Command {
     name: "XGROUP",
@@ -186,7 +186,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     if !call.view.stream_or_new(&key)?.create_group(name, id, options.entries_read) {
         return Err(Error::group_exists());
     }
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::stream("xgroup-create"));
     call.reply.ok();
     Ok(())
 }
@@ -214,7 +214,8 @@ fn setid(call: &mut Call<'_, '_>) -> Done {
         group.set_progress(id, options.entries_read);
     }
     drop(stream);
-    call.view.dirty(1);
+    let key = call.key(0);
+    call.view.changed(&key, 1, Event::stream("xgroup-setid"));
     call.reply.ok();
     Ok(())
 }
@@ -224,7 +225,7 @@ fn destroy(call: &mut Call<'_, '_>) -> Done {
     let mut stream = call.view.stream_mut(&key)?.ok_or_else(Error::xgroup_without_key)?;
     let was_there = stream.destroy_group(call.args.at(3));
     drop(stream);
-    call.view.dirty(u64::from(was_there));
+    call.view.changed(&key, u64::from(was_there), Event::stream("xgroup-destroy"));
     call.reply.int(i64::from(was_there));
     Ok(())
 }
@@ -234,7 +235,8 @@ fn createconsumer(call: &mut Call<'_, '_>) -> Done {
     let mut stream = existing(call)?;
     let created = stream.group_mut(name).and_then(|group| group.create_consumer(consumer, now)).is_some();
     drop(stream);
-    call.view.dirty(u64::from(created));
+    let key = call.key(0);
+    call.view.changed(&key, u64::from(created), CONSUMER_CREATED);
     call.reply.int(i64::from(created));
     Ok(())
 }
@@ -244,7 +246,8 @@ fn delconsumer(call: &mut Call<'_, '_>) -> Done {
     let mut stream = existing(call)?;
     let pending = stream.group_mut(name).and_then(|group| group.delete_consumer(consumer));
     drop(stream);
-    call.view.dirty(u64::from(pending.is_some()));
+    let key = call.key(0);
+    call.view.changed(&key, u64::from(pending.is_some()), Event::stream("xgroup-delconsumer"));
     call.reply.int(pending.unwrap_or(0) as i64);
     Ok(())
 }

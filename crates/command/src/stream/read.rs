@@ -4,7 +4,7 @@
 //! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there
 //! is, and where there is nothing an error.
 use super::range::reply_range;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec};
@@ -285,7 +285,8 @@ fn read_new(
         }
     }
     drop(stream);
-    call.view.dirty(u64::from(is_new) + u64::from(given > 0));
+    call.view.changed(key, u64::from(is_new), CONSUMER_CREATED);
+    call.view.dirty(u64::from(given > 0));
     Ok(given > 0)
 }
 
@@ -314,7 +315,7 @@ fn read_again(
         }
     }
     drop(stream);
-    call.view.dirty(u64::from(is_new));
+    call.view.changed(key, u64::from(is_new), CONSUMER_CREATED);
     Ok(true)
 }
 

@@ -3,7 +3,7 @@
 //! `MAXLEN 1000` leaves a thousand entries, `MINID 5-0` those from 5-0 on. With `~` whole leaves go and
 //! nothing else, which costs the same whatever they hold; then LIMIT bounds how many entries go at once.
 use super::id;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, XTRIM_EVENT};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Args;
@@ -173,7 +173,7 @@ fn xtrim(call: &mut Call<'_, '_>) -> Done {
         Some(mut stream) => options.apply(&mut stream, settings),
         None => 0,
     };
-    call.view.dirty(count);
+    call.view.changed(&key, count, XTRIM_EVENT);
     call.reply.int(count as i64);
     Ok(())
 }

@@ -2,11 +2,11 @@
 //!
 //! GET is on the path of every request: one lookup, one copy into the reply, nothing allocated.
 use super::held;
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, SET_EVENT};
 use crate::lifetime::{self, Lifetime};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
-use store::{Deadline, Expiry, Form};
+use store::{Deadline, Event, Expiry, Form};
 
 pub(super) const GET: Command = Command {
     name: "GET",
@@ -188,7 +188,7 @@ fn getset(call: &mut Call<'_, '_>) -> Done {
     reply_old_string(call)?;
     let key = call.key(0);
     call.view.put_string(&key, call.args.at(2), Form::Auto, Expiry::Clear);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, SET_EVENT);
     Ok(())
 }
 
@@ -197,7 +197,7 @@ fn getdel(call: &mut Call<'_, '_>) -> Done {
     if reply_old_string(call)? == Found::Value {
         let key = call.key(0);
         call.view.remove(&key);
-        call.view.dirty(1);
+        call.view.changed(&key, 1, Event::DEL);
     }
     Ok(())
 }
@@ -229,9 +229,19 @@ fn getex(call: &mut Call<'_, '_>) -> Done {
         Change::Persist => Deadline::Never,
         Change::Until(time) => Deadline::At(time),
     };
+    let event = deadline_event(deadline, call.view.now());
     call.view.set_deadline(&key, deadline);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, event);
     Ok(())
+}
+
+/// What is published of a key that gets this deadline, or loses its own.
+fn deadline_event(deadline: Deadline, now: Millis) -> Event {
+    match deadline {
+        Deadline::Never => Event::PERSIST,
+        Deadline::At(at) if at <= now => Event::DEL,
+        Deadline::At(_) => Event::EXPIRE,
+    }
 }
 
 fn getex_change(lifetime: Option<Lifetime<'_>>, now: Millis) -> Result<Change, Error> {

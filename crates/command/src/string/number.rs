@@ -6,7 +6,7 @@ use crate::argument::int;
 use crate::long_double::LongDouble;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
-use store::{Expiry, Form};
+use store::{Event, Expiry, Form};
 
 pub(super) const INCR: Command = Command {
     name: "INCR",
@@ -111,7 +111,7 @@ fn decrby(call: &mut Call<'_, '_>) -> Done {
 fn add(call: &mut Call<'_, '_>, delta: i64) -> Done {
     let key = call.key(0);
     let sum = call.view.add(&key, delta)?;
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::string("incrby"));
     call.reply.int(sum);
     Ok(())
 }
@@ -130,7 +130,7 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> Done {
     };
     let sum = value.add(increment).to_text().ok_or_else(Error::nan_or_infinity)?;
     call.view.put_string(&key, sum.as_bytes(), Form::Text, Expiry::Keep);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::string("incrbyfloat"));
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

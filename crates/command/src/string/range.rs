@@ -7,6 +7,7 @@ use super::grow::{check_end, check_growth, string_len};
 use super::row::{ABOUT, ROW};
 use crate::argument::{from_end, int};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use store::Event;
 
 pub(super) const APPEND: Command = Command {
     name: "APPEND",
@@ -81,7 +82,7 @@ fn append(call: &mut Call<'_, '_>) -> Done {
     check_end(call, len, tail.len() as u64)?;
     check_growth(call, len + tail.len() as u64)?;
     let len = call.view.append(&key, tail)?;
-    call.view.dirty(1);
+    call.view.changed(&key, 1, Event::string("append"));
     call.reply.int(len as i64);
     Ok(())
 }
@@ -97,7 +98,7 @@ fn setrange(call: &mut Call<'_, '_>) -> Done {
         check_growth(call, offset + bytes.len() as u64)?;
         let key = call.key(0);
         len = call.view.set_range(&key, offset, bytes)?;
-        call.view.dirty(1);
+        call.view.changed(&key, 1, Event::string("setrange"));
     }
     call.reply.int(len as i64);
     Ok(())

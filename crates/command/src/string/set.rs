@@ -3,13 +3,13 @@
 //!
 //! SET without options is on the path of every request: one call into the store, nothing allocated.
 use super::get::{Found, reply_old_string};
-use super::row::{ABOUT, ROW};
+use super::row::{ABOUT, ROW, SET_EVENT};
 use crate::argument::is_word;
 use crate::lifetime::{self, From, Lifetime, Unit};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::{Item, Millis};
 use resp::Args;
-use store::{Expiry, Form};
+use store::{Event, Expiry, Form};
 
 pub(super) const SET: Command = Command {
     name: "SET",
@@ -166,7 +166,10 @@ fn set(call: &mut Call<'_, '_>) -> Done {
 fn put(call: &mut Call<'_, '_>, value: usize, expiry: Expiry) {
     let key = call.key(0);
     call.view.put_string(&key, call.args.at(value), Form::Auto, expiry);
-    call.view.dirty(1);
+    call.view.changed(&key, 1, SET_EVENT);
+    if let Expiry::At(_) = expiry {
+        call.view.touched(&key, Event::EXPIRE);
+    }
 }
 
 /// When SET writes.
@@ -340,6 +343,6 @@ fn check_pairs(call: &Call<'_, '_>, name: &str) -> Done {
 fn put_pairs(call: &mut Call<'_, '_>) {
     for (key, value) in call.keys().iter().zip(call.args.iter_from(2).step_by(2)) {
         call.view.put_string(key, value, Form::Auto, Expiry::Clear);
+        call.view.changed(key, 1, SET_EVENT);
     }
-    call.view.dirty(call.keys().len() as u64);
 }

@@ -9,6 +9,7 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags,
 use base::double::parse_f64;
 use base::text::parse_i64;
 use resp::Reply;
+use store::Event;
 
 pub(super) const ZADD: Command = Command {
     name: "ZADD",
@@ -192,7 +193,8 @@ fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
         }
     }
     drop(set);
-    call.view.dirty(changes.added + changes.updated);
+    let event = Event::zset(if options.incr { "zincr" } else { "zadd" });
+    call.view.changed(&key, changes.added + changes.updated, event);
     match (options.incr, last) {
         (true, Some(score)) => call.reply.double(score),
         (true, None) => call.reply.null(),

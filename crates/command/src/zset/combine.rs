@@ -11,7 +11,7 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags,
 use base::double::parse_f64;
 use base::hash::Map;
 use std::ops::ControlFlow;
-use store::{ZEntry, ZMember, ZSetCopy};
+use store::{Event, ZEntry, ZMember, ZSetCopy};
 
 const WEIGHTS: Arg = Arg::int("weight").after("WEIGHTS").optional().many();
 const AGGREGATE: Arg =
@@ -276,13 +276,14 @@ fn answer(call: &mut Call<'_, '_>, operation: Operation, name: &str) -> Done {
     Ok(())
 }
 
-fn put(call: &mut Call<'_, '_>, operation: Operation, name: &str) -> Done {
+/// `name` is the command's, and its event's.
+fn put(call: &mut Call<'_, '_>, operation: Operation, name: &'static str) -> Done {
     let query = query(call, operation, Form::Stores, name)?;
     let entries = combined(operation, &query);
     drop(query);
     let destination = call.key(0);
     let longest = entries.iter().map(|(member, _)| member.len()).max().unwrap_or(0);
-    store(call.view, &destination, &entries, longest, call.reply);
+    store(call.view, &destination, &entries, longest, Event::zset(name), call.reply);
     Ok(())
 }
 

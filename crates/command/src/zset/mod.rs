@@ -26,7 +26,7 @@ mod scan;
 
 use crate::{Command, checked};
 use resp::Reply;
-use store::{Key, View, ZEntry, ZMember};
+use store::{Event, Key, View, ZEntry, ZMember};
 
 pub const COMMANDS: &[&Command] = checked(&[
     &add::ZADD,
@@ -97,10 +97,17 @@ type Entries = Vec<(Vec<u8>, f64)>;
 /// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there
 /// are none. Replies their number. `longest` is the length of the longest member that Redis knows of before
 /// it puts the first.
-fn store(view: &mut View<'_>, destination: &Key<'_>, entries: &Entries, longest: usize, reply: &mut Reply) {
+fn store(
+    view: &mut View<'_>,
+    destination: &Key<'_>,
+    entries: &Entries,
+    longest: usize,
+    event: Event,
+    reply: &mut Reply,
+) {
     let existed = view.remove(destination);
     if entries.is_empty() {
-        view.dirty(u64::from(existed));
+        view.changed(destination, u64::from(existed), Event::DEL);
     } else {
         let mut set = view.zset_or_new(destination).expect("whatever was there was removed");
         set.announce(entries.len() as u64, longest);
@@ -108,7 +115,7 @@ fn store(view: &mut View<'_>, destination: &Key<'_>, entries: &Entries, longest:
             set.update(member, |_| Some(*score));
         }
         drop(set);
-        view.dirty(1);
+        view.changed(destination, 1, event);
     }
     reply.int(entries.len() as i64);
 }

@@ -6,7 +6,7 @@ use super::{Show, reply_entry};
 use crate::argument::{self, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
-use store::{End, RankSpan, ZSetMut};
+use store::{End, Event, RankSpan, ZSetMut};
 
 pub(super) const ZPOPMIN: Command = Command {
     name: "ZPOPMIN",
@@ -90,8 +90,13 @@ fn pop(call: &mut Call<'_, '_>, end: End) -> Done {
         return Ok(());
     };
     let popped = reply_popped(call.reply, set, end, count.unwrap_or(1), pairs);
-    call.view.dirty(popped);
+    call.view.reduced(&key, popped, popped_event(end));
     Ok(())
+}
+
+/// What is published of a set from whose end entries were popped.
+fn popped_event(end: End) -> Event {
+    Event::zset(if end == End::Head { "zpopmin" } else { "zpopmax" })
 }
 
 /// Replies up to `count` entries from an end and removes them; how many there were.
@@ -131,7 +136,7 @@ fn zmpop(call: &mut Call<'_, '_>) -> Done {
         call.reply.array(2);
         call.reply.bulk(key.bytes());
         let popped = reply_popped(call.reply, set, end, count, Pairs::Nested);
-        call.view.dirty(popped);
+        call.view.reduced(key, popped, popped_event(end));
         return Ok(());
     }
     call.reply.null_array();

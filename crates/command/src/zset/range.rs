@@ -9,7 +9,7 @@ use crate::walk::{self, Share};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{End, Key, RankSpan, ZSet};
+use store::{End, Event, Key, RankSpan, ZSet};
 
 pub(super) const ZRANGE: Command = Command {
     name: "ZRANGE",
@@ -326,7 +326,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
         });
     }
     call.view.ignore_lookups();
-    store(call.view, &destination, &entries, 0, call.reply);
+    store(call.view, &destination, &entries, 0, Event::zset("zrangestore"), call.reply);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::bounds::{By, Range};
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
-use store::End;
+use store::{End, Event};
 
 pub(super) const ZREM: Command = Command {
     name: "ZREM",
@@ -81,7 +81,7 @@ fn zrem(call: &mut Call<'_, '_>) -> Done {
         removed += u64::from(set.remove(member).is_some());
     }
     drop(set);
-    call.view.dirty(removed);
+    call.view.reduced(&key, removed, Event::zset("zrem"));
     call.reply.int(removed as i64);
     Ok(())
 }
@@ -108,7 +108,12 @@ fn remove_range(call: &mut Call<'_, '_>, by: By) -> Done {
     let span = range.span(&set.read(), End::Tail);
     set.remove_span(span);
     drop(set);
-    call.view.dirty(span.count);
+    let event = match by {
+        By::Rank => "zremrangebyrank",
+        By::Score => "zremrangebyscore",
+        By::Lex => "zremrangebylex",
+    };
+    call.view.reduced(&key, span.count, Event::zset(event));
     call.reply.int(span.count as i64);
     Ok(())
 }

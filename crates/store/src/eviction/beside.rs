@@ -23,6 +23,7 @@ use crate::eviction::choose::{Evictor, Search, deadline};
 use crate::eviction::uses::Tracking;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::NO_DEADLINE;
+use crate::keyspace::ears::Teller;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, discard};
 use crate::value::Value;
@@ -112,6 +113,8 @@ impl Keyspace {
             if shard.db(beside.db).is_none_or(|db| db.map.is_empty()) {
                 return 0;
             }
+            let mut teller = Teller::new(self, &shard);
+            teller.db = beside.db;
             let (db, stats, _) = shard.open(beside.db);
             let Db { map, volatile, .. } = db;
             let Some(mut cull) = map.cull(beside.hash.order()) else { return 0 };
@@ -124,15 +127,15 @@ impl Keyspace {
                 let found = cull.at(index);
                 let is_past = deadline(&found).is_past(now);
                 volatile.forget(Meta(found.meta), found.inline, found.outside);
+                teller.note(found.key, stats.count_gone(is_past));
                 let (outside, bytes) = cull.remove(index);
-                stats.expired += u64::from(is_past);
-                stats.evicted += u64::from(!is_past);
                 freed_bytes += bytes as u64 + discard(outside, garbage);
                 evicted += 1;
             }
             if evicted > 0 {
                 cull.finish((KEPT_ENTRIES + 1) * beside.coming_bytes);
             }
+            teller.tell();
             evicted
         };
         (0..evicted).for_each(|_| self.note_eviction(now, eviction));

@@ -15,6 +15,7 @@ use crate::eviction::policy::{Eviction, Policy};
 use crate::eviction::uses::{Tracking, Uses};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NEVER_DUE, NO_DEADLINE};
+use crate::keyspace::ears::Teller;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, Shard, discard};
 use crate::value::Value;
@@ -298,14 +299,14 @@ impl Keyspace {
         garbage: &mut Vec<Garbage>,
     ) -> Outcome {
         let Candidate { db, key, .. } = &evictor.best;
+        let mut teller = Teller::new(self, shard);
+        teller.db = *db;
         let (db, stats, _) = shard.open(*db);
         let Some(removed) = db.map.evict(&self.seeds.keys, self.hash(key), key) else { return Outcome::Key };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
         db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
-        match deadline.is_past(search.now) {
-            true => stats.expired += 1,
-            false => stats.evicted += 1,
-        }
+        teller.note(key, stats.count_gone(deadline.is_past(search.now)));
+        teller.tell();
         discard(removed.outside, garbage);
         Outcome::Key
     }
@@ -319,9 +320,14 @@ impl Keyspace {
             let fertile = dues.filter(|(index, due)| *due != NEVER_DUE && !barren.contains(index));
             let Some((index, _)) = fertile.min_by_key(|(_, due)| *due) else { return Outcome::Nothing };
             let mut shard = self.shard(index);
+            let mut teller = Teller::new(self, &shard);
             let (dbs, stats) = shard.dbs_mut();
-            let soonest = dbs.filter(|db| db.volatile.keys > 0).min_by_key(|db| db.next_due());
-            let is_evicted = soonest.is_some_and(|db| db.evict_soonest(now, stats, garbage));
+            let volatile = dbs.enumerate().filter(|(_, db)| db.volatile.keys > 0);
+            let is_evicted = volatile.min_by_key(|(_, db)| db.next_due()).is_some_and(|(number, db)| {
+                teller.db = number as u16;
+                db.evict_soonest(now, stats, garbage, &mut teller)
+            });
+            teller.tell();
             self.dues[index].store(shard.next_due(), Ordering::Relaxed);
             if is_evicted {
                 return Outcome::Key;

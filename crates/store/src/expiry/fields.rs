@@ -1,6 +1,7 @@
 //! Removing fields of hashes that are past their deadlines: by the sweeper, and after a lookup that found
 //! some. A hash that is empty then is removed with its key.
 use crate::entry::Meta;
+use crate::event::Event;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::expiry::timer::Volatile;
 use crate::hash::due::fields_due;
@@ -49,9 +50,12 @@ impl EditContext<'_> {
     pub(crate) fn expire_fields(&mut self, mut entry: Occupied<'_, Value>) {
         let now = self.timer.now;
         if let Some(Value::Hash(tree)) = entry.outside_mut() {
-            self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, self.garbage);
+            self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, &mut self.aside.garbage);
             self.timer.volatile.count_hash(true, tree.is_timed());
-            if tree.len() == 0 {
+            let is_empty = tree.len() == 0;
+            self.tell(entry.found().key, Event::FIELDS_EXPIRED);
+            if is_empty {
+                self.tell(entry.found().key, Event::DEL);
                 self.remove(entry);
             }
             return;
@@ -59,7 +63,9 @@ impl EditContext<'_> {
         let meta = Meta(entry.meta());
         let image = Image::expired(meta, entry.inline(), now);
         self.stats.expired_fields += image.removed;
+        self.tell(entry.found().key, Event::FIELDS_EXPIRED);
         if image.is_empty {
+            self.tell(entry.found().key, Event::DEL);
             return self.remove(entry);
         }
         self.timer.volatile.count_hash(true, image.due != NO_DEADLINE);

@@ -33,7 +33,7 @@ pub(crate) trait Dues<V: Clone, F: Form> {
     }
 
     /// Called for each entry that was removed.
-    fn removed(&mut self, removed: Removed<V>);
+    fn removed(&mut self, key: &[u8], removed: Removed<V>);
 
     /// Called when all entries of the leaf that covers this range were looked at.
     fn leaf_ends(&mut self, _: OrderRange) {}
@@ -112,9 +112,9 @@ impl<V: Clone, F: Form, D: Dues<V, F>> Sweeper<V, F> for Reaper<'_, D> {
         self.verdict(fate)
     }
 
-    fn removed(&mut self, _: &[u8], removed: Removed<V>) {
+    fn removed(&mut self, key: &[u8], removed: Removed<V>) {
         self.removals += 1;
-        self.dues.removed(removed);
+        self.dues.removed(key, removed);
     }
 
     fn renote(&mut self, range: OrderRange) -> u64 {

@@ -2,12 +2,14 @@
 //! the clock, here. The rules that deadlines wait by are in `notes.rs`.
 use crate::Keyspace;
 use crate::entry::Meta;
+use crate::event::Event;
 use crate::expiry::fields::sweep_fields;
 use crate::expiry::notes::{ITEMS_PER_TIDYING, NEVER_DUE, NO_DEADLINE, due_of, is_needed, note_of, time_of};
 use crate::expiry::reaper::{Dues, Fate, Reaper};
 use crate::expiry::timer::Volatile;
 use crate::expiry::wheel::{Item, Wheel};
 use crate::hash::due::fields_due;
+use crate::keyspace::ears::Teller;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, discard};
 use crate::keyspace::stats::ShardStats;
@@ -24,7 +26,7 @@ const TIDYING_COST: u64 = 16;
 
 /// What a sweep does to the keys of a database: it removes those that are due, prunes hashes of which fields
 /// are due, and where `evicts` is set it evicts one key.
-struct KeyDues<'s> {
+struct KeyDues<'s, 'k> {
     clock: Millis,
     /// Where `evicts` is set, one key whose deadline is not later than this time is evicted.
     now: Millis,
@@ -32,6 +34,7 @@ struct KeyDues<'s> {
     volatile: &'s mut Volatile,
     stats: &'s mut ShardStats,
     garbage: &'s mut Vec<Garbage>,
+    teller: &'s mut Teller<'k>,
     /// The earliest deadline of a field that stays in the leaf being looked at, and of a key.
     earliest_field: u64,
     earliest_key: u64,
@@ -43,14 +46,15 @@ struct KeyDues<'s> {
     is_emptied: bool,
 }
 
-impl<'s> KeyDues<'s> {
+impl<'s, 'k> KeyDues<'s, 'k> {
     /// A sweep that removes what is due by the clock, and evicts nothing.
     fn new(
         now: Millis,
         volatile: &'s mut Volatile,
         stats: &'s mut ShardStats,
         garbage: &'s mut Vec<Garbage>,
-    ) -> KeyDues<'s> {
+        teller: &'s mut Teller<'k>,
+    ) -> KeyDues<'s, 'k> {
         KeyDues {
             clock: now,
             now,
@@ -58,6 +62,7 @@ impl<'s> KeyDues<'s> {
             volatile,
             stats,
             garbage,
+            teller,
             earliest_field: NO_DEADLINE,
             earliest_key: NO_DEADLINE,
             hidden: Vec::new(),
@@ -66,7 +71,7 @@ impl<'s> KeyDues<'s> {
     }
 }
 
-impl Dues<Value, Keys> for KeyDues<'_> {
+impl Dues<Value, Keys> for KeyDues<'_, '_> {
     fn judge(&mut self, found: &Found<'_, Value>, removals: u64) -> Fate {
         let meta = Meta(found.meta);
         let deadline = meta.deadline(found.inline);
@@ -88,20 +93,19 @@ impl Dues<Value, Keys> for KeyDues<'_> {
     fn prune(&mut self, entry: &mut Sweeping<'_, Value>) -> (Fate, u64) {
         let swept = sweep_fields(entry, self.clock, self.volatile, self.garbage);
         self.stats.expired_fields += swept.removed;
+        self.teller.note(entry.found().key, Event::FIELDS_EXPIRED);
         self.is_emptied = swept.is_empty;
         self.earliest_field = self.earliest_field.min(swept.due);
         (if swept.is_empty { Fate::Goes } else { Fate::Stays(swept.due) }, swept.removed)
     }
 
-    fn removed(&mut self, removed: Removed<Value>) {
+    fn removed(&mut self, key: &[u8], removed: Removed<Value>) {
         let meta = Meta(removed.meta);
         self.volatile.forget(meta, &removed.inline, removed.outside.as_deref());
-        if !std::mem::take(&mut self.is_emptied) {
-            match meta.deadline(&removed.inline).is_past(self.clock) {
-                true => self.stats.expired += 1,
-                false => self.stats.evicted += 1,
-            }
-        }
+        let is_past = meta.deadline(&removed.inline).is_past(self.clock);
+        let event =
+            if std::mem::take(&mut self.is_emptied) { Event::DEL } else { self.stats.count_gone(is_past) };
+        self.teller.note(key, event);
         discard(removed.outside, self.garbage);
     }
 
@@ -135,9 +139,10 @@ impl Db {
         budget: &mut u64,
         stats: &mut ShardStats,
         garbage: &mut Vec<Garbage>,
+        teller: &mut Teller<'_>,
     ) -> i64 {
         let Some(wheel) = &mut self.wheel else { return NEVER_DUE };
-        let dues = KeyDues::new(now, &mut self.volatile, stats, garbage);
+        let dues = KeyDues::new(now, &mut self.volatile, stats, garbage, teller);
         Reaper::new(wheel, dues).run(&mut self.map, now, budget, LOOKS_PER_SWEEP);
         while *budget > 0 && wheel.is_untidy() {
             wheel.tidy(ITEMS_PER_TIDYING, |item| is_needed(&self.map, item));
@@ -155,6 +160,7 @@ impl Db {
         now: Millis,
         stats: &mut ShardStats,
         garbage: &mut Vec<Garbage>,
+        teller: &mut Teller<'_>,
     ) -> bool {
         let Some(wheel) = self.wheel.as_deref_mut().filter(|_| self.volatile.keys > 0) else { return false };
         let keys = self.volatile.keys;
@@ -163,7 +169,7 @@ impl Db {
             && let Some(item) = take_soonest(wheel, &mut hidden)
         {
             let mut fresh = Wheel::new(note_of(now));
-            let dues = KeyDues::new(now, &mut self.volatile, stats, garbage);
+            let dues = KeyDues::new(now, &mut self.volatile, stats, garbage, teller);
             let dues = KeyDues { now: Millis(time_of(item.due)), evicts: true, ..dues };
             let mut reaper = Reaper::new(&mut fresh, dues);
             let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut reaper);
@@ -257,8 +263,14 @@ impl Keyspace {
 
     fn expire_shard(&self, index: usize, now: Millis, budget: &mut u64, garbage: &mut Vec<Garbage>) {
         let mut shard = self.shard(index);
+        let mut teller = Teller::new(self, &shard);
         let (dbs, stats) = shard.dbs_mut();
-        let next = dbs.map(|db| db.expire(now, budget, stats, garbage)).min();
+        let expire = |(number, db): (usize, &mut Db)| {
+            teller.db = number as u16;
+            db.expire(now, budget, stats, garbage, &mut teller)
+        };
+        let next = dbs.enumerate().map(expire).min();
         self.dues[index].store(next.unwrap_or(NEVER_DUE), Ordering::Relaxed);
+        teller.tell();
     }
 }

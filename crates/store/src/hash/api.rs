@@ -18,6 +18,7 @@
 //! shard's buffers.
 use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
+use crate::event::Event;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
@@ -269,6 +270,7 @@ impl<'v> HashMut<'v> {
         };
         if removed > 0 {
             self.edit.site.context.stats.expired_fields += removed;
+            self.edit.site.tell(Event::FIELDS_EXPIRED);
             (self.edit.is_changed, self.edit.has_lost) = (true, true);
         }
     }

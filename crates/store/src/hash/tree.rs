@@ -537,7 +537,7 @@ impl Dues<Vec<u8>, Fields> for FieldDues<'_> {
         Fate::Goes
     }
 
-    fn removed(&mut self, removed: Removed<Vec<u8>>) {
+    fn removed(&mut self, _: &[u8], removed: Removed<Vec<u8>>) {
         free(removed.outside, self.freed);
     }
 }

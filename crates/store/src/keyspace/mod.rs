@@ -7,10 +7,14 @@
 //! | `stats.rs`, `garbage.rs` | what a shard counts; values that are freed later |
 //! | `seeds.rs` | what names are hashed with |
 //! | `locked.rs` | a shard while it is locked; how many keys it has, without the lock |
+//! | `ears.rs` | whether anybody listens to a key |
 //! | `keys.rs` | the keys of a command that names several |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `whole.rs` | work on all keys: walks, counts, flushes |
 //! | `relocate.rs` | moving data out of sparse memory |
+pub(crate) mod ears;
+#[cfg(test)]
+mod ears_tests;
 pub(crate) mod garbage;
 pub(crate) mod keys;
 pub(crate) mod locked;

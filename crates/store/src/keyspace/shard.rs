@@ -7,6 +7,7 @@ use crate::entry::Meta;
 use crate::expiry::notes::NEVER_DUE;
 use crate::expiry::timer::Volatile;
 use crate::expiry::wheel::Wheel;
+use crate::keyspace::ears::Ears;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::stats::ShardStats;
 use crate::kind::Kind;
@@ -27,6 +28,7 @@ pub(crate) struct Shard {
     pub(crate) index: u32,
     published: Published,
     pub(crate) stats: ShardStats,
+    pub(crate) ears: Ears,
     /// Databases 1 and up.
     others: Vec<Db>,
     pub(crate) buffers: Buffers,
@@ -111,6 +113,7 @@ impl Shard {
             index,
             published: Published::default(),
             stats: ShardStats::default(),
+            ears: Ears::default(),
             others: Vec::new(),
             buffers: Buffers::new(seed.hash(&index.to_le_bytes()).0),
         }

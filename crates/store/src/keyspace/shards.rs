@@ -15,6 +15,7 @@
 //! the process stops.
 use crate::eviction::uses::Uses;
 use crate::expiry::notes::NEVER_DUE;
+use crate::keyspace::ears::Listening;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::locked::{Lengths, Locked};
 use crate::keyspace::seeds::Seeds;
@@ -45,6 +46,7 @@ struct Cell(Mutex<Shard>);
 
 pub struct Keyspace {
     cells: Box<[Cell]>,
+    pub(crate) listening: Listening,
     pub(crate) dues: Box<[AtomicI64]>,
     /// A time that is not later than any of `dues`.
     pub(crate) soonest: AtomicI64,
@@ -78,6 +80,7 @@ impl Keyspace {
         let draws = options.seed.derive("draws");
         Keyspace {
             cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &draws)))).collect(),
+            listening: Listening::default(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
             lengths: Lengths::new(shards as usize, options.databases),

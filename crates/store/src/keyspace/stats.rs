@@ -1,4 +1,5 @@
 //! What a shard counts.
+use crate::event::Event;
 use std::ops::AddAssign;
 
 /// Counters of one shard, or summed over all.
@@ -14,6 +15,15 @@ pub struct ShardStats {
     pub dirty: u64,
     /// What `lazyfreed_objects` shows (`lazyfree.rs`).
     pub lazyfreed: u64,
+}
+
+impl ShardStats {
+    /// A key is gone, because of its deadline or before it. What to tell of it.
+    pub(crate) fn count_gone(&mut self, is_past: bool) -> Event {
+        self.expired += u64::from(is_past);
+        self.evicted += u64::from(!is_past);
+        if is_past { Event::EXPIRED } else { Event::EVICTED }
+    }
 }
 
 impl AddAssign for ShardStats {

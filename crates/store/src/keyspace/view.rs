@@ -7,6 +7,7 @@
 //! puts the key on the list `overdue`, and the view removes the listed keys when its garbage is taken or the
 //! view ends.
 use crate::entry::{Meta, Shape};
+use crate::event::{Classes, Event, Told};
 use crate::eviction::uses::{Touch, Uses};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::NO_DEADLINE;
@@ -93,7 +94,6 @@ struct Overdue {
 }
 
 impl Overdue {
-    #[cold]
     fn of(key: &Key<'_>) -> Overdue {
         Overdue { key: key.bytes.to_vec(), hash: key.hash, guard: key.guard, db: key.db }
     }
@@ -123,7 +123,7 @@ impl Taken {
 /// What a command sees of the keyspace: the locked shards of its keys. Dropping the view unlocks them.
 pub struct View<'k> {
     guards: Guards<'k>,
-    keyspace: &'k Keyspace,
+    pub(crate) keyspace: &'k Keyspace,
     settings: &'k Settings,
     now: Millis,
     counts_lookups: bool,
@@ -131,8 +131,49 @@ pub struct View<'k> {
     leaves_trace: bool,
     /// The key whose use was recorded last, so that a command which looks a key up twice counts as one use.
     used: Option<Hash>,
+    pub(crate) aside: Aside,
+}
+
+/// What a command leaves to be done before its shards are let go, or after.
+#[derive(Default)]
+pub(crate) struct Aside {
+    /// To be freed.
+    pub(crate) garbage: Vec<Garbage>,
+    /// What is rare, so that a view stays small, which every request moves about.
+    rest: Option<Box<Rest>>,
+    /// A key has come to be that nobody was told of.
+    pub(crate) has_created: bool,
+}
+const _: () = assert!(size_of::<View<'_>>() <= 120, "from 128 bytes on each move is a call of memcpy");
+
+/// What a command leaves behind that most do not.
+#[derive(Default)]
+struct Rest {
+    /// Keys that lookups found past their deadline: they are removed.
     overdue: Vec<Overdue>,
-    garbage: Vec<Garbage>,
+    /// What happened to keys that somebody listens to, in order.
+    told: Vec<Told>,
+}
+
+impl Aside {
+    #[cold]
+    pub(crate) fn tell(&mut self, told: Told) {
+        self.rest.get_or_insert_default().told.push(told);
+    }
+
+    /// A key was found past its deadline: it is told once.
+    #[cold]
+    fn tell_expired(&mut self, keyspace: &Keyspace, told: Told) {
+        let is_wanted = keyspace.hears_anything() && !keyspace.expiry_rests();
+        if is_wanted && !self.rest.as_ref().is_some_and(|rest| rest.told.contains(&told)) {
+            self.tell(told);
+        }
+    }
+
+    #[cold]
+    fn bury_later(&mut self, key: &Key<'_>) {
+        self.rest.get_or_insert_default().overdue.push(Overdue::of(key));
+    }
 }
 
 /// A lookup whose entry has been searched for: what is needed to judge and count it.
@@ -140,7 +181,8 @@ struct Lookup<'l> {
     now: Millis,
     counts: bool,
     stats: &'l mut ShardStats,
-    overdue: &'l mut Vec<Overdue>,
+    aside: &'l mut Aside,
+    keyspace: &'l Keyspace,
 }
 
 impl Lookup<'_> {
@@ -154,15 +196,19 @@ impl Lookup<'_> {
     ) -> Option<Found<'f, Value>> {
         let mut found = found;
         if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
-            self.overdue.push(Overdue::of(key));
+            self.aside.bury_later(key);
+            self.aside.tell_expired(self.keyspace, self.keyspace.told(key, Event::EXPIRED));
             found = None;
         }
         if HASH && found.as_ref().is_some_and(|found| Db::has_overdue_fields(found, self.now)) {
-            self.overdue.push(Overdue::of(key));
+            self.aside.bury_later(key);
         }
         if self.counts {
             self.stats.hits += u64::from(found.is_some());
             self.stats.misses += u64::from(found.is_none());
+            if found.is_none() && self.keyspace.classes().has(Classes::KEYMISS) {
+                self.aside.tell(self.keyspace.told(key, Event::KEYMISS));
+            }
         }
         found
     }
@@ -174,7 +220,10 @@ pub(crate) struct EditContext<'s> {
     pub(crate) stats: &'s mut ShardStats,
     pub(crate) buffers: &'s mut Buffers,
     pub(crate) touch: Touch,
-    pub(crate) garbage: &'s mut Vec<Garbage>,
+    pub(crate) aside: &'s mut Aside,
+    keyspace: &'s Keyspace,
+    shard: u32,
+    db: u16,
 }
 
 /// What an entry was before an edit.
@@ -195,7 +244,7 @@ impl Before {
 
 impl EditContext<'_> {
     pub(crate) fn discard(&mut self, value: Option<Shared<Value>>) {
-        discard(value, self.garbage);
+        discard(value, &mut self.aside.garbage);
     }
 
     /// Reads an entry before it is edited, and counts it as used. If its deadline has passed, the key counts
@@ -209,8 +258,47 @@ impl EditContext<'_> {
         let meta = Meta(entry.meta());
         let deadline = if meta.is_volatile() { meta.deadline(entry.inline()) } else { Deadline::Never };
         let is_past = deadline.is_past(self.timer.now);
-        self.stats.expired += u64::from(is_past);
+        if is_past {
+            self.note_expired(entry.found().key);
+        }
         Before { meta, deadline, is_past }
+    }
+
+    /// A key past its deadline is gone from here on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_expired(&mut self, key: &[u8]) {
+        self.stats.expired += 1;
+        // Whatever the command writes in its place is a new key.
+        self.aside.has_created = true;
+        let told = self.told(key, Event::EXPIRED);
+        self.aside.tell_expired(self.keyspace, told);
+    }
+
+    fn told(&self, key: &[u8], event: Event) -> Told {
+        Told { db: self.db, shard: self.shard, key: key.into(), event }
+    }
+
+    /// A key has come to be. It is told with the next event of the command.
+    #[inline]
+    pub(crate) fn note_created(&mut self) {
+        self.aside.has_created = true;
+    }
+
+    /// A key has come to be, which is told at once.
+    pub(crate) fn tell_created(&mut self, key: &[u8]) {
+        if self.keyspace.classes().has(Classes::NEW) {
+            self.tell(key, Event::NEW);
+        }
+    }
+
+    /// Tells an event of a key that is edited, for what does not end in [`View::touched`].
+    #[cold]
+    pub(crate) fn tell(&mut self, key: &[u8], event: Event) {
+        if self.keyspace.hears_anything() {
+            let told = self.told(key, event);
+            self.aside.tell(told);
+        }
     }
 
     /// To be called before an entry is written over: takes the deadlines of a hash's fields out of the sums.
@@ -249,8 +337,7 @@ impl<'k> View<'k> {
             counts_lookups: false,
             leaves_trace: true,
             used: None,
-            overdue: Vec::new(),
-            garbage: Vec::new(),
+            aside: Aside::default(),
         }
     }
 
@@ -323,6 +410,7 @@ impl<'k> View<'k> {
     #[inline(always)]
     pub(crate) fn open(&mut self, key: &Key<'_>) -> (&mut Map<Value>, &'k Seed, EditContext<'_>) {
         let shard = self.guards.shard(key);
+        let index = shard.index;
         let due = &self.keyspace.dues[shard.index as usize];
         debug_assert!(key.db < self.keyspace.databases(), "commands refuse databases that are not there");
         let (db, stats, buffers) = shard.open(key.db);
@@ -338,7 +426,16 @@ impl<'k> View<'k> {
         let is_use =
             touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);
         let touch = if is_use { touch } else { Touch::None };
-        let context = EditContext { timer, stats, buffers, touch, garbage: &mut self.garbage };
+        let context = EditContext {
+            timer,
+            stats,
+            buffers,
+            touch,
+            aside: &mut self.aside,
+            keyspace: self.keyspace,
+            shard: index,
+            db: key.db,
+        };
         (&mut db.map, &self.keyspace.seeds.keys, context)
     }
 
@@ -352,7 +449,13 @@ impl<'k> View<'k> {
     fn look_as<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         let (db, stats) = self.guards.shard(key).db_and_stats(key.db);
         let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
-        let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
+        let lookup = Lookup {
+            now: self.now,
+            counts: self.counts_lookups,
+            stats,
+            aside: &mut self.aside,
+            keyspace: self.keyspace,
+        };
         lookup.judge::<HASH>(found, key)
     }
 
@@ -389,7 +492,13 @@ impl<'k> View<'k> {
         let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
         let next = |old| touch.next(old, random);
         let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
-        let lookup = Lookup { now: self.now, counts: self.counts_lookups, stats, overdue: &mut self.overdue };
+        let lookup = Lookup {
+            now: self.now,
+            counts: self.counts_lookups,
+            stats,
+            aside: &mut self.aside,
+            keyspace: self.keyspace,
+        };
         lookup.judge::<HASH>(found, key)
     }
 
@@ -453,14 +562,16 @@ impl<'k> View<'k> {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return false };
         let is_past = Meta(entry.meta()).deadline(entry.inline()).is_past(context.timer.now);
+        if is_past {
+            context.note_expired(key.bytes);
+        }
         context.remove(entry);
-        context.stats.expired += u64::from(is_past);
         !is_past
     }
 
     /// Takes the value of `key`, with its deadline, out of the keyspace.
     pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
-        let (map, seed, context) = self.open(key);
+        let (map, seed, mut context) = self.open(key);
         // What lies inside the entry is copied; of what lies outside only the pointer moves, so a list of any
         // length costs the same.
         let removed = map.remove(seed, key.hash, key.bytes)?;
@@ -468,8 +579,8 @@ impl<'k> View<'k> {
         let deadline = taken.meta.deadline(&taken.inline);
         context.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
         if deadline.is_past(context.timer.now) {
-            context.stats.expired += 1;
-            discard(taken.outside, context.garbage);
+            context.note_expired(key.bytes);
+            discard(taken.outside, &mut context.aside.garbage);
             return None;
         }
         Some(taken)
@@ -499,6 +610,8 @@ impl<'k> View<'k> {
             context.timer.volatile.hashes += 1;
             context.timer.arm_for(&mut entry, fields_due);
         }
+        // What was there counts as removed before: as in Redis the key is a new one.
+        context.tell_created(key.bytes);
         match entry {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
@@ -531,24 +644,32 @@ impl<'k> View<'k> {
     /// command.
     #[inline]
     pub fn has_garbage(&self) -> bool {
-        !(self.overdue.is_empty() && self.garbage.is_empty())
+        !(self.aside.garbage.is_empty() && self.aside.rest.is_none())
     }
 
-    /// Removes the keys that lookups found past their deadline, and returns all that is too large to be freed
-    /// under the lock. The caller drops it, or has a background thread do so, once the view is gone.
+    /// Removes the keys that lookups found past their deadline, tells what happened to keys, and returns all
+    /// that is too large to be freed under the lock. The caller drops it, or has a background thread do so,
+    /// once the view is gone.
     #[inline]
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
-        if !self.overdue.is_empty() {
-            self.bury();
+        self.settle();
+        std::mem::take(&mut self.aside.garbage)
+    }
+
+    /// Does what is left to be done before the shards are let go.
+    #[cold]
+    fn settle(&mut self) {
+        let Some(rest) = &mut self.aside.rest else { return };
+        let overdue = std::mem::take(&mut rest.overdue);
+        self.bury(overdue);
+        if let Some(rest) = self.aside.rest.take() {
+            self.keyspace.tell(&rest.told);
         }
-        std::mem::take(&mut self.garbage)
     }
 
     /// Removes the keys and the fields of hashes that lookups found past their deadlines, unless these were
     /// written again since.
-    #[cold]
-    fn bury(&mut self) {
-        let overdue = std::mem::take(&mut self.overdue);
+    fn bury(&mut self, overdue: Vec<Overdue>) {
         if self.keyspace.expiry_rests() {
             return;
         }
@@ -567,8 +688,8 @@ impl<'k> View<'k> {
 impl Drop for View<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.overdue.is_empty() {
-            self.bury();
+        if self.aside.rest.is_some() {
+            self.settle();
         }
     }
 }

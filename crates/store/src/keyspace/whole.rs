@@ -13,6 +13,7 @@ use crate::Keyspace;
 use crate::entry::Meta;
 use crate::expiry::notes::NEVER_DUE;
 use crate::expiry::timer::Volatile;
+use crate::keyspace::ears::Teller;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, discard, kind, scan_leaf, visit_live};
 use crate::kind::Kind;
@@ -124,12 +125,15 @@ impl Keyspace {
         for key in keys {
             let hash = self.hash(key);
             let mut shard = self.shard_of(hash);
+            let mut teller = Teller::new(self, &shard);
+            teller.db = db;
             let (db, stats, _) = shard.open(db);
             let Entry::Occupied(entry) = db.map.entry(&self.seeds.keys, hash, key) else { continue };
             if Db::is_overdue(&entry.found(), now) {
                 db.volatile.forget(Meta(entry.meta()), entry.inline(), entry.outside());
-                stats.expired += 1;
+                teller.note(key, stats.count_gone(true));
                 discard(entry.discard(), garbage);
+                teller.tell();
             }
         }
     }
@@ -213,6 +217,9 @@ impl Keyspace {
     /// the trees that held them, which the caller drops or hands to a background thread. The command counts
     /// the changes ([`Keyspace::dirty`]).
     pub fn flush(&self, db: Option<u16>) -> (u64, Vec<Garbage>) {
+        if let Some(listener) = self.listener() {
+            listener.flush(self, db);
+        }
         let mut garbage = Vec::new();
         let mut keys = 0;
         for index in 0..self.shards() {
@@ -228,6 +235,9 @@ impl Keyspace {
     /// Exchanges all keys of two databases, with their deadlines and timing wheels. The due times of shards
     /// stay right, because each is that of all databases of its shard.
     pub fn swap(&self, a: u16, b: u16) {
+        if let Some(listener) = self.listener() {
+            listener.swap(self, a, b);
+        }
         (0..self.shards()).for_each(|index| self.shard(index).swap(a, b));
     }
 

@@ -17,6 +17,7 @@
 mod shadow;
 mod values;
 
+use crate::keyspace::ears::Teller;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::view::Guards;
 use crate::{Deadline, Garbage, Key, Keyspace, Settings, View};
@@ -92,7 +93,7 @@ impl Transients {
 fn turn_back(shard: &mut Shard) {
     let (dbs, stats) = shard.dbs_mut();
     for db in dbs {
-        db.expire(BEGINNING, &mut 64, stats, &mut Vec::new());
+        db.expire(BEGINNING, &mut 64, stats, &mut Vec::new(), &mut Teller::mute());
     }
 }
 
@@ -158,7 +159,7 @@ fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> 
             let shard = view.shard_mut(&keys[0]);
             let (dbs, stats) = shard.dbs_mut();
             for db in dbs {
-                db.expire(AFTERWARDS, &mut u64::from(u32::MAX), stats, &mut garbage);
+                db.expire(AFTERWARDS, &mut u64::from(u32::MAX), stats, &mut garbage, &mut Teller::mute());
             }
         }
         Exit::EvictedSoonest => {
@@ -168,7 +169,7 @@ fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> 
             let db = dbs.nth(usize::from(keys[0].db())).expect("the database that transients came into");
             for _ in 0..count {
                 assert!(
-                    db.evict_soonest(BEGINNING, stats, &mut garbage),
+                    db.evict_soonest(BEGINNING, stats, &mut garbage, &mut Teller::mute()),
                     "a key with a deadline can be evicted"
                 );
             }

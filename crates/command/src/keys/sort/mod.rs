@@ -25,7 +25,7 @@ use elements::{Elements, Results};
 use options::{Sort, Storing};
 use pattern::Lookup;
 use resp::{Args, Reply};
-use store::{End, Key, View};
+use store::{End, Event, Key, View};
 
 /// It finds nothing: what BY and GET read are no arguments.
 const READ_BY_PATTERN: KeySpec = KeySpec {
@@ -173,12 +173,12 @@ fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &
     }
     let existed = view.remove(destination);
     if results.len() == 0 {
-        view.dirty(u64::from(existed));
+        view.changed(destination, u64::from(existed), Event::DEL);
     } else {
         let mut list = view.list_or_new(destination).expect("whatever was there was removed");
         results.iter().for_each(|result| list.push(End::Tail, result.unwrap_or_default()));
         drop(list);
-        view.dirty(results.len() as u64);
+        view.changed(destination, results.len() as u64, Event::list("sortstore"));
     }
     reply.int(results.len() as i64);
     Ok(())
