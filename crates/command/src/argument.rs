@@ -14,13 +14,13 @@ pub(crate) fn count(text: &[u8]) -> Result<u64, Error> {
     parse_i64(text).and_then(|n| u64::try_from(n).ok()).ok_or_else(Error::not_positive)
 }
 
-/// An integer within bounds.
+/// An integer between two bounds, both included.
 pub(crate) fn int_between(text: &[u8], min: i64, max: i64) -> Result<i64, Error> {
     let n = int(text)?;
     if (min..=max).contains(&n) { Ok(n) } else { Err(Error::not_between(min, max)) }
 }
 
-/// The number of a database, of which there are so many.
+/// The number of a database, which must be below `databases`.
 pub(crate) fn database(text: &[u8], databases: u16) -> Result<u16, Error> {
     let index = i32::try_from(int(text)?);
     let index = index.map_err(|_| Error::not_between(i64::from(i32::MIN), i64::from(i32::MAX)))?;

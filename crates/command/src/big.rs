@@ -15,12 +15,12 @@ impl Big {
         self.0.is_empty()
     }
 
-    /// The length of the binary text.
+    /// How many binary digits the number has.
     pub(crate) fn bits(&self) -> u32 {
         self.0.last().map_or(0, |last| self.0.len() as u32 * 32 - last.leading_zeros())
     }
 
-    /// `self * factor + addend`
+    /// Makes this number `self * factor + addend`.
     pub(crate) fn multiply_add(&mut self, factor: u32, addend: u32) {
         let mut carry = u64::from(addend);
         for limb in &mut self.0 {
@@ -33,7 +33,7 @@ impl Big {
         }
     }
 
-    /// Nine decimal digits at a time, the most that a limb holds.
+    /// Multiplies by ten to the `power`, by nine powers at a time: 10^9 is the greatest that a limb holds.
     pub(crate) fn multiply_by_power_of_ten(&mut self, power: u32) {
         for _ in 0..power / 9 {
             self.multiply_add(1_000_000_000, 0);
@@ -41,7 +41,7 @@ impl Big {
         self.multiply_add(10_u32.pow(power % 9), 0);
     }
 
-    /// `self * 2^bits`: whole limbs are put in front, the rest is a multiplication.
+    /// Makes this number `self * 2^bits`: whole limbs are put in front, the rest is a multiplication.
     pub(crate) fn shift_left(&mut self, bits: u32) {
         if self.is_zero() || bits == 0 {
             return;
@@ -54,7 +54,7 @@ impl Big {
         self.0.splice(0..0, std::iter::repeat_n(0, limbs));
     }
 
-    /// Subtracts `other` where it is not larger; whether it was done.
+    /// Subtracts `other` if it is not larger, and returns whether it did.
     pub(crate) fn try_subtract(&mut self, other: &Big) -> bool {
         if self.is_less(other) {
             return false;
@@ -98,7 +98,7 @@ impl Big {
         text
     }
 
-    /// Divides by 10^9; the remainder.
+    /// Divides by 10^9, and returns the remainder.
     fn divide_by_billion(&mut self) -> u32 {
         let mut rest = 0;
         for limb in self.0.iter_mut().rev() {

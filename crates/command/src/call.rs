@@ -35,7 +35,7 @@ impl<'c, 'k> Call<'c, 'k> {
         self.keys[index]
     }
 
-    /// All of them, in that order.
+    /// All keys, in that order.
     pub fn keys(&self) -> &'c [Key<'k>] {
         self.keys
     }
@@ -50,7 +50,7 @@ pub struct WholeCall<'c> {
     pub args: Args<'c>,
     pub reply: &'c mut Reply,
     pub random: &'c mut Random,
-    /// What is to be freed in the background.
+    /// Takes what is to be freed in the background.
     pub garbage: &'c mut Vec<Garbage>,
 }
 

@@ -31,7 +31,7 @@ fn read(text: &[u8]) -> Option<u64> {
     Some(if is_negative { n.wrapping_neg() } else { n })
 }
 
-/// COUNT's number: 0 or less is a syntax error, as in Redis.
+/// The number behind COUNT: 0 or less is a syntax error, as in Redis.
 pub(crate) fn count(text: &[u8]) -> Result<u64, Error> {
     u64::try_from(int(text)?).ok().filter(|n| *n > 0).ok_or_else(Error::syntax)
 }
@@ -54,12 +54,12 @@ impl<'a> Filter<'a> {
         Filter::read(args, Some(Error::novalues_without_hash))
     }
 
-    /// The same of a hash.
+    /// As [`Filter::parse`], for a hash, which may have NOVALUES.
     pub(crate) fn parse_of_hash(args: &Args<'a>) -> Result<Filter<'a>, Error> {
         Filter::read(args, None)
     }
 
-    /// `no_values`: what to say to NOVALUES, if it is refused.
+    /// Reads the options; `no_values` is the error for NOVALUES, if it is refused.
     fn read(args: &Args<'a>, no_values: Option<fn() -> Error>) -> Result<Filter<'a>, Error> {
         let mut filter = Filter { pattern: None, count: 10, shows_values: true };
         let mut words = args.iter_from(3);

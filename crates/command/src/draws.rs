@@ -10,10 +10,10 @@ use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::{Key, Snapshot};
 
-/// A command makes so many draws itself, if they do not fill a piece before.
+/// A command makes so many draws itself, unless these fill a piece of the reply before.
 const DRAWS_AT_ONCE: u64 = 1000;
 
-/// Makes the first of `count` draws; how many are left.
+/// Makes the first of `count` draws, and returns how many are left.
 pub(crate) fn begin(count: u64, reply: &mut Reply, mut draw: impl FnMut(&mut Reply)) -> u64 {
     let mut left = count;
     while left > 0 && count - left < DRAWS_AT_ONCE && !reply.is_due() {
@@ -23,7 +23,7 @@ pub(crate) fn begin(count: u64, reply: &mut Reply, mut draw: impl FnMut(&mut Rep
     left
 }
 
-/// Leaves the other draws for later. `held_bytes` is what `draw` owns outside itself.
+/// Leaves `left` draws for later. `held_bytes` is how many bytes `draw` has allocated.
 pub(crate) fn leave<F>(
     call: &mut Call<'_, '_>,
     key: &Key<'_>,

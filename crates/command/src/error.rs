@@ -1,5 +1,5 @@
-//! Every error reply, with the exact text the peer sends. One named constructor each, so that two commands
-//! that refuse the same thing cannot drift apart. Nothing here runs on the success path.
+//! Every error reply, with the exact text that Redis sends. Each has one named constructor, so that two
+//! commands that refuse the same thing answer the same. Nothing here runs on the success path.
 use std::borrow::Cow;
 use store::{AddError, WrongType};
 
@@ -45,7 +45,7 @@ impl Error {
     pub fn syntax() -> Error {
         fixed("ERR syntax error")
     }
-    /// `name` as the client's table name, lower case, subcommands as `client|kill`.
+    /// Too few or too many arguments. `name` in lower case, that of a subcommand as `client|kill`.
     pub fn wrong_arity(name: &str) -> Error {
         built(format!("ERR wrong number of arguments for '{name}' command"))
     }
@@ -143,7 +143,7 @@ impl Error {
     pub fn bitop_not_of_many() -> Error {
         fixed("ERR BITOP NOT must be called with a single source key.")
     }
-    /// `operation` in upper case.
+    /// BITOP DIFF, DIFF1 or ANDOR of fewer than two keys; `operation` in upper case.
     pub fn bitop_too_few(operation: &str) -> Error {
         built(format!("ERR BITOP {operation} must be called with at least two source keys."))
     }
@@ -200,7 +200,7 @@ impl Error {
     pub fn unsupported_unit() -> Error {
         fixed("ERR unsupported unit provided. please use M, KM, FT, MI")
     }
-    /// In degrees, as they were given.
+    /// A point outside the map, in degrees as they were given.
     pub fn not_on_the_map(lon: f64, lat: f64) -> Error {
         built(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}"))
     }
@@ -208,7 +208,7 @@ impl Error {
     pub fn no_such_member() -> Error {
         fixed("ERR could not decode requested zset member")
     }
-    /// `what`: radius, width, height.
+    /// A measure of a search that is no number; `what` is radius, width or height.
     pub fn need_numeric(what: &str) -> Error {
         built(format!("ERR need numeric {what}"))
     }
@@ -232,7 +232,7 @@ impl Error {
     pub fn store_with_columns(what: &str) -> Error {
         built(format!("ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"))
     }
-    /// `name` as the client wrote it.
+    /// GEOSEARCH with both kinds of centre, or none; `name` as the client wrote it.
     pub fn one_centre(name: &[u8]) -> Error {
         Error::quoting(&[b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ", name])
     }
@@ -243,7 +243,7 @@ impl Error {
 
     // Deadlines.
 
-    /// `name` in lower case.
+    /// A time to live that is 0, negative or too large; `name` in lower case.
     pub fn invalid_expire(name: &str) -> Error {
         built(format!("ERR invalid expire time in '{name}' command"))
     }
@@ -428,15 +428,15 @@ impl Error {
     pub fn entries_added_below_len() -> Error {
         fixed("ERR The entries_added specified in XSETID is smaller than the target stream length")
     }
-    /// `option` is the word before the value that is no number.
+    /// XCLAIM with an option whose value is no number; `option` is its word.
     pub fn xclaim_option(option: &str) -> Error {
         built(format!("ERR Invalid {option} option argument for XCLAIM"))
     }
-    /// `command` in upper case.
+    /// XCLAIM and XAUTOCLAIM: the idle time is no number; `command` in upper case.
     pub fn min_idle_time(command: &str) -> Error {
         built(format!("ERR Invalid min-idle-time argument for {command}"))
     }
-    /// `option` as the client wrote it.
+    /// XCLAIM with an unknown option, as the client wrote it.
     pub fn unrecognized_xclaim(option: &[u8]) -> Error {
         Error::quoting(&[b"ERR Unrecognized XCLAIM option '", option, b"'"])
     }
@@ -461,7 +461,7 @@ impl Error {
             "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.",
         )
     }
-    /// `option` in upper case.
+    /// XREAD with an option that only XREADGROUP has; `option` in upper case.
     pub fn only_xreadgroup(option: &str) -> Error {
         built(format!("ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."))
     }
@@ -566,7 +566,7 @@ impl Error {
     pub fn weight_not_a_float() -> Error {
         fixed("ERR weight value is not a float")
     }
-    /// `name` in lower case.
+    /// A command on several sorted sets that names none; `name` in lower case.
     pub fn no_input_keys(name: &str) -> Error {
         built(format!("ERR at least 1 input key is needed for '{name}' command"))
     }

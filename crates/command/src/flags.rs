@@ -1,4 +1,4 @@
-//! Command flags, ACL categories and groups: what dispatch, COMMAND and ACL derive everything from.
+//! Command flags, ACL categories and groups, by which dispatch, COMMAND and ACL treat a command.
 //!
 //! A flag is a statement of the row that others act on. `READONLY` makes dispatch count hits and misses;
 //! `WRITE` and `MAY_REPLICATE` let CLIENT PAUSE hold a command back; `DENYOOM` makes it wait for room, or be
@@ -57,7 +57,7 @@ impl Flags {
         (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
     ];
 
-    /// Both together.
+    /// The flags of both.
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
@@ -119,7 +119,7 @@ impl Acl {
         (Acl::SCRIPTING, "scripting"),
     ];
 
-    /// Both together.
+    /// The categories of both.
     pub const fn or(self, other: Acl) -> Acl {
         Acl(self.0 | other.0)
     }
@@ -133,7 +133,7 @@ impl Acl {
         if flags.has(Flags::WRITE) {
             all = all.or(Acl::WRITE);
         }
-        // Read-only scripting commands are not "read" in Redis; the table says so for them.
+        // Read-only scripting commands are not in the category "read" in Redis, unless their row says so.
         if flags.has(Flags::READONLY) && !all.has(Acl::SCRIPTING) {
             all = all.or(Acl::READ);
         }

@@ -22,7 +22,7 @@ impl Access {
     pub const DELETE: Access = Access(1 << 7);
     pub const NOT_KEY: Access = Access(1 << 8);
     pub const INCOMPLETE: Access = Access(1 << 9);
-    /// The request tells more than the row ([`KeySpec::access_in`]).
+    /// What is done with the keys depends on the request ([`KeySpec::access_in`]).
     pub const VARIABLE_FLAGS: Access = Access(1 << 10);
 
     /// Names as COMMAND INFO sends them, in its order.
@@ -59,7 +59,7 @@ pub enum Begin {
         word: &'static str,
         start: i32,
     },
-    /// Nowhere that clients are told of; see [`Find::Unknown`].
+    /// Clients are not told where the search begins; see [`Find::Unknown`].
     Unknown,
 }
 
@@ -88,7 +88,7 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// What a spec leaves out that is written with `..KeySpec::NEW`.
+    /// The fields of a spec that is written with `..KeySpec::NEW`.
     pub const NEW: KeySpec = KeySpec {
         begin: Begin::Unknown,
         find: Find::Unknown(|_| None),
@@ -155,7 +155,7 @@ impl KeySpec {
                         Some(end) => end,
                         None => return,
                     },
-                    // An empty range where the rest is shorter than `limit`.
+                    // The range is empty if the rest is shorter than `limit`.
                     (_, limit) => match (first + (args.len() - first) / limit).checked_sub(1) {
                         Some(end) => end,
                         None => return,

@@ -1,6 +1,6 @@
 //! The command table's types and every data command. A command is a `const` value beside the function it
-//! names; its family's table lists it. No session, socket or lock in sight: a command sees its view of the
-//! keyspace, its arguments and its reply.
+//! names; its family's table lists it. The crate knows no sessions, sockets or locks: a command sees its view
+//! of the keyspace, its arguments and its reply.
 mod argument;
 mod big;
 mod call;

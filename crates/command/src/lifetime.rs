@@ -17,7 +17,7 @@ pub(crate) enum From {
     Epoch,
 }
 
-/// One of the options, its value still text: the command decides when to look at it.
+/// One of the options, with its value as text: the command decides when it is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifetime<'a> {
     Until { unit: Unit, from: From, text: &'a [u8] },
@@ -60,8 +60,8 @@ fn unit_and_origin(word: &[u8]) -> Option<(Unit, From)> {
     OPTIONS.iter().find(|(name, ..)| is_word(word, name)).map(|(_, unit, from)| (*unit, *from))
 }
 
-/// The deadline that `text` says. `command` (lower case) is named where it is no time: zero, negative or
-/// beyond what 64 bits of milliseconds hold.
+/// The deadline that the option's value says. An error that names `command` (lower case) if it is zero,
+/// negative, or beyond 64 bits of milliseconds.
 pub(crate) fn deadline(
     text: &[u8],
     unit: Unit,

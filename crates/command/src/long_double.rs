@@ -8,11 +8,11 @@
 //! `0.1` is `0xCCCCCCCCCCCCCCCD * 2^-67`; three of them add up to what prints as `0.3`. A number is read as
 //! C's `strtold` reads it (decimal or hexadecimal, rounded to the nearest, ties to even), added with one
 //! rounding, and written with 17 decimals, trailing zeros cut off, as `%.17Lf` does. Numbers too small to
-//! show in 17 decimals keep their full precision here, where the processor's would become subnormal: nothing
-//! that is written can tell.
+//! show in 17 decimals keep their full precision here, where the processor's would become subnormal: which no
+//! number that is written can show.
 use crate::big::Big;
 
-/// Numbers of `10^17`ths are what 17 decimals hold.
+/// How many decimals are written.
 const DECIMALS: usize = 17;
 const DECIMAL_UNIT: u128 = 100_000_000_000_000_000;
 /// `mantissa * 2^EXPONENT_MAX` is the largest finite number.
@@ -37,7 +37,7 @@ enum Size {
         mantissa: u64,
         exponent: i64,
     },
-    /// Infinity, or the sum of two opposite ones: neither is ever written.
+    /// An infinity, or the sum of two opposite infinities. Neither is ever written.
     Infinite,
 }
 
@@ -104,8 +104,8 @@ impl LongDouble {
         let (small, is_inexact) = shifted_right(u128::from(n) << 63, e - f);
         let sum = match self.is_negative == other.is_negative {
             true => large + small,
-            // What was shifted out makes the difference a little smaller; the sticky bit then says "and some
-            // more".
+            // The bits that were shifted out make the true difference a little smaller, so one is taken off,
+            // and the sticky bit says that something is left above.
             false => large - small - u128::from(is_inexact),
         };
         rounded(self.is_negative, sum, e - 63, is_inexact)
@@ -178,7 +178,7 @@ fn rounded_size(n: u128, exponent: i64, is_sticky: bool) -> Size {
     if exponent > EXPONENT_MAX { Size::Infinite } else { Size::Finite { mantissa, exponent } }
 }
 
-/// Whether `strtold` reads it without an error of range.
+/// Whether `strtold` reads a number of this size without a range error.
 fn in_range(size: Size) -> bool {
     match size {
         Size::Infinite => false,
@@ -248,7 +248,8 @@ fn parse_decimal(text: &[u8]) -> Option<Size> {
     if count == 0 {
         return Some(Size::Finite { mantissa: 0, exponent: 0 });
     }
-    // Beyond both ends of the range by the number of digits alone: spares the arithmetic of huge powers.
+    // The number of digits alone may show that the number is out of range, which saves the arithmetic of huge
+    // powers.
     match count + exponent {
         5_000.. => Some(Size::Infinite),
         ..-5_000 => None,
@@ -266,7 +267,7 @@ fn quotient(mut rest: Big, power: u32) -> Size {
     const STEPS: u32 = 68;
     let mut divisor = Big::from_u64(1);
     divisor.multiply_by_power_of_ten(power);
-    // Brought to the same length, `rest / divisor` lies between a half and two.
+    // Once both have the same number of bits, `rest / divisor` lies between a half and two.
     let (rest_bits, divisor_bits) = (rest.bits(), divisor.bits());
     rest.shift_left(divisor_bits.saturating_sub(rest_bits));
     divisor.shift_left(rest_bits.saturating_sub(divisor_bits));

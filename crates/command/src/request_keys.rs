@@ -20,10 +20,10 @@ pub enum FixedKeys {
         first: usize,
         step: usize,
     },
-    /// Several, the first of them at this argument. Of a container: that of all its subcommands that have
-    /// keys.
+    /// Several, the first of them at this argument. For a container: the argument is the first key of all its
+    /// subcommands that have keys.
     First(usize),
-    /// Only the key specs and the request together tell.
+    /// Which arguments are keys depends on the request.
     Many,
 }
 

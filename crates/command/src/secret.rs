@@ -15,7 +15,7 @@
 use crate::table::{Arg, ArgKind, Secret};
 use resp::Args;
 
-/// Whether a grammar marks anything.
+/// Whether a grammar marks any argument as secret.
 pub const fn has_secrets(grammar: &[Arg]) -> bool {
     let mut index = 0;
     while index < grammar.len() {
@@ -45,7 +45,7 @@ struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    /// None where the request does not go on as it should.
+    /// Reads the request by this grammar; None where it does not follow it.
     fn all(&mut self, grammar: &[Arg]) -> Option<()> {
         for part in grammar.chunk_by(|a, b| is_option(a) && is_option(b)) {
             match part {
@@ -69,7 +69,7 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    /// Whether one of these options stands here, and was taken.
+    /// Reads one of these options, if one stands here, and returns whether one did.
     fn option(&mut self, options: &[Arg]) -> Option<bool> {
         let Some(word) = self.args.get(self.at) else { return Some(false) };
         let Some(option) = flat(options).find(|arg| is_token(arg, word)) else { return Some(false) };
@@ -80,7 +80,7 @@ impl Walk<'_, '_> {
         Some(true)
     }
 
-    /// One value, or those of a block.
+    /// Reads one value, or those of a block.
     fn value(&mut self, arg: &Arg) -> Option<()> {
         match arg.kind {
             ArgKind::Block => self.all(arg.args)?,
@@ -125,7 +125,7 @@ fn least(grammar: &[Arg], arg: &Arg) -> usize {
     behind.filter(|arg| !arg.optional).map(|arg| 1 + usize::from(arg.token.is_some())).sum()
 }
 
-/// Where in a request that does not follow the grammar a secret could begin first.
+/// The first argument at which a secret could begin in a request that does not follow the grammar.
 fn doubtful(grammar: &[Arg], args: &Args<'_>, first: usize) -> usize {
     let positional = first_positional(grammar).map(|index| first + index);
     let announced = (first..args.len()).find(|at| announces(grammar, args.at(*at))).map(|at| at + 1);

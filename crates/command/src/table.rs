@@ -106,7 +106,7 @@ pub enum Scope {
     Exclusive,
 }
 
-/// What COMMAND DOCS and the reference in docs/ say. Build it with `..Doc::NEW`.
+/// The documentation of a command: COMMAND DOCS and docs/commands.md. Build it with `..Doc::NEW`.
 pub struct Doc {
     pub group: Group,
     pub since: &'static str,
@@ -161,7 +161,7 @@ pub enum ArgKind {
 pub struct Arg {
     pub name: &'static str,
     pub kind: ArgKind,
-    /// The word before it, or itself for a pure token.
+    /// The word before the value; of a pure token the word itself.
     pub token: Option<&'static str>,
     pub optional: bool,
     pub multiple: bool,
@@ -171,9 +171,9 @@ pub struct Arg {
     pub deprecated_since: Option<&'static str>,
     /// What to show for the value where that is not the name ("ip:port").
     pub display: Option<&'static str>,
-    /// Of a pattern that keys are made from: the index of their spec.
+    /// For a pattern that keys are made from: the index of the spec of these keys.
     pub key_spec: Option<u8>,
-    /// Of a one-of or a block.
+    /// The arguments of a one-of or a block.
     pub args: &'static [Arg],
     pub secret: Secret,
 }
@@ -183,8 +183,8 @@ pub struct Arg {
 pub enum Secret {
     Never,
     Always,
-    /// It depends on the value before it, which names something: whether what goes by that name is secret,
-    /// None where nothing does.
+    /// It depends on the value before it, which is the name of something. The function tells whether what has
+    /// that name is secret, and None if nothing has it.
     ByName(fn(&[u8]) -> Option<bool>),
 }
 
@@ -299,7 +299,7 @@ impl Arg {
     }
 }
 
-/// Passes a family's table through, if it can be right: a wrong row does not build.
+/// Returns a family's table after checking its rows while compiling: a wrong row does not build.
 pub const fn checked<R>(table: &'static [&'static Command<R>]) -> &'static [&'static Command<R>] {
     let mut i = 0;
     while i < table.len() {
@@ -309,8 +309,7 @@ pub const fn checked<R>(table: &'static [&'static Command<R>]) -> &'static [&'st
     table
 }
 
-/// What a row must keep to, so that lookup, arity and COMMAND can rely on it. Loops, because iterators are
-/// not `const`.
+/// Checks what lookup, arity and COMMAND rely on in a row. It uses loops, because iterators are not `const`.
 const fn check<R>(command: &Command<R>) {
     let name = command.name.as_bytes();
     assert!(!name.is_empty(), "a command needs a name");

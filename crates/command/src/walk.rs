@@ -14,20 +14,20 @@ use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::{Key, Snapshot};
 
-/// So much a command writes itself, which takes some hundred microseconds. Builds with checks stop much
-/// sooner, so that every test of these commands also tests the rest of the reply.
+/// A command writes so many elements itself, which takes some hundred microseconds. Builds with checks stop
+/// much sooner, so that every test of these commands also tests the rest of the reply.
 const FIRST_ELEMENTS: u64 = if cfg!(debug_assertions) { 20 } else { 16_384 };
 const FIRST_BYTES: usize = if cfg!(debug_assertions) { 600 } else { 256 << 10 };
 
-/// [`Enough`] counts elements that may take a search each; so many steps of a walk take as long as one of
-/// those.
+/// [`Enough`] counts elements, each of which may take a search. So many steps of a walk take as long as one
+/// search.
 const STEPS_AN_ELEMENT: u64 = if cfg!(debug_assertions) { 1 } else { 32 };
 
 /// How much is written before a walk pauses.
 pub(crate) struct Share {
     elements: u64,
     left: u64,
-    /// What is in the reply then.
+    /// How many bytes the reply then has.
     bytes: usize,
 }
 
@@ -44,7 +44,7 @@ impl Share {
         Share { elements, left: elements, bytes }
     }
 
-    /// An element has been written; whether another may be.
+    /// To be called after each element that was written: `Break` if no other may be.
     #[inline]
     pub(crate) fn wrote(&mut self, reply: &Reply) -> ControlFlow<()> {
         self.left -= 1;
@@ -73,7 +73,7 @@ where
     leave_with(call, key, (left, 0), step);
 }
 
-/// The same where `step` owns so many bytes outside itself.
+/// As [`leave`], where `step` has allocated `held_bytes`.
 pub(crate) fn leave_with<F>(call: &mut Call<'_, '_>, key: &Key<'_>, (left, held_bytes): (u64, usize), step: F)
 where
     F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send + 'static,

@@ -1,7 +1,7 @@
 //! BITOP: strings combined bit by bit into another.
 //!
-//! DIFF, DIFF1, ANDOR and ONE are Redis 8.2's; they are here because nothing that 8.0 accepts changes by
-//! them.
+//! DIFF, DIFF1, ANDOR and ONE came with Redis 8.2. They are accepted here because they change nothing about
+//! requests that 8.0 accepts.
 use super::row::{ABOUT, ROW};
 use super::words::{self, Operation};
 use crate::argument::is_word;
@@ -62,7 +62,7 @@ fn bitop(call: &mut Call<'_, '_>) -> Done {
     let result = combined(call, operation)?;
     let key = call.key(0);
     let len = result.len();
-    // Nothing stored is no key, whatever it held before.
+    // An empty result leaves no key, whatever the destination held before.
     if len == 0 {
         let existed = call.view.remove(&key);
         call.view.changed(&key, u64::from(existed), Event::DEL);
@@ -95,7 +95,8 @@ fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Er
     call.view.count_lookups();
     call.view.strings(sources, LookUp::UntilRefused)?;
     call.view.ignore_lookups();
-    // The room of what is replaced is written over, unless it is read as well.
+    // The result is written into the allocation of the string that it replaces, unless that is a source as
+    // well.
     let is_read = sources.iter().any(|key| key.bytes() == dest.bytes());
     let room = if is_read { None } else { call.view.reclaim(&dest) };
     let items = call.view.strings(sources, LookUp::All)?;

@@ -89,7 +89,7 @@ enum Action {
 }
 
 impl Operation {
-    /// The bytes that it needs to write.
+    /// How long the string must be for the operation to write; 0 if it only reads.
     fn len_min(&self) -> u64 {
         match self.action {
             Action::Get => 0,
@@ -101,8 +101,8 @@ impl Operation {
         reply.int(self.format.read(bytes, self.offset));
     }
 
-    /// Runs and replies; whether it wrote another value than was there. SET answers what was there before,
-    /// INCRBY what is there now.
+    /// Runs the operation and replies. SET answers the old value, INCRBY the new one. Returns what was
+    /// written.
     fn run(&self, bytes: &mut [u8], reply: &mut Reply) -> Outcome {
         let old = self.format.read(bytes, self.offset);
         let (new, answer) = match self.action {
@@ -135,8 +135,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// Whether Redis counts it: what was written again counts only where the string had to become longer for
-    /// the command.
+    /// Whether Redis counts it as a change: writing the value that was there counts only if the command made
+    /// the string longer.
     fn counts(self, growth: Growth) -> bool {
         match self {
             Outcome::Nothing => false,
@@ -154,7 +154,7 @@ fn bitfield(call: &mut Call<'_, '_>) -> Done {
     }
 }
 
-/// OVERFLOW is accepted, because it writes nothing by itself.
+/// OVERFLOW is accepted in BITFIELD_RO too, because it writes nothing by itself.
 fn bitfield_ro(call: &mut Call<'_, '_>) -> Done {
     let operations = parse(call)?;
     if len_min(&operations) > 0 {
@@ -195,7 +195,7 @@ fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Don
     Ok(())
 }
 
-/// What a request does with its key: it only reads with nothing but GET and OVERFLOW. An incomplete operation
+/// What a request does with its key: with nothing but GET and OVERFLOW it only reads. An incomplete operation
 /// counts as a write.
 fn access(args: &Args<'_>) -> Access {
     let mut i = 2;
@@ -245,7 +245,7 @@ fn parse_overflow(word: &[u8]) -> Result<Overflow, Error> {
 fn parse_operation(call: &Call<'_, '_>, i: usize, overflow: Overflow) -> Result<Operation, Error> {
     let format = Format::parse(call.args.at(i + 1)).ok_or_else(Error::bitfield_type)?;
     let offset = match call.args.at(i + 2) {
-        // Counted in integers of this width.
+        // `#` counts in integers of this width instead of bits.
         [b'#', index @ ..] => single::scaled_offset(call, index, format.width())?,
         text => single::offset(call, text)?,
     };

@@ -23,9 +23,9 @@ enum Sign {
 /// What becomes of a value that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overflow {
-    /// Its lowest bits.
+    /// Its lowest bits are written.
     Wrap,
-    /// The nearest value that fits.
+    /// The nearest value that fits is written.
     Saturate,
     /// Nothing is written.
     Fail,
@@ -64,7 +64,8 @@ impl Format {
         }
     }
 
-    /// `value` as it can be stored; None where it does not fit and must.
+    /// `value` as it is stored under this rule of overflow; None where it does not fit under
+    /// [`Overflow::Fail`].
     fn fit(self, value: i128, overflow: Overflow) -> Option<i64> {
         let (min, max) = self.bounds();
         match overflow {

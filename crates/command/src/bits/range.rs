@@ -125,7 +125,8 @@ fn bitcount_part(args: &Args<'_>) -> Result<Part, Error> {
     }
 }
 
-/// How many of the bits `first..=last` are set: those of all their bytes, less those around them.
+/// How many of the bits `first..=last` are set: all that are set in their bytes, less those before and behind
+/// them.
 fn count(text: &[u8], first: u64, last: u64) -> u64 {
     let bytes = &text[(first / 8) as usize..=(last / 8) as usize];
     let before = bytes[0] & !from_bit(first);
@@ -188,9 +189,9 @@ fn bitpos_part(args: &Args<'_>) -> Result<Part, Error> {
     Ok(Part { start, end, unit })
 }
 
-/// The first bit of that kind among `first..=last`.
+/// The first bit among `first..=last` that is set, or clear.
 fn find(text: &[u8], bit: Bit, first: u64, last: u64) -> Option<u64> {
-    // Searching is for set bits: a clear one is a set one of the complement.
+    // A search for a clear bit is one for a set bit of the complement.
     let blank = if bit == Bit::Set { 0x00 } else { 0xFF };
     let start = (first / 8) as usize;
     let bytes = &text[start..=(last / 8) as usize];

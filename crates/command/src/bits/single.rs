@@ -37,7 +37,7 @@ pub(super) const GETBIT: Command = Command {
     ..ROW
 };
 
-/// The byte that a bit is in, and its mask there.
+/// The index of the byte that a bit is in, and the bit's mask in it.
 fn byte_and_mask(offset: u64) -> (u64, u8) {
     (offset / 8, 0x80 >> (offset % 8))
 }
@@ -55,7 +55,7 @@ pub(super) fn scaled_offset(call: &Call<'_, '_>, text: &[u8], width: u64) -> Res
     if is_inside { Ok(offset) } else { Err(Error::bit_offset()) }
 }
 
-/// A bit that was so already, in a string long enough, is no change.
+/// SETBIT. It counts as no change if the bit had that value already and the string was long enough.
 fn setbit(call: &mut Call<'_, '_>) -> Done {
     let (byte, mask) = byte_and_mask(offset(call, call.args.at(2))?);
     let wanted = match call.args.at(3) {

@@ -18,7 +18,7 @@ pub(super) enum Operation {
     And,
     Or,
     Xor,
-    /// Of one row.
+    /// The complement of one row.
     Not,
     /// In X and in no Y.
     Diff,
@@ -50,7 +50,8 @@ pub(super) fn combine(operation: Operation, rows: &[&[u8]], room: Vec<u8>) -> Ve
     result
 }
 
-/// `room` with `len` bytes of anything, or as many zeroes of its own.
+/// `room` with a length of `len`, whatever its bytes are; or, if it is too small or far too large, as many
+/// zeroes.
 fn resized(mut room: Vec<u8>, len: usize) -> Vec<u8> {
     if room.capacity() < len || room.capacity() / 2 > len {
         return vec![0; len];
@@ -95,14 +96,15 @@ fn combine_block<'r>(
     }
 }
 
-/// The block is not read first: pages that were never written to cost one fault like this, two otherwise.
+/// Copies a row over the block, without reading the block: a page that was never written to then costs one
+/// fault, otherwise two.
 fn copy(block: &mut [u8], row: &[u8]) {
     let (start, rest) = block.split_at_mut(row.len());
     start.copy_from_slice(row);
     rest.fill(0);
 }
 
-/// What `row` lacks at its end is zero.
+/// `AND` of the block and a row. What the row lacks at its end counts as zero.
 fn and(block: &mut [u8], row: &[u8]) {
     let (both, rest) = block.split_at_mut(row.len());
     both.iter_mut().zip(row).for_each(|(byte, other)| *byte &= other);
@@ -121,7 +123,7 @@ fn and_not(block: &mut [u8], row: &[u8]) {
     block.iter_mut().zip(row).for_each(|(byte, other)| *byte &= !other);
 }
 
-/// `twice` collects what was in `block` already.
+/// `OR` of the block and a row; `twice` collects the bits that were set in the block already.
 fn or_noting_repeats(block: &mut [u8], twice: &mut [u8], row: &[u8]) {
     for ((byte, repeated), other) in block.iter_mut().zip(twice).zip(row) {
         *repeated |= *byte & other;

@@ -78,7 +78,7 @@ fn options(call: &Call<'_, '_>) -> (Options, usize) {
     (options, at)
 }
 
-/// How many members were added, and how many moved.
+/// Adds the members, and returns how many are new and how many got another position.
 fn put(
     call: &mut Call<'_, '_>,
     options: Options,

@@ -50,7 +50,7 @@ pub(super) struct Cell {
     step: u32,
 }
 
-/// Neighbours are found by going one cell along an axis, around the world where it ends.
+/// The two directions along an axis. Going one cell from the edge of the world leads to its other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Towards {
     Lower,
@@ -67,8 +67,8 @@ impl Point {
         Cell::of(self, STEP_MAX).bits as f64
     }
 
-    /// The middle of the cell that a score means. Scores that no point has are read as the processor converts
-    /// them.
+    /// The middle of the cell that a score means. A score that no point has is converted to an integer as x86
+    /// converts it.
     pub(super) fn of_score(score: f64) -> Point {
         let area = Cell { bits: to_u64(score), step: STEP_MAX }.area();
         let middle = |low: f64, high: f64, max: f64| ((low + high) / 2.0).clamp(-max, max);
@@ -97,11 +97,11 @@ impl Cell {
     }
 
     pub(super) fn area(self) -> Area {
-        // By a power of two a product is what the quotient is, to the bit.
+        // Multiplying by the inverse of a power of two gives the same bits as dividing by it.
         let part = 1.0 / (1_u64 << self.step) as f64;
         let (lat, lon) = (gathered(self.bits), gathered(self.bits >> 1));
         let at = |number: u32, max: f64| -max + f64::from(number) * part * (max + max);
-        // Only scores that no point has come near the end of 32 bits.
+        // These numbers overflow only for scores that no point has.
         Area {
             south: at(lat, LAT_MAX),
             north: at(lat.wrapping_add(1), LAT_MAX),
@@ -116,8 +116,8 @@ impl Cell {
         (self.bits << shift) as f64..((self.bits + 1) << shift) as f64
     }
 
-    /// The four that it is halved into each way, in the order of their scores; none where it is as small as a
-    /// score.
+    /// The four cells that halving it each way makes, in the order of their scores; None for a cell as small
+    /// as that of a score.
     pub(super) fn quarters(self) -> Option<[Cell; 4]> {
         let quarter = |n: u64| Cell { bits: self.bits << 2 | n, step: self.step + 1 };
         (self.step < STEP_MAX).then(|| [0, 1, 2, 3].map(quarter))
@@ -175,7 +175,7 @@ fn gathered(n: u64) -> u32 {
     n as u32
 }
 
-/// A double as an unsigned integer, cut off as x86 does it where C leaves open what happens.
+/// A double as an unsigned integer. Beyond the range, where C leaves the result open, it is what x86 gives.
 fn to_u64(n: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if n >= HALF { to_i64(n - HALF) as u64 ^ 1 << 63 } else { to_i64(n) as u64 }

@@ -10,7 +10,7 @@ use base::text::I64Text;
 pub(super) const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 const RADIANS: f64 = std::f64::consts::PI / 180.0;
 
-/// What users give lengths in; the value is its metres.
+/// A unit in which users give lengths, as a number of metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unit(f64);
 
@@ -40,7 +40,7 @@ pub(super) fn degrees(radians: f64) -> f64 {
     radians / RADIANS
 }
 
-/// In metres.
+/// The distance between two points, in metres.
 pub(super) fn between(a: Point, b: Point) -> f64 {
     Centre::of(a).distance_to(b)
 }
@@ -60,10 +60,11 @@ impl Centre {
         Centre { point, lon: radians(point.lon), lat, lat_cos: lat.cos() }
     }
 
-    /// In metres.
+    /// The distance from the centre to another point, in metres.
     pub(super) fn distance_to(&self, other: Point) -> f64 {
         let v = ((radians(other.lon) - self.lon) / 2.0).sin();
-        // On one meridian: cheaper, and without the rounding of what follows.
+        // Both points lie on one meridian: the distance is cheaper to compute, and without the rounding
+        // below.
         if v == 0.0 {
             return between_latitudes(self.point.lat, other.lat);
         }
@@ -74,7 +75,7 @@ impl Centre {
     }
 }
 
-/// Tells of points far outside a circle that they are, by multiplications alone: most points of the cells
+/// Tells quickly, by multiplications alone, that a point is far outside a circle, as most points of the cells
 /// around a circle are.
 ///
 /// Within the circle's band of latitudes cosines are at least that of the latitude nearest to a pole, and a
@@ -83,10 +84,10 @@ impl Centre {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fence {
     centre: Centre,
-    /// In degrees, to either side of the centre.
+    /// How many degrees of latitude the circle reaches to either side of its centre.
     lat_max: f64,
     lon_max: f64,
-    /// Of the centre and of the band.
+    /// The product of the cosine at the centre and the least cosine in the band.
     cosines: f64,
     haversine_max: f64,
 }
@@ -94,7 +95,7 @@ pub(super) struct Fence {
 impl Fence {
     /// None where the circle reaches a pole: its band has no least cosine.
     pub(super) fn around(centre: Centre, radius_m: f64) -> Option<Fence> {
-        // Far more than all roundings together, of what is large and of what is next to nothing.
+        // This is far more than all rounding errors together, of large numbers and of tiny ones.
         const SLACK: f64 = 1.0 + 1e-9;
         const SLACK_RADIANS: f64 = 1e-12;
         let angle = radius_m / EARTH_RADIUS_M * SLACK + SLACK_RADIANS;
@@ -104,13 +105,14 @@ impl Fence {
         }
         let half = (angle / 2.0).sin();
         let (cosines, haversine_max) = (centre.lat_cos * lat_most.cos(), half * half * SLACK);
-        // Beyond it the difference in longitude is enough by itself.
+        // If the sine of half the difference in longitude exceeds this, the point is outside, whatever its
+        // latitude.
         let lon_sine = (haversine_max / cosines).sqrt();
         let lon_max = if lon_sine < 1.0 { degrees(2.0 * lon_sine.asin()) * SLACK } else { 360.0 };
         Some(Fence { centre, lat_max: degrees(angle) * SLACK, lon_max, cosines, haversine_max })
     }
 
-    /// Whether all points of an area are.
+    /// Whether all points of an area are outside the circle, as far as that is quickly told.
     pub(super) fn is_area_beyond(&self, area: Area) -> bool {
         let Point { lon, lat } = self.centre.point;
         let away = |at: f64, low: f64, high: f64| (low - at).max(at - high);
@@ -136,7 +138,7 @@ impl Fence {
     }
 }
 
-/// In metres, along a meridian.
+/// The distance between two latitudes along a meridian, in metres.
 pub(super) fn between_latitudes(a: f64, b: f64) -> f64 {
     EARTH_RADIUS_M * (radians(b) - radians(a)).abs()
 }

@@ -32,7 +32,7 @@ pub(super) enum Storing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Cell by cell.
+    /// In the order in which the cells are searched.
     None,
     Nearest,
     Farthest,
@@ -45,7 +45,7 @@ pub(super) enum StoredScore {
     Distance,
 }
 
-/// What is told of each member besides its name.
+/// What is shown of each member besides its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Columns {
     pub(super) distance: bool,
@@ -74,7 +74,7 @@ pub(super) struct Query<'a> {
     pub(super) stored_score: StoredScore,
 }
 
-/// The key that is searched, as far as reading options needs it.
+/// What reading the options needs to know of the key that is searched.
 pub(super) trait Source {
     fn is_missing(&self) -> bool;
     fn position(&mut self, member: &[u8]) -> Option<Point>;
@@ -146,7 +146,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Reads the option at `at`; how many words it takes.
+    /// Reads the option at argument `at`, and returns how many arguments it takes.
     fn read_option(&mut self, at: usize) -> Result<usize, Error> {
         let word = self.args.at(at);
         let is = |name: &str| is_word(word, name);

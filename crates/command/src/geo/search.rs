@@ -87,7 +87,7 @@ fn geosearchstore(call: &mut Call<'_, '_>) -> Done {
     run(call, source, Grammar::SearchStore)
 }
 
-/// Members that were found; their names lie side by side.
+/// Members that were found. Their names lie one behind the other in one buffer.
 #[derive(Default)]
 struct Results {
     names: Vec<u8>,
@@ -167,7 +167,8 @@ fn find(view: &mut View<'_>, key: &Key<'_>, shape: &Shape, query: &Query<'_>) ->
     Ok(search.results)
 }
 
-/// A cell with more members is divided: what lies outside the shape is then left out by quarters of it.
+/// A cell with at least so many members is divided into quarters, so that those outside the shape can be left
+/// out.
 const DIVIDED_LEN_MIN: u64 = 64;
 
 struct Search<'s> {
@@ -222,11 +223,11 @@ impl Search<'_> {
     }
 }
 
-/// In the order that was asked for, and as many. Those of one distance stay in the order in which they were
-/// found.
+/// Brings the results into the order that was asked for, and cuts them to COUNT. Results of the same distance
+/// stay in the order in which they were found.
 fn choose(found: &mut Vec<Found>, query: &Query<'_>) {
     let count = if query.count > 0 { usize::try_from(query.count).unwrap_or(usize::MAX) } else { usize::MAX };
-    // Names lie in the order in which they were found.
+    // The offsets of names rise in the order in which members were found.
     let rising = |a: &Found, b: &Found| a.distance_m.total_cmp(&b.distance_m);
     let then_found = |order: Ordering, a: &Found, b: &Found| {
         order.then_with(|| (a.name.start, a.name.end).cmp(&(b.name.start, b.name.end)))
@@ -250,7 +251,7 @@ fn sort_first(found: &mut [Found], count: usize, compare: impl Fn(&Found, &Found
     first.sort_unstable_by(&compare);
 }
 
-/// Names alone, or each with what was asked for.
+/// Replies names alone, or each with the columns that were asked for.
 fn answer(reply: &mut Reply, results: &Results, query: &Query<'_>) {
     let Columns { distance, hash, position } = query.columns;
     reply.array(results.found.len());
@@ -285,7 +286,7 @@ pub(super) fn reply_point(reply: &mut Reply, point: Point) {
     reply.double(point.lat);
 }
 
-/// Nothing stored is no key, whatever it held before.
+/// Stores the results. If there are none, no key is left, whatever the destination held before.
 fn store(
     call: &mut Call<'_, '_>,
     name: &[u8],

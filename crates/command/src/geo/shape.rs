@@ -53,7 +53,8 @@ impl Within {
             return None;
         }
         if let Limit::Halves { width, height } = self.limit {
-            // The cheaper one first. Widths are measured where the point is: a box narrows towards the poles.
+            // The height is the cheaper test. The width is measured at the latitude of the point, because a
+            // box narrows towards the poles.
             if between_latitudes(point.lat, self.point.lat) > height {
                 return None;
             }
@@ -70,7 +71,7 @@ impl Within {
 }
 
 impl Shape {
-    /// What points are asked whether they lie within.
+    /// The shape, prepared for comparing many points with it.
     pub(super) fn within(&self) -> Within {
         let centre = Centre::of(self.centre);
         let (limit, fence) = match self.extent {
@@ -80,7 +81,8 @@ impl Shape {
             }
             Extent::Box { width, height } => {
                 let (width, height) = (self.unit.to_metres(width), self.unit.to_metres(height));
-                // Every point of a box is reached by going along the meridian first and then to the side.
+                // Every point of a box can be reached by going along the meridian first and then to the side,
+                // so none is farther away than both halves together.
                 let fence = Fence::around(centre, (width + height) / 2.0);
                 (Limit::Halves { width: width / 2.0, height: height / 2.0 }, fence)
             }
@@ -100,7 +102,7 @@ impl Shape {
         }
         let [north, south, east, west] = neighbours(centre);
         let area = centre.area();
-        // Of cells that large every neighbour is within reach.
+        // Cells that are so large all have every neighbour within reach.
         let is_fine = step >= 2;
         let goes_north = !(is_fine && area.north > bounds.north);
         let goes_south = !(is_fine && area.south < bounds.south);
@@ -136,8 +138,8 @@ impl Shape {
         }
     }
 
-    /// What lies around the shape, in degrees; longitudes may pass the end of the map. They are wider on the
-    /// side that is nearer to a pole, and that one counts.
+    /// The least area around the shape, in degrees; longitudes may pass the end of the map. The shape spans
+    /// more degrees of longitude on the side that is nearer to a pole, and that side counts.
     fn bounds(&self) -> Area {
         let Point { lon, lat } = self.centre;
         let (height, width) = self.halves();
@@ -164,7 +166,8 @@ impl Shape {
             reach *= 2.0;
             step += 1;
         }
-        // The one before would just do in the middle of its cell; one more for whatever lies at an edge.
+        // Cells of one halving less would do for a shape in the middle of a cell. One more is taken off for
+        // shapes at an edge.
         step -= 2;
         let lat = self.centre.lat.abs();
         if lat > 66.0 {

@@ -204,7 +204,7 @@ const NOT_SET: i64 = 0;
 const SET: i64 = 1;
 const DELETED: i64 = 2;
 
-/// What must hold of the deadline that the field has.
+/// A condition on the present deadline of the field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     None,
@@ -222,7 +222,8 @@ impl Condition {
         found.map_or(Condition::None, |(_, condition)| *condition)
     }
 
-    /// A field without a deadline lives for ever: nothing is later than that, everything earlier.
+    /// A field without a deadline counts as living for ever, so that no new deadline is later and each is
+    /// earlier.
     fn holds(self, current: Deadline, new: Millis) -> bool {
         match (self, current) {
             (Condition::None, _) | (Condition::Nx | Condition::Lt, Deadline::Never) => true,
@@ -323,7 +324,7 @@ fn hpexpiretime(call: &mut Call<'_, '_>) -> Done {
     each_deadline(call, |at| at.0)
 }
 
-/// HTTL and its kin: what is to be told of each field's deadline.
+/// HTTL and its like: replies a number for each field, which `tell` makes of the deadline.
 fn each_deadline(call: &mut Call<'_, '_>, tell: impl Fn(Millis) -> i64) -> Done {
     let key = call.key(0);
     let hash = call.view.hash(&key)?;

@@ -29,8 +29,8 @@ pub(super) const HRANDFIELD: Command = Command {
     ..ROW
 };
 
-/// A field; or so many different ones, all where there are fewer; or, of a negative count, so many that may
-/// repeat.
+/// Without a count one field; with a positive one so many different fields, or all if there are fewer; with a
+/// negative one so many fields that may repeat.
 fn hrandfield(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     if call.args.len() == 2 {
@@ -95,8 +95,8 @@ fn show(reply: &mut Reply, field: Item<'_>, value: Item<'_>, shows: Shows) {
     }
 }
 
-/// Every draw is from all fields. Where nearly all are past their deadline a draw may find none that is not:
-/// then the first that was found comes again.
+/// Each draw is from all fields. If nearly all are past their deadline a draw may fail to find another one:
+/// then the first field that was found is repeated.
 fn repeating(call: &mut Call<'_, '_>, key: &Key<'_>, count: u64, shows: Shows, mut random: Random) -> Done {
     let hash = call.view.hash(key)?;
     let Some((hash, first)) = hash.and_then(|hash| hash.random(&mut random).map(|first| (hash, first)))
@@ -134,9 +134,9 @@ fn draw<'v>(
     show(reply, field, value, shows);
 }
 
-/// Few of many are drawn until they are enough; otherwise all are gone through, and each is taken with the
-/// chance that it then has to be among those that are still wanted. Either way every choice of so many fields
-/// is as likely as every other.
+/// Few fields of many are drawn until there are enough. Otherwise all fields are walked, and each is taken
+/// with the chance (fields still wanted) / (fields left). Either way every choice of so many fields is as
+/// likely as every other.
 fn different(reply: &mut Reply, hash: &Hash<'_>, count: u64, shows: Shows, random: &mut Random) {
     const FEW: u64 = 4;
     let len = hash.live_len();

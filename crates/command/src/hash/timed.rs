@@ -91,7 +91,7 @@ pub(super) const HGETDEL: Command = Command {
     ..ROW
 };
 
-/// The fields go when they have been answered; the key with the last.
+/// Removes the fields when their values have been replied, and the key with the last field.
 fn hgetdel(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let mut hash = call.view.hash_mut(&key)?;
@@ -150,7 +150,7 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Whether something changed.
+/// Changes the deadline of a field, and returns whether something changed.
 fn apply(hash: &mut HashMut<'_>, field: &[u8], old: Deadline, change: Change, now: Millis) -> bool {
     match change {
         Change::None => false,
@@ -203,7 +203,7 @@ impl Writing {
         Err(Error::wrong_arity("hsetex"))
     }
 
-    /// The fields begin: there must be as many as are announced.
+    /// Called at FIELDS: there must be as many fields and values as the count says.
     fn begin(mut self, args: Args<'_>, at: usize) -> Result<Writing, Error> {
         if args.len() < at + 4 {
             return Err(Error::wrong_arity("hsetex"));

@@ -134,7 +134,7 @@ fn set_all(call: &mut Call<'_, '_>, name: &str) -> Result<i64, Error> {
     }
     let key = call.key(0);
     let mut created = 0;
-    // Edited where it was returned: moving it would cost more than a field.
+    // The hash is edited in the result that holds it: moving it out would cost more than writing a field.
     match &mut call.view.hash_or_new(&key) {
         Ok(hash) => {
             hash.announce(count as u64 / 2);
@@ -193,7 +193,7 @@ fn hincrby(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// As HINCRBY; infinity and NaN are refused, so no value ever holds them.
+/// As HINCRBY, with floating point. Infinity and NaN are refused, so no field ever holds them.
 fn hincrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let (key, field) = (call.key(0), call.args.at(2));
     let increment = LongDouble::parse(call.args.at(3)).ok_or_else(Error::not_a_float)?;

@@ -19,8 +19,8 @@ pub(super) const PFADD: Command = Command {
     ..ROW
 };
 
-/// A key that is created is a change by itself. Where runs turn out to be corrupt half-way, what was added
-/// stays, as in Redis.
+/// PFADD. Creating the key counts as a change. If runs turn out to be corrupt half-way, the elements added
+/// before stay added, as in Redis.
 fn pfadd(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let sparse_bytes_max = sparse_bytes_max(call);

@@ -1,7 +1,7 @@
 //! PFCOUNT and PFMERGE.
 //!
-//! PFCOUNT of one key only reads, but for the estimate that it leaves in the string for the next one. PFCOUNT
-//! of several merges them into registers of its own, and leaves nothing behind.
+//! PFCOUNT of one key writes nothing but the estimate, which it leaves in the string for the next PFCOUNT.
+//! PFCOUNT of several merges them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
 use super::row::{ABOUT, PFADD_EVENT, ROW};
 use super::sketch::{self, Encoding, Union};
@@ -87,7 +87,7 @@ fn cardinality_of_several(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<u64, 
     Ok(union.cardinality())
 }
 
-/// The destination is one of the sources. Its type, and theirs, are checked before it is created.
+/// PFMERGE. The destination counts as one of the sources. The types of all are checked before it is created.
 fn pfmerge(call: &mut Call<'_, '_>) -> Done {
     call.view.count_lookups();
     let merged = Merged::of(call.view, call.keys())?;
@@ -111,7 +111,7 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
 /// Several sketches as one.
 struct Merged {
     registers: Greatest,
-    /// Dense where one of them was.
+    /// Dense if one of them is.
     encoding: Encoding,
 }
 

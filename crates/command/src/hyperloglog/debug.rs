@@ -88,7 +88,7 @@ fn with_sketch<R>(
     see(super::sketch(item.text(&mut scratch))?, call.reply)
 }
 
-/// Makes an array of the registers first.
+/// PFDEBUG GETREG. It makes the sketch dense first.
 fn getreg(call: &mut Call<'_, '_>) -> Done {
     make_dense(call)?;
     with_sketch(call, |sketch, reply| {
@@ -134,7 +134,7 @@ fn todense(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Makes an array of the registers; whether they were runs.
+/// Makes the sketch dense, and returns whether it was sparse.
 fn make_dense(call: &mut Call<'_, '_>) -> Result<bool, Error> {
     let key = call.key(0);
     let edit = |text: &mut Vec<u8>| {
@@ -159,7 +159,7 @@ fn pfselftest(call: &mut WholeCall<'_>) -> Done {
     Ok(())
 }
 
-/// An array of registers against one of bytes.
+/// Tests the packed array of registers against one of bytes.
 fn test_registers(random: &mut Random) -> Done {
     let mut array = vec![0; dense::BYTES];
     let mut twin = vec![0; REGISTERS];
@@ -174,7 +174,8 @@ fn test_registers(random: &mut Random) -> Done {
     if is_same { Ok(()) } else { Err(Error::selftest_failed("registers differ from their twins")) }
 }
 
-/// Estimates against true numbers, and both encodings against each other while one of them is runs.
+/// Tests estimates against true numbers, and the two encodings against each other as long as one sketch is
+/// sparse.
 fn test_estimates(seed: u64) -> Done {
     let (mut runs, mut array) = (Vec::new(), Vec::new());
     for text in [&mut runs, &mut array] {

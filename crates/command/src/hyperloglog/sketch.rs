@@ -26,7 +26,7 @@ const HEADER_BYTES: usize = 16;
 const STALE: u8 = 0x80;
 const HASH_SEED: u64 = 0xADC8_3B19;
 
-/// The runs make no sense.
+/// The runs of a sketch are not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Corrupt;
 
@@ -54,7 +54,7 @@ impl Proposal {
     fn of(element: &[u8]) -> Proposal {
         let hash = murmur_hash_64a(element, HASH_SEED);
         let index = hash as usize % REGISTERS;
-        // A one behind the last bit: all zeros propose the largest value.
+        // The one behind the last bit ends a run of zeros: bits that are all zero propose the largest value.
         let rest = hash >> INDEX_BITS | 1 << VALUE_BITS;
         Proposal { index, value: rest.trailing_zeros() as u8 + 1 }
     }
@@ -107,8 +107,8 @@ impl<'t> Sketch<'t> {
         }
     }
 
-    /// The runs, whether they make sense or not; none in an array. Where the last is cut, the byte that is
-    /// missing is 0, as it stands behind every string of Redis.
+    /// The runs, valid or not; none in an array. If the last run is cut off, its missing byte counts as 0,
+    /// which is what stands behind every string in Redis.
     pub(super) fn runs(self) -> impl Iterator<Item = sparse::Run> {
         let runs = if self.encoding == Encoding::Sparse { self.registers() } else { &[] };
         sparse::runs(runs)
@@ -116,9 +116,9 @@ impl<'t> Sketch<'t> {
     }
 }
 
-/// Several sketches, of which only the estimate is wanted. While all of them are runs what they raise is
-/// counted as it is raised, since they say few registers of many; the first array among them makes an array
-/// of what there is.
+/// The union of several sketches, of which only the estimate is wanted. While all of them are sparse the
+/// histogram is kept up to date as registers are raised, because few registers are set. The first dense
+/// sketch makes the union an array.
 #[derive(Default)]
 pub(super) struct Union {
     runs: Option<sparse::Union>,
@@ -171,8 +171,8 @@ pub(super) fn begin(text: &mut Vec<u8>) {
     text.extend_from_slice(&sparse::EMPTY);
 }
 
-/// Adds an element; whether that changed a register. Runs become an array where they would make the text
-/// longer than `sparse_bytes_max`.
+/// Adds an element, and returns whether that changed a register. Runs become an array if they would make the
+/// text longer than `sparse_bytes_max`.
 pub(super) fn add(text: &mut Vec<u8>, element: &[u8], sparse_bytes_max: usize) -> Result<bool, Corrupt> {
     raise(text, Proposal::of(element), sparse_bytes_max)
 }
@@ -189,8 +189,8 @@ fn raise(text: &mut Vec<u8>, proposal: Proposal, sparse_bytes_max: usize) -> Res
     Ok(dense::raise(&mut text[HEADER_BYTES..], index, value))
 }
 
-/// Raises the registers of a sketch to `registers`, which are as large as its own already. It becomes an
-/// array where it must, or where `encoding` says so.
+/// Raises the registers of a sketch to `registers`, none of which is lower than its own. The sketch becomes
+/// an array if it must, or if `encoding` says so.
 pub(super) fn merge(
     text: &mut Vec<u8>,
     registers: &Greatest,

@@ -128,7 +128,7 @@ struct Edit {
 }
 
 impl Edit {
-    /// Nothing where there are no registers.
+    /// Adds a run, if it has any registers.
     fn push(&mut self, value: u8, registers: usize) {
         match (value, registers) {
             (_, 0) => {}
@@ -156,7 +156,7 @@ fn val(value: u8, registers: usize) -> u8 {
     0x80 | (value - 1) << 2 | (registers as u8 - 1)
 }
 
-/// The run with one register changed: what is before it, itself, what is behind it.
+/// The run split for one changed register: the registers before it, the register, the registers behind it.
 fn split(found: &RunOf, index: usize, value: u8) -> Edit {
     let RunOf { first, run, .. } = *found;
     let mut edit = Edit::default();
@@ -181,12 +181,13 @@ fn join(sketch: &mut Vec<u8>, mut at: usize) {
     }
 }
 
-/// Values have runs of one byte, so what follows a run with a value is the next one.
+/// Whether two neighbouring runs can be one: both hold the same value, which is not 0, and together not too
+/// many registers. Runs of a value take one byte each.
 fn can_join(run: Run, next: Run) -> bool {
     run.value > 0 && run.value == next.value && run.registers + next.registers <= VAL_REGISTERS_MAX
 }
 
-/// The runs with their first registers, in order, up to where they make no sense.
+/// The runs in order, up to the first that is not valid.
 pub(super) fn runs(mut text: &[u8]) -> impl Iterator<Item = Result<Run, Corrupt>> {
     std::iter::from_fn(move || {
         if text.is_empty() {
@@ -198,7 +199,8 @@ pub(super) fn runs(mut text: &[u8]) -> impl Iterator<Item = Result<Run, Corrupt>
     })
 }
 
-/// Shows every run with its first register to `see`, if together they are all registers.
+/// Shows every run with the number of its first register to `see`. Fails if the runs are not exactly all
+/// registers.
 fn see_all(text: &[u8], mut see: impl FnMut(usize, Run)) -> Result<(), Corrupt> {
     let mut first = 0;
     for run in runs(text) {
@@ -227,7 +229,8 @@ impl Default for Union {
 }
 
 impl Union {
-    /// What was read of runs that make no sense may stay: then there is no estimate.
+    /// Adds a sketch of runs. If they are not valid, the registers read so far stay raised: there will be no
+    /// estimate then.
     pub(super) fn add(&mut self, text: &[u8]) -> Result<(), Corrupt> {
         let Union { registers, histogram } = self;
         see_all(text, |first, run| {

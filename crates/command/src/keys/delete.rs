@@ -1,8 +1,9 @@
 //! Whether keys exist, of what type, and deleting them.
 //!
 //! Several keys are locked together, so a DEL of many is one step to every other client, and a count of
-//! existing keys is true for one instant. What a deleted key held is dropped at once where that is quick, and
-//! handed to the freeing thread where it is not (`store::shard`, `discard`), so DEL needs no lazy twin.
+//! existing keys is true for one instant. What a deleted key held is freed at once if that is quick, and
+//! otherwise by another thread (`discard` in `store/src/keyspace/shard.rs`). So DEL holds other clients up no
+//! longer than UNLINK.
 use super::row::{ABOUT, ROW};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
 use store::{Event, Key, View};
@@ -92,8 +93,8 @@ pub(super) const TYPE: Command = Command {
     ..ROW
 };
 
-/// As DEL, for the store hands whatever is large to the background in either case; what Redis would is
-/// counted.
+/// As DEL, because the store frees whatever is large in the background for both. Only the count of lazily
+/// freed objects differs.
 fn unlink(call: &mut Call<'_, '_>) -> Done {
     remove_all(call, View::unlink)
 }
@@ -117,7 +118,7 @@ fn remove_all<'k>(call: &mut Call<'_, 'k>, remove: fn(&mut View<'k>, &Key<'_>) -
     Ok(())
 }
 
-/// A key named twice counts twice.
+/// Counts the keys that exist. A key named twice counts twice.
 fn exists(call: &mut Call<'_, '_>) -> Done {
     let count = call.keys().iter().filter(|key| call.view.exists(key)).count();
     call.reply.int(count as i64);
@@ -130,7 +131,7 @@ fn touch(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A simple string, not a bulk string; "none" for a missing key.
+/// TYPE. It answers with a simple string, not a bulk string, and with "none" for a missing key.
 fn kind(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     call.reply.simple(call.view.kind(&key).map_or("none", |kind| kind.name()));

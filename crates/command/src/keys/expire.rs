@@ -146,7 +146,7 @@ fn pexpireat(call: &mut Call<'_, '_>) -> Done {
     set_deadline(call, Unit::Milliseconds, From::Epoch, "pexpireat")
 }
 
-/// What must hold of the deadline that the key has.
+/// Conditions on the present deadline of the key.
 #[derive(Clone, Copy, Default)]
 struct Conditions {
     is_nx: bool,
@@ -156,7 +156,8 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// A key without a deadline lives for ever: nothing is later than that, everything earlier.
+    /// A key without a deadline counts as living for ever, so that no new deadline is later and each is
+    /// earlier.
     fn hold(self, current: Deadline, new: Millis) -> bool {
         let (is_volatile, is_later, is_earlier) = match current {
             Deadline::Never => (false, false, true),
@@ -183,8 +184,8 @@ fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> 
     Ok(())
 }
 
-/// XX goes with GT or LT, everything else excludes one another. Words are read before conflicts are looked
-/// for, so an unknown word is told first.
+/// XX can be combined with GT or LT; all other combinations are refused. All words are read before conflicts
+/// are looked for, so an unknown word is reported first.
 fn conditions(call: &Call<'_, '_>) -> Result<Conditions, Error> {
     let mut conditions = Conditions::default();
     for word in call.args.iter_from(3) {
@@ -210,7 +211,7 @@ fn conditions(call: &Call<'_, '_>) -> Result<Conditions, Error> {
     Ok(conditions)
 }
 
-/// 1 only where a deadline was taken away.
+/// PERSIST. It answers 1 only if the key had a deadline.
 fn persist(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let is_volatile = matches!(call.view.deadline(&key), Some(Deadline::At(_)));

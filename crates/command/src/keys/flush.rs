@@ -1,6 +1,6 @@
 //! FLUSHDB and FLUSHALL. Either mode takes the trees out at once and leaves their freeing to the background:
-//! SYNC would stop every worker for as long as the data is large, and nothing but the moment when memory is
-//! given back differs.
+//! Freeing at once for SYNC would stop every worker for a time that grows with the data, and clients would
+//! see no difference but the moment at which memory is given back.
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};

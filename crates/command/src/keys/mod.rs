@@ -49,7 +49,7 @@ pub const COMMANDS: &[&Command] = checked(&[
     &delete::UNLINK,
 ]);
 
-/// A container's HELP: its usage line, then each subcommand with what it does.
+/// Replies the HELP of a container: its usage line, then each subcommand with what it does.
 pub(crate) fn reply_help(call: &mut WholeCall<'_>, container: &str, subcommands: &[(&str, &str)]) -> Done {
     call.reply.array(subcommands.len() * 2 + 3);
     call.reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));

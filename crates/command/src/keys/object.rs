@@ -122,12 +122,12 @@ fn encoding(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The integers that Redis keeps once and shares, with the count that says so.
+/// The integers that Redis keeps once and shares between all keys.
 const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 
-/// One, but for small integers in an `int` encoding. Redis keeps each of these once for all keys and shows so
-/// by a count, unless its policy has to tell the uses of each key apart.
+/// OBJECT REFCOUNT: 1, but for small integers in the encoding `int`. Redis keeps each of these once for all
+/// keys and answers with a special count, unless its eviction policy has to tell the uses of each key apart.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(brief) = call.view.brief(&key) else {

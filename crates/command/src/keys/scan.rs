@@ -1,9 +1,9 @@
 //! Walks over the keyspace: SCAN, KEYS, RANDOMKEY, and its size.
 //!
-//! SCAN keeps nothing in the server: its cursor is a position in hash order (`store::whole`), valid whatever
-//! happens between two calls. It locks one shard at a time, so other workers go on. KEYS runs alone, because
-//! its answer is one instant of the whole keyspace; RANDOMKEY and DBSIZE go from shard to shard, so a key
-//! that is written behind them is missed.
+//! SCAN keeps nothing in the server: its cursor is a position in hash order (`store/src/keyspace/whole.rs`),
+//! valid whatever happens between two calls. It locks one shard at a time, so other workers go on. KEYS runs
+//! alone, because its answer is one instant of the whole keyspace; RANDOMKEY and DBSIZE go from shard to
+//! shard, so they miss a key that is written to a shard they have passed.
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::cursor;
@@ -121,7 +121,7 @@ fn scan(call: &mut WholeCall<'_>) -> Done {
     Ok(())
 }
 
-/// A type that nobody has matches nothing and is no error.
+/// The options of a SCAN. An unknown type matches nothing and is no error.
 fn filter<'c>(call: &WholeCall<'c>) -> Result<Filter<'c>, Error> {
     let mut filter = Filter { pattern: None, kind: None, count: 10 };
     let mut words = call.args.iter_from(2);
@@ -165,7 +165,8 @@ fn dbsize(call: &mut WholeCall<'_>) -> Done {
     Ok(())
 }
 
-/// Uniform over the keys: shards are weighted by their number, leaves by their entries.
+/// RANDOMKEY: every key has the same chance, because shards are chosen by their number of keys, and leaves by
+/// their number of entries.
 fn randomkey(call: &mut WholeCall<'_>) -> Done {
     let reply = &mut *call.reply;
     let is_found = call.keyspace.random_key(call.db, call.now, call.random, &mut |key, _| reply.bulk(key));

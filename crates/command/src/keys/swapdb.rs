@@ -21,8 +21,8 @@ pub(super) const SWAPDB: Command = Command {
     ..ROW
 };
 
-/// Both must be numbers before either is looked up. A database that changes places with itself counts as a
-/// change.
+/// SWAPDB. Both arguments must be numbers before either database is looked up. Exchanging a database with
+/// itself counts as a change.
 fn swapdb(call: &mut WholeCall<'_>) -> Done {
     let first = index(call.args.at(1)).ok_or_else(|| Error::invalid_db("first"))?;
     let second = index(call.args.at(2)).ok_or_else(|| Error::invalid_db("second"))?;

@@ -1,7 +1,7 @@
 //! Whole keys under other names and in other databases: RENAME, MOVE, COPY. A value changes hands or gets a
 //! second owner; nothing of what lies outside its entry is copied, so a list of any length costs the same.
 //! What a copy and its source share is copied when either is written, and no further than the write reaches
-//! (`store::view`, `copy`).
+//! (`View::copy` in `store`).
 //!
 //! A key's shard is the same in every database, so MOVE and COPY ... DB need no lock that the keys alone do
 //! not name.
@@ -86,7 +86,7 @@ pub(super) const RENAMENX: Command = Command {
     ..ROW
 };
 
-/// Whether a key that is in the way goes.
+/// Whether a key that exists at the destination is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupied {
     Replace,
@@ -114,7 +114,7 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Where to, and whether over what is there. The last DB counts.
+/// The destination, and whether what is there is replaced. The last DB counts.
 fn copy_options<'k>(call: &Call<'_, 'k>) -> Result<(Key<'k>, Occupied), Error> {
     let (mut destination, mut occupied) = (call.key(1), Occupied::Keep);
     let mut words = call.args.iter_from(3);
@@ -158,8 +158,7 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A key that exists cannot be renamed to its own name: that is taken, by the key itself. The answer is 0
-/// then.
+/// RENAMENX. Renaming an existing key to its own name answers 0, because the name is taken.
 fn renamenx(call: &mut Call<'_, '_>) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
     if !call.view.exists(&source) {
@@ -175,7 +174,7 @@ fn renamenx(call: &mut Call<'_, '_>) -> Done {
 const MOVED: [Event; 2] = [Event::generic("move_from"), Event::generic("move_to")];
 const RENAMED: [Event; 2] = [Event::generic("rename_from"), Event::generic("rename_to")];
 
-/// The value of `source`, which exists, goes to another key, with its deadline. Whether it did.
+/// Moves the value of `source`, which exists, to another key, with its deadline. Returns whether it did.
 fn pass_on(
     call: &mut Call<'_, '_>,
     source: &Key<'_>,

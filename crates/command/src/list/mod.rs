@@ -42,7 +42,7 @@ pub const COMMANDS: &[&Command] = checked(&[
     &push::RPUSHX,
 ]);
 
-/// LEFT or RIGHT.
+/// The end that LEFT or RIGHT names; None for any other word.
 fn end_named(word: &[u8]) -> Option<End> {
     if is_word(word, "LEFT") {
         Some(End::Head)

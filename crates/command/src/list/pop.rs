@@ -75,8 +75,8 @@ fn rpop(call: &mut Call<'_, '_>) -> Done {
     pop(call, End::Tail, "rpop")
 }
 
-/// The table can only say "at least two": a third argument is a count, a fourth is refused as Redis does, as
-/// a wrong number.
+/// LPOP and RPOP. The row can only say "at least two arguments": a third is a count, and with a fourth the
+/// command refuses their number, as Redis does.
 fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
     match call.args.len() {
         2 => pop_one(call, end),
@@ -85,9 +85,9 @@ fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
     }
 }
 
-/// A missing key is a null here and a null array below: RESP2 tells them apart, and clients rely on it. The
-/// list is edited where it was returned: it is some 300 bytes long, and moving it out of the result costs as
-/// much as the rest.
+/// Without a count. A missing key is answered by a null here and by a null array in `pop_some`: RESP2 tells
+/// them apart, and clients rely on it. The list is edited in the result that holds it: it has some 300 bytes,
+/// and moving it out would cost as much as the rest.
 fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
     match &mut call.view.list_mut(&key) {
@@ -102,8 +102,8 @@ fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     Ok(())
 }
 
-/// The count is read before the key is looked at, so a wrong one is an error even where there is no list. A
-/// count of 0 on a list answers an empty array, which is not null.
+/// With a count, which is read before the key is looked up, so that a wrong one is an error even if there is
+/// no list. A count of 0 of an existing list is answered by an empty array, not a null.
 fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
     let count = argument::count(call.args.at(2))?;
     let key = call.key(0);
@@ -116,7 +116,7 @@ fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
     Ok(())
 }
 
-/// Replies up to `count` elements as an array while removing them; how many there were.
+/// Removes up to `count` elements and replies them as an array. Returns how many there were.
 fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) -> u64 {
     let count = count.min(list.len());
     reply.array(count as usize);
@@ -126,9 +126,9 @@ fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) 
     count
 }
 
-/// The keys that are locked were found by the same count of keys. Where it does not fit the arguments none
-/// was found, and the checks here refuse the request before they matter. The first list that is there
-/// decides; the others are not looked at, so one of another type behind it is no error.
+/// LMPOP. The keys that are locked were found by the same count of keys as is read here. If it does not fit
+/// the arguments no key was found, and the request is refused before one is used. Only the first list that
+/// exists is looked at, so a key of another type behind it is no error.
 fn lmpop(call: &mut Call<'_, '_>) -> Done {
     let numkeys = call.args.at(1);
     let numkeys =
@@ -148,7 +148,7 @@ fn lmpop(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// What stands from argument `at` on: nothing, or COUNT with its number. A wrong number is told before a
+/// Reads the arguments from `at` on: nothing, or COUNT with its number. A wrong number is reported before a
 /// surplus argument.
 fn lmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let Some(word) = call.args.get(at) else { return Ok(1) };

@@ -93,10 +93,10 @@ fn rpushx(call: &mut Call<'_, '_>) -> Done {
     push_existing(call, End::Tail)
 }
 
-/// LPUSH and RPUSH: the list comes into being where it is missing.
+/// LPUSH and RPUSH: the list is created where it is missing.
 fn push(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
-    // Edited where it was returned: moving it would cost a tenth of the push.
+    // The list is edited in the result that holds it: moving it out would cost a tenth of the push.
     let len = match &mut call.view.list_or_new(&key) {
         Ok(list) => push_all(list, end, call.args),
         Err(wrong) => return Err((*wrong).into()),
@@ -116,8 +116,8 @@ fn push_existing(call: &mut Call<'_, '_>, end: End) -> Done {
     finish(call, &key, end, len)
 }
 
-/// The length afterwards. Several elements are announced together, because the encoding's name changes once
-/// for all.
+/// Pushes all elements, and returns the length afterwards. They are announced together, because in Redis
+/// their sum decides the name of the encoding.
 fn push_all(list: &mut ListMut<'_>, end: End, args: Args<'_>) -> u64 {
     let count = args.len() as u64 - 2;
     if count > 1 {

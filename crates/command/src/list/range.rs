@@ -98,8 +98,8 @@ fn llen(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A key of another type is reported before an index that is no number; a missing key leaves the index
-/// unread.
+/// LINDEX. A key of another type is reported before an index that is no number; if the key is missing the
+/// index is not read.
 fn lindex(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(list) = call.view.list(&key)? else {
@@ -113,8 +113,8 @@ fn lindex(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Both numbers are read before the key, so they are refused even where the key is missing or of another
-/// type.
+/// LRANGE. Both numbers are read before the key is looked up, so wrong ones are refused even if it is missing
+/// or of another type.
 fn lrange(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);
@@ -145,7 +145,7 @@ fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, share: &mut Share
     });
 }
 
-/// A missing key is told first, then an index that is no number, then one that no element has.
+/// LSET. It reports first a missing key, then an index that is no number, then one beyond the list.
 fn lset(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let mut list = call.view.list_mut(&key)?.ok_or_else(Error::no_such_key)?;
@@ -158,7 +158,7 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The tail is cut first, so that the indexes of the head are still right. Where nothing is kept the list
+/// LTRIM. The tail is cut first, so that the indexes of the head stay right. Where nothing is kept the list
 /// runs empty and its key goes with it.
 fn ltrim(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);

@@ -76,13 +76,13 @@ struct Search {
     /// Matches to skip before the first that counts.
     skipped: u64,
     towards: End,
-    /// Matches at most; None: one, replied alone instead of in an array.
+    /// At most so many matches; None: one, replied alone instead of in an array.
     count: Option<u64>,
-    /// Elements compared at most.
+    /// At most so many elements are compared.
     compared_max: u64,
 }
 
-/// With COUNT the answer is an array whose length is known last: its header is inserted afterwards.
+/// LPOS. With COUNT the answer is an array whose length is known last, so its header is inserted afterwards.
 fn lpos(call: &mut Call<'_, '_>) -> Done {
     let search = search(call)?;
     let needle = Item::classify(call.args.at(2));
@@ -159,14 +159,14 @@ fn search(call: &Call<'_, '_>) -> Result<Search, Error> {
     Ok(search)
 }
 
-/// How many to skip, and the direction.
+/// RANK's number: how many matches are skipped, and the end towards which the search goes.
 fn rank(text: &[u8]) -> Result<(u64, End), Error> {
     let rank = signed_count(text)?;
     let skipped = rank.unsigned_abs().checked_sub(1).ok_or_else(Error::zero_rank)?;
     Ok((skipped, if rank < 0 { End::Head } else { End::Tail }))
 }
 
-/// A count whose sign is a direction: the one integer without an opposite is refused.
+/// A count whose sign says a direction. The least integer is refused, because it has no opposite.
 fn signed_count(text: &[u8]) -> Result<i64, Error> {
     match int(text)? {
         i64::MIN => Err(Error::not_between(-i64::MAX, i64::MAX)),
@@ -221,8 +221,8 @@ fn remove_all(list: &mut ListMut<'_>, indexes: &[u64]) {
     }
 }
 
-/// 0 says that there is no list, -1 that it has no such pivot. The word is checked first: a wrong one is an
-/// error in any case.
+/// LINSERT. It answers 0 if there is no list, -1 if the list has no such pivot. The word BEFORE or AFTER is
+/// checked first, so a wrong one is always an error.
 fn linsert(call: &mut Call<'_, '_>) -> Done {
     let side = call.args.at(2);
     let offset = if is_word(side, "BEFORE") {
@@ -237,7 +237,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
         call.reply.int(0);
         return Ok(());
     };
-    // Before the pivot is looked for: the name changes also where there is none.
+    // This comes before the search for the pivot, because the name changes even if there is none.
     list.announce(1, call.args.at(4).len() as u64);
     let Some(pivot) = first_match(&list, Item::classify(call.args.at(3))) else {
         call.reply.int(-1);

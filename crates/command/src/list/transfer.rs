@@ -1,7 +1,8 @@
-//! Moving an element from one list to another, or round one: LMOVE and its older form RPOPLPUSH.
+//! Moving an element from one list to another, or from one end of a list to its other end: LMOVE and its
+//! older form RPOPLPUSH.
 //!
-//! Both types are checked before anything is moved. Where both keys are one the list is edited in place: an
-//! only element that goes round must not take its key, and with it the deadline, away.
+//! Both types are checked before anything is moved. If both keys are the same the list is edited in one go:
+//! the only element of a list must not remove the key, and with it the deadline, on its way.
 use super::end_named;
 use super::row::{ABOUT, ROW, popped_event, pushed_event};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
@@ -100,7 +101,8 @@ fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error>
     Ok(element)
 }
 
-/// Pops from the source, which is a list. A copy: the destination may lie in the same leaf.
+/// Pops from the source, which is a list. The element is copied, because the destination may lie in the same
+/// leaf.
 fn take(call: &mut Call<'_, '_>, from: End) -> Result<Vec<u8>, Error> {
     let key = call.key(0);
     let mut element = Vec::new();

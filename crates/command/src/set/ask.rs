@@ -110,7 +110,7 @@ fn smembers(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Replies a share of all members, from the first on.
+/// Replies the first members of a set, as many as the share allows.
 pub(super) fn reply_first(reply: &mut Reply, set: &Set<'_>, share: &mut Share) {
     let _ = set.visit(&mut |member| {
         reply.item(member);

@@ -60,7 +60,7 @@ pub(super) const SMOVE: Command = Command {
     ..ROW
 };
 
-/// Edited where it was returned: moving it out of the result would cost as much as a lookup.
+/// SADD. The set is edited in the result that holds it: moving it out would cost as much as a lookup.
 fn sadd(call: &mut Call<'_, '_>) -> Done {
     let (key, count) = (call.key(0), call.args.len() as u64 - 2);
     let added = match &mut call.view.set_or_new(&key) {
@@ -89,8 +89,8 @@ fn srem(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A missing source is answered before the destination is looked at. Where both are one set, the member stays
-/// where it is.
+/// SMOVE. A missing source is answered before the destination is looked up. If both are the same set, nothing
+/// changes.
 fn smove(call: &mut Call<'_, '_>) -> Done {
     let (source, destination, member) = (call.key(0), call.key(1), call.args.at(3));
     let Some(set) = call.view.set(&source)? else {

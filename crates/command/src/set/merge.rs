@@ -148,7 +148,7 @@ fn sdiff(call: &mut Call<'_, '_>) -> Done {
     answer(call, Merge::Difference)
 }
 
-/// How many there are is known last.
+/// Replies the merged set. How many members it has is known last, so its header is inserted afterwards.
 fn answer(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     let header = call.reply.deferred();
     let mut len = 0;
@@ -173,8 +173,8 @@ fn sdiffstore(call: &mut Call<'_, '_>) -> Done {
     store(call, Merge::Difference)
 }
 
-/// Redis counts a result as one change, and no result as one where a key goes with it; the lookups of what is
-/// read count too.
+/// Stores the merged set. As in Redis a stored result counts as one change, and so does an empty one if it
+/// removes a key. The lookups of the sources count.
 fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     let (destination, sources) = call.keys().split_first().expect("the table asks for two keys");
     call.view.count_lookups();
@@ -193,7 +193,7 @@ fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
     Ok(())
 }
 
-/// The keys that are locked were found by the same count of keys.
+/// SINTERCARD. The keys that are locked were found by the same count of keys as is read here.
 fn sintercard(call: &mut Call<'_, '_>) -> Done {
     let numkeys = parse_i64(call.args.at(1)).filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;
     let rest = usize::try_from(numkeys).ok().and_then(|n| n.checked_add(2));
@@ -208,7 +208,7 @@ fn sintercard(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// What stands from argument `at` on: LIMIT with its number, any number of times, of which the last counts; 0
+/// Reads the arguments from `at` on: LIMIT with its number, any number of times, of which the last counts. 0
 /// is no limit.
 fn sintercard_limit(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let (mut words, mut limit) = (call.args.iter_from(at), 0);

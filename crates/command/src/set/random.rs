@@ -107,7 +107,7 @@ fn random_one(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A negative count draws so often, so that a member may come again.
+/// SRANDMEMBER with a count. A negative one makes so many draws, in which a member may be repeated.
 fn random_some(call: &mut Call<'_, '_>) -> Done {
     let count = int(call.args.at(2))?;
     if count == i64::MIN {

@@ -29,7 +29,7 @@ pub(super) const SSCAN: Command = Command {
     ..ROW
 };
 
-/// A cursor that is none is refused first; where the key is missing the options are not read.
+/// SSCAN. An invalid cursor is refused first. If the key is missing the options are not read.
 fn sscan(call: &mut Call<'_, '_>) -> Done {
     let cursors = call.view.element_cursors();
     let from = cursor::cursor(call.args.at(2), cursors)?;

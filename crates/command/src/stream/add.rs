@@ -69,8 +69,8 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Whether a stream can hold them. What all of them take in the request is known at once, and is nearly
-    /// always little.
+    /// Whether a stream can hold them. Their sum as the request frames them is known at once, and nearly
+    /// always shows that each is short enough.
     #[inline]
     fn check(&self, lengths: &Lengths) -> Done {
         let is_small = self.args.framed_bytes_from(self.first) <= lengths.row_bytes_max;

@@ -130,7 +130,7 @@ impl Claim {
         Ok(())
     }
 
-    /// A delivery in the future, or before 1970, counts as one of this moment.
+    /// The time of delivery that is written. A time in the future, or before 1970, counts as now.
     fn delivered(&self, now: Millis) -> Millis {
         Millis(self.delivered.filter(|at| (0..=now.0).contains(at)).unwrap_or(now.0))
     }
@@ -169,14 +169,15 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     }
     drop(stream);
     call.reply.fill_array(header, sent);
-    // A change of the last id counts by itself only where nothing is claimed: a claim tells of it as well.
+    // Moving the last id counts as a change of its own only if nothing is claimed, because a claim is
+    // replicated with the last id.
     changes += u64::from(has_moved && sent == 0);
     call.view.changed(&key, created, CONSUMER_CREATED);
     call.view.dirty(changes);
     Ok(())
 }
 
-/// LASTID: the group reads on behind it, unless it is further. Whether it moved.
+/// LASTID: moves the group to this id, unless it is further already. Returns whether it moved.
 fn move_on(stream: &mut Stream, name: &[u8], last_id: Id) -> bool {
     let Some(group) = stream.group_mut(name).filter(|group| group.last_id() < last_id) else { return false };
     let entries_read = group.entries_read();
@@ -184,7 +185,7 @@ fn move_on(stream: &mut Stream, name: &[u8], last_id: Id) -> bool {
     true
 }
 
-/// What the consumer holds of an entry after claiming it; None where it may not be claimed.
+/// The pending entry as the consumer has it after claiming it; None where it may not be claimed.
 fn taken(
     claim: &Claim,
     id: Id,
@@ -260,11 +261,11 @@ struct Findings {
     claimed: Vec<Pending>,
     /// Pending, but no entry has these ids any more.
     gone: Vec<Id>,
-    /// Where to go on; the least id where all was seen.
+    /// The id at which the next call goes on; the least id if all was seen.
     next: Id,
 }
 
-/// Goes through what is pending, a limited number of steps.
+/// Looks at what is pending, for a limited number of steps.
 fn findings(stream: &Stream, name: &[u8], auto: &Auto, now: Millis) -> Findings {
     let mut findings = Findings::default();
     let Some(group) = stream.group(name) else { return findings };

@@ -72,7 +72,7 @@ pub(super) const XSETID: Command = Command {
     ..ROW
 };
 
-/// All ids are read before the first entry goes; a missing key leaves them unread.
+/// XDEL. All ids are read before the first entry is deleted. If the key is missing they are not read.
 fn xdel(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let Some(mut stream) = call.view.stream_mut(&key)? else {

@@ -9,7 +9,7 @@ use base::text::{I64Text, parse_i64};
 use resp::Reply;
 use store::Id;
 
-/// Longer text is no id.
+/// A longer text is no id.
 const TEXT_BYTES_MAX: usize = 127;
 
 /// The sequence of an id for XADD.
@@ -27,7 +27,7 @@ pub(super) fn strict(text: &[u8], seq: u64) -> Result<Id, Error> {
     parse(text, seq).ok_or_else(Error::invalid_stream_id)
 }
 
-/// The same where failing is no error.
+/// As [`strict`], but None where the text is no id.
 pub(super) fn parse(text: &[u8], missing_seq: u64) -> Option<Id> {
     if text.len() > TEXT_BYTES_MAX {
         return None;

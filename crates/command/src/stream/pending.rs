@@ -171,7 +171,8 @@ fn xpending(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// How many, the least and the greatest id, and how many each consumer holds that holds any.
+/// Replies XPENDING's short form: how many entries are pending, the least and the greatest id, and each
+/// consumer that holds any with their number.
 fn reply_summary(reply: &mut Reply, group: &Group) {
     reply.array(4);
     reply.int(group.pending_len() as i64);
@@ -213,7 +214,7 @@ fn reply_pending(reply: &mut Reply, group: &Group, query: &Query<'_>, now_ms: i6
     match consumer {
         None => group.visit_pending(query.start, &mut visit),
         Some(Some(consumer)) => group.visit_pending_of(consumer, query.start, &mut visit),
-        // A consumer that nobody knows holds nothing.
+        // An unknown consumer holds nothing.
         Some(None) => {}
     }
     reply.fill_array(header, sent as usize);

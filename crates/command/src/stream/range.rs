@@ -83,7 +83,8 @@ fn xrevrange(call: &mut Call<'_, '_>) -> Done {
     range(call, Direction::Down)
 }
 
-/// The first argument is where the reply begins, so of XREVRANGE it is the end.
+/// XRANGE and XREVRANGE. The first of the two ids is where the reply begins, which for XREVRANGE is the
+/// greater one.
 fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
     let (start_at, end_at) = if direction == Direction::Up { (2, 3) } else { (3, 2) };
     let start = id::start(call.args.at(start_at))?;
@@ -100,7 +101,7 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
             let mut share = Share::first(wanted, call.reply);
             let is_whole = walk.reply(call.reply, stream, &mut share);
             let written = share.written();
-            // Only where something is left the others have to be counted.
+            // The entries that are left are counted only if there are any.
             let rest =
                 if is_whole || written == wanted { 0 } else { walk.count(stream).min(wanted - written) };
             call.reply.fill_array(header, (written + rest) as usize);
@@ -124,7 +125,7 @@ impl Walk {
         self.start > self.end
     }
 
-    /// Replies a share of them; whether none is left.
+    /// Replies a share of the entries, and returns whether none is left.
     fn reply(&mut self, reply: &mut Reply, stream: &Stream, share: &mut Share) -> bool {
         if self.is_over() {
             return true;
@@ -155,7 +156,7 @@ impl Walk {
     }
 }
 
-/// None: no limit. A negative count is none at all.
+/// COUNT's number; None is no limit, and so is a negative count.
 fn count(call: &Call<'_, '_>) -> Result<Option<u64>, Error> {
     let (mut count, mut index) = (None, 4);
     while index < call.args.len() {

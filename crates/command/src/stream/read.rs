@@ -204,7 +204,7 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
     Ok(())
 }
 
-/// Reads one id, once its stream is known to be one.
+/// Where the reading of one stream begins. The type of the key is checked before the id is read.
 fn start(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<'_>) -> Result<From, Error> {
     if request.name.is_some() {
         note_lookup(call, key);
@@ -231,7 +231,7 @@ fn start(call: &mut Call<'_, '_>, key: &Key<'_>, text: &[u8], request: &Request<
     }
 }
 
-/// Each stream's part begins with its key; whether there is any is known before.
+/// Begins the part of the reply for one stream, which is written only if there is something to show.
 fn begin(reply: &mut Reply, key: &Key<'_>) {
     if reply.protocol == Protocol::Resp2 {
         reply.array(2);
@@ -249,7 +249,8 @@ fn read_alone(call: &mut Call<'_, '_>, key: &Key<'_>, from: From, count: Option<
     Ok(true)
 }
 
-/// Creates the consumer where it is missing, and counts it as seen. Whether it was created.
+/// Creates the consumer where it is missing, and notes that it was seen now. Returns it, and whether it was
+/// created.
 fn meet(stream: &mut StreamMut<'_>, name: Name<'_>, now: base::Millis) -> (Option<ConsumerId>, bool) {
     let Some(group) = stream.group_mut(name.group) else { return (None, false) };
     let found = group.find_consumer(name.consumer);
@@ -279,7 +280,7 @@ fn read_new(
         given =
             stream.deliver(member, request.count, acknowledgment, &mut |row| reply_entry(call.reply, row));
         call.reply.fill_array(header, given as usize);
-        // With NOACK the consumer takes on nothing, which does not count as being active.
+        // With NOACK nothing becomes pending for the consumer, so it does not count as active.
         if let Some(group) = stream.group_mut(name.group).filter(|_| !request.forgets) {
             group.consumer_mut(consumer).active = Some(now);
         }

@@ -121,7 +121,7 @@ impl Options {
         self.trim.is_some()
     }
 
-    /// Trims; how many entries went.
+    /// Trims the stream, and returns how many entries were removed.
     pub(super) fn apply(&self, stream: &mut store::Stream, settings: &Settings) -> u64 {
         let Some(trim) = self.trim else { return 0 };
         let precision = match self.is_about {

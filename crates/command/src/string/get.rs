@@ -124,7 +124,7 @@ fn get(call: &mut Call<'_, '_>) -> Done {
     reply_string(call).map(drop)
 }
 
-/// Whether the key exists and its value is being replied.
+/// Whether the key existed, and so its value was replied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Value,
@@ -146,7 +146,8 @@ pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     }
 }
 
-/// The same in a command that writes, as a lookup that counts: dispatch counts those of reads alone.
+/// As [`reply_string`], in a command that writes: the lookup is counted here, because dispatch counts only
+/// those of reading commands.
 pub(super) fn reply_old_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     let found = reply_string(call);
     let key = call.key(0);
@@ -182,8 +183,8 @@ fn strlen(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Unlike SET, it refuses a value of another type, because it would have to answer with it. The deadline
-/// goes, as with SET.
+/// GETSET. Unlike SET it refuses a value of another type, because it would have to answer with it. As with
+/// SET the deadline is removed.
 fn getset(call: &mut Call<'_, '_>) -> Done {
     reply_old_string(call)?;
     let key = call.key(0);
@@ -192,7 +193,7 @@ fn getset(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The value is in the reply before the key goes: it needs no copy of its own.
+/// GETDEL. The value is written into the reply before the key is removed, so it is copied only once.
 fn getdel(call: &mut Call<'_, '_>) -> Done {
     if reply_old_string(call)? == Found::Value {
         let key = call.key(0);

@@ -1,6 +1,6 @@
-//! How long a string may become: `proto-max-bulk-len`, and what the system has room for. Asked before an
-//! edit, so that a value never grows beyond what a client could send, and a length that a client makes up
-//! costs nobody anything.
+//! How long a string may become: `proto-max-bulk-len`, and what the system has room for. It is checked before
+//! an edit, so that no value grows beyond what a client could send, and a length that a client makes up
+//! allocates nothing.
 use crate::{Call, Done, Error};
 use store::{HUGE_STRING_BYTES_MIN, has_room_for_string};
 

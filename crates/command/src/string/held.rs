@@ -1,8 +1,8 @@
 //! Large strings that are left to be written as the client reads (MGET).
 //!
-//! A string lies in one block, so whoever writes to one while it is held copies all of it: about 1 ms for 1
-//! MB. Larger ones than some are therefore written at once, and so are small ones, of which holding costs
-//! what writing does.
+//! A string lies in one block, so writing to one that is held copies all of it. Strings beyond
+//! [`HELD_BYTES_MAX`] are therefore written at once. So are small ones, because holding one costs as much as
+//! writing it.
 use crate::Call;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ const HELD_BYTES_MAX: usize = 4 << 20;
 /// like them.
 const LOOKED_AT_MAX: usize = 256;
 
-/// Where a reply of strings may pause.
+/// Where the reply of a command on many strings may pause.
 pub(super) struct Mark {
     start: usize,
     first_bytes: usize,
@@ -54,10 +54,10 @@ pub(super) fn leave(call: &mut Call<'_, '_>, keys: &[Key<'_>]) {
 }
 
 struct Strings {
-    /// None is a null.
+    /// The strings that are left; None is replied as a null.
     strings: Vec<Option<Snapshot>>,
     next: usize,
-    /// What all of this takes, counted once: a request of a few megabytes may name a million keys.
+    /// How many bytes all of this takes. It is added up once, because there may be a million strings.
     bytes: usize,
 }
 

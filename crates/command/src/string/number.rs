@@ -100,7 +100,7 @@ fn incrby(call: &mut Call<'_, '_>) -> Done {
     add(call, int(call.args.at(2))?)
 }
 
-/// The one decrement without an opposite is refused by itself, before the key is looked at.
+/// DECRBY. The least integer, which has no opposite, is refused before the key is looked up.
 fn decrby(call: &mut Call<'_, '_>) -> Done {
     let decrement = int(call.args.at(2))?;
     add(call, decrement.checked_neg().ok_or_else(Error::decrement_overflow)?)
@@ -116,8 +116,8 @@ fn add(call: &mut Call<'_, '_>, delta: i64) -> Done {
     Ok(())
 }
 
-/// `Form::Text`, because OBJECT ENCODING names the sum as Redis does, which keeps it as text even where it is
-/// whole. Infinity and NaN are refused, so no value ever holds them.
+/// INCRBYFLOAT. The sum is stored as `Form::Text`, because Redis keeps it as text even if it is a whole
+/// number, which OBJECT ENCODING shows. Infinity and NaN are refused, so no value ever holds them.
 fn incrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let value = match call.view.string(&key)? {

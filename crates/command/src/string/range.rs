@@ -92,7 +92,7 @@ fn setrange(call: &mut Call<'_, '_>) -> Done {
     let offset = u64::try_from(int(call.args.at(2))?).map_err(|_| Error::negative_offset())?;
     let bytes = call.args.at(3);
     let mut len = string_len(call)?;
-    // Nothing written changes nothing: no key comes into being, no padding either.
+    // If nothing is to be written nothing changes: no key is created, and nothing is padded.
     if !bytes.is_empty() {
         check_end(call, offset, bytes.len() as u64)?;
         check_growth(call, offset + bytes.len() as u64)?;

@@ -145,14 +145,14 @@ pub(super) const MSETNX: Command = Command {
     ..ROW
 };
 
-/// What a request does with its key: it reads it only with GET.
+/// What a request does with its key: only with GET does it read the old value.
 fn set_access(args: &Args<'_>) -> Access {
     let writes = Access::OW.or(Access::UPDATE);
     let reads_and_writes = Access::RW.or(Access::ACCESS).or(Access::UPDATE);
     if args.iter_from(3).any(|arg| is_word(arg, "GET")) { reads_and_writes } else { writes }
 }
 
-/// SET without options is told by the number of its arguments, so that it costs one comparison.
+/// SET. Without options it is recognised by the number of its arguments, which costs one comparison.
 fn set(call: &mut Call<'_, '_>) -> Done {
     if call.args.len() > 3 {
         return set_with_options(call);
@@ -195,8 +195,9 @@ struct Options<'a> {
     lifetime: Option<Lifetime<'a>>,
 }
 
-/// In the order of Redis: options, lifetime, old value with its type, condition. An error in any of them
-/// leaves the key as it was; with GET the old value is the reply, written or not.
+/// SET with options, which are looked at in the order of Redis: options, lifetime, type of the old value,
+/// condition. After an error in any of them the key is as it was. With GET the old value is the reply,
+/// whether or not the new one is written.
 fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     let options = options(call)?;
     let expiry = expiry(options.lifetime, call.view.now())?;
@@ -223,7 +224,8 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Whether the first key exists: `found` tells where GET has replied its value already, a lookup where not.
+/// Whether the first key exists: known from `found` if GET has replied its value already, otherwise by a
+/// lookup.
 fn exists(call: &mut Call<'_, '_>, found: Option<Found>) -> bool {
     match found {
         Some(found) => found == Found::Value,
@@ -255,7 +257,8 @@ fn options<'k>(call: &Call<'_, 'k>) -> Result<Options<'k>, Error> {
     Ok(options)
 }
 
-/// Takes the option that begins at `word`; how many arguments it took, None where it is none or clashes.
+/// Reads the option that begins at `word`, and returns how many arguments it has. None if it is no option, or
+/// cannot be combined with those before.
 fn take_option<'k>(options: &mut Options<'k>, word: &[u8], next: Option<&'k [u8]>) -> Option<usize> {
     let (condition, taken) = if is_word(word, "NX") {
         (Condition::IfMissing, 1)
@@ -269,7 +272,7 @@ fn take_option<'k>(options: &mut Options<'k>, word: &[u8], next: Option<&'k [u8]
     } else {
         return take_lifetime(options, word, next);
     };
-    // NX twice is no clash, nor is XX; IFEQ stands alone.
+    // NX may be repeated, and XX too; IFEQ may not.
     let is_free = options.condition == Condition::Always;
     let is_repeated = taken == 1 && options.condition == condition;
     options.condition = condition;
@@ -330,7 +333,8 @@ fn msetnx(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The table cannot say "odd", so this half of the arity is checked here, in the same words.
+/// A row cannot say that the number of arguments must be odd, so that is checked here, with the error of a
+/// wrong number.
 fn check_pairs(call: &Call<'_, '_>, name: &str) -> Done {
     match call.args.len() % 2 {
         1 => Ok(()),

@@ -74,7 +74,8 @@ struct Options {
 }
 
 impl Options {
-    /// The score that a member gets; None where it keeps its own, or stays away.
+    /// What the options make of a member with the score `old` (None: a new member) and the score that was
+    /// given.
     fn decide(&self, old: Option<f64>, given: f64) -> Decision {
         let Some(old) = old else {
             return if self.xx { Decision::Nothing } else { Decision::Put(given) };
@@ -97,7 +98,7 @@ impl Options {
 #[derive(Clone, Copy, Debug)]
 enum Decision {
     Put(f64),
-    /// It would get this score, which is equal to its own, and keeps its own: the two zeros are equal.
+    /// It keeps its own score, because the new one is equal to it; 0 and -0 are equal.
     Same(f64),
     /// A condition forbids it.
     Nothing,
@@ -138,7 +139,7 @@ fn options(call: &Call<'_, '_>) -> (Options, usize) {
     let mut options = Options::default();
     let mut at = 2;
     while let Some(word) = call.args.get(at) {
-        // Nearly always a score, which begins with no letter.
+        // Nearly always this is a score, which does not begin with a letter.
         let option = match word {
             [first, ..] if !first.is_ascii_alphabetic() => break,
             _ if is_word(word, "NX") => &mut options.nx,
@@ -155,8 +156,8 @@ fn options(call: &Call<'_, '_>) -> (Options, usize) {
     (options, at)
 }
 
-/// Adds the pairs from argument `first` on. A score that becomes no number ends the command; what came before
-/// it stays.
+/// Adds the pairs from argument `first` on. If a score becomes NaN the command ends there, and the members
+/// before it stay changed.
 fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
     let (mut longest, mut last_given) = (0, 0.0);
     for at in (first..call.args.len()).step_by(2) {

@@ -15,7 +15,7 @@ pub(super) enum By {
 /// A range, read from its two arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range<'a> {
-    /// First and last, both included, from the end that the answer begins at.
+    /// The first and the last rank, both included, counted from the end at which the answer begins.
     Ranks(i64, i64),
     Scores(ScoreEnd, ScoreEnd),
     Members(LexBound<'a>, LexBound<'a>),
@@ -56,7 +56,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Ranks in an answer that begins with the greatest count from there.
+/// The span of two ranks. In an answer that begins with the greatest score, ranks count from there.
 fn rank_span(first: i64, last: i64, len: u64, towards: End) -> RankSpan {
     let Some((first, count)) = span(first, last, len) else { return RankSpan { first: 0, count: 0 } };
     match towards {
@@ -65,8 +65,8 @@ fn rank_span(first: i64, last: i64, len: u64, towards: End) -> RankSpan {
     }
 }
 
-/// Unlike a score to be stored it is read by a parser that knows no hexadecimal and takes what is too large
-/// for infinite; no text at all is 0.
+/// One end of a range of scores. Unlike a score to be stored it may not be hexadecimal, one that is too large
+/// counts as infinite, and an empty text is 0.
 fn score_end(text: &[u8]) -> Result<ScoreEnd, Error> {
     let (number, is_included) = match text {
         [b'(', rest @ ..] => (rest, false),

@@ -177,8 +177,8 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// Infinities that cancel each other out make 0, and so does a sum with what is no number; it is neither
-    /// less nor more than any.
+    /// Two opposite infinities add up to 0. NaN, of which a weight can make a score, counts neither as less
+    /// nor as greater than any number.
     fn of(self, a: f64, b: f64) -> f64 {
         match self {
             Aggregate::Sum => number(a + b),
@@ -204,14 +204,14 @@ fn number(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-/// A set that takes part.
+/// One of the sets that are combined.
 struct Input {
     set: ZSetCopy,
     weight: f64,
 }
 
 impl Input {
-    /// Infinite scores of no weight are 0.
+    /// The score times the weight; 0 for an infinite score with the weight 0.
     fn weighted(&self, score: f64) -> f64 {
         number(self.weighted_as_is(score))
     }
@@ -410,8 +410,8 @@ fn intersect(query: &Query, visit: &mut dyn FnMut(&[u8], f64) -> ControlFlow<()>
         let mut score = smallest.weighted(entry.score);
         for other in others {
             let Some(more) = other.set.score(&member) else { return ControlFlow::Continue(()) };
-            // As in Redis, which in unions takes an infinite score of no weight for 0, and here the first one
-            // alone.
+            // As in Redis: in unions an infinite score with the weight 0 is 0, but in intersections only that
+            // of the first set.
             score = query.aggregate.of(score, other.weighted_as_is(more));
         }
         visit(&member, score)

@@ -75,7 +75,8 @@ fn reply_member(reply: &mut Reply, member: ZMember<'_>) {
     reply.bulk_joined(front, back);
 }
 
-/// The header of `count` entries: RESP3 has a pair for each with its score, RESP2 one flat array.
+/// The header of `count` entries. With scores, RESP3 has an array of two for each entry, RESP2 one flat
+/// array.
 fn reply_header(reply: &mut Reply, show: Show, count: usize) {
     let is_flat = show == Show::Scores && !reply.is_resp3();
     reply.array(if is_flat { 2 * count } else { count });

@@ -99,7 +99,7 @@ fn popped_event(end: End) -> Event {
     Event::zset(if end == End::Head { "zpopmin" } else { "zpopmax" })
 }
 
-/// Replies up to `count` entries from an end and removes them; how many there were.
+/// Replies up to `count` entries from an end and removes them. Returns how many there were.
 fn reply_popped(reply: &mut Reply, mut set: ZSetMut<'_>, end: End, count: u64, pairs: Pairs) -> u64 {
     let len = set.len();
     let count = count.min(len);
@@ -120,7 +120,7 @@ fn reply_popped(reply: &mut Reply, mut set: ZSetMut<'_>, end: End, count: u64, p
     count
 }
 
-/// The first set that is there decides; the others are not looked at. What is wrong is told in Redis's order.
+/// ZMPOP. Only the first set that exists is looked at. Errors are reported in the order of Redis.
 fn zmpop(call: &mut Call<'_, '_>) -> Done {
     let numkeys = base::text::parse_i64(call.args.at(1));
     let numkeys = numkeys.filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;

@@ -223,7 +223,7 @@ pub(super) const ZLEXCOUNT: Command = Command {
 struct Named {
     by: Option<By>,
     towards: Option<End>,
-    /// Where the source's key stands; its range follows.
+    /// Which argument is the source's key; its range follows.
     source: usize,
     stores: bool,
 }
@@ -285,7 +285,7 @@ fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
 pub(super) struct Walk {
     pub(super) span: RankSpan,
     pub(super) towards: End,
-    /// So many are left out.
+    /// So many entries are skipped at the beginning.
     pub(super) skipped: u64,
     pub(super) show: Show,
 }
@@ -299,7 +299,7 @@ impl Walk {
         });
     }
 
-    /// Leaves the rest of `count` entries for later, of which so many are written.
+    /// Leaves the rest of `count` entries for later, of which `written` have been replied.
     pub(super) fn leave(mut self, call: &mut Call<'_, '_>, key: &Key<'_>, (count, written): (u64, u64)) {
         self.skipped += written;
         walk::leave(call, key, count - written, move |value, reply, share| {
@@ -374,7 +374,7 @@ fn query<'k>(call: &Call<'_, 'k>, named: Named) -> Result<Query<'k>, Error> {
     let (first, second) = (call.args.at(named.source + 1), call.args.at(named.source + 2));
     let is_turned = towards == End::Head && by != By::Rank;
     let (min, max) = if is_turned { (second, first) } else { (first, second) };
-    // A limit of ranks that got here asks for all.
+    // For ranks a LIMIT was refused above unless it asks for all entries.
     let (offset, count) = limit.filter(|_| by != By::Rank).unwrap_or((0, -1));
     Ok(Query { range: Range::parse(by, min, max)?, towards, show, offset, count })
 }

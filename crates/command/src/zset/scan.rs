@@ -69,7 +69,7 @@ fn scan(reply: &mut Reply, set: &ZSet<'_>, place: u64, filter: &Filter<'_>) -> (
     }
 }
 
-/// As text in either protocol, with the digits that Redis has at hand.
+/// Replies a score as text in either protocol, with as many digits as Redis shows.
 fn reply_score(reply: &mut Reply, set: &ZSet<'_>, score: f64) {
     match set.is_skiplist() {
         true => reply.bulk(text_of_17_digits(score).as_bytes()),

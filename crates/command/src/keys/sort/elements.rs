@@ -19,10 +19,11 @@ struct Span {
 enum Weight {
     /// The element's own text.
     Own,
-    /// Text that is not there: before all others.
+    /// A missing text, which comes before all others.
     Missing,
     Text(Span),
-    /// Never NaN. Where two are equal the elements' texts decide, so that the result is one.
+    /// A number, never NaN. Where two are equal the texts of the elements decide, so that there is only one
+    /// right order.
     Number(f64),
 }
 
@@ -51,7 +52,7 @@ fn text(bytes: &[u8], span: Span) -> &[u8] {
 
 /// Copies the elements of `key` out.
 pub(super) fn load(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
-    // Only what reads the value counts as a lookup.
+    // Asking for the type does not count as a lookup; only reading the value does.
     view.ignore_lookups();
     let kind = view.kind(key);
     view.count_lookups();
@@ -127,8 +128,8 @@ impl Elements {
         self.all.push(Element { text, weight: Weight::Own });
     }
 
-    /// Gives every element its weight. One weight that is no number fails all, when all were looked up; a
-    /// missing one counts 0.
+    /// Gives every element its weight. If one weight is no number the command fails, after all have been
+    /// looked up. A missing weight counts as 0.
     pub(super) fn weigh(&mut self, by: &By<'_>, alpha: bool, lookup: &mut Lookup<'_>) -> Result<(), Error> {
         let (mut name, mut are_numbers) = (Vec::new(), true);
         for index in 0..self.all.len() {
@@ -151,7 +152,7 @@ impl Elements {
         if are_numbers { Ok(()) } else { Err(Error::weight_not_a_double()) }
     }
 
-    /// The value that a pattern leads to from an element, behind what the buffer holds.
+    /// Looks up the value that a pattern makes of an element, and appends it to the buffer.
     fn look_up(
         &mut self,
         pattern: &Pattern<'_>,
@@ -165,8 +166,7 @@ impl Elements {
         is_there.then(|| Span { start, len: self.bytes.len() - start })
     }
 
-    /// Where not even the texts tell two elements apart, or two weights of text are the same, their order
-    /// stays.
+    /// Sorts the elements. Equal ones stay in the order in which they are.
     pub(super) fn order(&mut self, order: Order) {
         let bytes = &self.bytes;
         match order {
@@ -175,7 +175,7 @@ impl Elements {
         }
     }
 
-    /// Leaves what LIMIT asks for.
+    /// Drops the elements outside LIMIT.
     pub(super) fn cut(&mut self, sort: &Sort<'_>) {
         if !self.is_cut {
             let window = sort.window(self.all.len());
@@ -241,7 +241,7 @@ impl Results {
         self.all.len()
     }
 
-    /// Bytes of the longest.
+    /// The length of the longest result, in bytes.
     pub(super) fn len_max(&self) -> usize {
         self.all.iter().flatten().map(|span| span.len).max().unwrap_or(0)
     }
@@ -265,8 +265,8 @@ fn compare(bytes: &[u8], a: &Element, b: &Element) -> Ordering {
     }
 }
 
-/// A weight as C reads a number: up to a NUL, nothing else behind it, empty text being 0. What is too large
-/// is infinite.
+/// A weight as C reads a number: up to a NUL, before which nothing else may follow. An empty text is 0, and a
+/// number that is too large is infinite.
 fn number(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {

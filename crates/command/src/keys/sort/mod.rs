@@ -27,7 +27,7 @@ use pattern::Lookup;
 use resp::{Args, Reply};
 use store::{End, Event, Key, View};
 
-/// It finds nothing: what BY and GET read are no arguments.
+/// A spec that finds no keys: those that BY and GET read are not among the arguments.
 const READ_BY_PATTERN: KeySpec = KeySpec {
     access: Access::RO.or(Access::ACCESS),
     notes: "The keys that BY and GET name follow from the elements of the key that is sorted.",
@@ -91,8 +91,8 @@ pub(super) const SORT_RO: Command = Command {
     ..ROW
 };
 
-/// Whether a BY or GET names keys that only the data tells. A request that is wrong counts as one that names
-/// none: it is refused on its keys alone, and need not stop the other workers for that.
+/// Whether a BY or GET names keys that depend on the data. A malformed request counts as one that does not:
+/// it is refused with only its own keys locked, and other workers go on.
 fn needs_all(args: &Args<'_>, storing: Storing) -> bool {
     Sort::parse(args, storing).is_ok_and(|sort| sort.reads_other_keys())
 }

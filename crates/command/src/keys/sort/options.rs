@@ -1,5 +1,5 @@
-//! What a SORT asks for. Options may come in any order and again: the last LIMIT, order, BY and STORE count,
-//! every GET does.
+//! What a SORT asks for. Options may come in any order and be repeated: of LIMIT, the order, BY and STORE the
+//! last counts, of GET each.
 use super::pattern::Pattern;
 use crate::Error;
 use crate::argument::{int, is_word};
@@ -67,7 +67,7 @@ impl<'a> Sort<'a> {
         Ok(sort)
     }
 
-    /// Takes the option that begins with `word`; how many arguments it has.
+    /// Reads the option that begins with `word`, and returns how many arguments it has.
     fn take(
         &mut self,
         word: &[u8],
@@ -96,7 +96,7 @@ impl<'a> Sort<'a> {
         if is_word(word, "STORE") && storing == Storing::Allowed {
             self.destination = Some(value);
         } else if is_word(word, "BY") {
-            // Once told not to sort, no later pattern changes that.
+            // Once a BY has said not to sort, no later BY changes that.
             let pattern = Pattern::new(value).map(By::Others);
             self.by = self.by.take().and(pattern);
         } else if is_word(word, "GET") {
