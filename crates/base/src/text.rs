@@ -104,27 +104,34 @@ impl I64Text {
     }
 
     /// Writes the digits of `n` against the buffer's end; returns where they start.
-    fn write(&mut self, mut n: u64) -> usize {
-        let mut start = self.0.len();
-        while n >= 100 {
-            start -= 2;
-            self.put_two_digits(start, (n % 100) as usize);
-            n /= 100;
-        }
-        if n >= 10 {
-            start -= 2;
-            self.put_two_digits(start, n as usize);
-        } else {
-            start -= 1;
-            self.0[start] = b'0' + n as u8;
-        }
-        start
+    fn write(&mut self, n: u64) -> usize {
+        write_digits_back(&mut self.0, n)
     }
+}
 
-    /// Writes two digits.
-    fn put_two_digits(&mut self, start: usize, number: usize) {
-        self.0[start..start + 2].copy_from_slice(&TWO_DIGITS[2 * number..2 * number + 2]);
+/// Writes the decimal text of `n` against the end of `bytes`, which have room for it; returns where it starts.
+#[inline]
+pub fn write_digits_back(bytes: &mut [u8], mut n: u64) -> usize {
+    let mut start = bytes.len();
+    while n >= 100 {
+        start -= 2;
+        put_two_digits(bytes, start, (n % 100) as usize);
+        n /= 100;
     }
+    if n >= 10 {
+        start -= 2;
+        put_two_digits(bytes, start, n as usize);
+    } else {
+        start -= 1;
+        bytes[start] = b'0' + n as u8;
+    }
+    start
+}
+
+/// Writes two digits.
+#[inline]
+pub fn put_two_digits(bytes: &mut [u8], start: usize, number: usize) {
+    bytes[start..start + 2].copy_from_slice(&TWO_DIGITS[2 * number..2 * number + 2]);
 }
 
 /// Appends the decimal text of `n`.

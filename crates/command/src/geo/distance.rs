@@ -5,7 +5,7 @@
 use super::cell::{Area, Point};
 use crate::Error;
 use crate::argument::is_word;
-use base::text::I64Text;
+use base::text::{put_two_digits, write_digits_back};
 
 pub(super) const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 const RADIANS: f64 = std::f64::consts::PI / 180.0;
@@ -27,8 +27,9 @@ impl Unit {
         length * self.0
     }
 
+    /// Nearly always there is nothing to divide by.
     pub(super) fn of_metres(self, metres: f64) -> f64 {
-        metres / self.0
+        if self == Unit::METRE { metres } else { metres / self.0 }
     }
 }
 
@@ -143,33 +144,42 @@ pub(super) fn between_latitudes(a: f64, b: f64) -> f64 {
     EARTH_RADIUS_M * (radians(b) - radians(a)).abs()
 }
 
-/// A distance as it is shown: four decimals, rounded to the nearest even.
+/// A distance as it is shown: four decimals, rounded to the nearest even. It stands at the end of the bytes.
 pub(super) struct Text {
     bytes: [u8; Text::BYTES_MAX],
-    len: usize,
+    start: usize,
 }
 
 impl Text {
     const DECIMALS: usize = 4;
-    const BYTES_MAX: usize = 20 + 1 + Text::DECIMALS;
+    /// Digits of the greatest `u64`.
+    const WHOLE_MAX: usize = 20;
+    const BYTES_MAX: usize = Text::WHOLE_MAX + 1 + Text::DECIMALS;
 
+    #[inline(always)]
     pub(super) fn of(distance: f64) -> Text {
-        let tenths_of_thousandths = (distance * 1e4).round_ties_even() as u64;
-        let (whole, mut decimals) = (tenths_of_thousandths / 10_000, tenths_of_thousandths % 10_000);
-        let mut digits = I64Text::new();
-        let digits = digits.format_u64(whole);
-        let mut text = Text { bytes: [b'.'; Text::BYTES_MAX], len: digits.len() + 1 + Text::DECIMALS };
-        text.bytes[..digits.len()].copy_from_slice(digits);
-        for byte in text.bytes[digits.len() + 1..text.len].iter_mut().rev() {
-            *byte = b'0' + (decimals % 10) as u8;
-            decimals /= 10;
-        }
+        let tenths_of_thousandths = rounded(distance * 1e4);
+        let (whole, decimals) = (tenths_of_thousandths / 10_000, tenths_of_thousandths % 10_000);
+        let mut text = Text { bytes: [b'.'; Text::BYTES_MAX], start: 0 };
+        put_two_digits(&mut text.bytes, Text::BYTES_MAX - 2, (decimals % 100) as usize);
+        put_two_digits(&mut text.bytes, Text::BYTES_MAX - 4, (decimals / 100) as usize);
+        text.start = write_digits_back(&mut text.bytes[..Text::WHOLE_MAX], whole);
         text
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[self.start..]
     }
+}
+
+/// The nearest integer of what is not negative, the even one of two; the greatest `u64` for all above it.
+/// `round_ties_even` would be a call.
+#[inline]
+fn rounded(n: f64) -> u64 {
+    /// From here on doubles are integers. So the sum of this and a lesser one is rounded to an integer, which
+    /// is what its bits are more than those of this.
+    const WHOLE: f64 = (1_u64 << 52) as f64;
+    if n < WHOLE { (n + WHOLE).to_bits() - WHOLE.to_bits() } else { n as u64 }
 }
 
 #[cfg(test)]
@@ -216,6 +226,20 @@ mod tests {
             assert_eq!(Text::of(distance).as_bytes(), expect.as_bytes());
         }
         assert_eq!(Text::of(f64::MAX).as_bytes(), b"1844674407370955.1615");
+    }
+
+    #[test]
+    fn rounding_is_to_the_nearest_even() {
+        let mut random = Random::new(9);
+        for n in [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_495.5, 9e15, 1e19, 1e300] {
+            assert_eq!(rounded(n), n.round_ties_even() as u64, "{n}");
+        }
+        for _ in 0..20_000 {
+            let n = 10_f64.powf(20.0 * random.unit_f64()) * (1 + random.below(3)) as f64;
+            assert_eq!(rounded(n), n.round_ties_even() as u64, "{n}");
+            let half = random.below(1 << 50) as f64 + 0.5;
+            assert_eq!(rounded(half), half.round_ties_even() as u64, "{half}");
+        }
     }
 
     #[test]
