@@ -109,7 +109,8 @@ impl I64Text {
     }
 }
 
-/// Writes the decimal text of `n` against the end of `bytes`, which have room for it; returns where it starts.
+/// Writes the decimal text of `n` against the end of `bytes`, which have room for it; returns where it
+/// starts.
 #[inline]
 pub fn write_digits_back(bytes: &mut [u8], mut n: u64) -> usize {
     let mut start = bytes.len();

@@ -30,9 +30,10 @@ impl<'c, 'k> Call<'c, 'k> {
         Call { view, args, reply, keys }
     }
 
-    /// Key `index` in the order in which the key specs name them.
-    pub fn key(&self, index: usize) -> Key<'k> {
-        self.keys[index]
+    /// Key `index` in the order in which the key specs name them. Lent, because a copy would have to wait
+    /// until the key, which was made just before, is written.
+    pub fn key(&self, index: usize) -> &'c Key<'k> {
+        &self.keys[index]
     }
 
     /// All keys, in that order.

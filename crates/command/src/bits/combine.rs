@@ -64,11 +64,11 @@ fn bitop(call: &mut Call<'_, '_>) -> Done {
     let len = result.len();
     // An empty result leaves no key, whatever the destination held before.
     if len == 0 {
-        let existed = call.view.remove(&key);
-        call.view.changed(&key, u64::from(existed), Event::DEL);
+        let existed = call.view.remove(key);
+        call.view.changed(key, u64::from(existed), Event::DEL);
     } else {
-        call.view.put_bytes(&key, result);
-        call.view.changed(&key, 1, Event::string("set"));
+        call.view.put_bytes(key, result);
+        call.view.changed(key, 1, Event::string("set"));
     }
     call.reply.int(len as i64);
     Ok(())
@@ -98,7 +98,7 @@ fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Er
     // The result is written into the allocation of the string that it replaces, unless that is a source as
     // well.
     let is_read = sources.iter().any(|key| key.bytes() == dest.bytes());
-    let room = if is_read { None } else { call.view.reclaim(&dest) };
+    let room = if is_read { None } else { call.view.reclaim(dest) };
     let items = call.view.strings(sources, LookUp::All)?;
     let mut texts = vec![I64Text::new(); items.len()];
     let rows: Vec<&[u8]> = (items.iter().zip(&mut texts))

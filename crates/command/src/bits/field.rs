@@ -172,7 +172,7 @@ fn len_min(operations: &[Operation]) -> u64 {
 fn read(call: &mut Call<'_, '_>, operations: &[Operation]) -> Done {
     call.view.count_lookups();
     let key = call.key(0);
-    let item = call.view.string(&key)?;
+    let item = call.view.string(key)?;
     let mut scratch = I64Text::new();
     let bytes = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
     call.reply.array(operations.len());
@@ -186,12 +186,12 @@ fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Don
     check_growth(call, len_min)?;
     let key = call.key(0);
     let reply = &mut *call.reply;
-    let changes = call.view.edit_bytes(&key, len_min, |bytes, growth| {
+    let changes = call.view.edit_bytes(key, len_min, |bytes, growth| {
         reply.array(operations.len());
         let outcomes = operations.iter().map(|operation| operation.run(bytes, reply));
         outcomes.filter(|outcome| outcome.counts(growth)).count()
     })?;
-    call.view.changed(&key, changes as u64, SETBIT_EVENT);
+    call.view.changed(key, changes as u64, SETBIT_EVENT);
     Ok(())
 }
 

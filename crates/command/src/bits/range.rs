@@ -105,7 +105,7 @@ impl Part {
 fn bitcount(call: &mut Call<'_, '_>) -> Done {
     let part = bitcount_part(&call.args)?;
     let key = call.key(0);
-    let item = call.view.string(&key)?;
+    let item = call.view.string(key)?;
     let mut scratch = I64Text::new();
     let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
     let is_backwards = part.start < 0 && part.end < 0 && part.start > part.end;
@@ -149,7 +149,7 @@ fn bitpos(call: &mut Call<'_, '_>) -> Done {
     let bit = bit(call.args.at(2))?;
     let part = bitpos_part(&call.args)?;
     let key = call.key(0);
-    let Some(item) = call.view.string(&key)? else {
+    let Some(item) = call.view.string(key)? else {
         call.reply.int(if bit == Bit::Clear { 0 } else { -1 });
         return Ok(());
     };

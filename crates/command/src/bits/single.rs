@@ -65,14 +65,14 @@ fn setbit(call: &mut Call<'_, '_>) -> Done {
     };
     check_growth(call, byte + 1)?;
     let key = call.key(0);
-    let (old, growth) = call.view.edit_bytes(&key, byte + 1, |bytes, growth| {
+    let (old, growth) = call.view.edit_bytes(key, byte + 1, |bytes, growth| {
         let byte = &mut bytes[byte as usize];
         let old = *byte & mask;
         *byte = *byte & !mask | wanted;
         (old, growth)
     })?;
     let changes = u64::from(old != wanted || growth == Growth::Longer);
-    call.view.changed(&key, changes, SETBIT_EVENT);
+    call.view.changed(key, changes, SETBIT_EVENT);
     call.reply.int(i64::from(old != 0));
     Ok(())
 }
@@ -80,7 +80,7 @@ fn setbit(call: &mut Call<'_, '_>) -> Done {
 fn getbit(call: &mut Call<'_, '_>) -> Done {
     let (byte, mask) = byte_and_mask(offset(call, call.args.at(2))?);
     let key = call.key(0);
-    let item = call.view.string(&key)?;
+    let item = call.view.string(key)?;
     let mut scratch = I64Text::new();
     let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
     let is_set = text.get(byte as usize).is_some_and(|byte| byte & mask != 0);

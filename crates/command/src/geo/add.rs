@@ -56,7 +56,7 @@ fn geoadd(call: &mut Call<'_, '_>) -> Done {
     }
     let (added, moved) = put(call, options, &entries, longest)?;
     let key = call.key(0);
-    call.view.changed(&key, added + moved, Event::zset("zadd"));
+    call.view.changed(key, added + moved, Event::zset("zadd"));
     call.reply.int((added + if options.counts_moved { moved } else { 0 }) as i64);
     Ok(())
 }
@@ -86,7 +86,7 @@ fn put(
     longest: usize,
 ) -> Result<(u64, u64), Error> {
     let key = call.key(0);
-    let set = if options.only_old { call.view.zset_mut(&key)? } else { Some(call.view.zset_or_new(&key)?) };
+    let set = if options.only_old { call.view.zset_mut(key)? } else { Some(call.view.zset_or_new(key)?) };
     let Some(mut set) = set else { return Ok((0, 0)) };
     set.announce(entries.len() as u64, longest);
     let (mut added, mut moved) = (0, 0);

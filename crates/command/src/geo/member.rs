@@ -62,7 +62,7 @@ fn geodist(call: &mut Call<'_, '_>) -> Done {
         Some(word) => Unit::parse(word)?,
     };
     let key = call.key(0);
-    let set = call.view.zset(&key)?;
+    let set = call.view.zset(key)?;
     let members = [2, 3].map(|at| call.args.at(at));
     match set.map_or([None; 2], |set| set.scores(members)) {
         [Some(a), Some(b)] => {
@@ -92,7 +92,7 @@ fn geopos(call: &mut Call<'_, '_>) -> Done {
 
 fn each_member(call: &mut Call<'_, '_>, write: impl Fn(&mut Reply, Option<Point>)) -> Done {
     let key = call.key(0);
-    let set = call.view.zset(&key)?;
+    let set = call.view.zset(key)?;
     let members = call.args.iter_from(2);
     call.reply.array(members.len());
     let mut write_score = |score: Option<f64>| write(call.reply, score.map(Point::of_score));

@@ -168,17 +168,17 @@ pub(super) const GEORADIUSBYMEMBER_RO: Command = Command {
 };
 
 fn georadius(call: &mut Call<'_, '_>) -> Done {
-    run(call, call.key(0), Grammar::AroundPoint(Storing::Allowed))
+    run(call, *call.key(0), Grammar::AroundPoint(Storing::Allowed))
 }
 
 fn georadius_ro(call: &mut Call<'_, '_>) -> Done {
-    run(call, call.key(0), Grammar::AroundPoint(Storing::Refused))
+    run(call, *call.key(0), Grammar::AroundPoint(Storing::Refused))
 }
 
 fn georadiusbymember(call: &mut Call<'_, '_>) -> Done {
-    run(call, call.key(0), Grammar::AroundMember(Storing::Allowed))
+    run(call, *call.key(0), Grammar::AroundMember(Storing::Allowed))
 }
 
 fn georadiusbymember_ro(call: &mut Call<'_, '_>) -> Done {
-    run(call, call.key(0), Grammar::AroundMember(Storing::Refused))
+    run(call, *call.key(0), Grammar::AroundMember(Storing::Refused))
 }

@@ -79,12 +79,12 @@ pub(super) const GEOSEARCHSTORE: Command = Command {
 
 fn geosearch(call: &mut Call<'_, '_>) -> Done {
     let source = call.key(0);
-    run(call, source, Grammar::Search)
+    run(call, *source, Grammar::Search)
 }
 
 fn geosearchstore(call: &mut Call<'_, '_>) -> Done {
     let source = call.key(1);
-    run(call, source, Grammar::SearchStore)
+    run(call, *source, Grammar::SearchStore)
 }
 
 /// Members that were found. Their names lie one behind the other in one buffer.

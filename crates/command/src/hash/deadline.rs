@@ -254,7 +254,7 @@ fn hpexpireat(call: &mut Call<'_, '_>) -> Done {
 /// The key's type is looked at first; a deadline that has passed deletes the field.
 fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> Done {
     let (key, now) = (call.key(0), call.view.now());
-    let mut hash = call.view.hash_mut(&key)?;
+    let mut hash = call.view.hash_mut(key)?;
     let time = time_of(int(call.args.at(2))?, unit, from, now, name)?;
     let condition = Condition::of(call.args.at(3));
     let fields =
@@ -274,7 +274,7 @@ fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) ->
     }
     drop(hash);
     let event = if time <= now { HDEL_EVENT } else { HEXPIRE_EVENT };
-    call.view.reduced(&key, changes, event);
+    call.view.reduced(key, changes, event);
     Ok(())
 }
 
@@ -327,7 +327,7 @@ fn hpexpiretime(call: &mut Call<'_, '_>) -> Done {
 /// HTTL and its like: replies a number for each field, which `tell` makes of the deadline.
 fn each_deadline(call: &mut Call<'_, '_>, tell: impl Fn(Millis) -> i64) -> Done {
     let key = call.key(0);
-    let hash = call.view.hash(&key)?;
+    let hash = call.view.hash(key)?;
     let fields = Named::parse(call.args, 2, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
     for field in fields.iter() {
@@ -343,7 +343,7 @@ fn each_deadline(call: &mut Call<'_, '_>, tell: impl Fn(Millis) -> i64) -> Done 
 /// However many deadlines go, it counts as one change.
 fn hpersist(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut hash = call.view.hash_mut(&key)?;
+    let mut hash = call.view.hash_mut(key)?;
     let fields = Named::parse(call.args, 2, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
     let mut is_changed = false;
@@ -360,6 +360,6 @@ fn hpersist(call: &mut Call<'_, '_>) -> Done {
         });
     }
     drop(hash);
-    call.view.changed(&key, u64::from(is_changed), HPERSIST_EVENT);
+    call.view.changed(key, u64::from(is_changed), HPERSIST_EVENT);
     Ok(())
 }

@@ -37,11 +37,11 @@ fn hrandfield(call: &mut Call<'_, '_>) -> Done {
         return one(call);
     }
     let (count, shows) = wanted(call)?;
-    let mut random = call.view.random(&key);
+    let mut random = call.view.random(key);
     if count < 0 {
-        return repeating(call, &key, count.unsigned_abs(), shows, random);
+        return repeating(call, key, count.unsigned_abs(), shows, random);
     }
-    match call.view.hash(&key)? {
+    match call.view.hash(key)? {
         Some(hash) if count > 0 => different(call.reply, &hash, count as u64, shows, &mut random),
         _ => call.reply.array(0),
     }
@@ -50,8 +50,8 @@ fn hrandfield(call: &mut Call<'_, '_>) -> Done {
 
 fn one(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut random = call.view.random(&key);
-    match call.view.hash(&key)?.and_then(|hash| hash.random(&mut random)) {
+    let mut random = call.view.random(key);
+    match call.view.hash(key)?.and_then(|hash| hash.random(&mut random)) {
         Some((field, _)) => call.reply.item(field),
         None => call.reply.null(),
     }

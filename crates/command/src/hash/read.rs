@@ -144,7 +144,7 @@ pub(super) const HEXISTS: Command = Command {
 /// A field's value, or null.
 fn hget(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.hash(&key)?.and_then(|hash| hash.get(call.args.at(2))) {
+    match call.view.hash(key)?.and_then(|hash| hash.get(call.args.at(2))) {
         Some(value) => call.reply.item(value),
         None => call.reply.null(),
     }
@@ -153,7 +153,7 @@ fn hget(call: &mut Call<'_, '_>) -> Done {
 
 fn hmget(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let hash = call.view.hash(&key)?;
+    let hash = call.view.hash(key)?;
     let count = call.args.len() - 2;
     call.reply.array(count);
     let Some(hash) = hash else {
@@ -169,7 +169,7 @@ fn hmget(call: &mut Call<'_, '_>) -> Done {
     }
     let written = share.written() as usize;
     if written < count {
-        leave_values(call, &key, 2 + written);
+        leave_values(call, key, 2 + written);
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ fn reply_all(
     show: impl Fn(&mut Reply, Item<'_>, Item<'_>) + Send + 'static,
 ) -> Done {
     let key = call.key(0);
-    let hash = call.view.hash(&key)?;
+    let hash = call.view.hash(key)?;
     let len = hash.map_or(0, |hash| hash.live_len());
     begin(call.reply, len as usize);
     let Some(hash) = hash else { return Ok(()) };
@@ -229,7 +229,7 @@ fn reply_all(
         show(call.reply, field, value);
         share.wrote(call.reply)
     });
-    leave_fields(call, &key, (len, share.written()), show);
+    leave_fields(call, key, (len, share.written()), show);
     Ok(())
 }
 
@@ -258,21 +258,21 @@ pub(super) fn leave_fields(
 /// Fields past their deadline that nobody has removed yet count, as in Redis.
 fn hlen(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let len = call.view.hash(&key)?.map_or(0, |hash| hash.len());
+    let len = call.view.hash(key)?.map_or(0, |hash| hash.len());
     call.reply.int(len as i64);
     Ok(())
 }
 
 fn hstrlen(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let value = call.view.hash(&key)?.and_then(|hash| hash.get(call.args.at(2)));
+    let value = call.view.hash(key)?.and_then(|hash| hash.get(call.args.at(2)));
     call.reply.int(value.map_or(0, |value| value.len()) as i64);
     Ok(())
 }
 
 fn hexists(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let value = call.view.hash(&key)?.and_then(|hash| hash.get(call.args.at(2)));
+    let value = call.view.hash(key)?.and_then(|hash| hash.get(call.args.at(2)));
     call.reply.int(i64::from(value.is_some()));
     Ok(())
 }

@@ -33,7 +33,7 @@ fn hscan(call: &mut Call<'_, '_>) -> Done {
     let cursors = call.view.element_cursors();
     let from = cursor::cursor(call.args.at(2), cursors)?;
     let key = call.key(0);
-    let Some(hash) = call.view.hash(&key)? else {
+    let Some(hash) = call.view.hash(key)? else {
         cursor::answer(call.reply, cursors, |_| (0, 0));
         return Ok(());
     };

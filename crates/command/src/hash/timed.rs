@@ -94,7 +94,7 @@ pub(super) const HGETDEL: Command = Command {
 /// Removes the fields when their values have been replied, and the key with the last field.
 fn hgetdel(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut hash = call.view.hash_mut(&key)?;
+    let mut hash = call.view.hash_mut(key)?;
     let fields = Named::parse(call.args, 2, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
     let mut changes = 0;
@@ -106,7 +106,7 @@ fn hgetdel(call: &mut Call<'_, '_>) -> Done {
         changes += u64::from(hash.as_mut().is_some_and(|hash| hash.remove(field)));
     }
     drop(hash);
-    call.view.reduced(&key, changes, HDEL_EVENT);
+    call.view.reduced(key, changes, HDEL_EVENT);
     Ok(())
 }
 
@@ -121,7 +121,7 @@ enum Change {
 /// answered.
 fn hgetex(call: &mut Call<'_, '_>) -> Done {
     let (key, now) = (call.key(0), call.view.now());
-    let mut hash = call.view.hash_mut(&key)?;
+    let mut hash = call.view.hash_mut(key)?;
     let (change, at) = change(call.args, now)?;
     let fields = Named::parse(call.args, at, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
@@ -146,7 +146,7 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
         changes += u64::from(apply(hash, field, kept, change, now));
     }
     drop(hash);
-    call.view.reduced(&key, changes, event);
+    call.view.reduced(key, changes, event);
     Ok(())
 }
 
@@ -250,7 +250,7 @@ fn hsetex(call: &mut Call<'_, '_>) -> Done {
     let (key, now) = (call.key(0), call.view.now());
     let writing = Writing::parse(call.args, now)?;
     let count = (call.args.len() - writing.first) as u64 / 2;
-    let mut hash = call.view.hash_or_new(&key)?;
+    let mut hash = call.view.hash_or_new(key)?;
     let fields = || call.args.iter_from(writing.first).step_by(2);
     let is_refused = match writing.presence {
         None => false,
@@ -262,10 +262,10 @@ fn hsetex(call: &mut Call<'_, '_>) -> Done {
     }
     drop(hash);
     if !is_refused {
-        call.view.changed(&key, count, HSET_EVENT);
+        call.view.changed(key, count, HSET_EVENT);
         match writing.lifetime {
-            Some(store::Lifetime::Until(at)) if at <= now => call.view.touched_and_reduced(&key, HDEL_EVENT),
-            Some(store::Lifetime::Until(_)) => call.view.touched(&key, HEXPIRE_EVENT),
+            Some(store::Lifetime::Until(at)) if at <= now => call.view.touched_and_reduced(key, HDEL_EVENT),
+            Some(store::Lifetime::Until(_)) => call.view.touched(key, HEXPIRE_EVENT),
             _ => {}
         }
     }

@@ -135,7 +135,7 @@ fn set_all(call: &mut Call<'_, '_>, name: &str) -> Result<i64, Error> {
     let key = call.key(0);
     let mut created = 0;
     // The hash is edited in the result that holds it: moving it out would cost more than writing a field.
-    match &mut call.view.hash_or_new(&key) {
+    match &mut call.view.hash_or_new(key) {
         Ok(hash) => {
             hash.announce(count as u64 / 2);
             let mut words = call.args.iter_from(2);
@@ -145,32 +145,32 @@ fn set_all(call: &mut Call<'_, '_>, name: &str) -> Result<i64, Error> {
         }
         Err(wrong) => return Err((*wrong).into()),
     }
-    call.view.changed(&key, count as u64 / 2, HSET_EVENT);
+    call.view.changed(key, count as u64 / 2, HSET_EVENT);
     Ok(created)
 }
 
 fn hsetnx(call: &mut Call<'_, '_>) -> Done {
     let (key, field) = (call.key(0), call.args.at(2));
-    let mut hash = call.view.hash_or_new(&key)?;
+    let mut hash = call.view.hash_or_new(key)?;
     let is_new = hash.get(field).is_none();
     if is_new {
         hash.set(field, call.args.at(3), Lifetime::Endless);
     }
     drop(hash);
-    call.view.changed(&key, u64::from(is_new), HSET_EVENT);
+    call.view.changed(key, u64::from(is_new), HSET_EVENT);
     call.reply.int(i64::from(is_new));
     Ok(())
 }
 
 fn hdel(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(mut hash) = call.view.hash_mut(&key)? else {
+    let Some(mut hash) = call.view.hash_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
     let removed = call.args.iter_from(2).filter(|field| hash.remove(field)).count();
     drop(hash);
-    call.view.reduced(&key, removed as u64, HDEL_EVENT);
+    call.view.reduced(key, removed as u64, HDEL_EVENT);
     call.reply.int(removed as i64);
     Ok(())
 }
@@ -179,7 +179,7 @@ fn hdel(call: &mut Call<'_, '_>) -> Done {
 fn hincrby(call: &mut Call<'_, '_>) -> Done {
     let (key, field) = (call.key(0), call.args.at(2));
     let delta = int(call.args.at(3))?;
-    let mut hash = call.view.hash_or_new(&key)?;
+    let mut hash = call.view.hash_or_new(key)?;
     let old = match hash.get(field) {
         None => 0,
         Some(Item::Int(n)) => n,
@@ -188,7 +188,7 @@ fn hincrby(call: &mut Call<'_, '_>) -> Done {
     let sum = old.checked_add(delta).ok_or_else(Error::add_overflow)?;
     hash.set(field, I64Text::new().format(sum), Lifetime::Kept);
     drop(hash);
-    call.view.changed(&key, 1, Event::hash("hincrby"));
+    call.view.changed(key, 1, Event::hash("hincrby"));
     call.reply.int(sum);
     Ok(())
 }
@@ -200,7 +200,7 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> Done {
     if !increment.is_finite() {
         return Err(Error::increment_nan_or_infinity());
     }
-    let mut hash = call.view.hash_or_new(&key)?;
+    let mut hash = call.view.hash_or_new(key)?;
     let value = match hash.get(field) {
         None => Some(LongDouble::ZERO),
         Some(Item::Int(n)) => Some(LongDouble::from_i64(n)),
@@ -210,7 +210,7 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let sum = value.add(increment).to_text().ok_or_else(Error::nan_or_infinity)?;
     hash.set(field, sum.as_bytes(), Lifetime::Kept);
     drop(hash);
-    call.view.changed(&key, 1, Event::hash("hincrbyfloat"));
+    call.view.changed(key, 1, Event::hash("hincrbyfloat"));
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

@@ -26,7 +26,7 @@ fn pfadd(call: &mut Call<'_, '_>) -> Done {
     let sparse_bytes_max = sparse_bytes_max(call);
     let elements = call.args.iter_from(2);
     let changes = call.view.edit_text(
-        &key,
+        key,
         |text| super::sketch(text).map(drop),
         |text| {
             let is_new = text.is_empty();
@@ -43,7 +43,7 @@ fn pfadd(call: &mut Call<'_, '_>) -> Done {
             Ok::<u64, Corrupt>(changes)
         },
     )??;
-    call.view.changed(&key, changes, PFADD_EVENT);
+    call.view.changed(key, changes, PFADD_EVENT);
     call.reply.int(i64::from(changes > 0));
     Ok(())
 }

@@ -102,8 +102,8 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
         sketch::forget(text);
         Ok::<(), Error>(())
     };
-    call.view.edit_text(&destination, |_| Ok::<(), Error>(()), edit)??;
-    call.view.changed(&destination, 1, PFADD_EVENT);
+    call.view.edit_text(destination, |_| Ok::<(), Error>(()), edit)??;
+    call.view.changed(destination, 1, PFADD_EVENT);
     call.reply.ok();
     Ok(())
 }

@@ -71,7 +71,7 @@ fn simd(call: &mut Call<'_, '_>) -> Done {
 
 fn check_key(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.string(&key)? {
+    match call.view.string(key)? {
         None => Err(Error::pfdebug_no_key()),
         Some(item) => super::sketch(item.text(&mut I64Text::new())).map(drop),
     }
@@ -83,7 +83,7 @@ fn with_sketch<R>(
     see: impl FnOnce(sketch::Sketch<'_>, &mut resp::Reply) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let key = call.key(0);
-    let item = call.view.string(&key)?.ok_or_else(Error::pfdebug_no_key)?;
+    let item = call.view.string(key)?.ok_or_else(Error::pfdebug_no_key)?;
     let mut scratch = I64Text::new();
     see(super::sketch(item.text(&mut scratch))?, call.reply)
 }
@@ -141,8 +141,8 @@ fn make_dense(call: &mut Call<'_, '_>) -> Result<bool, Error> {
         let len = text.len();
         sketch::make_dense(text).map(|()| text.len() != len)
     };
-    let was_sparse = call.view.edit_text(&key, |_| Ok::<(), Error>(()), edit)??;
-    call.view.changed(&key, u64::from(was_sparse), Event::CHANGE);
+    let was_sparse = call.view.edit_text(key, |_| Ok::<(), Error>(()), edit)??;
+    call.view.changed(key, u64::from(was_sparse), Event::CHANGE);
     Ok(was_sparse)
 }
 

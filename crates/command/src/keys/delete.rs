@@ -134,6 +134,6 @@ fn touch(call: &mut Call<'_, '_>) -> Done {
 /// TYPE. It answers with a simple string, not a bulk string, and with "none" for a missing key.
 fn kind(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    call.reply.simple(call.view.kind(&key).map_or("none", |kind| kind.name()));
+    call.reply.simple(call.view.kind(key).map_or("none", |kind| kind.name()));
     Ok(())
 }

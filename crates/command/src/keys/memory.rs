@@ -105,7 +105,7 @@ fn usage(call: &mut Call<'_, '_>) -> Done {
     check_samples(call)?;
     let key = call.key(0);
     call.view.ignore_lookups();
-    match call.view.info(&key) {
+    match call.view.info(key) {
         Some(info) => call.reply.int(info.memory_bytes as i64),
         None => call.reply.null(),
     }
@@ -127,7 +127,7 @@ fn check_samples(call: &Call<'_, '_>) -> Done {
 fn layout(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     call.view.ignore_lookups();
-    match call.view.info(&key) {
+    match call.view.info(key) {
         Some(info) => reply_layout(call.reply, &info),
         None => call.reply.null(),
     }

@@ -115,7 +115,7 @@ fn help(call: &mut WholeCall<'_>) -> Done {
 
 fn encoding(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.brief(&key) {
+    match call.view.brief(key) {
         Some(brief) => call.reply.bulk(brief.encoding.as_bytes()),
         None => call.reply.null(),
     }
@@ -130,7 +130,7 @@ const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 /// keys and answers with a special count, unless its eviction policy has to tell the uses of each key apart.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(brief) = call.view.brief(&key) else {
+    let Some(brief) = call.view.brief(key) else {
         call.reply.null();
         return Ok(());
     };
@@ -142,7 +142,7 @@ fn refcount(call: &mut Call<'_, '_>) -> Done {
 
 fn freq(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.usage(&key) {
+    match call.view.usage(key) {
         None => call.reply.null(),
         Some(Usage::Frequency(count)) => call.reply.int(i64::from(count)),
         Some(Usage::IdleMs(_) | Usage::Untracked) => return Err(Error::frequency_not_tracked()),
@@ -153,7 +153,7 @@ fn freq(call: &mut Call<'_, '_>) -> Done {
 /// Sardine does not keep times of use before somebody asks for one: the first OBJECT IDLETIME starts that.
 fn idletime(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    match call.view.idle(&key) {
+    match call.view.idle(key) {
         None => call.reply.null(),
         Some(Usage::IdleMs(ms)) => call.reply.int(ms / 1000),
         Some(Usage::Frequency(_)) => return Err(Error::idle_time_not_tracked_but_frequency()),

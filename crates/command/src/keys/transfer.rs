@@ -98,13 +98,13 @@ enum Occupied {
 fn copy(call: &mut Call<'_, '_>) -> Done {
     let source = call.key(0);
     let (destination, occupied) = copy_options(call)?;
-    if is_same(&source, &destination) {
+    if is_same(source, &destination) {
         return Err(Error::same_key());
     }
-    let is_there = call.view.exists(&source);
-    call.view.note_lookup(&source, is_there);
+    let is_there = call.view.exists(source);
+    call.view.note_lookup(source, is_there);
     let is_free = occupied == Occupied::Replace || !call.view.exists(&destination);
-    let value = if is_there && is_free { call.view.copy(&source) } else { None };
+    let value = if is_there && is_free { call.view.copy(source) } else { None };
     let is_copied = value.is_some();
     if let Some(value) = value {
         call.view.put_taken(&destination, value);
@@ -116,7 +116,7 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
 
 /// The destination, and whether what is there is replaced. The last DB counts.
 fn copy_options<'k>(call: &Call<'_, 'k>) -> Result<(Key<'k>, Occupied), Error> {
-    let (mut destination, mut occupied) = (call.key(1), Occupied::Keep);
+    let (mut destination, mut occupied) = (*call.key(1), Occupied::Keep);
     let mut words = call.args.iter_from(3);
     while let Some(word) = words.next() {
         if is_word(word, "REPLACE") {
@@ -138,21 +138,21 @@ fn is_same(source: &Key<'_>, destination: &Key<'_>) -> bool {
 fn move_key(call: &mut Call<'_, '_>) -> Done {
     let source = call.key(0);
     let destination = source.in_db(database(call.args.at(2), call.view.databases())?);
-    if is_same(&source, &destination) {
+    if is_same(source, &destination) {
         return Err(Error::same_key());
     }
-    let is_moved = call.view.exists(&source) && pass_on(call, &source, &destination, Occupied::Keep, MOVED);
+    let is_moved = call.view.exists(source) && pass_on(call, source, &destination, Occupied::Keep, MOVED);
     call.reply.int(i64::from(is_moved));
     Ok(())
 }
 
 fn rename(call: &mut Call<'_, '_>) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
-    if !call.view.exists(&source) {
+    if !call.view.exists(source) {
         return Err(Error::no_such_key());
     }
-    if !is_same(&source, &destination) {
-        pass_on(call, &source, &destination, Occupied::Replace, RENAMED);
+    if !is_same(source, destination) {
+        pass_on(call, source, destination, Occupied::Replace, RENAMED);
     }
     call.reply.ok();
     Ok(())
@@ -161,11 +161,11 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
 /// RENAMENX. Renaming an existing key to its own name answers 0, because the name is taken.
 fn renamenx(call: &mut Call<'_, '_>) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
-    if !call.view.exists(&source) {
+    if !call.view.exists(source) {
         return Err(Error::no_such_key());
     }
     let is_renamed =
-        !is_same(&source, &destination) && pass_on(call, &source, &destination, Occupied::Keep, RENAMED);
+        !is_same(source, destination) && pass_on(call, source, destination, Occupied::Keep, RENAMED);
     call.reply.int(i64::from(is_renamed));
     Ok(())
 }

@@ -94,7 +94,7 @@ fn pexpiretime(call: &mut Call<'_, '_>) -> Done {
 /// The time counted from now or from the epoch; -1 for ever, -2 for a missing key.
 fn reply_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From) -> Done {
     let key = call.key(0);
-    let answer = match call.view.deadline(&key) {
+    let answer = match call.view.deadline(key) {
         None => -2,
         Some(Deadline::Never) => -1,
         Some(Deadline::At(time)) => {

@@ -90,7 +90,7 @@ fn pop(call: &mut Call<'_, '_>, end: End, name: &str) -> Done {
 /// and moving it out would cost as much as the rest.
 fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
-    match &mut call.view.list_mut(&key) {
+    match &mut call.view.list_mut(key) {
         Ok(Some(list)) => list.pop(end, |item| call.reply.item(item)),
         Ok(None) => {
             call.reply.null();
@@ -98,7 +98,7 @@ fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
         }
         Err(wrong) => return Err((*wrong).into()),
     };
-    call.view.reduced(&key, 1, popped_event(end));
+    call.view.reduced(key, 1, popped_event(end));
     Ok(())
 }
 
@@ -107,12 +107,12 @@ fn pop_one(call: &mut Call<'_, '_>, end: End) -> Done {
 fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
     let count = argument::count(call.args.at(2))?;
     let key = call.key(0);
-    let Some(list) = call.view.list_mut(&key)? else {
+    let Some(list) = call.view.list_mut(key)? else {
         call.reply.null_array();
         return Ok(());
     };
     let popped = reply_popped(call.reply, list, end, count);
-    call.view.reduced(&key, popped, popped_event(end));
+    call.view.reduced(key, popped, popped_event(end));
     Ok(())
 }
 

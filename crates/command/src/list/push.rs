@@ -97,23 +97,23 @@ fn rpushx(call: &mut Call<'_, '_>) -> Done {
 fn push(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
     // The list is edited in the result that holds it: moving it out would cost a tenth of the push.
-    let len = match &mut call.view.list_or_new(&key) {
+    let len = match &mut call.view.list_or_new(key) {
         Ok(list) => push_all(list, end, call.args),
         Err(wrong) => return Err((*wrong).into()),
     };
-    finish(call, &key, end, len)
+    finish(call, key, end, len)
 }
 
 /// LPUSHX and RPUSHX: a missing key is answered 0 and stays missing.
 fn push_existing(call: &mut Call<'_, '_>, end: End) -> Done {
     let key = call.key(0);
-    let Some(mut list) = call.view.list_mut(&key)? else {
+    let Some(mut list) = call.view.list_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
     let len = push_all(&mut list, end, call.args);
     drop(list);
-    finish(call, &key, end, len)
+    finish(call, key, end, len)
 }
 
 /// Pushes all elements, and returns the length afterwards. They are announced together, because in Redis

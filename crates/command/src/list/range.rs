@@ -93,7 +93,7 @@ pub(super) const LTRIM: Command = Command {
 
 fn llen(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let len = call.view.list(&key)?.map_or(0, |list| list.len());
+    let len = call.view.list(key)?.map_or(0, |list| list.len());
     call.reply.int(len as i64);
     Ok(())
 }
@@ -102,7 +102,7 @@ fn llen(call: &mut Call<'_, '_>) -> Done {
 /// index is not read.
 fn lindex(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(list) = call.view.list(&key)? else {
+    let Some(list) = call.view.list(key)? else {
         call.reply.null();
         return Ok(());
     };
@@ -118,7 +118,7 @@ fn lindex(call: &mut Call<'_, '_>) -> Done {
 fn lrange(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);
-    let list = call.view.list(&key)?;
+    let list = call.view.list(key)?;
     let range = list.as_ref().and_then(|list| span(start, stop, list.len()));
     match (list, range) {
         (Some(list), Some((first, count))) => {
@@ -126,7 +126,7 @@ fn lrange(call: &mut Call<'_, '_>) -> Done {
             let mut share = Share::first(count, call.reply);
             reply_range(call.reply, &list, first, &mut share);
             let mut next = first + share.written();
-            walk::leave(call, &key, count - share.written(), move |value, reply, share| {
+            walk::leave(call, key, count - share.written(), move |value, reply, share| {
                 let Some(list) = value.list() else { return };
                 reply_range(reply, &list, next, share);
                 next += share.written();
@@ -148,12 +148,12 @@ fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, share: &mut Share
 /// LSET. It reports first a missing key, then an index that is no number, then one beyond the list.
 fn lset(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut list = call.view.list_mut(&key)?.ok_or_else(Error::no_such_key)?;
+    let mut list = call.view.list_mut(key)?.ok_or_else(Error::no_such_key)?;
     let index = int(call.args.at(2))?;
     let index = position(index, list.len()).ok_or_else(Error::index_out_of_range)?;
     list.set(index, call.args.at(3));
     drop(list);
-    call.view.changed(&key, 1, Event::list("lset"));
+    call.view.changed(key, 1, Event::list("lset"));
     call.reply.ok();
     Ok(())
 }
@@ -163,7 +163,7 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
 fn ltrim(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (int(call.args.at(2))?, int(call.args.at(3))?);
     let key = call.key(0);
-    let Some(mut list) = call.view.list_mut(&key)? else {
+    let Some(mut list) = call.view.list_mut(key)? else {
         call.reply.ok();
         return Ok(());
     };
@@ -174,7 +174,7 @@ fn ltrim(call: &mut Call<'_, '_>) -> Done {
     list.remove(0, first);
     drop(list);
     call.view.dirty(len - count);
-    call.view.touched_and_reduced(&key, Event::list("ltrim"));
+    call.view.touched_and_reduced(key, Event::list("ltrim"));
     call.reply.ok();
     Ok(())
 }

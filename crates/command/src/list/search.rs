@@ -87,7 +87,7 @@ fn lpos(call: &mut Call<'_, '_>) -> Done {
     let search = search(call)?;
     let needle = Item::classify(call.args.at(2));
     let key = call.key(0);
-    let list = call.view.list(&key)?;
+    let list = call.view.list(key)?;
     let Some(wanted) = search.count else {
         let mut found = None;
         if let Some(list) = list {
@@ -186,14 +186,14 @@ fn lrem(call: &mut Call<'_, '_>) -> Done {
     let count = signed_count(call.args.at(2))?;
     let needle = Item::classify(call.args.at(3));
     let key = call.key(0);
-    let Some(mut list) = call.view.list_mut(&key)? else {
+    let Some(mut list) = call.view.list_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
     let indexes = matches(&list, needle, count);
     remove_all(&mut list, &indexes);
     drop(list);
-    call.view.reduced(&key, indexes.len() as u64, Event::list("lrem"));
+    call.view.reduced(key, indexes.len() as u64, Event::list("lrem"));
     call.reply.int(indexes.len() as i64);
     Ok(())
 }
@@ -233,7 +233,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::syntax());
     };
     let key = call.key(0);
-    let Some(mut list) = call.view.list_mut(&key)? else {
+    let Some(mut list) = call.view.list_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
@@ -246,7 +246,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Done {
     list.insert(pivot + offset, call.args.at(4));
     let len = list.len();
     drop(list);
-    call.view.changed(&key, 1, Event::list("linsert"));
+    call.view.changed(key, 1, Event::list("linsert"));
     call.reply.int(len as i64);
     Ok(())
 }

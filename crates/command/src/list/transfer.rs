@@ -70,22 +70,22 @@ fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
 /// whatever type that has.
 fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
-    if call.view.list(&source)?.is_none() {
+    if call.view.list(source)?.is_none() {
         call.reply.null();
         return Ok(());
     }
-    if call.view.kind(&destination).is_some_and(|kind| kind != Kind::List) {
+    if call.view.kind(destination).is_some_and(|kind| kind != Kind::List) {
         return Err(Error::wrong_type());
     }
     let element = if source.bytes() == destination.bytes() {
         rotate(call, from, to)?
     } else {
         let element = take(call, from)?;
-        call.view.list_or_new(&destination)?.push(to, &element);
+        call.view.list_or_new(destination)?.push(to, &element);
         element
     };
-    call.view.changed(&destination, 1, pushed_event(to));
-    call.view.touched_and_reduced(&source, popped_event(from));
+    call.view.changed(destination, 1, pushed_event(to));
+    call.view.touched_and_reduced(source, popped_event(from));
     call.reply.bulk(&element);
     Ok(())
 }
@@ -94,7 +94,7 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
 /// empty.
 fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error> {
     let key = call.key(0);
-    let mut list = call.view.list_or_new(&key)?;
+    let mut list = call.view.list_or_new(key)?;
     let mut element = Vec::new();
     list.pop(from, |item| item.append_to(&mut element));
     list.push(to, &element);
@@ -106,6 +106,6 @@ fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error>
 fn take(call: &mut Call<'_, '_>, from: End) -> Result<Vec<u8>, Error> {
     let key = call.key(0);
     let mut element = Vec::new();
-    call.view.list_or_new(&key)?.pop(from, |item| item.append_to(&mut element));
+    call.view.list_or_new(key)?.pop(from, |item| item.append_to(&mut element));
     Ok(element)
 }

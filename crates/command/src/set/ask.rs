@@ -73,14 +73,14 @@ pub(super) const SMEMBERS: Command = Command {
 
 fn sismember(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let is_there = call.view.set(&key)?.is_some_and(|set| set.contains(call.args.at(2)));
+    let is_there = call.view.set(key)?.is_some_and(|set| set.contains(call.args.at(2)));
     call.reply.int(i64::from(is_there));
     Ok(())
 }
 
 fn smismember(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let set = call.view.set(&key)?;
+    let set = call.view.set(key)?;
     call.reply.array(call.args.len() - 2);
     for member in call.args.iter_from(2) {
         let is_there = set.as_ref().is_some_and(|set| set.contains(member));
@@ -91,14 +91,14 @@ fn smismember(call: &mut Call<'_, '_>) -> Done {
 
 fn scard(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let len = call.view.set(&key)?.map_or(0, |set| set.len());
+    let len = call.view.set(key)?.map_or(0, |set| set.len());
     call.reply.int(len as i64);
     Ok(())
 }
 
 fn smembers(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(set) = call.view.set(&key)? else {
+    let Some(set) = call.view.set(key)? else {
         call.reply.set(0);
         return Ok(());
     };
@@ -106,7 +106,7 @@ fn smembers(call: &mut Call<'_, '_>) -> Done {
     call.reply.set(len as usize);
     let mut share = Share::first(len, call.reply);
     reply_first(call.reply, &set, &mut share);
-    leave_members(call, &key, (len, share.written()));
+    leave_members(call, key, (len, share.written()));
     Ok(())
 }
 

@@ -63,7 +63,7 @@ pub(super) const SMOVE: Command = Command {
 /// SADD. The set is edited in the result that holds it: moving it out would cost as much as a lookup.
 fn sadd(call: &mut Call<'_, '_>) -> Done {
     let (key, count) = (call.key(0), call.args.len() as u64 - 2);
-    let added = match &mut call.view.set_or_new(&key) {
+    let added = match &mut call.view.set_or_new(key) {
         Ok(set) => {
             if count > 1 {
                 set.announce(count);
@@ -72,19 +72,19 @@ fn sadd(call: &mut Call<'_, '_>) -> Done {
         }
         Err(wrong) => return Err((*wrong).into()),
     };
-    call.view.changed(&key, added, SADD_EVENT);
+    call.view.changed(key, added, SADD_EVENT);
     call.reply.int(added as i64);
     Ok(())
 }
 
 fn srem(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let removed = match &mut call.view.set_mut(&key) {
+    let removed = match &mut call.view.set_mut(key) {
         Ok(Some(set)) => call.args.iter_from(2).map(|member| u64::from(set.remove(member))).sum(),
         Ok(None) => 0,
         Err(wrong) => return Err((*wrong).into()),
     };
-    call.view.reduced(&key, removed, SREM_EVENT);
+    call.view.reduced(key, removed, SREM_EVENT);
     call.reply.int(removed as i64);
     Ok(())
 }
@@ -93,19 +93,19 @@ fn srem(call: &mut Call<'_, '_>) -> Done {
 /// changes.
 fn smove(call: &mut Call<'_, '_>) -> Done {
     let (source, destination, member) = (call.key(0), call.key(1), call.args.at(3));
-    let Some(set) = call.view.set(&source)? else {
+    let Some(set) = call.view.set(source)? else {
         call.reply.int(0);
         return Ok(());
     };
     let is_there = set.contains(member);
-    if call.view.kind(&destination).is_some_and(|kind| kind != Kind::Set) {
+    if call.view.kind(destination).is_some_and(|kind| kind != Kind::Set) {
         return Err(Error::wrong_type());
     }
     if is_there && source.bytes() != destination.bytes() {
-        let _ = call.view.set_mut(&source)?.map(|mut set| set.remove(member));
-        call.view.reduced(&source, 1, SREM_EVENT);
-        let is_new = call.view.set_or_new(&destination)?.insert(member);
-        call.view.changed(&destination, u64::from(is_new), SADD_EVENT);
+        let _ = call.view.set_mut(source)?.map(|mut set| set.remove(member));
+        call.view.reduced(source, 1, SREM_EVENT);
+        let is_new = call.view.set_or_new(destination)?.insert(member);
+        call.view.changed(destination, u64::from(is_new), SADD_EVENT);
     }
     call.reply.int(i64::from(is_there));
     Ok(())

@@ -57,20 +57,20 @@ fn spop(call: &mut Call<'_, '_>) -> Done {
 
 fn pop_one(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(mut set) = call.view.set_mut(&key)? else {
+    let Some(mut set) = call.view.set_mut(key)? else {
         call.reply.null();
         return Ok(());
     };
     set.pop(1, &mut |member| call.reply.item(member));
     drop(set);
-    call.view.reduced(&key, 1, SPOP_EVENT);
+    call.view.reduced(key, 1, SPOP_EVENT);
     Ok(())
 }
 
 fn pop_some(call: &mut Call<'_, '_>) -> Done {
     let count = argument::count(call.args.at(2))?;
     let key = call.key(0);
-    let Some(mut set) = call.view.set_mut(&key)? else {
+    let Some(mut set) = call.view.set_mut(key)? else {
         call.reply.set(0);
         return Ok(());
     };
@@ -83,9 +83,9 @@ fn pop_some(call: &mut Call<'_, '_>) -> Done {
     drop(set);
     if popped == len {
         // Redis looks the key up a second time to answer all of the set.
-        call.view.note_lookup(&key, true);
+        call.view.note_lookup(key, true);
     }
-    call.view.reduced(&key, popped, SPOP_EVENT);
+    call.view.reduced(key, popped, SPOP_EVENT);
     Ok(())
 }
 
@@ -99,8 +99,8 @@ fn srandmember(call: &mut Call<'_, '_>) -> Done {
 
 fn random_one(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut random = call.view.random(&key);
-    match call.view.set(&key)? {
+    let mut random = call.view.random(key);
+    match call.view.set(key)? {
         Some(set) => set.random(&mut random, |member| call.reply.item(member)),
         None => call.reply.null(),
     }
@@ -114,8 +114,8 @@ fn random_some(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::not_between(-i64::MAX, i64::MAX));
     }
     let key = call.key(0);
-    let mut random = call.view.random(&key);
-    let set = call.view.set(&key)?;
+    let mut random = call.view.random(key);
+    let set = call.view.set(key)?;
     let Some(set) = set.filter(|_| count != 0) else {
         call.reply.array(0);
         return Ok(());
@@ -126,7 +126,7 @@ fn random_some(call: &mut Call<'_, '_>) -> Done {
         if count >= len {
             let mut share = Share::first(len, call.reply);
             reply_first(call.reply, &set, &mut share);
-            leave_members(call, &key, (len, share.written()));
+            leave_members(call, key, (len, share.written()));
             return Ok(());
         }
         set.sample(count, &mut random, &mut |member| {
@@ -138,7 +138,7 @@ fn random_some(call: &mut Call<'_, '_>) -> Done {
     let count = count.unsigned_abs();
     call.reply.array(count as usize);
     let left = draws::begin(count, call.reply, |reply| draw(&set, &mut random, reply));
-    draws::leave(call, &key, (left, random), 0, |value, random, reply| {
+    draws::leave(call, key, (left, random), 0, |value, random, reply| {
         if let Some(set) = value.set() {
             draw(&set, random, reply);
         }

@@ -34,7 +34,7 @@ fn sscan(call: &mut Call<'_, '_>) -> Done {
     let cursors = call.view.element_cursors();
     let from = cursor::cursor(call.args.at(2), cursors)?;
     let key = call.key(0);
-    let Some(set) = call.view.set(&key)? else {
+    let Some(set) = call.view.set(key)? else {
         cursor::answer(call.reply, cursors, |_| (0, 0));
         return Ok(());
     };

@@ -144,9 +144,9 @@ fn xadd(call: &mut Call<'_, '_>) -> Done {
     let fields = Fields { args: call.args, first: request.fields_at };
     let (key, now, settings) = (call.key(0), call.view.now(), call.view.settings());
     let mut stream = if request.creates {
-        call.view.stream_or_new(&key)?
+        call.view.stream_or_new(key)?
     } else {
-        match call.view.stream_mut(&key)? {
+        match call.view.stream_mut(key)? {
             Some(stream) => stream,
             None => {
                 call.reply.null();
@@ -171,9 +171,9 @@ fn xadd(call: &mut Call<'_, '_>) -> Done {
     };
     drop(stream);
     id::reply(call.reply, id);
-    call.view.changed(&key, 1, Event::stream("xadd"));
+    call.view.changed(key, 1, Event::stream("xadd"));
     if trimmed > 0 {
-        call.view.touched(&key, XTRIM_EVENT);
+        call.view.touched(key, XTRIM_EVENT);
     }
     Ok(())
 }

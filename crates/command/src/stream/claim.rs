@@ -138,13 +138,13 @@ impl Claim {
 
 fn xclaim(call: &mut Call<'_, '_>) -> Done {
     let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
-    note_lookup(call, &key);
-    let has_group = call.view.stream(&key)?.is_some_and(|stream| stream.group(name).is_some());
+    note_lookup(call, key);
+    let has_group = call.view.stream(key)?.is_some_and(|stream| stream.group(name).is_some());
     if !has_group {
         return Err(Error::no_group(key.bytes(), name, ""));
     }
     let claim = claim(call, now.0)?;
-    let Some(mut stream) = call.view.stream_mut(&key)? else {
+    let Some(mut stream) = call.view.stream_mut(key)? else {
         return Err(Error::no_group(key.bytes(), name, ""));
     };
     let (consumer, created) = claimer(&mut stream, name, call.args.at(3), now)?;
@@ -172,7 +172,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
     // Moving the last id counts as a change of its own only if nothing is claimed, because a claim is
     // replicated with the last id.
     changes += u64::from(has_moved && sent == 0);
-    call.view.changed(&key, created, CONSUMER_CREATED);
+    call.view.changed(key, created, CONSUMER_CREATED);
     call.view.dirty(changes);
     Ok(())
 }
@@ -290,10 +290,10 @@ fn findings(stream: &Stream, name: &[u8], auto: &Auto, now: Millis) -> Findings 
 
 fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    note_lookup(call, &key);
+    note_lookup(call, key);
     let auto = auto(call)?;
     let (name, now) = (call.args.at(2), call.view.now());
-    let Some(mut stream) = call.view.stream_mut(&key)? else {
+    let Some(mut stream) = call.view.stream_mut(key)? else {
         return Err(Error::no_group(key.bytes(), name, ""));
     };
     if stream.group(name).is_none() {
@@ -322,7 +322,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
         id::reply(call.reply, id);
     }
     drop(stream);
-    call.view.changed(&key, created, CONSUMER_CREATED);
+    call.view.changed(key, created, CONSUMER_CREATED);
     call.view.dirty(changes);
     Ok(())
 }

@@ -75,14 +75,14 @@ pub(super) const XSETID: Command = Command {
 /// XDEL. All ids are read before the first entry is deleted. If the key is missing they are not read.
 fn xdel(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(mut stream) = call.view.stream_mut(&key)? else {
+    let Some(mut stream) = call.view.stream_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
     let ids: Vec<Id> = call.args.iter_from(2).map(|text| id::strict(text, 0)).collect::<Result<_, _>>()?;
     let deleted = ids.into_iter().filter(|id| stream.delete(*id)).count() as u64;
     drop(stream);
-    call.view.changed(&key, deleted, Event::stream("xdel"));
+    call.view.changed(key, deleted, Event::stream("xdel"));
     call.reply.int(deleted as i64);
     Ok(())
 }
@@ -128,7 +128,7 @@ pub(super) fn code(fate: Fate) -> i64 {
 
 fn xdelex(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let missing = call.view.stream(&key)?.is_none();
+    let missing = call.view.stream(key)?.is_none();
     let (references, ids) = block(&call.args, 2)?;
     call.reply.array(ids.len());
     if missing {
@@ -136,14 +136,14 @@ fn xdelex(call: &mut Call<'_, '_>) -> Done {
         return Ok(());
     }
     let mut deleted = 0;
-    if let Some(mut stream) = call.view.stream_mut(&key)? {
+    if let Some(mut stream) = call.view.stream_mut(key)? {
         for id in ids {
             let fate = stream.delete_with(id, references);
             deleted += u64::from(fate == Fate::Deleted);
             call.reply.int(code(fate));
         }
     }
-    call.view.changed(&key, deleted, Event::stream("xdel"));
+    call.view.changed(key, deleted, Event::stream("xdel"));
     Ok(())
 }
 
@@ -180,7 +180,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> Done {
     let id = id::strict(call.args.at(2), 0)?;
     let past = past(call, id)?;
     let key = call.key(0);
-    let mut stream = call.view.stream_mut(&key)?.ok_or_else(Error::no_such_key)?;
+    let mut stream = call.view.stream_mut(key)?.ok_or_else(Error::no_such_key)?;
     if id < stream.max_deleted_id() {
         return Err(Error::xsetid_below_deleted_id());
     }
@@ -198,7 +198,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> Done {
         stream.set_max_deleted_id(max);
     }
     drop(stream);
-    call.view.changed(&key, 1, Event::stream("xsetid"));
+    call.view.changed(key, 1, Event::stream("xsetid"));
     call.reply.ok();
     Ok(())
 }

@@ -174,7 +174,7 @@ fn progress(text: &[u8], last: Id) -> Result<Id, Error> {
 fn create(call: &mut Call<'_, '_>) -> Done {
     let options = options(call, Subcommand::Create)?;
     let (key, name) = (call.key(0), call.args.at(3));
-    let stream = call.view.stream(&key)?;
+    let stream = call.view.stream(key)?;
     if stream.is_none() && !options.creates_key {
         return Err(Error::xgroup_without_key());
     }
@@ -183,10 +183,10 @@ fn create(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::unknown_subcommand(call.args.at(1), "XGROUP"));
     }
     let id = progress(call.args.at(4), last)?;
-    if !call.view.stream_or_new(&key)?.create_group(name, id, options.entries_read) {
+    if !call.view.stream_or_new(key)?.create_group(name, id, options.entries_read) {
         return Err(Error::group_exists());
     }
-    call.view.changed(&key, 1, Event::stream("xgroup-create"));
+    call.view.changed(key, 1, Event::stream("xgroup-create"));
     call.reply.ok();
     Ok(())
 }
@@ -194,7 +194,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
 /// The stream of a group that exists.
 fn existing<'v>(call: &'v mut Call<'_, '_>) -> Result<StreamMut<'v>, Error> {
     let (key, name) = (call.key(0), call.args.at(3));
-    let stream = call.view.stream_mut(&key)?.ok_or_else(Error::xgroup_without_key)?;
+    let stream = call.view.stream_mut(key)?.ok_or_else(Error::xgroup_without_key)?;
     if stream.group(name).is_none() {
         return Err(Error::no_group_of_key(key.bytes(), name));
     }
@@ -215,17 +215,17 @@ fn setid(call: &mut Call<'_, '_>) -> Done {
     }
     drop(stream);
     let key = call.key(0);
-    call.view.changed(&key, 1, Event::stream("xgroup-setid"));
+    call.view.changed(key, 1, Event::stream("xgroup-setid"));
     call.reply.ok();
     Ok(())
 }
 
 fn destroy(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let mut stream = call.view.stream_mut(&key)?.ok_or_else(Error::xgroup_without_key)?;
+    let mut stream = call.view.stream_mut(key)?.ok_or_else(Error::xgroup_without_key)?;
     let was_there = stream.destroy_group(call.args.at(3));
     drop(stream);
-    call.view.changed(&key, u64::from(was_there), Event::stream("xgroup-destroy"));
+    call.view.changed(key, u64::from(was_there), Event::stream("xgroup-destroy"));
     call.reply.int(i64::from(was_there));
     Ok(())
 }
@@ -236,7 +236,7 @@ fn createconsumer(call: &mut Call<'_, '_>) -> Done {
     let created = stream.group_mut(name).and_then(|group| group.create_consumer(consumer, now)).is_some();
     drop(stream);
     let key = call.key(0);
-    call.view.changed(&key, u64::from(created), CONSUMER_CREATED);
+    call.view.changed(key, u64::from(created), CONSUMER_CREATED);
     call.reply.int(i64::from(created));
     Ok(())
 }
@@ -247,7 +247,7 @@ fn delconsumer(call: &mut Call<'_, '_>) -> Done {
     let pending = stream.group_mut(name).and_then(|group| group.delete_consumer(consumer));
     drop(stream);
     let key = call.key(0);
-    call.view.changed(&key, u64::from(pending.is_some()), Event::stream("xgroup-delconsumer"));
+    call.view.changed(key, u64::from(pending.is_some()), Event::stream("xgroup-delconsumer"));
     call.reply.int(pending.unwrap_or(0) as i64);
     Ok(())
 }

@@ -119,7 +119,7 @@ fn help(call: &mut WholeCall<'_>) -> Done {
 
 fn consumers(call: &mut Call<'_, '_>) -> Done {
     let (key, name, now) = (call.key(0), call.args.at(3), call.view.now());
-    let stream = call.view.stream(&key)?.ok_or_else(Error::no_such_key)?;
+    let stream = call.view.stream(key)?.ok_or_else(Error::no_such_key)?;
     let group = stream.group(name).ok_or_else(|| Error::no_group_of_key(key.bytes(), name))?;
     call.reply.array(group.consumers().len());
     for consumer in group.consumers() {
@@ -134,7 +134,7 @@ fn consumers(call: &mut Call<'_, '_>) -> Done {
 
 fn groups(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let stream = call.view.stream(&key)?.ok_or_else(Error::no_such_key)?;
+    let stream = call.view.stream(key)?.ok_or_else(Error::no_such_key)?;
     call.reply.array(stream.groups().len());
     for group in stream.groups() {
         call.reply.map(6);
@@ -182,13 +182,13 @@ fn detail(call: &Call<'_, '_>) -> Result<Detail, Error> {
 
 fn stream(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    if call.view.stream(&key)?.is_none() {
+    if call.view.stream(key)?.is_none() {
         return Err(Error::no_such_key());
     }
     let detail = detail(call)?;
     // Redis counts one lookup for the request, which the question above was.
     call.view.ignore_lookups();
-    let Some(stream) = call.view.stream(&key)? else { return Err(Error::no_such_key()) };
+    let Some(stream) = call.view.stream(key)? else { return Err(Error::no_such_key()) };
     let reply = &mut *call.reply;
     reply.map(if matches!(detail, Detail::Summary) { 10 } else { 9 });
     reply_past(reply, stream);

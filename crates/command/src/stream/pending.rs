@@ -87,8 +87,8 @@ pub(super) const XPENDING: Command = Command {
 /// Where there is no such key or group, nothing is acknowledged, and the ids are not read.
 fn xack(call: &mut Call<'_, '_>) -> Done {
     let (key, name) = (call.key(0), call.args.at(2));
-    note_lookup(call, &key);
-    let mut stream = call.view.stream_mut(&key)?;
+    note_lookup(call, key);
+    let mut stream = call.view.stream_mut(key)?;
     let Some(group) = stream.as_mut().and_then(|stream| stream.group_mut(name)) else {
         call.reply.int(0);
         return Ok(());
@@ -103,8 +103,8 @@ fn xack(call: &mut Call<'_, '_>) -> Done {
 
 fn xackdel(call: &mut Call<'_, '_>) -> Done {
     let (key, name) = (call.key(0), call.args.at(2));
-    note_lookup(call, &key);
-    let has_group = call.view.stream(&key)?.is_some_and(|stream| stream.group(name).is_some());
+    note_lookup(call, key);
+    let has_group = call.view.stream(key)?.is_some_and(|stream| stream.group(name).is_some());
     let (references, ids) = delete::block(&call.args, 3)?;
     call.reply.array(ids.len());
     if !has_group {
@@ -112,7 +112,7 @@ fn xackdel(call: &mut Call<'_, '_>) -> Done {
         return Ok(());
     }
     let mut changes = 0;
-    if let Some(mut stream) = call.view.stream_mut(&key)? {
+    if let Some(mut stream) = call.view.stream_mut(key)? {
         for id in ids {
             let was_pending = stream.group_mut(name).is_some_and(|group| group.release(id));
             // What was acknowledged here is answered as deleted even if the entry was gone before.
@@ -162,7 +162,7 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Option<Query<'a>>, Error> {
 fn xpending(call: &mut Call<'_, '_>) -> Done {
     let query = query(call)?;
     let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
-    let group = call.view.stream(&key)?.and_then(|stream| stream.group(name));
+    let group = call.view.stream(key)?.and_then(|stream| stream.group(name));
     let group = group.ok_or_else(|| Error::no_group(key.bytes(), name, ""))?;
     match query {
         None => reply_summary(call.reply, group),

@@ -70,7 +70,7 @@ pub(super) const XREVRANGE: Command = Command {
 
 fn xlen(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let len = call.view.stream(&key)?.map_or(0, Stream::len);
+    let len = call.view.stream(key)?.map_or(0, Stream::len);
     call.reply.int(len as i64);
     Ok(())
 }
@@ -91,7 +91,7 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
     let end = id::end(call.args.at(end_at))?;
     let count = count(call)?;
     let key = call.key(0);
-    match (call.view.stream(&key)?, count) {
+    match (call.view.stream(key)?, count) {
         (None, _) => call.reply.array(0),
         (Some(_), Some(0)) => call.reply.null_array(),
         (Some(stream), count) => {
@@ -105,7 +105,7 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
             let rest =
                 if is_whole || written == wanted { 0 } else { walk.count(stream).min(wanted - written) };
             call.reply.fill_array(header, (written + rest) as usize);
-            walk::leave(call, &key, rest, move |value, reply, share| {
+            walk::leave(call, key, rest, move |value, reply, share| {
                 value.stream().map(|stream| walk.reply(reply, stream, share));
             });
         }

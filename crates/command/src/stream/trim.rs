@@ -169,11 +169,11 @@ fn xtrim(call: &mut Call<'_, '_>) -> Done {
     }
     options.check_limit()?;
     let (key, settings) = (call.key(0), call.view.settings());
-    let count = match call.view.stream_mut(&key)? {
+    let count = match call.view.stream_mut(key)? {
         Some(mut stream) => options.apply(&mut stream, settings),
         None => 0,
     };
-    call.view.changed(&key, count, XTRIM_EVENT);
+    call.view.changed(key, count, XTRIM_EVENT);
     call.reply.int(count as i64);
     Ok(())
 }

@@ -134,7 +134,7 @@ pub(super) enum Found {
 /// Replies the string of the first key, null where it is missing.
 pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     let key = call.key(0);
-    match call.view.string(&key)? {
+    match call.view.string(key)? {
         Some(item) => {
             call.reply.item(item);
             Ok(Found::Value)
@@ -151,7 +151,7 @@ pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
 pub(super) fn reply_old_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     let found = reply_string(call);
     let key = call.key(0);
-    call.view.note_lookup(&key, found != Ok(Found::Nothing));
+    call.view.note_lookup(key, found != Ok(Found::Nothing));
     found
 }
 
@@ -178,7 +178,7 @@ fn mget(call: &mut Call<'_, '_>) -> Done {
 /// An integer is kept as one; its length is that of its text.
 fn strlen(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let len = call.view.string(&key)?.map_or(0, |item| item.len());
+    let len = call.view.string(key)?.map_or(0, |item| item.len());
     call.reply.int(len as i64);
     Ok(())
 }
@@ -188,8 +188,8 @@ fn strlen(call: &mut Call<'_, '_>) -> Done {
 fn getset(call: &mut Call<'_, '_>) -> Done {
     reply_old_string(call)?;
     let key = call.key(0);
-    call.view.put_string(&key, call.args.at(2), Form::Auto, Expiry::Clear);
-    call.view.changed(&key, 1, SET_EVENT);
+    call.view.put_string(key, call.args.at(2), Form::Auto, Expiry::Clear);
+    call.view.changed(key, 1, SET_EVENT);
     Ok(())
 }
 
@@ -197,8 +197,8 @@ fn getset(call: &mut Call<'_, '_>) -> Done {
 fn getdel(call: &mut Call<'_, '_>) -> Done {
     if reply_old_string(call)? == Found::Value {
         let key = call.key(0);
-        call.view.remove(&key);
-        call.view.changed(&key, 1, Event::DEL);
+        call.view.remove(key);
+        call.view.changed(key, 1, Event::DEL);
     }
     Ok(())
 }
@@ -216,8 +216,8 @@ fn getex(call: &mut Call<'_, '_>) -> Done {
     let lifetime = getex_option(call)?;
     let key = call.key(0);
     // A missing key is answered before the time is looked at: even a wrong time then is no error.
-    let is_there = call.view.string(&key).map(|found| found.is_some());
-    call.view.note_lookup(&key, is_there != Ok(false));
+    let is_there = call.view.string(key).map(|found| found.is_some());
+    call.view.note_lookup(key, is_there != Ok(false));
     if !is_there? {
         call.reply.null();
         return Ok(());
@@ -226,13 +226,13 @@ fn getex(call: &mut Call<'_, '_>) -> Done {
     reply_string(call)?;
     let deadline = match change {
         Change::Nothing => return Ok(()),
-        Change::Persist if call.view.deadline(&key) == Some(Deadline::Never) => return Ok(()),
+        Change::Persist if call.view.deadline(key) == Some(Deadline::Never) => return Ok(()),
         Change::Persist => Deadline::Never,
         Change::Until(time) => Deadline::At(time),
     };
     let event = deadline_event(deadline, call.view.now());
-    call.view.set_deadline(&key, deadline);
-    call.view.changed(&key, 1, event);
+    call.view.set_deadline(key, deadline);
+    call.view.changed(key, 1, event);
     Ok(())
 }
 

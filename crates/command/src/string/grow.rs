@@ -7,7 +7,7 @@ use store::{HUGE_STRING_BYTES_MIN, has_room_for_string};
 /// The length of the first key's string, 0 where it is missing.
 pub(super) fn string_len(call: &mut Call<'_, '_>) -> Result<u64, Error> {
     let key = call.key(0);
-    Ok(call.view.string(&key)?.map_or(0, |item| item.len() as u64))
+    Ok(call.view.string(key)?.map_or(0, |item| item.len() as u64))
 }
 
 /// Whether `added` more bytes fit behind `len`, without an overflow where a client names an offset near 2^63.

@@ -110,8 +110,8 @@ fn decrby(call: &mut Call<'_, '_>) -> Done {
 /// leave the value as it was.
 fn add(call: &mut Call<'_, '_>, delta: i64) -> Done {
     let key = call.key(0);
-    let sum = call.view.add(&key, delta)?;
-    call.view.changed(&key, 1, Event::string("incrby"));
+    let sum = call.view.add(key, delta)?;
+    call.view.changed(key, 1, Event::string("incrby"));
     call.reply.int(sum);
     Ok(())
 }
@@ -120,7 +120,7 @@ fn add(call: &mut Call<'_, '_>, delta: i64) -> Done {
 /// number, which OBJECT ENCODING shows. Infinity and NaN are refused, so no value ever holds them.
 fn incrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let value = match call.view.string(&key)? {
+    let value = match call.view.string(key)? {
         None => Some(LongDouble::ZERO),
         Some(Item::Int(n)) => Some(LongDouble::from_i64(n)),
         Some(Item::Bytes(text)) => LongDouble::parse(text),
@@ -129,8 +129,8 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::not_a_float());
     };
     let sum = value.add(increment).to_text().ok_or_else(Error::nan_or_infinity)?;
-    call.view.put_string(&key, sum.as_bytes(), Form::Text, Expiry::Keep);
-    call.view.changed(&key, 1, Event::string("incrbyfloat"));
+    call.view.put_string(key, sum.as_bytes(), Form::Text, Expiry::Keep);
+    call.view.changed(key, 1, Event::string("incrbyfloat"));
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

@@ -81,8 +81,8 @@ fn append(call: &mut Call<'_, '_>) -> Done {
     let len = string_len(call)?;
     check_end(call, len, tail.len() as u64)?;
     check_growth(call, len + tail.len() as u64)?;
-    let len = call.view.append(&key, tail)?;
-    call.view.changed(&key, 1, Event::string("append"));
+    let len = call.view.append(key, tail)?;
+    call.view.changed(key, 1, Event::string("append"));
     call.reply.int(len as i64);
     Ok(())
 }
@@ -97,8 +97,8 @@ fn setrange(call: &mut Call<'_, '_>) -> Done {
         check_end(call, offset, bytes.len() as u64)?;
         check_growth(call, offset + bytes.len() as u64)?;
         let key = call.key(0);
-        len = call.view.set_range(&key, offset, bytes)?;
-        call.view.changed(&key, 1, Event::string("setrange"));
+        len = call.view.set_range(key, offset, bytes)?;
+        call.view.changed(key, 1, Event::string("setrange"));
     }
     call.reply.int(len as i64);
     Ok(())
@@ -109,7 +109,7 @@ fn getrange(call: &mut Call<'_, '_>) -> Done {
     let start = int(call.args.at(2))?;
     let end = int(call.args.at(3))?;
     let key = call.key(0);
-    let item = call.view.string(&key)?;
+    let item = call.view.string(key)?;
     let mut scratch = base::text::I64Text::new();
     let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
     call.reply.bulk(part(text, start, end));

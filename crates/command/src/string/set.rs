@@ -165,10 +165,10 @@ fn set(call: &mut Call<'_, '_>) -> Done {
 /// Stores argument `value` under the first key.
 fn put(call: &mut Call<'_, '_>, value: usize, expiry: Expiry) {
     let key = call.key(0);
-    call.view.put_string(&key, call.args.at(value), Form::Auto, expiry);
-    call.view.changed(&key, 1, SET_EVENT);
+    call.view.put_string(key, call.args.at(value), Form::Auto, expiry);
+    call.view.changed(key, 1, SET_EVENT);
     if let Expiry::At(_) = expiry {
-        call.view.touched(&key, Event::EXPIRE);
+        call.view.touched(key, Event::EXPIRE);
     }
 }
 
@@ -211,7 +211,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
         Condition::Always => true,
         Condition::IfMissing => !exists(call, found),
         Condition::IfPresent => exists(call, found),
-        Condition::IfEqual(wanted) => call.view.string(&key)?.is_some_and(|item| is_text(item, wanted)),
+        Condition::IfEqual(wanted) => call.view.string(key)?.is_some_and(|item| is_text(item, wanted)),
     };
     if holds {
         put(call, 2, expiry);
@@ -229,7 +229,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
 fn exists(call: &mut Call<'_, '_>, found: Option<Found>) -> bool {
     match found {
         Some(found) => found == Found::Value,
-        None => call.view.exists(&call.key(0)),
+        None => call.view.exists(call.key(0)),
     }
 }
 
@@ -291,7 +291,7 @@ fn take_lifetime<'k>(options: &mut Options<'k>, word: &[u8], next: Option<&'k [u
 
 fn setnx(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let is_new = !call.view.exists(&key);
+    let is_new = !call.view.exists(key);
     if is_new {
         put(call, 2, Expiry::Clear);
     }

@@ -166,12 +166,12 @@ fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
     }
     let (key, pairs) = (call.key(0), (call.args.len() - first) / 2);
     let mut set = if options.xx {
-        match call.view.zset_mut(&key)? {
+        match call.view.zset_mut(key)? {
             Some(set) => set,
             None => return reply_nothing(call.reply, options),
         }
     } else {
-        call.view.zset_or_new(&key)?
+        call.view.zset_or_new(key)?
     };
     set.announce(pairs as u64, longest);
     let (mut changes, mut last) = (Changes::default(), None);
@@ -195,7 +195,7 @@ fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
     }
     drop(set);
     let event = Event::zset(if options.incr { "zincr" } else { "zadd" });
-    call.view.changed(&key, changes.added + changes.updated, event);
+    call.view.changed(key, changes.added + changes.updated, event);
     match (options.incr, last) {
         (true, Some(score)) => call.reply.double(score),
         (true, None) => call.reply.null(),

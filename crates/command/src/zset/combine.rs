@@ -283,7 +283,7 @@ fn put(call: &mut Call<'_, '_>, operation: Operation, name: &'static str) -> Don
     drop(query);
     let destination = call.key(0);
     let longest = entries.iter().map(|(member, _)| member.len()).max().unwrap_or(0);
-    store(call.view, &destination, &entries, longest, Event::zset(name), call.reply);
+    store(call.view, destination, &entries, longest, Event::zset(name), call.reply);
     Ok(())
 }
 

@@ -85,12 +85,12 @@ fn pop(call: &mut Call<'_, '_>, end: End) -> Done {
     let count = call.args.get(2).map(argument::count).transpose()?;
     let pairs = if count.is_some() && call.reply.is_resp3() { Pairs::Nested } else { Pairs::Flat };
     let key = call.key(0);
-    let Some(set) = call.view.zset_mut(&key)? else {
+    let Some(set) = call.view.zset_mut(key)? else {
         call.reply.array(0);
         return Ok(());
     };
     let popped = reply_popped(call.reply, set, end, count.unwrap_or(1), pairs);
-    call.view.reduced(&key, popped, popped_event(end));
+    call.view.reduced(key, popped, popped_event(end));
     Ok(())
 }
 

@@ -43,8 +43,8 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::out_of_range());
     }
     let key = call.key(0);
-    let mut random = call.view.random(&key);
-    let set = call.view.zset(&key)?;
+    let mut random = call.view.random(key);
+    let set = call.view.zset(key)?;
     match (set, count) {
         (Some(set), None) => {
             set.get(random.below(set.len()), |entry| reply_member(call.reply, entry.member));
@@ -55,7 +55,7 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Done {
             let count = count.unsigned_abs();
             reply_header(call.reply, show, count as usize);
             let left = draws::begin(count, call.reply, |reply| draw(&set, &mut random, reply, show));
-            draws::leave(call, &key, (left, random), 0, move |value, random, reply| {
+            draws::leave(call, key, (left, random), 0, move |value, random, reply| {
                 if let Some(set) = value.zset() {
                     draw(&set, random, reply, show);
                 }
@@ -67,7 +67,7 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Done {
             reply_header(call.reply, show, count as usize);
             let mut share = Share::first(count, call.reply);
             walk.reply(call.reply, &set, &mut share);
-            walk.leave(call, &key, (count, share.written()));
+            walk.leave(call, key, (count, share.written()));
         }
         (Some(set), Some(count)) => reply_some(call.reply, &set, count.unsigned_abs(), show, &mut random),
     }

@@ -267,7 +267,7 @@ fn zrevrangebylex(call: &mut Call<'_, '_>) -> Done {
 fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
     let query = query(call, named)?;
     let key = call.key(0);
-    let Some(set) = call.view.zset(&key)? else {
+    let Some(set) = call.view.zset(key)? else {
         call.reply.array(0);
         return Ok(());
     };
@@ -277,7 +277,7 @@ fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
     reply_header(call.reply, walk.show, count as usize);
     let mut share = Share::first(count, call.reply);
     walk.reply(call.reply, &set, &mut share);
-    walk.leave(call, &key, (count, share.written()));
+    walk.leave(call, key, (count, share.written()));
     Ok(())
 }
 
@@ -316,7 +316,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
     let (destination, source) = (call.key(0), call.key(1));
     let mut entries = Entries::new();
     call.view.count_lookups();
-    let set = call.view.zset(&source)?;
+    let set = call.view.zset(source)?;
     if let Some(set) = set {
         let span = query.range.span(&set, query.towards);
         let (skipped, count) = query.window(span, &set);
@@ -326,7 +326,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> Done {
         });
     }
     call.view.ignore_lookups();
-    store(call.view, &destination, &entries, 0, Event::zset("zrangestore"), call.reply);
+    store(call.view, destination, &entries, 0, Event::zset("zrangestore"), call.reply);
     Ok(())
 }
 
@@ -390,7 +390,7 @@ fn zlexcount(call: &mut Call<'_, '_>) -> Done {
 fn count(call: &mut Call<'_, '_>, by: By) -> Done {
     let range = Range::parse(by, call.args.at(2), call.args.at(3))?;
     let key = call.key(0);
-    let count = call.view.zset(&key)?.map_or(0, |set| range.span(&set, End::Tail).count);
+    let count = call.view.zset(key)?.map_or(0, |set| range.span(&set, End::Tail).count);
     call.reply.int(count as i64);
     Ok(())
 }

@@ -90,21 +90,21 @@ pub(super) const ZREVRANK: Command = Command {
 
 fn zcard(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let len = call.view.zset(&key)?.map_or(0, |set| set.len());
+    let len = call.view.zset(key)?.map_or(0, |set| set.len());
     call.reply.int(len as i64);
     Ok(())
 }
 
 fn zscore(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let score = call.view.zset(&key)?.and_then(|set| set.score(call.args.at(2)));
+    let score = call.view.zset(key)?.and_then(|set| set.score(call.args.at(2)));
     reply_score(call.reply, score);
     Ok(())
 }
 
 fn zmscore(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let set = call.view.zset(&key)?;
+    let set = call.view.zset(key)?;
     call.reply.array(call.args.len() - 2);
     let members = call.args.iter_from(2);
     match set {
@@ -139,7 +139,7 @@ fn rank(call: &mut Call<'_, '_>, towards: End, name: &str) -> Done {
         _ => return Err(Error::wrong_arity(name)),
     };
     let key = call.key(0);
-    let set = call.view.zset(&key)?;
+    let set = call.view.zset(key)?;
     let Some((set, (rank, score))) = set.and_then(|set| Some((set, set.rank(call.args.at(2))?))) else {
         if show == Show::Scores {
             call.reply.null_array()

@@ -72,7 +72,7 @@ pub(super) const ZREMRANGEBYLEX: Command = Command {
 
 fn zrem(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let Some(mut set) = call.view.zset_mut(&key)? else {
+    let Some(mut set) = call.view.zset_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
@@ -81,7 +81,7 @@ fn zrem(call: &mut Call<'_, '_>) -> Done {
         removed += u64::from(set.remove(member).is_some());
     }
     drop(set);
-    call.view.reduced(&key, removed, Event::zset("zrem"));
+    call.view.reduced(key, removed, Event::zset("zrem"));
     call.reply.int(removed as i64);
     Ok(())
 }
@@ -101,7 +101,7 @@ fn zremrangebylex(call: &mut Call<'_, '_>) -> Done {
 fn remove_range(call: &mut Call<'_, '_>, by: By) -> Done {
     let range = Range::parse(by, call.args.at(2), call.args.at(3))?;
     let key = call.key(0);
-    let Some(mut set) = call.view.zset_mut(&key)? else {
+    let Some(mut set) = call.view.zset_mut(key)? else {
         call.reply.int(0);
         return Ok(());
     };
@@ -113,7 +113,7 @@ fn remove_range(call: &mut Call<'_, '_>, by: By) -> Done {
         By::Score => "zremrangebyscore",
         By::Lex => "zremrangebylex",
     };
-    call.view.reduced(&key, span.count, Event::zset(event));
+    call.view.reduced(key, span.count, Event::zset(event));
     call.reply.int(span.count as i64);
     Ok(())
 }

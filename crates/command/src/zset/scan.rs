@@ -36,7 +36,7 @@ fn zscan(call: &mut Call<'_, '_>) -> Done {
     let cursors = call.view.element_cursors();
     let place = cursor(call.args.at(2), cursors)?;
     let key = call.key(0);
-    let Some(set) = call.view.zset(&key)? else {
+    let Some(set) = call.view.zset(key)? else {
         answer(call.reply, cursors, |_| (0, 0));
         return Ok(());
     };

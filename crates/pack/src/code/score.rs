@@ -179,6 +179,8 @@ impl Frame {
     /// The frame of a leaf without entries.
     pub(crate) const EMPTY: Frame = Frame { scale: Scale::WHOLE, width: 0, base: 0 };
 
+    /// In line, so that what a search needs at once does not go through memory.
+    #[inline(always)]
     fn new(scale: u8, width: usize, base: i64) -> Frame {
         assert!(scale < SCALES && width <= 8, "no frame has scale {scale}, width {width}");
         Frame { scale: Scale(scale), width, base }

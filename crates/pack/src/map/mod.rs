@@ -574,7 +574,7 @@ impl<V: Clone, F: Form> Default for Map<V, F> {
 }
 
 impl<V, F: Form> Tagged<V, F> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn found(&self, slot: Slot) -> Found<'_, V> {
         let parts = self.parts(slot);
         Found {

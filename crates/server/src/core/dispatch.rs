@@ -336,11 +336,12 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs one request and appends its reply, or an error. Returns how many ticks that took, and how many
-    /// bytes of reply it made. What is to happen to the connection then is in `session.after`.
+    /// bytes of reply it made. What is to happen to the connection then is in `session.after`. The request is
+    /// lent, because a copy would have to wait until it is written.
     pub(crate) fn execute(
         &mut self,
         session: &mut Session,
-        request: Request<'s, '_>,
+        request: &Request<'s, '_>,
         reply: &mut Reply,
     ) -> (u64, usize) {
         let (start, reply_mode) = (reply.out.len(), session.reply_mode);
@@ -372,10 +373,10 @@ impl<'s> Executor<'s> {
     fn check_and_run(
         &mut self,
         session: &mut Session,
-        request: Request<'s, '_>,
+        request: &Request<'s, '_>,
         reply: &mut Reply,
     ) -> Option<&'s Row> {
-        let row = match admit(session, &request, &self.config) {
+        let row = match admit(session, request, &self.config) {
             Ok(row) => row,
             Err(refusal) => {
                 cold_path();
@@ -388,7 +389,7 @@ impl<'s> Executor<'s> {
             }
         };
         if self.is_guarded
-            && let Err(held) = self.guard(session.db, row, &request)
+            && let Err(held) = self.guard(session.db, row, request)
         {
             cold_path();
             match held {
@@ -534,7 +535,7 @@ impl<'s> Executor<'s> {
         &mut self,
         session: &mut Session,
         row: &'s Row,
-        request: Request<'s, '_>,
+        request: &Request<'s, '_>,
         reply: &mut Reply,
     ) -> Done {
         let (db, args) = (session.db, request.args);
@@ -590,11 +591,11 @@ impl<'s> Executor<'s> {
         db: u16,
         row: &Row,
         run: fn(&mut Call<'_, '_>) -> Done,
-        Request { args, hash: first_hash, .. }: Request<'_, '_>,
+        Request { args, hash: first_hash, .. }: &Request<'_, '_>,
         reply: &mut Reply,
     ) -> Done {
         let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
-        row.extract_keys(&args, &mut self.positions);
+        row.extract_keys(args, &mut self.positions);
         // The first key was hashed when the request was parsed, if the table says where it stands.
         let mut known = first_hash.filter(|_| row.first_key() == self.positions.first().map(|p| *p as usize));
         let names = self.positions.iter().map(|position| {
@@ -603,7 +604,7 @@ impl<'s> Executor<'s> {
         });
         let (mut view, keys) = keyspace.lock(db, self.now.wall, settings, names);
         self.prepare(&mut view, row);
-        let done = run(&mut Call::new(&mut view, args, &keys, reply));
+        let done = run(&mut Call::new(&mut view, *args, &keys, reply));
         self.let_go(view);
         done
     }

@@ -118,7 +118,7 @@ impl Worker<'_> {
             if executor.must_wait(&connection.session, &request) {
                 return (index, Some(Progress::Done));
             }
-            executor.execute(&mut connection.session, request, reply);
+            executor.execute(&mut connection.session, &request, reply);
             reply.cut(0);
             connection.protocol = reply.protocol;
             match std::mem::replace(&mut connection.session.after, After::Next) {

@@ -416,7 +416,7 @@ impl<'s> Worker<'s> {
                 connection.flow = Flow::Parked;
                 return index;
             }
-            let call = executor.execute(&mut connection.session, request, reply);
+            let call = executor.execute(&mut connection.session, &request, reply);
             match connection.session.after {
                 After::Next => {}
                 After::Yield => {

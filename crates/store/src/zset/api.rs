@@ -87,7 +87,7 @@ pub struct ZSet<'v> {
 }
 
 impl<'v> ZSet<'v> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of((meta, inline, outside): Parts<'v>, seed: &'v Seed) -> Result<ZSet<'v>, WrongType> {
         let image = || Source::Image(meta.value(inline));
         let (source, encoding) = match (meta.shape(), outside) {

@@ -117,7 +117,7 @@ fn sort_ro_by_others(call: &mut WholeCall<'_>) -> Done {
 fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
     let sort = Sort::parse(&call.args, storing)?;
     call.view.count_lookups();
-    let elements = elements::load(call.view, &call.key(0), &sort)?;
+    let elements = elements::load(call.view, call.key(0), &sort)?;
     let lookup: &mut Lookup<'_> = &mut |_, _, _| unreachable!("no pattern names another key");
     let elements = ordered(&sort, elements, lookup)?;
     match call.keys().get(1) {
