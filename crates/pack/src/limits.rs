@@ -29,11 +29,11 @@ pub const ELEMENT_BYTES_MAX: usize = 512 << 20;
 /// The most that all fields and values of one stream entry may take together, their frames included.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// What a field or value of a stream entry costs at most beside its text: the bytes that say how long it is.
-/// In the protocol it costs a client as many.
+/// The most bytes that a field or value of a stream entry takes beside its text, to say how long it is. It
+/// takes at least as many in the protocol.
 const CELL_FRAME_BYTES: usize = 6;
 
-/// The most that a leaf has beside its large elements: small entries, and what says how long each is.
+/// The most bytes that a leaf has beside its large elements: small entries, and the lengths of all entries.
 const LEAF_REST_BYTES: usize = 1 << 20;
 
 /// The largest allocation for content of `size` bytes: a block grows by a quarter at most.

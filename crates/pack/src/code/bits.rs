@@ -16,7 +16,7 @@ pub(crate) fn word(words: &[Word], at: usize) -> u64 {
     u64::from_le_bytes(words[at])
 }
 
-/// The bit behind the first `zeros` zeros; None where there are fewer.
+/// The number of the bit behind the first `zeros` zeros; None where there are fewer.
 #[inline]
 pub(crate) fn skip_zeros(words: &[Word], zeros: usize) -> Option<usize> {
     if zeros == 0 {
@@ -74,9 +74,9 @@ pub(crate) fn nth_one(ones: u64, n: u32) -> u32 {
     const TOPS: u64 = BYTES << 7;
     let twos = ones - (ones >> 1 & 0x5555_5555_5555_5555);
     let fours = (twos & 0x3333_3333_3333_3333) + (twos >> 2 & 0x3333_3333_3333_3333);
-    // Byte k: the ones in bytes 0 to k.
+    // Byte k is the number of ones in the bytes 0 to k.
     let sums = ((fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(BYTES);
-    // The top bit of a byte: its sum is at most n.
+    // The top bit of a byte says that its sum is at most n.
     let passed = ((u64::from(n) * BYTES) | TOPS).wrapping_sub(sums) & TOPS;
     let shift = 8 * passed.count_ones();
     let before = (sums << 8 >> shift & 0xFF) as u32;
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use base::random::Random;
 
-    /// The bits one by one, and back.
+    /// The bits one by one, as booleans.
     fn spell(words: &[Word]) -> Vec<bool> {
         (0..words.len() * WORD).map(|bit| word(words, bit / WORD) >> (bit % WORD) & 1 == 1).collect()
     }

@@ -24,8 +24,8 @@
 //! ```
 //!
 //! An insert shifts the high bits behind it by one and the low parts behind it by the width, whole words at a
-//! time; nothing is decoded. A value below the base, or one that has no room, is for the owner of the bytes:
-//! he writes the code anew.
+//! time; nothing is decoded. For a value below the base, or one that has no room, the owner of the bytes has
+//! to write the whole code anew.
 //!
 //! Cost: 2 to 3 bits and the width an element (consecutive integers: 2 bits; a million random ones below
 //! 2^40: 22.5 bits), and 12 bytes. The frame of reference (a base and offsets of one width, packed) would
@@ -37,7 +37,7 @@ use crate::code::words::u32_at;
 
 /// Bytes before the high bits.
 pub(crate) const HEADER: usize = 12;
-/// Elements that a code can have, and words of high bits.
+/// The most elements that a code can have, and the most words of high bits.
 pub(crate) const COUNT_MAX: usize = FIELD as usize;
 /// Bytes of a word.
 pub(crate) const WORD_BYTES: usize = size_of::<Word>();
@@ -46,7 +46,7 @@ const FIELD: u32 = (1 << 10) - 1;
 const WORDS_SHIFT: u32 = 10;
 const WIDTH_SHIFT: u32 = 20;
 
-/// How integers are cut in two.
+/// How integers are cut in two: the base, and the width of the low part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) base: i64,
@@ -55,7 +55,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The one in which `count` elements from `base` up to `last` take the fewest bits.
+    /// The frame in which `count` elements from `base` up to `last` take the fewest bits.
     pub(crate) fn fit(base: i64, last: i64, count: usize) -> Frame {
         assert!(base <= last && count > 0, "{count} elements from {base} to {last}");
         let mean_gap = last.abs_diff(base) / count as u64;
@@ -98,10 +98,10 @@ impl Frame {
 /// Where a value is, or would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
-    /// How many elements are less.
+    /// How many elements are less than the value.
     pub(crate) index: usize,
-    /// The bit of the high bits that is its one, or would become it; of no meaning for a value below the
-    /// base.
+    /// The number of the high bit that is the value's one, or would become it. It has no meaning for a value
+    /// below the base.
     bit: usize,
     pub(crate) is_found: bool,
 }
@@ -208,7 +208,7 @@ impl<'a> EliasFano<'a> {
         self.settle(spot.index, spot.bit)
     }
 
-    /// The next element.
+    /// The spot of the element behind this one, and the element; None behind the last.
     #[inline]
     pub(crate) fn next(&self, spot: Spot) -> Option<(Spot, i64)> {
         self.settle(spot.index + 1, spot.bit + 1)
@@ -256,7 +256,7 @@ impl<'a> EliasFano<'a> {
     #[inline]
     pub(crate) fn has_room_for(&self, spot: Spot, value: i64) -> bool {
         let low_bits = (self.count + 1) * self.frame.width as usize;
-        // Behind the last one there are zeros: the last bit is one only if no other bit fits.
+        // Behind the last one there are only zeros, so the last bit is set only if the words are full.
         let is_shiftable = word(self.high, self.high.len() - 1) >> (WORD - 1) == 0;
         value >= self.frame.base
             && low_bits <= self.low.len() * WORD
@@ -317,7 +317,7 @@ pub(crate) fn insert(bytes: &mut [u8], spot: Spot, value: i64) {
     set_count(bytes, count + 1);
 }
 
-/// Takes the element out that was found at `spot`. The room stays.
+/// Removes the element that was found at `spot`. Its room is kept. Costs a shift of the bits behind it.
 #[inline]
 pub(crate) fn remove(bytes: &mut [u8], spot: Spot) {
     assert!(spot.is_found, "what is removed was found");
@@ -330,7 +330,7 @@ pub(crate) fn remove(bytes: &mut [u8], spot: Spot) {
     set_count(bytes, count - 1);
 }
 
-/// High and low words, and nothing of the header.
+/// The words of high bits and those of low parts.
 #[inline]
 fn parts_mut(bytes: &mut [u8]) -> (&mut [Word], &mut [Word]) {
     let highs = EliasFano::open(bytes).high.len();

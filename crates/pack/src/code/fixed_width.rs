@@ -38,7 +38,7 @@ pub(crate) fn read_code(bytes: &[u8], at: usize, width: usize) -> u64 {
     }
 }
 
-/// The same so near the end of the bytes that a load of a whole word would reach beyond it.
+/// As [`read_code`], so near the end of the bytes that a load of a whole word would reach beyond them.
 #[cold]
 fn read_last_code(bytes: &[u8], at: usize, width: usize) -> u64 {
     let mut word = [0; WORD];
@@ -79,7 +79,7 @@ pub(crate) fn count_below(bytes: &[u8], at: usize, width: usize, count: usize, l
         6 => below::<6>(codes, count, limit),
         7 => below::<7>(codes, count, limit),
         8 => below::<8>(codes, count, limit),
-        // Codes of no bytes are all 0.
+        // Codes of width 0 are all 0.
         _ => {
             if limit > 0 {
                 count

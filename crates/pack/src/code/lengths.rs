@@ -28,7 +28,7 @@ pub(crate) enum Width {
     Four = 4,
 }
 
-/// What one entry stores: how many bytes, and whether they are a native integer.
+/// How much one entry stores: the number of bytes, and whether they are a native integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) len: usize,
@@ -91,7 +91,7 @@ impl Width {
         self as usize
     }
 
-    /// From the two bits that a header keeps.
+    /// The width that the two bits of a header say.
     pub(crate) fn from_bits(bits: u8) -> Width {
         match bits & 3 {
             0 => Width::One,
@@ -109,7 +109,7 @@ impl Width {
         }
     }
 
-    /// The narrowest width that can say `extent`.
+    /// The narrowest width whose codes can say `extent`.
     pub(crate) fn for_extent(extent: Extent) -> Width {
         match extent {
             Extent { is_int: true, .. } => Width::One,
@@ -212,8 +212,8 @@ fn sum_of_bytes(codes: &[u8]) -> usize {
     if rest.is_empty() { whole } else { whole + sum_of_blocks(&[last_block(codes, rest.len())]) }
 }
 
-/// The last `count` codes, fewer than 16 of them, and zeros, which say a length of nothing. One by one they
-/// would take longer than all whole blocks.
+/// The last `count` codes, fewer than 16 of them, and zeros, which say a length of nothing. Reading them one
+/// by one would take longer than all whole blocks.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn last_block(codes: &[u8], count: usize) -> [u8; 16] {

@@ -44,7 +44,7 @@ pub fn decompress(mut input: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
     if filled == target.len() { Ok(()) } else { Err(Corrupt) }
 }
 
-/// How far back, how long, and what follows.
+/// Reads a copy: how far back it begins, its length, and the input behind it.
 fn copy_of(control: u8, input: &[u8]) -> Result<(usize, usize, &[u8]), Corrupt> {
     let high = usize::from(control & 31) << 8;
     match (control >> 5, input) {

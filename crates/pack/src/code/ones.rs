@@ -3,8 +3,8 @@
 //! Counting the bits of a word takes a dozen instructions where the processor has none for it, so lanes are
 //! first added up bit by bit, in columns of binary digits, and only the sixteens are counted (Harley and
 //! Seal; Muła, Kurz and Lemire, "Faster population counts using AVX2 instructions"). With vectors of 32 bytes
-//! that is also faster than the instruction which counts one word. Where processors count whole vectors
-//! nothing is faster than to let them.
+//! that is also faster than the instruction which counts one word. On processors that have an instruction for
+//! counting whole vectors, that is the fastest.
 //!
 //! | a megabyte that the caches hold, by | time |
 //! |---|---|
@@ -60,7 +60,8 @@ fn by_columns(bytes: &[u8]) -> u64 {
     16 * sixteens + columns.weight() + by_words(rest)
 }
 
-/// For every bit of a lane a number of four digits, each digit in a lane of its own.
+/// For every bit of a lane a number of four binary digits. Each digit of all these numbers is kept in one
+/// lane.
 #[derive(Default)]
 struct Columns {
     ones: Lane,
@@ -70,8 +71,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// Adds 16 lanes; what is carried counts 16. Half by half, so that little is on its way at a time: it
-    /// fits the registers.
+    /// Adds 16 lanes. Returns the carry, each bit of which counts 16. It works half by half, so that few
+    /// values are live at a time and all fit the registers.
     #[inline(always)]
     fn add(&mut self, block: &[u8; LANES * LANE_BYTES]) -> Lane {
         let (halves, _) = block.as_chunks::<{ 8 * LANE_BYTES }>();
@@ -106,7 +107,7 @@ fn lane(bytes: &[u8; LANE_BYTES]) -> Lane {
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
 }
 
-/// Adds two lanes to a column; what is carried counts twice as much.
+/// Adds two lanes to a digit. Returns the carry, each bit of which counts twice as much.
 #[inline(always)]
 fn add(column: &mut Lane, a: Lane, b: Lane) -> Lane {
     let mut carry = [0; 4];

@@ -10,7 +10,7 @@ use crate::code::short_int::int_len;
 use crate::code::words::{u32_at, u64_at};
 use base::Item;
 
-/// What is looked for: a text, or an integer as it is stored.
+/// What a search looks for: a text, or an integer as it is stored.
 pub(crate) struct Probe<'a> {
     /// All of it where there are more than 8 bytes.
     text: &'a [u8],
@@ -39,8 +39,8 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Whether the text stands at `bytes[at..]`, where as many bytes are. One load and one comparison for
-    /// most.
+    /// Whether the text stands at `bytes[at..]`, where there are as many bytes. For most this is one load and
+    /// one comparison.
     #[inline(always)]
     pub(crate) fn is_at(&self, bytes: &[u8], at: usize) -> bool {
         let len = self.len;
@@ -68,7 +68,7 @@ fn low_bytes(count: usize) -> u64 {
 pub(crate) fn first_word(bytes: &[u8]) -> u64 {
     match bytes.len() {
         8.. => u64_at(bytes, 0),
-        // What both halves hold they hold at the same place.
+        // Where the halves overlap they have the same bits.
         len @ 4.. => u64::from(u32_at(bytes, 0)) | u64::from(u32_at(bytes, len - 4)) << (8 * (len - 4)),
         _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }

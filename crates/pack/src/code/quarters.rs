@@ -21,7 +21,7 @@ pub(crate) fn count_before(count: usize, is_before: impl Fn(usize) -> bool) -> u
         let low = select_unpredictable(in_one, one, first);
         let high = select_unpredictable(in_three, three, two);
         first = select_unpredictable(in_two, high, low);
-        // One of the quarters is left, or the last one with what the division left over.
+        // What is left is one of the quarters; the last one includes the remainder of the division.
         left -= 3 * quarter;
     }
     let mut last = 0;

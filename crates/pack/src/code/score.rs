@@ -66,7 +66,7 @@ impl Scale {
         if self == Scale::WHOLE { WHOLE_MAX } else { DECIMAL_MAX }
     }
 
-    /// The level that is exactly this score.
+    /// The level that means exactly this score; None where the scale has none.
     #[inline]
     fn level(self, score: f64) -> Option<i64> {
         if self == Scale::WHOLE {
@@ -75,8 +75,8 @@ impl Scale {
             return (is_exact && level.unsigned_abs() <= WHOLE_MAX as u64).then_some(level);
         }
         if self.is_decimal() {
-            // Rounding by hand is right wherever the score is such a decimal, and its result is checked
-            // below: `round` would be a call.
+            // This rounding is right wherever the score is such a decimal, and the result is checked below.
+            // `f64::round` would be a call.
             let product = score * POWERS[usize::from(self.0)];
             let level = (product + 0.5_f64.copysign(product)) as i64;
             let is_near = level.unsigned_abs() <= DECIMAL_MAX as u64;
@@ -91,7 +91,7 @@ impl Scale {
         if shift == 0 {
             return Some(if bits & SIGN == 0 { magnitude as i64 } else { !(magnitude as i64) });
         }
-        // Zero has one level here, and it is that of the positive one.
+        // Only the positive zero has a level on these scales.
         let is_exact = magnitude & ((1 << shift) - 1) == 0 && bits != SIGN;
         let level = (magnitude >> shift) as i64;
         is_exact.then_some(if bits & SIGN == 0 { level } else { -level })
@@ -117,8 +117,8 @@ impl Scale {
     #[inline]
     fn around(self, score: f64) -> (i64, i64) {
         if self == Scale::WHOLE {
-            // All scores beyond the levels have the same answer, so they are brought near, where the
-            // conversion is exact. `floor` would be a call.
+            // All scores beyond the levels have the same answer, so they are clamped to a range in which the
+            // conversion is exact. `f64::floor` would be a call.
             let score = score.clamp(-(WHOLE_MAX as f64) - 2.0, WHOLE_MAX as f64 + 2.0);
             let near = score as i64;
             let high = near - i64::from(near as f64 > score);
@@ -127,8 +127,8 @@ impl Scale {
         if self.is_decimal() { self.around_decimal(score) } else { self.around_bits(score) }
     }
 
-    /// The product may be off by a rounding, so the level that it gives is corrected step by step; a few at
-    /// most.
+    /// [`Scale::around`] on a decimal scale. The product may be off by a rounding, so the level is corrected
+    /// in steps of one, of which there are a few at most.
     fn around_decimal(self, score: f64) -> (i64, i64) {
         let max = self.level_max();
         let guess = score * POWERS[usize::from(self.0)];
@@ -167,11 +167,12 @@ pub(crate) struct Frame {
     base: i64,
 }
 
-/// Codes in the order of scores: those below the range are of lesser scores, those behind it of greater ones.
+/// A range of codes. The codes before it are those of lesser scores, the codes behind it those of greater
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u64,
-    /// Not in the range.
+    /// The first code behind the range.
     pub(crate) end: u64,
 }
 
@@ -193,7 +194,7 @@ impl Frame {
         let base_width = usize::from(widths >> 4);
         let base = match rest.first_chunk() {
             _ if base_width == 0 => 0,
-            // Nearly always a whole word follows.
+            // Nearly always at least a whole word follows.
             Some(word) if base_width <= 8 => {
                 let spare = 64 - 8 * base_width as u32;
                 i64::from_le_bytes(*word) << spare >> spare
@@ -285,7 +286,7 @@ impl Frame {
     /// that no entry has it. Cheaper, because a score that has a code is found without rounding.
     #[inline]
     pub(crate) fn span_of_own(&self, score: f64) -> Option<Span> {
-        // The two zeros are equal, and have a code each.
+        // The two zeros are equal as scores, but have different codes.
         if score == 0.0 {
             return Some(self.span(score));
         }

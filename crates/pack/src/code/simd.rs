@@ -54,7 +54,7 @@ mod sse2 {
     use super::{Group, LANES};
     use std::arch::x86_64::*;
 
-    /// A window into it at 16 - n has n bytes of ones, then zeros.
+    /// The 16 bytes from 16 - n on are n bytes of ones, then zeros.
     static ONES_THEN_ZEROS: [u8; 2 * LANES] = {
         let mut bytes = [0; 2 * LANES];
         let mut lane = 0;

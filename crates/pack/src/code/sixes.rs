@@ -22,7 +22,7 @@
 use crate::code::wide::widened;
 use std::array::from_fn;
 
-/// Rows are gone through in blocks of so many bytes, a whole number of vectors and of groups of three.
+/// Rows are processed in blocks of so many bytes: a multiple of a vector and of a group of three bytes.
 const BLOCK_BYTES: usize = 48;
 /// How many numbers lie in a block. A row holds a multiple of it.
 pub const BLOCK_NUMBERS: usize = BLOCK_BYTES * 8 / 6;
@@ -45,12 +45,12 @@ const fn mask(group: [u8; 3]) -> [u8; BLOCK_BYTES] {
 /// The greatest numbers of several rows.
 pub struct Greatest {
     within: Vec<u8>,
-    /// As many bytes and one more, which stays 0.
+    /// As many bytes as `within`, and one more, which stays 0.
     across: Vec<u8>,
 }
 
 impl Greatest {
-    /// So many zeros.
+    /// Numbers that are all 0; `count` is a multiple of [`BLOCK_NUMBERS`].
     pub fn zeros(count: usize) -> Greatest {
         assert!(count.is_multiple_of(BLOCK_NUMBERS), "{count} numbers are no whole blocks");
         let bytes = count * 6 / 8;
@@ -164,7 +164,7 @@ pub fn count(row: &[u8], counts: &mut [u32; VALUES]) {
         |table: usize, two: u64| tables[table][(two % (VALUES * VALUES) as u64) as usize] += 1;
     for bytes in row.as_chunks::<READ_BYTES>().0 {
         let low = u64::from_le_bytes(from_fn(|at| bytes[at]));
-        // From bit 32 on.
+        // The bits of the group from bit 32 on.
         let high = u64::from_le_bytes(from_fn(|at| bytes[READ_BYTES - 8 + at]));
         count_two(0, low);
         count_two(1, low >> 12);

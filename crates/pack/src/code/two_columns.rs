@@ -40,13 +40,13 @@ pub(crate) fn remove(block: &mut Block, start: usize, count: usize, index: usize
     block.truncate(len - first_width - second_width);
 }
 
-/// Keeps the header's count true.
+/// Writes the count into the header.
 fn set_count(bytes: &mut [u8], count: usize) {
     bytes[..2].copy_from_slice(&said(count));
 }
 
-/// The greatest count that a header says. A leaf whose header says it may have more elements: its length
-/// tells how many.
+/// The greatest count that a header can say. A leaf whose header says this may have more elements: how many
+/// follows from its length.
 pub(crate) const COUNT_SAID_MAX: usize = u16::MAX as usize;
 
 /// The first two bytes of the header of a leaf of `count` elements.

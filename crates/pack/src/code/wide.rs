@@ -1,6 +1,6 @@
-//! Plain loops over many bytes that are compiled several times, for what each generation of processors has,
-//! of which the right one is chosen when the program runs: a program for every x86-64 may otherwise use no
-//! vector of more than 16 bytes, and no instruction that counts bits.
+//! Plain loops over many bytes, each compiled in several versions for different generations of processors,
+//! one of which is chosen at run time. A program that is compiled once for every x86-64 may use no vector of
+//! more than 16 bytes and no instruction that counts bits.
 //!
 //! ```text
 //! widened! { pub fn count_ones(bytes: &[u8]) -> u64 = portable }     portable    what every processor runs
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The loops themselves are portable and safe: they are written in shapes that the compiler turns into vector
-//! instructions. What is unsafe is only to call a version on a processor that cannot run it, and that is
-//! asked for each time (one load: the answer is kept by the standard library).
+//! instructions. The only unsafe thing is to call a version on a processor that cannot run it, so the
+//! processor is checked at each call (one load, because the standard library keeps the answer).
 
 /// Defines a function that is the best version of `$portable`, which must be `#[inline(always)]`.
 macro_rules! widened {

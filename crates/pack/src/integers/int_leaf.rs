@@ -1,9 +1,9 @@
 //! A leaf of a set of integers: an Elias-Fano code (`code/elias_fano.rs`) in a block, and how much room it
 //! has.
 //!
-//! A leaf is written with the room that its allocation has anyway, so that most inserts shift bits in place.
-//! A value below the base, or one for which there is no room, has the leaf written anew, in the frame that is
-//! the best by then; so have removals that left an eighth of it empty.
+//! A leaf uses all the room that its allocation has, so that most inserts shift bits in place. It is written
+//! anew, in the best frame for its elements, for a value below the base or without room, and when removals
+//! have left an eighth of it empty.
 //!
 //! Cost: that of the code, and 12 bytes a leaf for its block's header. [`COUNT_MAX`] bounds what an edit
 //! shifts.
@@ -33,8 +33,8 @@ impl IntLeaf {
         leaf
     }
 
-    /// A leaf without elements that has room for `count` of them up to `last`. What its allocation holds
-    /// beyond that is shared out for more of them: three bits of the high ones and a low part each.
+    /// A leaf without elements that has room for `count` of them up to `last`. What its allocation has beyond
+    /// that is shared out as room for further elements, each with three high bits and a low part.
     fn with_room(frame: Frame, last: i64, count: usize) -> IntLeaf {
         let (high, low) = frame.words(last, count);
         let mut block = Block::spread(&[0; HEADER], (high + low) * WORD_BYTES, &[]);
@@ -94,14 +94,14 @@ impl IntLeaf {
         }
     }
 
-    /// Takes the element out that was found at `spot`, and gives room back where much has gathered.
+    /// Removes the element that was found at `spot`, and gives room back if there is much.
     pub(crate) fn remove(&mut self, spot: Spot) {
         elias_fano::remove(self.0.make_mut(), spot);
         self.shrink();
     }
 
-    /// Moves to a leaf that has room. Where the frame that fits best is the old one, the bits are copied as
-    /// they are.
+    /// Inserts a value by writing a new leaf that has room. If the best frame is the old one, the bits are
+    /// copied as they are.
     #[cold]
     fn insert_anew(&mut self, spot: Spot, value: i64) {
         let leaf = self.read();
@@ -146,8 +146,8 @@ impl Leaf for IntLeaf {
     }
 }
 
-/// A base for a leaf whose first element has become `first`: one that came in below may be the first of many,
-/// so the next ones find their high bits there. A sixteenth of the range is a sixteenth of a bit an element.
+/// A base for a leaf whose first element has become `first`. It lies a sixteenth of the range lower, so that
+/// further elements below the first need no new leaf. That costs about a sixteenth of a bit for each element.
 fn some_below(first: i64, last: i64) -> i64 {
     first.saturating_sub_unsigned(last.abs_diff(first) / 16)
 }

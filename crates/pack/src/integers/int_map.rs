@@ -72,7 +72,7 @@ impl IntMap {
         None
     }
 
-    /// Takes a key out. Returns its value; None where it was not there.
+    /// Removes a key, and returns its value; None where it was not there.
     pub fn remove(&mut self, key: i64) -> Option<i64> {
         let path = self.tree.seek(key)?;
         let leaf = Paired::open(self.tree.leaf(&path));
@@ -139,7 +139,7 @@ impl IntMap {
         self.tree.next(&mut path).then(|| Paired::open(self.tree.leaf(&path)).key(0))
     }
 
-    /// A key chosen uniformly, and its value; None where there is none.
+    /// A key chosen uniformly, and its value; None in an empty map.
     pub fn random(&self, random: &mut Random) -> Option<(i64, i64)> {
         let count = |leaf: &Block| Paired::open(leaf).count();
         let (leaf, index) = self.tree.draw_element(random, COUNT_MAX, count)?;

@@ -68,7 +68,7 @@ impl IntSet {
         true
     }
 
-    /// Takes a member out. Returns whether it was there.
+    /// Removes a member, and returns whether it was there.
     pub fn remove(&mut self, value: i64) -> bool {
         let Some(path) = self.tree.seek(value) else { return false };
         let spot = self.tree.leaf(&path).read().seek(value);
@@ -108,7 +108,7 @@ impl IntSet {
             last = value;
             cursor.step();
         }
-        // Where another follows, there is a greater number than the last.
+        // If another member follows, the last one is not `i64::MAX`.
         cursor.value().map(|_| last + 1)
     }
 
@@ -133,7 +133,7 @@ impl IntSet {
         self.cursor_from(i64::MIN)
     }
 
-    /// A walk from the first member on that is not less than `value`.
+    /// A walk that begins at the first member that is not less than `value`.
     pub fn cursor_from(&self, value: i64) -> Cursor<'_> {
         let mut cursor = Cursor { set: self, current: None };
         cursor.descend(value);
@@ -223,7 +223,7 @@ struct Current<'s> {
     value: i64,
 }
 
-/// Members that are stepped over before a jump is thought to be cheaper.
+/// After stepping over so many members a jump counts as cheaper.
 const STEPS_BEFORE_JUMP: usize = 8;
 
 impl Cursor<'_> {
@@ -280,7 +280,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// At the first member of a leaf that is not less than `value`, if it has one.
+    /// Goes to the first member of a leaf that is not less than `value`, if it has one.
     fn enter(&mut self, path: Path, value: i64) {
         let leaf = self.set.tree.leaf(&path).read();
         self.current = leaf.find_from(value).map(|(spot, value)| Current { path, leaf, spot, value });

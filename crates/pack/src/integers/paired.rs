@@ -16,9 +16,9 @@
 //! 03 00 01 01  07 00 00 00 00 00 00 00  f4 01 00 00 00 00 00 00  00 01 03  00 01 00
 //! ```
 //!
-//! A number that its column cannot say has the leaf written anew. Codes of whole bytes can nearly always say
-//! more numbers than there are; the base is chosen so that these lie where the next numbers are likely: above
-//! the keys where keys rise, and on both sides of the values, so that counters go up and down in place.
+//! For a number that its column cannot say the leaf is written anew. Codes of whole bytes can nearly always
+//! say more numbers than there are; the base is chosen so that these lie where the next numbers are likely:
+//! above the keys where keys rise, and on both sides of the values, so that counters go up and down in place.
 //!
 //! Cost: the two codes an element (consecutive keys: 1 byte), 32 bytes a leaf with its block's header. Tried
 //! for keys and not taken: the Elias-Fano code (`code/elias_fano.rs`). It would save a byte or two of a
@@ -33,7 +33,7 @@ pub(crate) const COUNT_MAX: usize = 256;
 
 const HEAD_BYTES: usize = 20;
 
-/// On which side a column has room for numbers to come.
+/// On which side of its numbers a column has room for further ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Above,
@@ -151,7 +151,7 @@ impl<'a> Paired<'a> {
         }
     }
 
-    /// Which element has this key.
+    /// The index of the element with this key; None where there is none.
     #[inline]
     pub(crate) fn find(&self, key: i64) -> Option<usize> {
         let index = self.position(key);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn the_example_in_the_opener_is_true() {
         let leaf = build(&[7, 8, 10], &[500, 501, 500], Room::Above);
-        // But for the room around the values, which the example leaves out.
+        // The example leaves out the room around the values, so it is taken off here.
         let spare = (255 - 1) / 2;
         let mut expected = vec![3, 0, 1, 1, 7, 0, 0, 0, 0, 0, 0, 0];
         expected.extend_from_slice(&(500_i64 - spare).to_le_bytes());

@@ -81,8 +81,9 @@ impl Chain {
         self.tail.is_none()
     }
 
-    /// How many leaves nobody else holds, by a sample of those between head and tail. Where there are none
-    /// between, all count if head and tail are held by nobody else.
+    /// Of about how many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves this chain is the only owner, by a
+    /// sample of those between head and tail. If there are none between, all count if nobody else holds head
+    /// and tail.
     pub(crate) fn count_sole(&self) -> u64 {
         let mut ends = [&self.head, &self.tail].into_iter().flatten();
         if self.has_middle() || ends.all(|end| end.block.is_sole()) { self.middle.count_sole() } else { 0 }
@@ -164,7 +165,8 @@ impl Chain {
         }
     }
 
-    /// The tree only inserts behind a leaf: the first leaf goes there, and the new one takes its place.
+    /// Puts a leaf in front of the tree. A tree only inserts behind a leaf, so the first leaf is inserted
+    /// there once more, and the new one replaces it.
     fn insert_first(&mut self, count: u64, block: Block) {
         let mut first = self.middle.first().expect("the caller found a last leaf");
         let old_count = self.middle.mark(&first);
@@ -225,7 +227,8 @@ impl Chain {
         }
     }
 
-    /// The same, to be edited; [`Chain::recount`] follows where the count changes.
+    /// The leaf at a location of this chain, to be edited. [`Chain::recount`] must be called if the number of
+    /// elements changes.
     pub(crate) fn block_mut(&mut self, location: &Location) -> &mut Block {
         match location {
             Location::Middle(path) => self.middle.leaf_mut(path),
@@ -234,7 +237,7 @@ impl Chain {
         }
     }
 
-    /// Counts anew after an edit of the block.
+    /// Counts the elements of a leaf anew, after an edit of its block.
     pub(crate) fn recount(&mut self, location: &Location) {
         let count = leaf::count(self.block(location)) as u32;
         debug_assert!(count > 0, "no leaf is empty");
@@ -245,7 +248,7 @@ impl Chain {
         }
     }
 
-    /// Puts a leaf behind another, and says where that other is now.
+    /// Puts a leaf behind another. Returns the location of that other, which may have changed.
     pub(crate) fn insert_after(&mut self, location: Location, block: Block) -> Location {
         let count = leaf::count(&block) as u64;
         debug_assert!(count > 0, "no leaf is empty");
@@ -274,7 +277,7 @@ impl Chain {
         }
     }
 
-    /// Takes a leaf out.
+    /// Removes a leaf.
     pub(crate) fn remove(&mut self, location: &Location, limits: &Limits) {
         match location {
             Location::Head => drop(self.remove_end(End::Head, limits)),
@@ -313,7 +316,8 @@ impl Chain {
         self.middle.prev(&mut path).then_some(path)
     }
 
-    /// Brings the leaves of the tree next to both ends in line with the depth.
+    /// Opens the leaves of the tree that are within the depth of either end, and compresses those next to
+    /// them.
     pub(crate) fn settle(&mut self, limits: &Limits) {
         debug_assert!(self.head.is_some() || self.tail.is_none(), "a list of one leaf has it as its head");
         debug_assert!(self.tail.is_some() || self.middle.is_empty(), "the tree lies between head and tail");

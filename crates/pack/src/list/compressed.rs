@@ -30,13 +30,14 @@ use std::cell::{Cell, RefCell};
 const KIND_COMPRESSED: u8 = 3;
 const CODEC_SHIFT: u8 = 2;
 const HEADER: usize = 12;
-/// As Redis: smaller leaves are left open, and so are those that would not get smaller by so much.
+/// As in Redis, leaves of fewer bytes are left open, and so are those that would not get shorter by
+/// [`SAVED_MIN`].
 const RAW_MIN: usize = 48;
 const SAVED_MIN: usize = 8;
 /// A thread keeps its buffer while it is no longer than this, so that one huge element does not cost memory
 /// for ever.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// By measurement (examples/seq_bytes.rs).
+/// Chosen by measurement (examples/seq_bytes.rs).
 const ZSTD_LEVEL: i32 = 3;
 
 /// The bytes are not what the codec writes, or not as many as was said.
@@ -99,8 +100,8 @@ pub(crate) fn read<R>(bytes: &[u8], look: impl FnOnce(Leaf<'_>) -> R) -> R {
     })
 }
 
-/// Lends this thread's buffer. It is taken out meanwhile: a visitor of one leaf that opens another gets a new
-/// one.
+/// Lends this thread's buffer. It is not there meanwhile, so a visitor of one leaf that opens another gets a
+/// new buffer.
 fn with_buffer<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let mut buffer = RAW.take();
     let result = work(&mut buffer);
@@ -126,8 +127,8 @@ fn codec_of(bits: u8) -> Codec {
     }
 }
 
-/// Appends the packed form of `raw`. Where zstd fails, for want of memory, more bytes are appended than `raw`
-/// has, so that the leaf stays open.
+/// Appends the packed form of `raw`. If zstd fails for want of memory, more bytes are appended than `raw`
+/// has, so that the caller leaves the leaf open.
 fn encode(codec: Codec, raw: &[u8], target: &mut Vec<u8>) {
     match codec {
         Codec::Lzf => lzf::compress(raw, target),

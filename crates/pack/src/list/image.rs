@@ -17,7 +17,7 @@ use crate::tree::end::End;
 use base::Item;
 use std::ops::ControlFlow;
 
-/// A draft grows without a limit: whoever keeps images decides how long they may be.
+/// A draft grows without a limit, because the owner of an image decides how long it may be.
 const NO_LIMIT: usize = usize::MAX;
 
 /// Edits a short list: opened from an image, edited, closed to an image. Meant to be used again for the next
@@ -45,7 +45,7 @@ impl Draft {
         }
     }
 
-    /// Starts from an image (`&[]`: the empty list); the old content is dropped.
+    /// Opens an image (`&[]` is the empty list), in the place of the old content.
     pub fn open(&mut self, image: &[u8]) {
         self.leaf.clear();
         if !image.is_empty() {
@@ -167,7 +167,7 @@ impl Draft {
         if self.leaf.is_empty() { None } else { Some(Leaf::open(&self.leaf)) }
     }
 
-    /// A list without elements is a draft without a leaf.
+    /// Drops a leaf without elements: the draft of an empty list has no leaf.
     fn drop_if_empty(&mut self) {
         if self.read().is_some_and(|leaf| leaf.count() == 0) {
             self.leaf.clear();

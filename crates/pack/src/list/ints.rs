@@ -23,9 +23,9 @@
 //! 02 02 00 00  04 00 00 00  00 00 00 00  04 00 00 00  05 00 .. 00  01 00 .. 00  a4
 //! ```
 //!
-//! An element that the line does not reach has a new line drawn through the whole leaf (`fit`), which costs
-//! time in the count. Where that happens again before the leaf has grown by an eighth, the new width is
-//! larger by a bit at least, so that it cannot go on: there are 64 widths.
+//! For an element that is too far from the line a new line is drawn through the whole leaf (`fit`), which
+//! takes time in proportion to the count. If that happens again before the leaf has grown by an eighth, the
+//! new width is at least one bit larger; so it happens at most 64 times.
 //!
 //! The *tight* form, inside a keyspace entry, writes base and stride in as few bytes as they need:
 //!
@@ -48,10 +48,10 @@ use base::Item;
 use std::ops::{ControlFlow, Range};
 
 const HEADER: usize = 32;
-/// A slot of more bits could lie across nine bytes, which no load takes. So such widths become 64, whose
-/// slots are words.
+/// A wider slot could lie across nine bytes, more than a load takes. So greater widths become 64, where slots
+/// are words.
 const ODD_WIDTH_MAX: u32 = 57;
-/// Slots of width 0 take no bytes, so a leaf of them always has many before its elements.
+/// Slots of width 0 take no bytes, so a leaf with that width always has so many before its elements.
 const WEIGHTLESS_ROOM: usize = 1 << 20;
 
 /// The line and how far from it an element may be.
@@ -73,7 +73,7 @@ impl Frame {
         self.base.wrapping_add(self.stride.wrapping_mul(slot as u64))
     }
 
-    /// What slot `slot` stores for `value`, if the frame reaches it.
+    /// The offset that slot `slot` stores for `value`; None if that is too far from the line.
     #[inline]
     fn offset(&self, slot: usize, value: i64) -> Option<u64> {
         let offset = (value as u64).wrapping_sub(self.line(slot));
@@ -309,9 +309,9 @@ impl<'a> Ints<'a> {
     }
 }
 
-/// How a leaf is written anew.
+/// How a leaf is to be written anew.
 struct Plan {
-    /// For slots from 0 on.
+    /// The frame, for slots from 0 on.
     frame: Frame,
     /// Empty slots before the elements.
     before: usize,
@@ -319,7 +319,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Without room.
+    /// A plan without room.
     fn tight(frame: Frame, count: usize) -> Plan {
         Plan { frame, before: 0, fitted: count }
     }
@@ -492,7 +492,7 @@ fn write_tight_head(frame: &Frame, count: usize, target: &mut Vec<u8>) -> usize 
 pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
     let Ints { slots, header, .. } = Ints::open_tight(image);
     let width = header.frame.width as usize;
-    // Eight slots are whole bytes, so the others need not be written anew.
+    // Eight slots are whole bytes, so that the slots of the image can be copied as they are.
     let before = if width == 0 { WEIGHTLESS_ROOM } else { 8 };
     let front = HEADER + before * width / 8;
     target.clear();
@@ -539,7 +539,7 @@ fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usi
     let is_soon = old.count.saturating_sub(leaf.fitted) < old.count / 8;
     let frame = Frame::fit(&values, if is_soon { old.frame.width + 1 } else { 0 });
     let used = HEADER + frame.slots_bytes(values.len());
-    // An outlier that would widen a long leaf by much belongs to the next.
+    // An outlier that would make a long leaf much longer is left to the next leaf.
     if used > len_max || used > leaf.used_bytes() + 256.max(len_max / 8) {
         return Err(Full);
     }
@@ -549,7 +549,7 @@ fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usi
     Ok(())
 }
 
-/// The elements with `value` among them.
+/// All elements, with `value` added at an end.
 fn pushed(leaf: Ints<'_>, end: End, value: i64) -> Vec<i64> {
     let mut values = Vec::with_capacity(leaf.count() + 1);
     if end == End::Head {

@@ -51,12 +51,12 @@ pub(crate) fn count(bytes: &[u8]) -> usize {
 /// it.
 const INCOMPRESSIBLE: u8 = 1 << 7;
 
-/// Whether compressing the leaf was tried and did not pay.
+/// Whether compressing the leaf was tried, and would not have made it shorter by enough.
 pub(crate) fn is_marked_incompressible(bytes: &[u8]) -> bool {
     bytes[0] & INCOMPRESSIBLE != 0
 }
 
-/// Notes that it did not pay, so that it is not tried again before the next edit.
+/// Marks that compressing the leaf did not pay, so that it is not tried again before the next edit.
 pub(crate) fn mark_incompressible(bytes: &mut [u8]) {
     bytes[0] |= INCOMPRESSIBLE;
 }
@@ -159,7 +159,7 @@ impl<'a> Leaf<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The element of a range that is `needle` and comes first towards an end.
+    /// The first element of a range, in the direction towards an end, that is `needle`.
     fn find(&self, mut range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
         debug_assert!(range.end <= self.count(), "elements {range:?} of {}", self.count());
         match (self, needle, towards) {

@@ -30,7 +30,8 @@ pub struct Limits {
 
 /// Where entries are counted, bytes still have this limit.
 const ENTRIES_BYTES_MAX: usize = 8192;
-/// A leaf may always have so many bytes, whatever the setting: less would not hold a header and an element.
+/// A leaf may always have so many bytes, whatever the setting says, so that it holds at least a header and an
+/// element.
 const LEAF_BYTES_MIN: usize = 128;
 const _: () = assert!(LEAF_BYTES_MIN > block::HEADER_BYTES + alloc::HEAD_BYTES);
 

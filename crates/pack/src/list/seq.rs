@@ -22,8 +22,8 @@ use std::ops::{ControlFlow, Range};
 pub use crate::list::limits::{Codec, Fill, Limits};
 pub use crate::tree::end::End;
 
-/// In a list of this many leaves, new leaves at the ends begin at full size: their room is little beside the
-/// rest.
+/// In a list of at least so many leaves, new leaves at the ends begin at full size: their room is small
+/// compared with the rest.
 const LONG_LEAVES: u64 = 16;
 
 #[derive(Clone)]
@@ -90,7 +90,7 @@ impl Seq {
         self.chain.add_end(end, new_leaf(end, item, limits, start), limits);
     }
 
-    /// How many leaves there are at least, going by the larger of the first and the last.
+    /// An estimate of the number of leaves, from the length of the larger of the first and the last.
     fn leaves_before(&mut self) -> u64 {
         let len = self.len();
         let first = self.chain.end_mut(End::Head).map_or(1, |leaf| u64::from(leaf.count));
@@ -381,8 +381,8 @@ fn new_leaf(end: End, item: Item<'_>, limits: &Limits, start: Start) -> Block {
     block
 }
 
-/// Has a leaf give back its room where that is more than three quarters. For a list of one leaf: in a longer
-/// one the leaf at an end is emptied soon.
+/// Makes a leaf give back its room if that is more than three quarters. Used for lists of one leaf: in a
+/// longer list the leaf at an end will soon be empty.
 #[inline]
 fn shrink_if_sparse(block: &mut Block) {
     if block.len() > 256 && leaf::slack_bytes(block) > block.len() / 4 * 3 {
@@ -404,7 +404,8 @@ fn split(leaf: Leaf<'_>, gap: Range<usize>) -> [Option<Block>; 3] {
     [part(0..gap.start), None, part(gap.end..leaf.count())]
 }
 
-/// Puts `item` between the outer two: into the shorter if it takes it, else into the longer, else alone.
+/// Puts `item` between the outer two parts: into the shorter if it has room, else into the longer, else into
+/// a leaf of its own.
 fn put_between(parts: &mut [Option<Block>; 3], item: Item<'_>, limits: &Limits) {
     let len = |part: &Option<Block>| part.as_ref().map_or(usize::MAX, |block| block.len());
     let sides = [(0, End::Tail), (2, End::Head)];

@@ -53,8 +53,8 @@ const MIRRORED: u8 = 1 << 2;
 const TWO_ENDED: u8 = 1 << 3;
 const WIDTH_SHIFT: u8 = 4;
 
-/// A side of the entries in memory, which is not an end of the list where the leaf is mirrored. Entry 0 is at
-/// the front.
+/// A side of the entries as they lie in memory; entry 0 is at the front. In a mirrored leaf the front is the
+/// tail of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Front,
@@ -104,7 +104,7 @@ impl Header {
         }
     }
 
-    /// Where the column of lengths begins: at the last entry's.
+    /// Where the column of lengths begins, with the length of the last entry.
     #[inline]
     fn bottom(&self) -> usize {
         self.top - self.count * self.width.bytes()
@@ -527,7 +527,7 @@ fn put_front(bytes: &mut [u8], header: &mut Header, stored: &Stored<'_>) {
     header.count += 1;
 }
 
-/// Forgets `count` entries of `len` bytes together at a side.
+/// Drops `count` entries, of `len` bytes together, at a side.
 #[inline]
 fn drop_at(header: &mut Header, side: Side, len: usize, count: usize) {
     debug_assert!(
@@ -650,7 +650,8 @@ fn with_room(header: Header, side: Side, stored: &Stored<'_>, len: usize) -> Hea
     placed(header, HEADER + wanted - codes, len - codes)
 }
 
-/// The same entries and lengths elsewhere: entries from `start` on, lengths up to `top`.
+/// The header of the same entries and lengths in another layout: entries from `start` on, lengths up to
+/// `top`.
 fn placed(header: Header, start: usize, top: usize) -> Header {
     let moved = Header { start, end: start + header.data_len(), top, ..header };
     debug_assert!(HEADER <= moved.start && moved.end <= moved.bottom(), "{moved:?}");
@@ -669,7 +670,8 @@ fn relayout<B: Buffer>(buffer: &mut B, old: Header, new: Header) {
             new.width.write(bytes, new.code_at(entry), extent);
         }
     } else if new.top > old.top {
-        // Lengths that move up leave the old entries alone; those that move down may not go first.
+        // Lengths that move up do not overwrite the old entries, so they are moved first; those that move
+        // down are moved last.
         bytes.copy_within(old.bottom()..old.top, new.bottom());
         bytes.copy_within(old.start..old.end, new.start);
     } else {

@@ -44,7 +44,7 @@ pub(crate) fn write(to: &mut [u8], item: Item<'_>) -> usize {
     }
 }
 
-/// Writes a cell that is text, whatever it reads as.
+/// Writes a cell of text, even if the text reads as an integer.
 pub(crate) fn write_string(to: &mut [u8], bytes: &[u8]) -> usize {
     let head = if bytes.len() <= STRING_MAX {
         to[0] = bytes.len() as u8;

@@ -31,9 +31,9 @@ pub(crate) const PADDING: usize = 8;
 const LINE: u8 = 0;
 const TEXT: u8 = 1;
 const FEW: u8 = 2;
-/// Values in a dictionary at most: whoever looks one up goes through it from its start.
+/// The most values of a dictionary, which is read from its start to look one up.
 const FEW_MAX: usize = 32;
-/// No wider: eight bytes hold any such run of bits wherever it begins.
+/// The greatest width: eight bytes hold so many bits wherever in a byte they begin.
 const WIDTH_MAX: u32 = 57;
 const LETTER_BITS_MAX: u32 = 6;
 /// A letter without a code is written as its two halves.
@@ -71,7 +71,7 @@ impl BitWriter {
         }
     }
 
-    /// The rest of the last byte is left empty.
+    /// The bits as bytes; the rest of the last byte is zero.
     fn finish(mut self) -> Vec<u8> {
         if self.used > 0 {
             self.out.push(self.word as u8);
@@ -109,7 +109,7 @@ pub(crate) fn encode(texts: &[&[u8]]) -> Vec<u8> {
     assert!(!texts.is_empty(), "a column has rows");
     let prefix = common_prefix(texts);
     if let Some(few) = encode_few(texts) {
-        // One value needs no other form; several may be a line, or short.
+        // A column of few different values may still be shorter as a line, or as text.
         let others = [encode_line_of_texts(texts, prefix), Some(encode_text(texts, prefix))];
         return others.into_iter().flatten().fold(few, shorter);
     }
@@ -214,9 +214,9 @@ struct Code {
     letters: Vec<u8>,
     /// The letters are those of every column ([`COMMON`]).
     is_common: bool,
-    /// The last code stands before the halves of a letter that has none.
+    /// Whether the last code is an escape: it stands before the two halves of a letter that has no code.
     escapes: bool,
-    /// By letter; 255 for those without a code.
+    /// The code of each letter; 255 for letters without one.
     codes: [u8; 256],
 }
 
@@ -355,7 +355,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// So many bytes, whatever they hold.
+    /// Lends so many bytes, whose content is not defined.
     fn room(&mut self, len: usize) -> &mut [u8] {
         if len <= self.short.len() {
             return &mut self.short[..len];

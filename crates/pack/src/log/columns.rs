@@ -15,9 +15,9 @@
 //! ```text
 //! 06 01 04 74 65 6d 70 | 06 00 00 00 00 d0 0f | 05 00 00 00 00 00 | 05 00 00 00 2a 00
 //! ```
-//! Only a leaf with one list of names becomes columns, and only where that is shorter. An id is looked for by
-//! halves. To take the first entry out is to count; to take another out, the leaf becomes one of rows again,
-//! and stays so. A value is put together when it is read: its text lies nowhere.
+//! Only a leaf with one list of names becomes columns, and only if that is shorter. Ids are searched by
+//! halves. Removing the first entry only raises a count; to remove another one the leaf becomes one of rows
+//! again, and stays so. A value is put together when it is read: its text is not stored as such.
 use crate::code::quarters::first_not_before;
 use crate::code::varint::read_varint;
 use crate::log::cell;
@@ -28,7 +28,7 @@ use crate::tree::order::Id;
 use base::Item;
 use std::ops::ControlFlow;
 
-/// A leaf of fewer rows stays as it is: they have too little in common.
+/// A leaf of fewer rows stays as it is, because too little would be saved.
 const ROWS_MIN: usize = 8;
 
 /// What a leaf of rows becomes that is full: columns where that is shorter, or the rows without much slack.
@@ -124,7 +124,7 @@ pub(crate) fn open(closed: &[u8]) -> Block {
     block
 }
 
-/// An entry on its way from one leaf to another.
+/// A copy of an entry, on its way from one leaf to another.
 struct Owned {
     names: Vec<Vec<u8>>,
     values: Vec<Vec<u8>>,
@@ -158,7 +158,7 @@ impl Pairs for Owned {
     }
 }
 
-/// Takes the first entry out.
+/// Removes the first entry, by counting it as taken off.
 pub(crate) fn remove_first(block: &mut Block) {
     let head = Head::read(block);
     assert!(head.count > 0, "an entry of an empty leaf");

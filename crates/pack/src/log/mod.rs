@@ -283,13 +283,13 @@ impl Log {
         before - self.len
     }
 
-    /// What holds between calls.
+    /// Asserts what holds between calls.
     fn assert_shape(&self) {
         debug_assert_eq!(self.len == 0, self.tail.is_none(), "only an empty log has no tail");
         debug_assert!(self.tail.is_some() || self.sealed.is_empty());
     }
 
-    /// Whether nothing is left to be trimmed. Looks at the first entry alone.
+    /// Whether nothing is left to be trimmed. Looks only at the number of entries, or at the first.
     fn is_trimmed(&self, trim: Trim) -> bool {
         match trim {
             Trim::MaxLen(max) => self.len <= max,
@@ -450,7 +450,7 @@ impl Log {
     }
 }
 
-/// Makes a leaf one of rows, to be edited inside.
+/// Makes a leaf one of rows, so that entries inside it can be removed.
 fn open(block: &mut Block) {
     if block[0] != KIND_ROWS {
         *block = columns::open(block);
@@ -466,7 +466,7 @@ fn slack_bytes(block: &Block) -> usize {
     }
 }
 
-/// Has a leaf give back its slack where that is more than half of it.
+/// Makes a leaf give back its slack if that is more than half of it.
 fn shrink_if_sparse(block: &mut Block) {
     let slack_bytes = slack_bytes(block);
     debug_assert!(slack_bytes <= block.len(), "{slack_bytes} of {} bytes", block.len());

@@ -179,7 +179,7 @@ fn listpack_row_bytes(head: &Head, id: Id, pairs: &impl Pairs, is_master: bool, 
     } else {
         sum += int(count) + int(2 * count + 4) + names_listpack_bytes(pairs);
     }
-    // The node counts its rows in an element that grows at 128 and 4096 of them.
+    // Redis's node has an element with the number of its rows, which gets longer at 128 and 4096 rows.
     let counted = i64::from(head.count);
     sum += int(counted + 1) - int(counted);
     u32::try_from(sum).unwrap_or(u32::MAX)
@@ -269,7 +269,7 @@ fn add_list(block: &mut Block, head: &mut Head, pairs: &impl Pairs) -> u8 {
     write_varint(&mut list, len);
     list.extend_from_slice(&names[..len]);
     reserve(block, head, list.len());
-    // What was taken off the front is room for names.
+    // The room of rows that were taken off the front can be used for the names.
     let (at, end, rows) = (lists_end(&block[..], head), head.end as usize, head.rows as usize);
     let bytes = block.make_mut();
     let to = at + list.len();
@@ -495,7 +495,7 @@ enum Source<'b> {
 #[derive(Clone, Copy)]
 struct Cells<'b> {
     fields: usize,
-    /// None: each name stands before its value.
+    /// The list of names; None if each name stands before its value.
     names: Option<&'b [u8]>,
     values: &'b [u8],
 }

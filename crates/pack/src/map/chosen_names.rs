@@ -1,5 +1,5 @@
-//! Names that somebody has chosen so that they share one place: their leaf cannot be split, and must be right
-//! all the same, at a cost that grows with their number and no faster.
+//! Names that somebody has chosen so that they share one place in hash order. Their leaf cannot be split; it
+//! must work all the same, at a cost that grows only linearly with their number.
 use super::*;
 use crate::map::fields::{Field, Fields};
 use crate::map::form::{Keys, Read};
@@ -21,7 +21,7 @@ fn add_one(counter: &'static std::thread::LocalKey<Cell<u64>>) {
     counter.set(counter.get() + 1);
 }
 
-/// A form in which all names stand at one place that do not begin with `o`.
+/// A form in which all names that do not begin with `o` have the same place.
 struct Chosen<F>(PhantomData<fn() -> F>);
 
 impl<F: Form> Form for Chosen<F> {
@@ -174,7 +174,7 @@ fn members_of_a_sorted_set_at_one_place_are_told_apart_by_their_scores() {
     assert_eq!(index.entries().len() as u64, CHOSEN);
 }
 
-/// More than a leaf's head can count. With the places of others around them, which come and go.
+/// There are more members than the head of a leaf can count. Members at other places around them come and go.
 #[test]
 fn a_sorted_set_holds_more_members_at_one_place_than_its_leaves_can_count() {
     const MANY: u64 = (1 << 16) - 3;

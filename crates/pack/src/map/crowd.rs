@@ -45,7 +45,7 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
         self.leaf.found(self.leaf.slot(index))
     }
 
-    /// All of them, in the order in which they came.
+    /// All entries, in the order in which they came.
     pub fn iter(&self) -> impl Iterator<Item = Found<'m, V>> {
         self.leaf.slots().map(|slot| self.leaf.found(slot))
     }

@@ -29,7 +29,7 @@ use base::text::I64Text;
 
 const TEXT_MAX: u8 = 21;
 const LONG: u8 = TEXT_MAX + 1;
-/// An integer of n bytes has this and n.
+/// The header of an integer of n bytes is this plus n.
 const INT: u8 = LONG;
 const CODE: u8 = 0x1F;
 const _: () = assert!(INT + 8 <= CODE);

@@ -66,9 +66,10 @@ pub trait Form: Send + Sync + 'static {
     /// Whether the entry that these bytes are has this name.
     fn is(entry: &[u8], name: Name<'_>) -> bool;
     fn read(entry: &[u8]) -> Read<'_>;
-    /// How many bytes of an entry come before its payload.
+    /// How many bytes an entry of this name has before its payload.
     fn head_len(name: Name<'_>) -> usize;
-    /// Writes them (meta has no bits but the caller's) and returns how many they are.
+    /// Writes the bytes before the payload, and returns how many they are. `meta` has only bits of the
+    /// caller.
     fn write_head(entry: &mut [u8], meta: u8, name: Name<'_>) -> usize;
     /// The hash that a name's place and tag come from.
     fn hash(seed: &Seed, name: Name<'_>) -> Hash;

@@ -92,16 +92,16 @@ pub struct Stop {
 /// The note of a leaf, and the places that it covers.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafNote {
-    /// A number of the caller's about this leaf and its places (the keyspace keeps the earliest deadline). A
-    /// new leaf has `u64::MAX`, and [`Notes`] gives each half of a split its own. A leaf that takes over the
-    /// places of another keeps its note if both had the same, else it gets 0: what holds for the one leaf
-    /// need not hold for the places of the other.
+    /// A number that the caller keeps about this leaf and its places (in the keyspace, the earliest
+    /// deadline). A new leaf has `u64::MAX`, and [`Notes`] gives each half of a split its own. A leaf that
+    /// takes over the places of another keeps its note if both had the same, else it gets 0: what holds for
+    /// the one leaf need not hold for the places of the other.
     pub note: u64,
     /// The places this leaf covers now.
     pub range: OrderRange,
 }
 
-/// Keeps the notes of leaves right while edits split them.
+/// Called when an edit splits a leaf, to keep the notes of leaves right.
 pub trait Notes<V> {
     /// A leaf with a note was split, and `leaf` is one half, still with the note of the whole. Returns its
     /// own note.
@@ -123,11 +123,12 @@ impl<V> Notes<V> for () {
 pub trait Sweeper<V: Clone, F: Form = Keys> {
     /// Decides about one entry.
     fn visit(&mut self, found: Found<'_, V>) -> Sweep;
-    /// Makes an entry smaller for which `visit` answered [`Sweep::Prune`]. Returns whether it goes after all.
+    /// Makes an entry smaller for which `visit` returned [`Sweep::Prune`]. Returns whether it stays or is
+    /// removed.
     fn prune(&mut self, _: &mut Sweeping<'_, V, F>) -> Sweep {
         Sweep::Keep
     }
-    /// An entry that went.
+    /// Called for each entry that was removed.
     fn removed(&mut self, key: &[u8], removed: Removed<V>);
     /// Called when all entries of the leaf that covers `range` were visited. Returns its new note.
     fn renote(&mut self, range: OrderRange) -> u64;
@@ -137,9 +138,9 @@ pub trait Sweeper<V: Clone, F: Form = Keys> {
 pub enum Sweep {
     Keep,
     Remove,
-    /// What it holds is looked at by [`Sweeper::prune`], which decides.
+    /// [`Sweeper::prune`] is called, which may make the entry smaller, and decides.
     Prune,
-    /// As [`Map::evict`] removes.
+    /// It is removed as [`Map::evict`] removes.
     Evict,
 }
 
@@ -160,7 +161,7 @@ impl<V: Clone, F: Form> Sweeping<'_, V, F> {
         self.leaf.outside_mut(self.leaf.slot(self.index))
     }
 
-    /// Gives it another meta and a payload that is no longer than the old one.
+    /// Gives the entry another meta, and a payload that is not longer than the old one.
     pub fn set_inline(&mut self, meta: u8, inline: &[u8]) {
         let slot = self.leaf.slot(self.index);
         assert!(inline.len() <= self.leaf.parts(slot).inline.len(), "a sweep makes nothing larger");
@@ -310,7 +311,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.leaf(path)
     }
 
-    /// For [`Cull::remove`].
+    /// Does the work of [`Cull::remove`].
     pub(crate) fn cull_entry(&mut self, path: &Path, index: usize) -> (Option<Shared<V>>, usize) {
         let leaf = self.tree.leaf_mut(path);
         let slot = leaf.slot(index);
@@ -320,7 +321,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         (outside, bytes)
     }
 
-    /// For [`Cull::finish`].
+    /// Does the work of [`Cull::finish`].
     pub(crate) fn end_cull(&mut self, path: &Path, range: OrderRange, kept_bytes: usize) {
         let leaf = self.tree.leaf(path);
         if leaf.room_bytes() > kept_bytes {
@@ -352,7 +353,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some((self.tree.leaf(&path), range))
     }
 
-    /// Every entry, in hash order of leaves.
+    /// Visits every entry, in hash order of leaves.
     pub fn for_each(&self, visit: &mut dyn FnMut(Found<'_, V>)) {
         self.tree.for_each_leaf(&mut |leaf| leaf.slots().for_each(|slot| visit(leaf.found(slot))));
     }
@@ -496,7 +497,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.set_note(path, note);
     }
 
-    /// Takes an entry out of its leaf, and joins no leaves.
+    /// Removes an entry from its leaf, without joining leaves.
     fn take(&mut self, path: &Path, slot: Slot) -> Removed<V> {
         let leaf = self.tree.leaf_mut(path);
         let parts = leaf.parts(slot);
@@ -759,7 +760,7 @@ impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
         self.map.set_note(&path, note);
     }
 
-    /// The path to the leaf; a map without leaves gets its first.
+    /// The path to the leaf. A map without leaves gets its first one.
     fn planted(&mut self) -> Path {
         *self.path.get_or_insert_with(|| self.map.tree.plant(0, Tagged::new()))
     }

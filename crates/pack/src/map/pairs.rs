@@ -37,7 +37,8 @@ const SMALL_MAX: i64 = (u8::MAX - SMALL) as i64;
 /// The lengths that a mark may have.
 pub const MARK_BYTES: [usize; 2] = [5, 11];
 
-/// What a field, a value or a mark takes, its header included, by its header; 0 for what is none.
+/// How many bytes a field, value or mark with this header takes, header included; 0 for bytes that are no
+/// header of one.
 const LENS: [u8; 256] = {
     let mut lens = [0; 256];
     let mut header = 0;
@@ -62,7 +63,7 @@ fn len_at(image: &[u8], at: usize) -> usize {
     len
 }
 
-/// Where a pair is in its image. It holds until something before it changes its length.
+/// Where a pair is in its image. Valid until something before the pair changes its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
     start: usize,
@@ -175,7 +176,7 @@ struct Head {
 }
 
 impl Head {
-    /// None for a text that is too long.
+    /// The header of this item; None for a text that is too long.
     #[inline]
     fn of(item: Item<'_>) -> Option<Head> {
         let none = ShortInt::NONE;
@@ -245,7 +246,7 @@ pub fn set_mark(image: &mut Vec<u8>, spot: Spot, mark: Option<&[u8]>) {
     move_in(image, spot.mark, spot.end, len);
 }
 
-/// What was written behind the first `len` bytes takes the place of `start..end`.
+/// Moves what was appended behind the first `len` bytes to `start..end`, in the place of what is there.
 fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
     assert!(start <= end && end <= len, "{start}..{end} of an image of {len} bytes");
     let fresh = image.len() - len;
@@ -258,7 +259,7 @@ fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
     image.drain(start + fresh..start + fresh + (end - start));
 }
 
-/// The pair goes; the others keep their order.
+/// Removes a pair. The others keep their order.
 pub fn remove(image: &mut Vec<u8>, spot: Spot) {
     debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     image.drain(spot.start..spot.end);

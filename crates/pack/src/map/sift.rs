@@ -1,5 +1,5 @@
-//! What of one map's entries is in others too, or in none of them: intersections and differences, leaf by
-//! leaf.
+//! Which entries of one map are in all of some other maps, or in none of them: intersections and differences,
+//! leaf by leaf.
 //!
 //! All maps of one seed are in the same order, by hash, and their leaves keep the same tags. So the entries
 //! of a leaf can only be in those leaves of another map that cover the same places, and their tags say where
@@ -27,10 +27,10 @@ pub enum Pass {
     Rest,
 }
 
-/// The leaves of another map are listed where no more of them cover the places of one leaf.
+/// The leaves of another map are listed by tag if at most so many of them cover the places of one leaf.
 const LISTED_MAX: usize = 4;
 
-/// A list is made for at least one lookup for so many of its entries.
+/// A list is made only if there is at least one lookup for so many entries of it.
 const LISTED_SHARE: usize = 8;
 
 impl<V: Clone, F: Form> Map<V, F> {
@@ -79,7 +79,7 @@ impl<'m, V: Clone, F: Form> Sieve<'m, V, F> {
         Sieve { map, leaves: Vec::new(), lists: Vec::new() }
     }
 
-    /// Leaves those of the entries, all of a leaf of this range, that pass this map.
+    /// Drops the entries that do not pass this map. All of them are of one leaf, which covers `range`.
     fn sift(&mut self, seed: &Seed, range: OrderRange, pass: Pass, entries: &mut Vec<Listed<'_>>) {
         let passes = |is_there: bool| is_there == (pass == Pass::Common);
         if self.reach(range) && self.list(entries.len()) {
@@ -91,7 +91,7 @@ impl<'m, V: Clone, F: Form> Sieve<'m, V, F> {
         }
     }
 
-    /// Finds the leaves that cover `range`; whether they are few.
+    /// Finds the leaves that cover `range`, and returns whether they are few enough to be listed.
     fn reach(&mut self, range: OrderRange) -> bool {
         self.leaves.clear();
         let mut from = range.first;
@@ -110,7 +110,8 @@ impl<'m, V: Clone, F: Form> Sieve<'m, V, F> {
         true
     }
 
-    /// Makes the lists of these leaves, for so many lookups; whether that pays, and can be done.
+    /// Makes the lists of these leaves if that pays for so many lookups and is possible, and returns whether
+    /// it did.
     fn list(&mut self, lookups: usize) -> bool {
         for (index, leaf) in self.leaves.iter().enumerate() {
             let is_it = |list: &List<'_, V, F>| list.leaf.is_some_and(|listed| std::ptr::eq(listed, *leaf));

@@ -11,8 +11,8 @@ const SEED: Seed = Seed::new(0x1234_5678_9ABC_DEF0, 0x0FED_CBA9_8765_4321);
 
 type Twin = BTreeSet<Vec<u8>>;
 
-/// Members of which all lie at three places, and have one of two tags: leaves are far larger than they should
-/// be.
+/// A form in which all members have one of three places and one of two tags, so that leaves are far larger
+/// than usual.
 struct Crowded;
 
 impl Form for Crowded {

@@ -20,15 +20,15 @@ const COARSE_STEPS_PER_DOUBLING: usize = 4;
 /// step should hold more than one entry.
 const STEPS_PER_DOUBLING: usize = 16;
 
-/// Leaves of entries beyond this size have entries that are larger than a step.
+/// Leaves beyond this size have entries that are larger than a growth step.
 const LARGE: usize = 4 << 10;
 
 /// The least step of what the arena serves.
 const STEP_MIN: usize = 32;
 
-/// Up to here in steps of 16 bytes.
+/// Sizes up to this grow in steps of 16 bytes.
 const SMALL_MAX: usize = arena::usable_bytes(arena::SERVED_MIN - 8);
-/// Up to here growth goes in fine steps.
+/// Sizes up to this grow in fine steps.
 const FINE_MAX: usize = (32 << 10) - HEAD_BYTES;
 
 /// What the allocation of a rounded size costs beyond that size, where leaves are large. Blocks of the arena

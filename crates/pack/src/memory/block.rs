@@ -59,7 +59,7 @@ impl Block {
         Block(memory)
     }
 
-    /// A block that will not grow: without the room that a growth step would give.
+    /// A block of these bytes that will not grow: without the room of a growth step.
     pub(crate) fn fitting(bytes: &[u8]) -> Block {
         let mut block = Block::of_size(alloc::rounded_least(HEADER_BYTES + bytes.len()));
         // SAFETY: fresh, ours alone, and as long as `bytes` behind the header.
@@ -215,7 +215,8 @@ impl Block {
         }
     }
 
-    /// Drops this handle; the last owner first runs `last` over the content.
+    /// Drops this handle. If it was the last one, `last` is called with the content before the block is
+    /// freed.
     pub(crate) fn drop_with(self, last: impl FnOnce(&[u8])) {
         let block = ManuallyDrop::new(self);
         if block.is_sole() || block.header().refs.release() {

@@ -48,7 +48,7 @@ pub fn peak_bytes() -> usize {
     PEAK.load(Relaxed)
 }
 
-/// The server is ready: what is in use now is what an empty one needs.
+/// To be called when the server is ready: what is in use then is what an empty server needs.
 pub fn note_startup() {
     STARTUP.store(used_bytes(), Relaxed);
 }

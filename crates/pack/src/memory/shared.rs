@@ -12,7 +12,8 @@ struct Body<V> {
     value: V,
 }
 
-/// A value that several entries may own. Whoever edits it has it alone, or a copy.
+/// A value that several entries may own. It is edited in place by its only owner; any other owner gets a copy
+/// to edit.
 pub struct Shared<V>(NonNull<Body<V>>);
 
 // SAFETY: as for `Arc`: several threads may read the value, and the last to let go drops it.
@@ -113,7 +114,7 @@ impl<V> Shared<V> {
         unsafe { &mut (*Self::pointer(bytes)).value }
     }
 
-    /// Whether nobody else has the value.
+    /// Whether the value has no other owner.
     ///
     /// # Safety
     /// As for [`Shared::peek`].

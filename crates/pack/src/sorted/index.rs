@@ -16,7 +16,7 @@ use crate::tree::{Path, Tree};
 /// An index of more members keeps their places whole.
 pub(crate) const COARSE_MAX: u64 = 8192;
 
-/// How full leaves are that are built in one go.
+/// How many entries a leaf gets when a whole index is built.
 const BUILT_COUNT: usize = placed::COUNT_MAX * 3 / 4;
 
 #[derive(Clone)]
@@ -25,11 +25,11 @@ pub(crate) struct Index {
     grain: Grain,
 }
 
-/// Where an entry is, until the next edit.
+/// Where an entry of the index is. Valid until the next edit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     path: Path,
-    /// What the leaf covers.
+    /// The places that its leaf covers.
     range: OrderRange,
     at: usize,
 }
@@ -66,8 +66,8 @@ impl Index {
         self.grain
     }
 
-    /// Hands the scores of the members at this place to `is_it`, each with how many they are, until it says
-    /// so.
+    /// Calls `is_it` with the score of each member at this place and the number of members there, until it
+    /// returns something.
     #[inline(always)]
     pub(crate) fn find<R>(
         &self,
@@ -117,7 +117,7 @@ impl Index {
         Entry { place: entry.place >> shift << shift, ..entry }
     }
 
-    /// Takes out an entry of this place and this score, which is there.
+    /// Removes an entry with this place and this score, of which there must be one.
     pub(crate) fn remove(&mut self, entry: Entry) {
         let is_it = |score: f64, _| (score.to_bits() == entry.score.to_bits()).then_some(());
         let (spot, ()) = self.find(entry.place, is_it).expect("every member has its place in the index");
@@ -162,8 +162,8 @@ impl Index {
         );
     }
 
-    /// Some `count` entries at or after the place `from`, of one leaf, all those of one place together; and
-    /// the place to go on from, None at the end.
+    /// About `count` entries of one leaf from the place `from` on, and the place to go on from, None at the
+    /// end. Entries of the same place are never separated.
     pub(crate) fn scan(&self, from: u32, count: usize) -> Option<(Vec<Entry>, Option<u32>)> {
         let (path, range) = self.tree.seek(from)?;
         let leaf = Placed::open(self.tree.leaf(&path));
@@ -213,14 +213,14 @@ impl Index {
     }
 }
 
-/// Nearly always the first candidate is the one, so what reading another takes is not made ready for it.
+/// The score of a further candidate. Out of line, because nearly always the first candidate is the right one.
 #[cold]
 #[inline(never)]
 fn score_of_another(leaf: &Block, at: usize) -> f64 {
     Placed::open(leaf).score(at)
 }
 
-/// A leaf's worth of entries, all those of one place together.
+/// How many of these entries go into the next leaf. Entries of the same place are never separated.
 fn chunk_end(entries: &[Entry]) -> usize {
     if entries.len() <= BUILT_COUNT {
         return entries.len();

@@ -25,19 +25,19 @@ impl LongRuns {
         self.0.find(hash, member).is_some()
     }
 
-    /// Nothing happens where it is there.
+    /// Adds a member. Nothing happens if it is there already.
     pub(crate) fn insert(&mut self, seed: &Seed, member: &[u8]) {
         if let Entry::Vacant(entry) = self.0.entry(seed, seed.hash(member), member) {
             entry.insert(0, &[], None, &mut ());
         }
     }
 
-    /// Whether it was there.
+    /// Removes a member, and returns whether it was there.
     pub(crate) fn remove(&mut self, seed: &Seed, member: &[u8]) -> bool {
         self.0.remove(seed, seed.hash(member), member).is_some()
     }
 
-    /// Every member whose hash stands at a place from `first` to `last`.
+    /// Visits every member whose place lies between `first` and `last`, both included.
     pub(crate) fn for_each_in(&self, seed: &Seed, first: u32, last: u32, visit: &mut dyn FnMut(&[u8])) {
         let mut from = Some(first);
         while let Some(at) = from.filter(|at| *at <= last) {

@@ -65,7 +65,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// A text that many rests of members are compared with: read as a number once.
+/// A text that is compared with the rests of many members. Whether it is a number is found out once.
 pub(crate) struct Needle<'a> {
     text: &'a [u8],
     number: Option<u64>,
@@ -105,7 +105,7 @@ impl<'a> Member<'a> {
         self.rest
     }
 
-    /// What it begins with, and what follows.
+    /// The two parts of its text: the prefix of the leaf, and the rest.
     #[inline]
     pub fn parts(&self) -> (&'a [u8], Item<'a>) {
         (self.prefix, self.rest)

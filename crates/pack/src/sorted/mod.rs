@@ -46,7 +46,7 @@ pub use crate::tree::end::End;
 #[derive(Clone)]
 pub struct Sorted {
     tree: Tree<ByScore, Block>,
-    /// While there is more than one leaf.
+    /// The member index; None while there is only one leaf.
     index: Option<Index>,
     /// Members of long runs of one score, by hash ([`long_runs`]).
     long_runs: Option<Box<LongRuns>>,
@@ -58,15 +58,15 @@ struct Found {
     path: Path,
     at: usize,
     score: f64,
-    /// In the index, where there is one.
+    /// Where the entry is in the index; None without an index.
     spot: Option<Spot>,
 }
 
-/// What a lookup tells of a member that is there.
+/// What a lookup finds out about a member that is there.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Found(Found),
-    /// Its score. It is in a long run of that score, so nobody went to its leaf.
+    /// Its score alone: it is in a long run of that score, so its leaf was not searched.
     InLongRun(f64),
 }
 
@@ -84,7 +84,7 @@ impl Known {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Within,
-    /// Perhaps into other leaves.
+    /// It may go on in other leaves.
     Beyond,
     /// The run is long, and its members are kept by hash.
     LongRun,
@@ -226,7 +226,7 @@ impl Sorted {
             *self = Sorted::new();
             return;
         }
-        // Where little stays, making the index of that is less work.
+        // If few entries stay, making a new index of these is less work.
         let remakes_index = self.index.is_some() && count > self.len() / 2;
         if remakes_index {
             self.index = None;
@@ -247,7 +247,7 @@ impl Sorted {
         self.settle_index();
     }
 
-    /// Removes up to `count` entries from `rank` on, of one leaf; how many.
+    /// Removes up to `count` entries of one leaf from `rank` on, and returns how many.
     fn remove_in_leaf(&mut self, seed: &Seed, rank: u64, count: u64) -> u64 {
         let (path, at) = self.tree.seek_rank(rank).expect("within the length");
         let (at, leaf) = (at as usize, Scored::open(self.tree.leaf(&path)));
@@ -335,7 +335,7 @@ impl Sorted {
         self.rank_at(&Bound::greatest(score)) - self.rank_at(&Bound::least(score))
     }
 
-    /// A member got this score, and its run may be long.
+    /// A member got this score: enters it among the long runs, if its run is one, or has become one.
     fn join_run(&mut self, reach: Reach, seed: &Seed, member: &[u8], score: f64) {
         let is_known = match (reach, &self.long_runs) {
             (Reach::Within, _) => return,
@@ -355,12 +355,13 @@ impl Sorted {
         }
     }
 
-    /// Another member of this score, if there is one: of a run all members are kept by hash, or none.
+    /// Another member of this score, if there is one. It tells whether the run is kept by hash, because
+    /// either all members of a run are or none.
     fn other_of_run(&self, member: &[u8], score: f64) -> Option<Vec<u8>> {
         let bound = Bound { score, edge: Edge::Before(member) };
         let leaf = Scored::open(self.seek(&bound)?.1);
         let at = leaf.position(score, bound.edge);
-        // Nearly always it has a neighbour in its leaf.
+        // Nearly always a neighbour in the leaf has the same score.
         let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
         let mut beside = beside.filter(|at| *at < leaf.count() && leaf.score(*at) == score);
         if let Some(other) = beside.next() {
@@ -387,7 +388,7 @@ impl Sorted {
         self.long_runs = Some(long_runs);
     }
 
-    /// A member has this score no longer.
+    /// A member has lost this score: takes it out of the long runs, if it is in one.
     fn leave_run(&mut self, seed: &Seed, member: &[u8], score: f64) {
         if let Some(long_runs) = &mut self.long_runs
             && long_runs.remove(seed, member)
@@ -396,7 +397,7 @@ impl Sorted {
         }
     }
 
-    /// A run that lost members may be long no longer.
+    /// Checks whether a run that lost members is still long.
     fn check_run(&mut self, seed: &Seed, score: f64) {
         let Some(mut long_runs) = self.long_runs.take() else { return };
         let len = self.run_len(score);
@@ -508,8 +509,8 @@ impl Sorted {
         let at = leaf.position(score, bound.edge);
         let mut reach = self.reach(&path, leaf, at, score);
         if let (Reach::Beyond, Some(long_runs)) = (reach, &self.long_runs) {
-            // Of a run all members are kept by hash, or none: nearly always the one before it or behind it
-            // tells.
+            // Either all members of a run are kept by hash or none. Nearly always the entry before or behind
+            // the new one tells which.
             let mut beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
             let other = beside.find(|at| *at < leaf.count() && leaf.score(*at) == score);
             let other = other.map(|other| leaf.member(other).to_vec());
@@ -540,8 +541,8 @@ impl Sorted {
         if is_at_end { Reach::Beyond } else { Reach::Within }
     }
 
-    /// At either end of the order a full leaf stays as it is, and the entry begins a new one. False where it
-    /// is no end.
+    /// Puts an entry that comes at either end of the order into a new leaf, so that the full leaf stays as it
+    /// is. False, and nothing is done, where the entry does not come at an end.
     fn begin_leaf(&mut self, path: &Path, at: usize, member: &[u8], score: f64) -> bool {
         let count = self.leaf(path).count();
         let (is_last, is_first) =
@@ -656,7 +657,7 @@ impl Sorted {
         );
     }
 
-    /// A set of one leaf needs no index.
+    /// Drops the index of a set that has become one leaf, and so needs none.
     fn settle_index(&mut self) {
         if self.tree.height() < 2 {
             self.index = None;
@@ -727,7 +728,8 @@ impl Sorted {
     }
 }
 
-/// A walk that moves memory is at the index, and then at the long runs, from here on; no rank is so large.
+/// Positions of a walk that moves memory: from here on it is in the index, and then in the long runs. No rank
+/// is so large.
 const INDEX_BEGINS: u64 = 1 << 61;
 const LONG_RUNS_BEGIN: u64 = 1 << 62;
 

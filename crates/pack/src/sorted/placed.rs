@@ -1,6 +1,6 @@
-//! The placed leaf: where in hash order a member stands, and its score; the leaf of a sorted set's member
-//! index ([`crate::sorted::index`]). The member itself is not here: it is found in the tree by the score, and
-//! compared there.
+//! The placed leaf: the places of members in hash order, and their scores. It is the leaf of a sorted set's
+//! member index ([`crate::sorted::index`]). The member itself is not here: it is found in the tree by the
+//! score, and compared there.
 //!
 //! ```text
 //! +-------+--------+-------+--------+-----------+------------------+-----------------+
@@ -61,7 +61,7 @@ pub(crate) struct Entry {
     pub(crate) score: f64,
 }
 
-/// Whose scores a leaf knows at a place, as exactly as places are kept.
+/// What a leaf knows about the members at a place, as exactly as places are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Candidate {
     None,
@@ -174,7 +174,7 @@ impl<'a> Placed<'a> {
         self.layout.frame.score(read_code(self.bytes, at, width))
     }
 
-    /// The least place that the entry may stand at.
+    /// The least place that the entry may have.
     pub(crate) fn place(&self, index: usize) -> u32 {
         self.layout.origin + ((self.place_code(index) as u32) << self.layout.grain.shift())
     }
@@ -261,7 +261,7 @@ pub(crate) fn set_score(block: &mut Block, range: OrderRange, index: usize, scor
 /// entries stand at one place.
 pub(crate) fn split(block: &mut Block, range: OrderRange) -> Option<(u32, Block)> {
     let leaf = Placed::open(block);
-    // Of a leaf that cannot be split this is asked for each entry that comes.
+    // A leaf that cannot be split gets here for each new entry, so this is tested first.
     if leaf.place_code(0) == leaf.place_code(leaf.count() - 1) {
         return None;
     }

@@ -56,7 +56,7 @@ fn check_several(set: &Sorted, expected: &[(f64, Vec<u8>)]) {
     }
 }
 
-/// The members of long runs are twins, those of short ones are not.
+/// The members of long runs are kept by hash, those of short ones are not.
 fn check_runs(set: &Sorted, expected: &[(f64, Vec<u8>)]) {
     let mut twins = 0;
     for run in expected.chunk_by(|a, b| a.0 == b.0) {

@@ -49,7 +49,7 @@ const HEAD_BYTES: usize = 4;
 const NEAR: usize = 6;
 const PREFIX_MAX: usize = u8::MAX as usize;
 
-/// Where everything is: computed once, since a search asks for every part of it.
+/// Where each part of a leaf begins. It is computed once, because a search needs all of it.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     count: usize,
@@ -234,7 +234,7 @@ impl<'a> Scored<'a> {
             return None;
         }
         let item = Item::classify(rest);
-        // Nearly always lengths take a byte, and a score is that of one member or of a few.
+        // Nearly always lengths take a byte, and few members have the same score.
         let (Width::One, Some(wanted)) = (layout.lens, Width::byte_of(Extent::of(&item))) else {
             return self.find_in_run(span, member);
         };
@@ -253,7 +253,7 @@ impl<'a> Scored<'a> {
         self.find_in_run(span, member)
     }
 
-    /// The same by halves, among many members of one score, or where members are long.
+    /// [`Scored::find`] by halves, for many members of one score or long members.
     #[inline(never)]
     fn find_in_run(&self, span: Span, member: &[u8]) -> Option<usize> {
         let at = self.run_position(span, member, Ordering::is_lt);
@@ -381,7 +381,7 @@ pub(crate) fn count(leaf: &[u8]) -> usize {
     leaf.first().map_or(0, |count| usize::from(*count))
 }
 
-/// What a leaf cannot say of an entry as it is.
+/// The part of a new entry that a leaf cannot say as it is.
 enum Misfit {
     Score,
     Member,

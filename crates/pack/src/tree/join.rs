@@ -60,8 +60,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         true
     }
 
-    /// After a child of the node at level 1 went: joins nodes that are nearly empty, lowers a root of one
-    /// child.
+    /// To be called after a child of the node at level 1 was removed: joins nodes that are nearly empty, and
+    /// replaces a root of one child by that child.
     pub(super) fn mend(&mut self, path: &Path) {
         for level in 1..self.height() - 1 {
             if self.inner(path, level).count() >= FANOUT_MIN {

@@ -63,14 +63,14 @@ pub(crate) enum Held<'t, L: Leaf> {
 pub(crate) struct Tree<O: Order, L: Leaf> {
     /// Initialised unless `height` is 0.
     root: MaybeUninit<Child<O, L>>,
-    /// What a parent of the root would keep for it: by rank, the number of elements.
+    /// The mark that a parent of the root would keep for it: by rank, the number of elements.
     mark: O::Mark,
     /// Levels, that of the leaves included.
     height: u8,
 }
 
 impl<O: Order, L: Leaf> Tree<O, L> {
-    /// No leaf, no allocation.
+    /// A tree without leaves. Allocates nothing.
     pub(crate) const fn new() -> Tree<O, L> {
         Tree { root: MaybeUninit::uninit(), mark: O::NONE, height: 0 }
     }
@@ -180,7 +180,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     pub(crate) fn insert_after(&mut self, path: &mut Path, mark: O::Mark, leaf: L) {
         assert!(!self.is_empty(), "a leaf goes behind another");
         let (mut right_mark, mut right) = (mark, Child::of_leaf(leaf));
-        // Whether the path's own child has moved to the right half of the node split below.
+        // 1 if the path's own child has moved to the right half of the node that was split below, else 0.
         let mut moved = 0;
         for level in 1..self.height() {
             let slot = path.slot(level);
@@ -205,8 +205,8 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         path.set_slot(self.height() - 1, moved);
     }
 
-    /// Takes the leaf out; no path is valid afterwards. By hash its range goes to the leaf before it, or to
-    /// the one after it where it was its parent's first.
+    /// Removes the leaf. No path is valid afterwards. By hash its range goes to the leaf before it, or to the
+    /// one after it where it was its parent's first.
     pub(crate) fn remove(&mut self, path: &Path) -> L {
         let old = self.mark(path);
         self.mark = O::moved(self.mark, old, O::NONE);
@@ -259,7 +259,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         (count(first) > 0).then_some((first, 0))
     }
 
-    /// Every node, parents first, left to right.
+    /// Visits every node, parents first, from left to right.
     pub(crate) fn for_each_node(&self, visit: &mut dyn FnMut(Node<'_, O, L>)) {
         let _ = self.visit_nodes(&mut |node| {
             visit(node);
@@ -274,7 +274,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         }
     }
 
-    /// Every leaf, left to right.
+    /// Visits every leaf, from left to right.
     pub(crate) fn for_each_leaf(&self, visit: &mut dyn FnMut(&L)) {
         self.for_each_node(&mut |node| {
             if let Node::Leaf(leaf) = node {
@@ -283,7 +283,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         });
     }
 
-    /// Every leaf, left to right, until told to stop.
+    /// Visits every leaf from left to right, until told to stop.
     pub(crate) fn visit_leaves(&self, visit: &mut dyn FnMut(&L) -> ControlFlow<()>) -> ControlFlow<()> {
         self.visit_nodes(&mut |node| match node {
             Node::Leaf(leaf) => visit(leaf),
@@ -367,7 +367,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         }
     }
 
-    /// A new root above the old one and its right half.
+    /// Puts a new root above the old one and its right half.
     fn grow(&mut self, right_mark: O::Mark, right: Child<O, L>) {
         assert!(self.height() < HEIGHT_MAX, "a tree higher than memory is large");
         let mut root = Inner::with_room(self.height(), 2);

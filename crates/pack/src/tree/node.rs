@@ -46,7 +46,7 @@ pub(crate) trait Leaf: Clone {
     fn is_sole(&self) -> bool;
 }
 
-/// A leaf or an inner node; which of them, the level tells.
+/// A leaf or an inner node. The level tells which.
 pub(crate) union Child<O: Order, L: Leaf> {
     leaf: ManuallyDrop<L>,
     inner: ManuallyDrop<Inner<O, L>>,

@@ -136,7 +136,7 @@ impl<L: Leaf> Tree<ByHash, L> {
         self.seek_leaf(place).map(|(path, range, _)| (path, range))
     }
 
-    /// The same with the leaf itself.
+    /// As [`Tree::seek`], with the leaf itself.
     #[inline]
     pub(crate) fn seek_leaf(&self, place: u32) -> Option<(Path, OrderRange, &L)> {
         let mut range = OrderRange::ALL;
@@ -155,7 +155,8 @@ impl<L: Leaf> Tree<ByHash, L> {
         range
     }
 
-    /// The leaf that covers `place`, to be changed where no clone shares the way to it.
+    /// The leaf that covers `place`, and whether it may be edited: it may not if a clone shares it or a node
+    /// above it.
     pub(crate) fn held_at(&mut self, place: u32) -> Option<Held<'_, L>> {
         let (mut range, mut is_sole) = (OrderRange::ALL, true);
         self.root()?;
@@ -245,7 +246,7 @@ impl<L: Leaf> Tree<ByScore, L> {
         self.seek_unless(score, |leaf| Some(is_before(leaf)))
     }
 
-    /// The same; None as soon as `is_before` says so instead of answering.
+    /// As `seek`, but the search ends with None as soon as `is_before` returns None.
     #[inline]
     pub(crate) fn seek_unless(
         &self,

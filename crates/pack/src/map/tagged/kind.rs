@@ -84,7 +84,7 @@ impl Kind {
         leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
     }
 
-    /// Tells the tag and the length of every entry, in order of insertion.
+    /// Shows the tag and the length of every entry to `tell`, in order of insertion.
     #[inline(always)]
     pub(super) fn for_each_lane(self, leaf: &[u8], mut tell: impl FnMut(u8, usize)) {
         let mut left = self.count;

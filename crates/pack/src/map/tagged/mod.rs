@@ -22,8 +22,8 @@
 //!
 //! Uses are a column of their own behind the groups, so that a leaf without them is laid out as if there were
 //! no such thing, and one that has them pays a byte an entry and no padding. A leaf gets the column when an
-//! entry that brings a byte comes, or one of its entries is touched, and loses it when an entry without
-//! comes. An entry without a byte counts as 0.
+//! entry with such a byte is added, or one of its entries is touched, and loses it when an entry without one
+//! is added. An entry without a byte counts as 0.
 //!
 //! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from
 //! 65,536 on. Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes what its form needs and 2 bytes
@@ -54,7 +54,8 @@ const SPARE_MAX: usize = 4096;
 
 /// What a new leaf has as its note.
 pub(crate) const NOTE_NONE: u64 = u64::MAX;
-/// What a leaf has that took over the places of a leaf with another note: neither holds for all of them.
+/// The note of a leaf that took over the places of a leaf with another note: neither note holds for all its
+/// places.
 const NOTE_MIXED: u64 = 0;
 
 /// The note of a leaf that takes over the places of another.
@@ -139,9 +140,9 @@ impl<V, F: Form> Tagged<V, F> {
             || (self.allocated_bytes() > F::BYTES_MAX && count > 1 && self.used_bytes() > F::BYTES_MAX)
     }
 
-    /// Whether a leaf that could not be split, because its entries share one place, is not to be tried again
-    /// yet. A try hashes all entries, so a leaf of more than twice as many as it may have is tried only after
-    /// each half as many more.
+    /// Whether another attempt to split an oversize leaf has to wait. An attempt hashes all entries, and
+    /// fails if they share one place. So a leaf of more than twice the entries that it may have is tried
+    /// again only when half of that limit have been added.
     pub(crate) fn is_waiting_to_split(&self) -> bool {
         let count = self.count();
         count > 2 * F::COUNT_MAX && !count.is_multiple_of(F::COUNT_MAX / 2)
@@ -405,7 +406,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         &mut self.make_mut()[uses]
     }
 
-    /// The entry was used: gives it the byte that `next` makes of its old one. The slot holds on.
+    /// Gives an entry that was used the byte that `next` makes of its old one. The slot stays valid.
     #[inline]
     pub(crate) fn touch(&mut self, slot: Slot, next: impl FnOnce(u8) -> u8) {
         if !Kind::of(&self.block).has_uses {
@@ -569,7 +570,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         leaf
     }
 
-    /// Becomes `heir`, to which the references of all entries have gone.
+    /// Replaces this leaf by `heir`, which has taken over the references of all entries.
     fn abandon(&mut self, heir: Tagged<V, F>) {
         assert!(self.block.is_sole(), "only what nobody shares is taken apart");
         let mut old = ManuallyDrop::new(std::mem::replace(self, heir));
@@ -624,7 +625,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let used = kind.sum_before(&self.block, kind.count);
         let wanted = Kind { count: kind.count + lanes, ..kind }.front_bytes() + used + bytes;
         if wanted > self.block.len() {
-            // Room for the like of it, where that is little: the next entry then moves nothing.
+            // Room for a second entry like it is taken, if that is little: then the next entry moves nothing.
             let is_little = bytes * SPARE_SHARE <= wanted && wanted <= SPARE_MAX;
             let spare = if is_little { bytes } else { 0 };
             self.respread(wanted + spare);
@@ -702,7 +703,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         *self = self.copied();
     }
 
-    /// A leaf of its own with the same entries; the outside values are those of both.
+    /// A copy of the leaf. Both own the values outside.
     #[cold]
     fn copied(&self) -> Tagged<V, F> {
         let mut copy = Block::from_slice(&self.block);
@@ -805,7 +806,7 @@ fn cut(placed: &[(u32, Slot)]) -> Option<u32> {
     best.map(|(_, place)| place)
 }
 
-/// Fills a new leaf with entries of others, which give up the references in them.
+/// Fills a new leaf with entries of other leaves, which give up the references in these entries.
 struct Filler<'l> {
     leaf: &'l mut [u8],
     /// What is filled so far.
@@ -816,7 +817,7 @@ struct Filler<'l> {
 }
 
 impl<'l> Filler<'l> {
-    /// `leaf` is empty and has room for the `count` entries that are to come, in its width.
+    /// Begins to fill `leaf`, which is empty and has room for `count` entries in its width of lengths.
     fn of<V, F: Form>(leaf: &'l mut Tagged<V, F>, count: usize) -> Filler<'l> {
         let kind = Kind::of(&leaf.block);
         let leaf = leaf.block.make_mut();

@@ -85,7 +85,7 @@ impl Bins {
         }
     }
 
-    /// A block that says it is a bin's end is.
+    /// Stops the process if a block that says it is the end of a bin's list is not.
     fn expect(&self, end: Option<Block>, block: Block) {
         if end != Some(block) {
             broken("a free block's size or links", block);
@@ -126,8 +126,8 @@ impl Bins {
         std::iter::successors(self.first[bin], |block| unsafe { heads.next(*block) })
     }
 
-    /// Every list is one, its blocks have its sizes, those without pages are last, and the bitmap knows
-    /// whether it is empty.
+    /// Checks that every list is linked rightly, that its blocks have the sizes of its bin, that those
+    /// without pages come last, and that the bitmap says whether it is empty.
     #[cfg(test)]
     pub(super) fn check(&self, heads: &Heads, visit: &mut dyn FnMut(Block, usize)) {
         for bin in 0..COUNT {

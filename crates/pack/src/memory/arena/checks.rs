@@ -16,7 +16,8 @@ use super::extent::{EXTENT, HAS_CHECKS};
 use super::heads::{Block, FIRST, Heads};
 use std::ptr;
 
-/// Read as an address it is none; read as a length it is too large for any block.
+/// What freed bytes are overwritten with. As an address it is not valid, and as a length it is too large for
+/// any block.
 const POISON: u64 = 0xD5D5_D5D5_D5D5_D5D5;
 
 /// # Safety
@@ -38,7 +39,7 @@ pub(super) unsafe fn poison(heads: &Heads, block: Block) {
     }
 }
 
-/// Poisons what two blocks had where they touched, once they are one: a foot, a head and two links.
+/// Poisons the foot, the head and the links that lay between two blocks which have become one.
 ///
 /// # Safety
 /// `border`, where the second began, lies in a block of which nobody uses these bytes.
@@ -49,7 +50,8 @@ pub(super) unsafe fn poison_border(border: Block) {
     }
 }
 
-/// Nobody wrote to a free block while it was free. Pages that were given back, or never touched, are zeros.
+/// Checks that nobody wrote to a block while it was free. Pages that were given back, or never touched, read
+/// as zeros.
 ///
 /// # Safety
 /// `block` is whole, and free or just taken.
@@ -62,7 +64,7 @@ pub(super) unsafe fn check_poison(heads: &Heads, block: Block) {
     }
 }
 
-/// The whole pages of a free block that are said to be the system's are zeros.
+/// Checks that the whole pages of a free block are zeros, if its head says that they were given back.
 ///
 /// # Safety
 /// `block` is whole and free.
@@ -97,7 +99,7 @@ pub(super) unsafe fn for_each(heads: &Heads, base: *mut u8, visit: &mut dyn FnMu
 }
 
 /// Walks an extent: blocks touch, flags agree, no two free blocks touch, feet and sums are right, and a walk
-/// that stands in this extent stands on a block. The bytes in use.
+/// that stands in this extent stands on a block. Returns the bytes in use.
 ///
 /// # Safety
 /// `base` is a mapped extent of the stripe whose heads these are.
@@ -125,7 +127,7 @@ pub(super) unsafe fn verify_extent(heads: &Heads, base: *mut u8) -> usize {
             if in_use {
                 used += size;
             } else {
-                // Looks at the foot.
+                // `free_before` also checks the foot.
                 assert!(heads.is_behind_used(after) || heads.free_before(after) == Some(block));
                 assert!(word.is_special() || !heads.is_loose(block), "a free block nobody finds");
             }

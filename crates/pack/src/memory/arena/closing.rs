@@ -36,7 +36,8 @@ enum Wanted {
 }
 
 impl Stripe {
-    /// Begins to close the extent at `base`; false where it is not ours any more, empty, or closed already.
+    /// Begins to close the extent at `base`; false where it no longer belongs to this stripe, is empty, or is
+    /// closed already.
     pub(super) fn begin_close(&self, base: usize) -> bool {
         let mut inner = self.lock();
         let Some(word) = self.own_word(&inner, base) else { return false };
@@ -74,7 +75,7 @@ impl Stripe {
         self.own_word(&inner, base).is_some_and(Word::is_closed)
     }
 
-    /// The word says whether the extent is mapped, and whose it is.
+    /// The word of the extent at `base`, if that is mapped and belongs to this stripe.
     fn own_word(&self, inner: &Inner, base: usize) -> Option<&'static Word> {
         let word = directory::find(base).filter(|word| word.is_mapped())?;
         (word.stripe() == self.number() && inner.has(base)).then_some(word)
@@ -121,7 +122,7 @@ impl Inner {
         Walk::GoesOn
     }
 
-    /// In a build with checks.
+    /// Checks the extent as a whole, in a build with checks.
     fn verify(&self, base: *mut u8) {
         if HAS_CHECKS {
             // SAFETY: an extent that is walked over stays mapped while the lock is held.
@@ -144,7 +145,7 @@ impl Inner {
         // SAFETY: the caller's promise.
         unsafe {
             if self.heads.size(block) == WHOLE {
-                // Nothing is left to be moved: open again, for a purge to find.
+                // Nothing is left to be moved: the extent is opened again, so that a purge finds it.
                 if self.heads.cursor().is_some_and(|cursor| cursor.extent() == block.extent()) {
                     self.end_walk(word);
                 }

@@ -125,7 +125,7 @@ impl Word {
         self.load() & CLOSED != 0
     }
 
-    /// Closed, or walked over: whoever frees in it has more to do.
+    /// Whether the extent is closed or walked over, so that freeing in it takes more work.
     #[inline]
     pub(super) fn is_special(&self) -> bool {
         self.load() & (CLOSED | WALKED) != 0

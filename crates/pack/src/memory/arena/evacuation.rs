@@ -7,7 +7,8 @@
 //! is done (blocks of owners who do not move theirs) stays where it is, and [`Evacuation::reopen`] makes the
 //! holes around it useful again.
 //!
-//! Blocks stay within their stripe ([`beside`]): else the thread that moves would gather all data in its own.
+//! Blocks stay within their stripe ([`beside`]). Otherwise the thread that moves would gather all data in its
+//! own stripe.
 
 use super::closing::Walk;
 use super::directory::{self, STRIPES, Word};
@@ -17,8 +18,8 @@ use base::random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much of the holes of extents that stay may be filled by plan, in percent: a hole is seldom just as
-/// long as a block.
+/// So many percent of the holes in extents that stay are planned to be filled; a hole seldom has just the
+/// length of a block.
 const FILLED_PERCENT: usize = 85;
 /// An extent with more of it in use, in percent, is not worth moving.
 const SPARSE_PERCENT: usize = 90;
@@ -29,10 +30,10 @@ static IS_UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// An evacuation under way, of which there is one at a time. Dropped, it opens what it has closed.
 #[derive(Debug)]
 pub struct Evacuation {
-    /// Chosen, from here to the end yet to be closed or, later, reopened.
+    /// The chosen extents, and the index of the first that is yet to be closed or, later, reopened.
     extents: Vec<Chosen>,
     next: usize,
-    /// The stripe in which a walk over an extent goes on.
+    /// The stripe in which a walk over an extent is under way.
     walking: Option<usize>,
     /// Extents that were found not to have emptied.
     left: usize,
@@ -46,8 +47,8 @@ struct Chosen {
     used_bytes: usize,
 }
 
-/// Extents that did not empty though all was moved that can be: no use trying again until something in them
-/// was freed.
+/// Extents that did not become empty though everything movable was moved. They are not tried again until
+/// something in them was freed.
 #[derive(Debug, Default)]
 pub struct Stubborn(BTreeMap<usize, usize>);
 
@@ -61,11 +62,11 @@ pub struct Moves {
 
 /// Copying so many bytes takes about as long as looking at a block that is in no cache.
 const BYTES_PER_LOOK: u64 = 512;
-/// So many looks does allocating, freeing and writing one address take.
+/// Allocating a block, freeing the old one and writing its address takes as long as so many looks.
 const LOOKS_PER_MOVE: u64 = 2;
 
 impl Moves {
-    /// One more block of so many bytes: it moved, or was looked at only.
+    /// Counts one more block of so many bytes, which was moved or only looked at.
     pub fn note(&mut self, has_moved: bool, bytes: usize) {
         if has_moved {
             self.moved += 1;
@@ -118,7 +119,8 @@ impl Drop for Beside {
     }
 }
 
-/// A copy of `vec` in an allocation of its own, where the old one is in the way.
+/// Moves the content of `vec` to another allocation, if the old one lies in an extent that is being emptied.
+/// Returns whether it did.
 pub fn relocate_vec<T: Copy>(vec: &mut Vec<T>) -> bool {
     let address = vec.as_ptr().cast::<u8>();
     if vec.capacity() == 0 || !is_evacuating(address) {
@@ -195,7 +197,7 @@ impl Evacuation {
         self.advance(blocks, |chosen| STRIPE[chosen.stripe].begin_close(chosen.base))
     }
 
-    /// From now on [`Evacuation::reopen`] is called.
+    /// Ends closing: from now on [`Evacuation::reopen`] is called.
     pub fn rewind(&mut self) {
         while self.walking.is_some() {
             self.advance(usize::MAX, |_| false);
@@ -203,7 +205,8 @@ impl Evacuation {
         self.next = 0;
     }
 
-    /// Opens what has not emptied, and remembers it; as [`Evacuation::close`].
+    /// Opens the extents that have not become empty, and adds them to `stubborn`. Goes over `blocks` blocks
+    /// at most, as [`Evacuation::close`].
     pub fn reopen(&mut self, blocks: usize, stubborn: &mut Stubborn) -> Progress {
         let mut left = 0;
         let progress = self.advance(blocks, |chosen| {
@@ -249,7 +252,7 @@ impl Drop for Evacuation {
 }
 
 impl Stubborn {
-    /// Forgets all, so that everything is tried again.
+    /// Forgets all extents, so that they are tried again.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -126,7 +126,7 @@ impl Block {
     }
 }
 
-/// What one whole block is.
+/// Reading the head of one whole block.
 impl Heads {
     /// # Safety
     /// They stay behind the lock of one stripe, and only its blocks are asked for.
@@ -272,7 +272,7 @@ impl Heads {
     }
 }
 
-/// How blocks come, change and go. Each leaves its neighbours' flags true.
+/// Making, changing and joining blocks. Each function keeps the flags of the neighbours right.
 impl Heads {
     /// Lays out the room of a new extent, from `first` on: one free block without pages, and the end mark
     /// behind it.
@@ -291,7 +291,7 @@ impl Heads {
         }
     }
 
-    /// A block of which neither neighbour is free is free from now on, and in no bin.
+    /// Makes a block free, neither of whose neighbours is free. It is in no bin yet.
     ///
     /// # Safety
     /// The block is whole, and nobody uses it any more.
@@ -308,7 +308,7 @@ impl Heads {
         }
     }
 
-    /// A free block that is in no bin is in use from now on.
+    /// Makes a free block that is in no bin one in use.
     ///
     /// # Safety
     /// The block is whole.
@@ -323,7 +323,7 @@ impl Heads {
         }
     }
 
-    /// In an extent that is closed: a free block is found in no bin.
+    /// Marks a free block as one that is in no bin because its extent is closed, or takes that mark away.
     ///
     /// # Safety
     /// The block is whole, free, and in no bin.
@@ -332,8 +332,8 @@ impl Heads {
         unsafe { self.set_flag(block, LOOSE, is_loose) };
     }
 
-    /// Cuts a block in use down to `wanted` bytes, where what is left is worth a block: in use too, and
-    /// returned.
+    /// Cuts a block in use down to `wanted` bytes, if the rest is long enough for a block. That block, in use
+    /// too, is returned.
     ///
     /// # Safety
     /// The block is whole, and at least so long.
@@ -355,7 +355,7 @@ impl Heads {
         }
     }
 
-    /// The block behind `block` becomes part of it. What flags `block` has it keeps.
+    /// Makes the block behind `block` a part of it. `block` keeps its flags.
     ///
     /// # Safety
     /// Both are whole and in no bin, and nobody uses the second.
@@ -372,7 +372,7 @@ impl Heads {
     }
 }
 
-/// The list of a bin.
+/// The doubly linked list of a bin.
 impl Heads {
     /// # Safety
     /// The block is whole and in a bin.
@@ -409,7 +409,7 @@ impl Heads {
         }
     }
 
-    /// Takes a block out of its list: what was before it and behind it.
+    /// Takes a block out of its list. Returns the blocks that were before it and behind it.
     ///
     /// # Safety
     /// The block is whole and in a bin.
@@ -438,7 +438,7 @@ impl Heads {
 
 /// The walk over an extent's blocks (`closing.rs`).
 impl Heads {
-    /// Where it stands; None where none goes on.
+    /// The block at which the walk stands; None while there is no walk.
     pub(super) fn cursor(&self) -> Option<Block> {
         self.cursor
     }
@@ -449,7 +449,7 @@ impl Heads {
         self.cursor = cursor;
     }
 
-    /// Nothing is asked any more of the extent at `base`, which is to be unmapped: no walk stands in it.
+    /// Called before the extent at `base` is unmapped: asserts that no walk stands in it.
     pub(super) fn forget(&self, base: *mut u8) {
         let is_walked = self.cursor.is_some_and(|block| block.extent() == base);
         assert!(!is_walked, "an extent is unmapped under a walk over it");

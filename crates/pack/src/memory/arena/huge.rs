@@ -4,10 +4,10 @@
 //! and then walks the page tables, on a virtual machine those of the host too. With pages of 2 MB instead of
 //! 4 KB an entry of that table reaches 512 times as far. Systems offer them in two ways. Handed out when
 //! memory is first touched they make each extent that is begun resident at once, and what is given back comes
-//! again by itself: bytes for speed. Here the other way: once every page of a half extent is resident, the
-//! half is *united*, its bytes copied by the kernel into one huge page (`MADV_COLLAPSE`, Linux 6.1), so it
-//! costs no byte. Programs that snapshot by fork are told to avoid huge pages, because the child's copies are
-//! as large; nothing forks here.
+//! again by itself: bytes for speed. Here they are used in the other way: once every page of a half extent is
+//! resident, the half is *united*, its bytes copied by the kernel into one huge page (`MADV_COLLAPSE`, Linux
+//! 6.1), so it costs no byte. Programs that snapshot by fork are told to avoid huge pages, because the
+//! child's copies are as large; nothing forks here.
 //!
 //! ```text
 //! small   -> united   [`unite`], when the extent is nearly full and no page of the half is missing
@@ -40,16 +40,16 @@ const HUGE: usize = 2 << 20;
 const PAGES: usize = HALF / PAGE;
 const _: () = assert!(HALF == HUGE || HAS_CHECKS);
 
-/// An extent with less in use has holes that are worth giving back.
+/// An extent with fewer bytes in use is not united, because its holes are worth giving back.
 const FULL_BYTES: usize = EXTENT / 8 * 7;
 /// Extents looked at in one go.
 const LOOKS_MAX: usize = 128;
 
-/// The last [`unite`] did not get through all extents.
+/// Whether the last call of [`unite`] did not get through all extents.
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
-/// The kernel does not do it.
+/// Whether the kernel refused: then nothing is tried again.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
-/// Extents from here on are next.
+/// The address of the extent at which the next call goes on.
 static CURSOR: AtomicUsize = AtomicUsize::new(0);
 
 /// What the kernel made of a half extent.
@@ -74,7 +74,7 @@ pub fn huge_bytes() -> usize {
     count * HALF
 }
 
-/// Unites halves of full extents, at most `budget`; how many. It takes about a millisecond each.
+/// Unites at most `budget` halves of full extents, and returns how many. Each takes about a millisecond.
 pub fn unite(budget: usize) -> usize {
     IS_LEFT.store(false, Relaxed);
     directory::forget_growth();

@@ -141,7 +141,8 @@ fn serve_panic(size: usize) -> *mut u8 {
 /// be tried with it.
 pub fn panic_under_lock() -> ! {
     let _inner = own_stripe().lock();
-    // Longer than what the general allocator serves, so that writing it takes memory of a stripe.
+    // The message is longer than what the general allocator serves, so that writing it takes memory of a
+    // stripe.
     panic!("{:0200}: the arena was told to panic under its lock", 0)
 }
 

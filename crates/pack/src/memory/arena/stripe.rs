@@ -46,14 +46,14 @@ const _: () = assert!(size_of::<Header>() <= FIRST);
 /// What the arena holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Mapped from the system, touched or not.
+    /// Bytes mapped from the system, touched or not.
     pub mapped_bytes: usize,
     /// Of these, what has pages, to the grain of a page: all but new extents and free blocks whose pages were
     /// given back.
     pub resident_bytes: usize,
-    /// In blocks that are in use, headers included.
+    /// Bytes in blocks that are in use, heads included.
     pub used_bytes: usize,
-    /// In free blocks too short for a purge: their pages stay, whether something comes that fits or not.
+    /// Bytes in free blocks that are too short for a purge: their pages stay resident.
     pub hole_bytes: usize,
 }
 
@@ -85,9 +85,9 @@ pub(super) struct Inner {
     /// Extents of which all is free.
     pub(super) empty_count: usize,
     used_bytes: usize,
-    /// In free blocks whose pages were given back.
+    /// Bytes in free blocks whose pages were given back.
     purged_bytes: usize,
-    /// In free blocks that no purge looks at.
+    /// Bytes in free blocks that are too short for a purge.
     hole_bytes: usize,
     /// Bytes freed since the last purge found nothing more to do.
     freed_bytes: usize,
@@ -124,7 +124,7 @@ impl Stripe {
         Stripe { number, inner }
     }
 
-    /// Before it serves anybody.
+    /// Gives the stripe its number, before it serves anybody.
     pub(super) const fn set_number(&mut self, number: usize) {
         self.number = number;
     }
@@ -361,7 +361,7 @@ impl Inner {
         unsafe {
             let word = directory::of(block.addr());
             self.withdraw(block);
-            // What is left of a block without pages has none but its first.
+            // If the block has no pages, its rest has none either, but for its first page.
             let pages = self.heads.pages(block);
             self.heads.set_used(block);
             if let Some(rest) = self.heads.split(block, wanted) {
@@ -477,7 +477,7 @@ impl Inner {
         }
     }
 
-    /// The block is in use from now on.
+    /// Counts a block that is in use from now on.
     ///
     /// # Safety
     /// `block` is whole, in the extent of `word`.
@@ -488,7 +488,7 @@ impl Inner {
         word.add_used(&mut self.heads, bytes);
     }
 
-    /// The block is in use no more.
+    /// Takes a block that is not in use any more off the counts.
     ///
     /// # Safety
     /// `block` is whole, in the extent of `word`, and was counted with this size.
@@ -499,7 +499,7 @@ impl Inner {
         word.take_used(&mut self.heads, bytes);
     }
 
-    /// Notes that pages of `block` go back: a huge page that it lies in is one no more.
+    /// Notes that pages of `block` are given back, which takes apart the huge page that it may lie in.
     ///
     /// # Safety
     /// `block` is whole.
@@ -551,7 +551,7 @@ impl Inner {
     }
 }
 
-/// What tests ask for.
+/// Functions for tests.
 #[cfg(test)]
 impl Stripe {
     /// A stripe of a test's own. Kept for ever unless it [ends](Stripe::end), where a leak detector sees it.
@@ -581,7 +581,7 @@ impl Stripe {
         drop(unsafe { Box::from_raw(ptr::from_ref(self).cast_mut()) });
     }
 
-    /// Looks at everything: each extent, each bin, and that both tell the same.
+    /// Checks everything: each extent, each bin, and that both agree.
     pub(super) fn check(&self) {
         let inner = self.lock();
         let (mut used, mut purged, mut holes, mut extents) = (0, 0, 0, 0);
