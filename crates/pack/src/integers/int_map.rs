@@ -156,7 +156,9 @@ impl IntMap {
     /// that covers `from` on. Stops once `moves` says that `effort` was made, and returns where to go on,
     /// None at the end.
     pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
-        self.tree.relocate_from(from, effort, moves, Block::relocate, |leaf| Paired::open(leaf).key(0))
+        let path = self.tree.seek(from)?;
+        let next = self.tree.relocate_from(path, effort, moves, Block::relocate)?;
+        Some(Paired::open(self.tree.leaf(&next)).key(0))
     }
 
     /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.

@@ -144,7 +144,9 @@ impl IntSet {
     /// that covers `from` on. Stops once `moves` says that `effort` was made, and returns where to go on,
     /// None at the end.
     pub fn relocate(&mut self, from: i64, effort: u64, moves: &mut Moves) -> Option<i64> {
-        self.tree.relocate_from(from, effort, moves, IntLeaf::relocate, |leaf| leaf.read().first())
+        let path = self.tree.seek(from)?;
+        let next = self.tree.relocate_from(path, effort, moves, IntLeaf::relocate)?;
+        Some(self.tree.leaf(&next).read().first())
     }
 
     /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.

@@ -391,20 +391,13 @@ impl Chain {
             ends.for_each(|leaf| leaf.block.relocate(moves));
         }
         let before = end_count(&self.head);
-        let mut at = from.saturating_sub(before);
-        while at < self.middle.total() {
-            if moves.effort() >= effort {
-                return Some(before + at);
-            }
-            let (path, inside) = self.middle.seek(at)?;
-            let count = self.middle.mark(&path);
-            debug_assert!(inside < count, "element {inside} of {count}");
-            if let Some(block) = self.middle.relocate(&path, moves) {
-                block.relocate(moves);
-            }
-            at += count - inside;
+        let at = from.saturating_sub(before);
+        if at >= self.middle.total() {
+            return None;
         }
-        None
+        let (path, _) = self.middle.seek(at)?;
+        let next = self.middle.relocate_from(path, effort, moves, Block::relocate)?;
+        Some(before + self.middle.rank(&next))
     }
 
     /// Whether there are more than `max` leaves. Looks at no more of them.

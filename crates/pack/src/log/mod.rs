@@ -428,7 +428,9 @@ impl Log {
     }
 
     /// Moves what lies in extents that are being emptied (`arena::is_evacuating`), from leaf `from` on, until
-    /// `moves` says that `effort` was made. Returns the leaf to go on from, None at the end.
+    /// `moves` says that `effort` was made. Returns the leaf to go on from, None at the end. It is no
+    /// [`Tree::relocate_from`]: an id does not fit the number that says where to go on, so leaves are
+    /// counted.
     pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
         let (mut next, mut index) = (self.sealed.first(), 0);
         while let Some(mut path) = next {

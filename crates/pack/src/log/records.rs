@@ -184,12 +184,8 @@ impl<const N: usize> Records<N> {
     /// Moves what lies in extents that are being emptied. All in one go: records are few beside what they are
     /// records of.
     pub fn relocate(&mut self, moves: &mut Moves) {
-        let mut next = self.tree.first();
-        while let Some(mut path) = next {
-            if let Some(block) = self.tree.relocate(&path, moves) {
-                block.relocate(moves);
-            }
-            next = self.tree.next(&mut path).then_some(path);
+        if let Some(first) = self.tree.first() {
+            self.tree.relocate_from(first, u64::MAX, moves, Block::relocate);
         }
     }
 

@@ -422,17 +422,9 @@ impl<V: Clone, F: Form> Map<V, F> {
         moves: &mut Moves,
         value: &mut dyn FnMut(&[u8], &mut V, &mut Moves),
     ) -> Option<u32> {
-        let mut at = from;
-        while let Some((path, covered)) = self.tree.seek(at) {
-            if let Some(leaf) = self.tree.relocate(&path, moves) {
-                leaf.relocate(moves, value);
-            }
-            at = covered.last.checked_add(1)?;
-            if moves.effort() >= effort {
-                return Some(at);
-            }
-        }
-        None
+        let (path, _) = self.tree.seek(from)?;
+        let next = self.tree.relocate_from(path, effort, moves, |leaf, moves| leaf.relocate(moves, value))?;
+        Some(self.tree.range(&next).first)
     }
 
     /// One entry chosen uniformly, from random words.

@@ -184,17 +184,9 @@ impl Index {
     /// Moves what lies in extents that are being emptied, from the leaf that covers `from` on; the place to
     /// go on from.
     pub(crate) fn relocate(&mut self, from: u32, effort: u64, moves: &mut Moves) -> Option<u32> {
-        let mut at = from;
-        while let Some((path, covered)) = self.tree.seek(at) {
-            if moves.effort() >= effort {
-                return Some(at);
-            }
-            if let Some(leaf) = self.tree.relocate(&path, moves) {
-                leaf.relocate(moves);
-            }
-            at = covered.last.checked_add(1)?;
-        }
-        None
+        let (path, _) = self.tree.seek(from)?;
+        let next = self.tree.relocate_from(path, effort, moves, Block::relocate)?;
+        Some(self.tree.range(&next).first)
     }
 
     pub(crate) fn add_stats(&self, stats: &mut Stats) {

@@ -679,17 +679,11 @@ impl Sorted {
     /// Moves what lies in extents that are being emptied (`arena::is_evacuating`). `from` is 0 at first, then
     /// what the call before returned; None at the end. Stops once `moves` says that `effort` was made.
     pub fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {
-        let mut rank = from;
-        while rank < self.len() {
-            if moves.effort() >= effort {
-                return Some(rank);
+        if from < self.len() {
+            let (path, _) = self.tree.seek_rank(from)?;
+            if let Some(next) = self.tree.relocate_from(path, effort, moves, Block::relocate) {
+                return Some(self.tree.rank(&next));
             }
-            let (path, inside) = self.tree.seek_rank(rank)?;
-            let count = self.tree.mark(&path).count;
-            if let Some(block) = self.tree.relocate(&path, moves) {
-                block.relocate(moves);
-            }
-            rank += count - inside;
         }
         if from < LONG_RUNS_BEGIN
             && let Some(index) = &mut self.index

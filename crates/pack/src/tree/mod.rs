@@ -158,6 +158,31 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         Some(unsafe { leaf.leaf_mut() })
     }
 
+    /// The walk that moves the leaves of a tree, and the nodes above them: hands each leaf to `relocate`,
+    /// from the one at `path` on, at least one and until `moves` says that `effort` was made. Returns the
+    /// path to go on from, None at the end. Leaves below a node that a clone shares are passed over. The
+    /// owner of the tree says by a position that outlives edits (a place, a rank, a value) where the next
+    /// step goes on.
+    pub(crate) fn relocate_from(
+        &mut self,
+        mut path: Path,
+        effort: u64,
+        moves: &mut Moves,
+        mut relocate: impl FnMut(&mut L, &mut Moves),
+    ) -> Option<Path> {
+        loop {
+            if let Some(leaf) = self.relocate(&path, moves) {
+                relocate(leaf, moves);
+            }
+            if !self.next(&mut path) {
+                return None;
+            }
+            if moves.effort() >= effort {
+                return Some(path);
+            }
+        }
+    }
+
     /// The leaf's mark.
     pub(crate) fn mark(&self, path: &Path) -> O::Mark {
         if self.height == 1 { self.mark } else { self.inner(path, 1).marks()[path.slot(1)] }

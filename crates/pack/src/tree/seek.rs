@@ -5,7 +5,6 @@ use super::node::{Child, Inner, Leaf};
 use super::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
 use super::{Held, Path, Tree};
 use crate::code::quarters::count_before;
-use crate::memory::arena::Moves;
 
 impl<L: Leaf> Tree<ByRank, L> {
     /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
@@ -27,7 +26,7 @@ impl<L: Leaf> Tree<ByRank, L> {
 }
 
 /// A mark that says how many elements lie below its child.
-trait Counted {
+pub(crate) trait Counted {
     fn count(&self) -> u64;
 }
 
@@ -42,6 +41,20 @@ impl Counted for ScoreMark {
     #[inline(always)]
     fn count(&self) -> u64 {
         self.count
+    }
+}
+
+/// What trees by rank and by score have in common: marks that count.
+impl<O: Order<Mark: Counted>, L: Leaf> Tree<O, L> {
+    /// How many elements stand before the leaf.
+    pub(crate) fn rank(&self, path: &Path) -> u64 {
+        let mut rank = 0;
+        self.descend(|inner, level| {
+            let slot = path.slot(level);
+            rank += inner.marks()[..slot].iter().map(Counted::count).sum::<u64>();
+            Some(slot)
+        });
+        rank
     }
 }
 
@@ -145,7 +158,7 @@ impl<L: Leaf> Tree<ByHash, L> {
     }
 
     /// All the places that a leaf covers.
-    pub(super) fn range(&self, path: &Path) -> OrderRange {
+    pub(crate) fn range(&self, path: &Path) -> OrderRange {
         let mut range = OrderRange::ALL;
         self.descend(|inner, level| {
             let slot = path.slot(level);
@@ -193,30 +206,6 @@ impl<L: Leaf> Tree<ByValue, L> {
     /// The leaf that covers `value`, to be read.
     pub(crate) fn leaf_at(&self, value: i64) -> Option<&L> {
         self.descend(|inner, _| Some(child_of_value(inner.marks(), value))).map(|(_, leaf)| leaf)
-    }
-
-    /// Hands the leaves from the one that covers `from` on to `relocate`, until `moves` says that `effort`
-    /// was made. Where to go on, as `first` tells of a leaf, None at the end.
-    pub(crate) fn relocate_from(
-        &mut self,
-        from: i64,
-        effort: u64,
-        moves: &mut Moves,
-        relocate: impl Fn(&mut L, &mut Moves),
-        first: impl Fn(&L) -> i64,
-    ) -> Option<i64> {
-        let mut path = self.seek(from)?;
-        loop {
-            if let Some(leaf) = self.relocate(&path, moves) {
-                relocate(leaf, moves);
-            }
-            if !self.next(&mut path) {
-                return None;
-            }
-            if moves.effort() >= effort {
-                return Some(first(self.leaf(&path)));
-            }
-        }
     }
 }
 
@@ -279,17 +268,6 @@ impl<L: Leaf> Tree<ByScore, L> {
         });
         // SAFETY: level 0 holds leaves.
         unsafe { leaf.expect("nothing ends the way down").leaf_mut() }
-    }
-
-    /// How many elements stand before the leaf.
-    pub(crate) fn rank(&self, path: &Path) -> u64 {
-        let mut rank = 0;
-        self.descend(|inner, level| {
-            let slot = path.slot(level);
-            rank += inner.marks()[..slot].iter().map(|mark| mark.count).sum::<u64>();
-            Some(slot)
-        });
-        rank
     }
 
     /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.
