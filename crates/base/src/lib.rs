@@ -2,6 +2,7 @@
 //! random numbers, time and sizes as values. No I/O, no threads, no clock, no globals of its own.
 pub mod double;
 pub mod glob;
+pub mod glob_parts;
 mod grisu;
 pub mod hash;
 pub mod item;
