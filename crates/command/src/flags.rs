@@ -1,7 +1,8 @@
 //! Command flags, ACL categories and groups, by which dispatch, COMMAND and ACL treat a command.
 //!
 //! A flag is a statement of the row that others act on. `READONLY` makes dispatch count hits and misses;
-//! `WRITE` and `MAY_REPLICATE` let CLIENT PAUSE hold a command back; `DENYOOM` makes it wait for room, or be
+//! `WRITE` and `MAY_REPLICATE` (which is
+//! told to nobody) let CLIENT PAUSE hold a command back; `DENYOOM` makes it wait for room, or be
 //! refused, where memory has a limit; `FAST` decides under which event LATENCY counts it; `NO_AUTH` lets it
 //! pass before AUTH; `MOVABLEKEYS` says that its keys are found by the specs alone. The others are only told
 //! to clients.
@@ -49,7 +50,6 @@ impl Flags {
         (Flags::ASKING, "asking"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
-        (Flags::MAY_REPLICATE, "may_replicate"),
         (Flags::NO_MULTI, "no_multi"),
         (Flags::MOVABLEKEYS, "movablekeys"),
         (Flags::ALLOW_BUSY, "allow_busy"),

@@ -1,8 +1,9 @@
 //! From a configuration to a running server, and back: opens the sockets, puts the [`Server`] together,
 //! starts its threads, and waits for them when it ends. This is where all parts of the crate meet.
 use crate::commands::families::FAMILIES;
+use crate::core::mailbox::Mailboxes;
 use crate::core::registry::Registry;
-use crate::core::server::{Ending, InForce, Mailbox, Server, Stats};
+use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::service::{background, restless};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
@@ -13,6 +14,7 @@ use crate::state::gate::Gates;
 use crate::state::listening::{self, Listening};
 use crate::state::pause::Pause;
 use crate::state::pressure::Pressure;
+use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
 use crate::state::system::adjust_oom_score;
@@ -218,7 +220,7 @@ fn share(
         seed: Seed::new(word(0), word(1)),
     });
     keyspace.go_by(config.store.eviction.policy);
-    let mailboxes: Box<[Mailbox]> = engines.iter().map(|engine| Mailbox::new(engine.waker())).collect();
+    let mailboxes = Mailboxes::new(engines.iter().map(|engine| engine.waker()));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new(Server {
         counters: AllCounters(mailboxes.iter().map(|_| Counters::new(registry.count())).collect()),
@@ -247,6 +249,7 @@ fn share(
         registry,
         clock,
         log,
+        pubsub: PubSub::new(mailboxes.len()),
         mailboxes,
         background,
         engine_name,

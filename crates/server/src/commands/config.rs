@@ -7,7 +7,8 @@
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::server::{Message, Server};
+use crate::core::mailbox::Message;
+use crate::core::server::Server;
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
 use crate::state::system::{adjust_oom_score, open_files};

@@ -133,6 +133,11 @@ const RESET: ServerCommand = ServerCommand {
 
 fn ping(call: &mut ServerCall<'_>) -> Done {
     match call.args.len() {
+        1 | 2 if call.session.modes.has(Modes::LISTENS_ONLY) => {
+            call.reply.array(2);
+            call.reply.bulk(b"pong");
+            call.reply.bulk(call.args.get(1).unwrap_or_default());
+        }
         1 => call.reply.pong(),
         2 => call.reply.bulk(call.args.at(1)),
         _ => return Err(Error::wrong_arity("ping")),
@@ -185,6 +190,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
     }
     call.session.leaves_trace = true;
     call.server.monitors.remove(&call.session.record);
+    call.session.unsubscribe_from_all(call.server);
     choose_db(call, 0);
     speak(call, Protocol::Resp2);
     let mut details = call.session.record.details();
@@ -200,6 +206,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
 fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
     call.reply.protocol = protocol;
     call.session.record.details().is_resp3 = protocol == Protocol::Resp3;
+    call.session.note_subscriptions(protocol);
 }
 
 /// The one user there is.

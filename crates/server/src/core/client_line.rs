@@ -43,6 +43,7 @@ pub(crate) fn describe(
         ClientRecord::NO_COMMAND => "NULL",
         number => &registry.row(number as usize).full_name,
     };
+    let [sub, psub, ssub] = record.subscriptions.each_ref().map(|count| count.load(Relaxed));
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut line = format!(
         "id={} addr={addr} laddr={laddr} fd={} name={} age={} idle={} flags={} db={}",
@@ -56,9 +57,9 @@ pub(crate) fn describe(
     );
     let _ = write!(
         line,
-        " sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free={query_free} argv-mem={parsed} multi-mem=0 rbs=0 \
-         rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} \
-         lib-name={} lib-ver={} io-thread={}",
+        " sub={sub} psub={psub} ssub={ssub} multi=-1 watch=0 qbuf={query} qbuf-free={query_free} \
+         argv-mem={parsed} multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} \
+         cmd={command} user={} redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
         u8::from(output > 0),
         bytes_of(record),
         details.user,
@@ -83,6 +84,7 @@ fn flags(record: &ClientRecord) -> String {
     let details = record.details();
     let marks = [
         (details.is_monitor, 'O'),
+        (record.is_subscribed(), 'P'),
         (record.is_parked.load(Relaxed), 'b'),
         (record.is_killed.load(Relaxed), 'A'),
         (matches!(record.peer, net::Peer::Unix { .. }), 'U'),

@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What a worker keeps of a connection beside its record and its buffers: the size of its `Connection`, which
 /// asserts it.
-pub(crate) const CONNECTION_BYTES: usize = 192;
+pub(crate) const CONNECTION_BYTES: usize = 256;
 
 /// What a client takes that sends nothing and reads everything.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
-/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Two loads.
+/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Three loads.
 pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
-    IDLE_BYTES + record.query_buffer_bytes.load(Relaxed) + record.output_buffer_bytes.load(Relaxed)
+    let buffers = record.query_buffer_bytes.load(Relaxed) + record.output_buffer_bytes.load(Relaxed);
+    IDLE_BYTES + buffers + record.subscription_bytes.load(Relaxed)
 }
 
 /// What all clients take: INFO's mem_clients_normal. It locks the list of clients and goes through all of it.

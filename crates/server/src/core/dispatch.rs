@@ -18,6 +18,7 @@ use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
+use crate::core::modes::Modes;
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::refusal::{Refusal, append_error};
@@ -69,8 +70,8 @@ pub(crate) enum Look {
 
 /// Why a request does not run now.
 enum Hindrance<'s> {
-    /// It waits for memory that is being freed.
-    Garbage,
+    /// It waits for memory that is being freed, or for a worker that has too much to deliver.
+    Crowd,
     Refused(Refusal<'s>),
 }
 
@@ -95,8 +96,8 @@ pub(crate) struct Executor<'s> {
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
-    /// Whether requests of this turn are looked at before they run: memory has a limit, or an argument may be
-    /// too long.
+    /// Whether requests of this turn are looked at before they run: memory has a limit, an argument may be
+    /// too long, or a worker has too much to deliver.
     is_guarded: bool,
     element_bytes_max: usize,
     /// A turn is over when it has taken so many ticks.
@@ -270,6 +271,7 @@ impl<'s> Executor<'s> {
         if !self.feed.is_empty() {
             self.feed.send(self.server);
         }
+        self.server.mailboxes.announce(self.worker);
     }
 
     /// Whether CLIENT PAUSE holds this request back.
@@ -325,7 +327,9 @@ impl<'s> Executor<'s> {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
         let shows_all = may_be_large || self.server.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
-        self.is_guarded = self.memory_limit.is_set() || self.request_bytes > self.element_bytes_max;
+        let is_congested = self.server.mailboxes.is_congested();
+        let may_be_long = self.request_bytes > self.element_bytes_max;
+        self.is_guarded = self.memory_limit.is_set() || may_be_long || is_congested;
     }
 
     /// How many ticks have passed since the last call of this function or of `start_turn`.
@@ -349,6 +353,7 @@ impl<'s> Executor<'s> {
         if !session.reply_mode.answers() {
             cold_path();
             reply.cut(start);
+            session.append_unmuted(reply);
             if let Some(waiting) = &mut session.waiting {
                 waiting.is_mute = true;
             }
@@ -393,7 +398,7 @@ impl<'s> Executor<'s> {
         {
             cold_path();
             match held {
-                Hindrance::Garbage => session.after = After::Retry,
+                Hindrance::Crowd => session.after = After::Retry,
                 Hindrance::Refused(refusal) => self.refuse(&refusal, &request.args, reply),
             }
             return None;
@@ -415,12 +420,15 @@ impl<'s> Executor<'s> {
         if self.request_bytes > bytes_max && is_too_long(row, &request.args, bytes_max, &mut self.positions) {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
+        if self.server.mailboxes.is_congested() && publishes(row) {
+            return Err(Hindrance::Crowd);
+        }
         if !self.memory_limit.is_set() || !row.flags.has(Flags::DENYOOM) {
             return Ok(());
         }
         match self.room_for(db, request) {
             Room::Enough | Room::Later => Ok(()),
-            Room::Garbage => Err(Hindrance::Garbage),
+            Room::Garbage => Err(Hindrance::Crowd),
             Room::None => Err(Hindrance::Refused(Refusal::OutOfMemory(row))),
         }
     }
@@ -699,6 +707,11 @@ impl<'s> Executor<'s> {
     }
 }
 
+/// Whether this command sends messages to those who listen.
+fn publishes(row: &Row) -> bool {
+    row.flags.has(Flags::PUBSUB.or(Flags::FAST))
+}
+
 /// The scale of the histograms, if calls are tracked.
 fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
     (config.latency_tracking == Tracking::On).then(|| meter.scale(histogram::UNIT_NS))
@@ -726,8 +739,24 @@ fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> R
 /// The same for a session that is in some mode.
 #[cold]
 fn look_at_modes<'s>(session: &Session, row: &'s Row, config: &Config) -> Result<&'s Row, Refusal<'s>> {
-    match session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH) {
-        true => Err(Refusal::NotAuthenticated(row)),
-        false => Ok(row),
+    if session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH) {
+        return Err(Refusal::NotAuthenticated(row));
     }
+    if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
+        return Err(Refusal::OnlyListens(row));
+    }
+    Ok(row)
 }
+
+/// What a client may do that listens in RESP2.
+const MAY_LISTEN: [&str; 9] = [
+    "subscribe",
+    "unsubscribe",
+    "psubscribe",
+    "punsubscribe",
+    "ssubscribe",
+    "sunsubscribe",
+    "ping",
+    "quit",
+    "reset",
+];

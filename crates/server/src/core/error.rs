@@ -114,6 +114,17 @@ pub(crate) fn pause_mode() -> Error {
     Error::custom("ERR CLIENT PAUSE mode must be WRITE or ALL")
 }
 
+// Listening.
+
+/// Of a client that listens in RESP2.
+pub(crate) fn only_listens(name: &str) -> Vec<u8> {
+    format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
+         context"
+    )
+    .into()
+}
+
 // Logging in.
 
 pub(crate) fn no_password_is_set() -> Error {

@@ -10,6 +10,10 @@ pub(crate) struct Modes(u8);
 impl Modes {
     /// The client came while a password was set and has not given one; see `Session::must_log_in`.
     pub(crate) const STRANGER: Modes = Modes(1);
+    /// It listens to some channel, pattern or channel of a shard.
+    pub(crate) const SUBSCRIBED: Modes = Modes(1 << 1);
+    /// It listens and speaks RESP2, in which a reply cannot be told from a message: it may do little else.
+    pub(crate) const LISTENS_ONLY: Modes = Modes(1 << 2);
 
     /// Those of a session that begins while these settings are in force.
     pub(crate) fn of_new(config: &Config) -> Modes {

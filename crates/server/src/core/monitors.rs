@@ -9,9 +9,10 @@
 //! does, dispatch looks a second time at every call, as it does at slow calls anyway; otherwise nothing is
 //! paid. Lines of one worker are in the order in which its commands ran; those of several workers come batch
 //! by batch.
+use super::mailbox::Message;
 use super::redact;
 use super::registry::Row;
-use super::server::{Message, Server};
+use super::server::Server;
 use super::session::{ClientRecord, Session};
 use crate::state::config::quoted;
 use command::Flags;

@@ -6,13 +6,16 @@
 //! `worker/output.rs` ends those who pass it.
 use super::server::Server;
 use super::session::ClientRecord;
-use crate::state::config::Config;
+use crate::state::config::{Config, OutputLimits};
 use crate::state::system::free_bytes;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What a client may be owed however little memory is free, so that a crowded machine serves small replies.
 const OUTPUT_BYTES_MIN: u64 = 64 << 20;
+
+/// A client with less than this unsent is not looked at, unless an output limit is smaller.
+const LOOK_BYTES: usize = 64 << 10;
 
 /// Which bound a client has passed: the log says it, and each has a counter of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,23 +31,34 @@ pub(crate) enum Excess {
 /// The bounds that settings make; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct OutputBound {
+    /// Of clients that listen to channels, and of others.
+    hard_pubsub_bytes: u64,
     hard_bytes: u64,
     clients_bytes: u64,
+    look_bytes: usize,
 }
 
 impl OutputBound {
     /// The bounds that this configuration makes.
     pub(crate) fn of(config: &Config) -> OutputBound {
         OutputBound {
+            hard_pubsub_bytes: config.client_output_buffer.pubsub.hard_bytes,
             hard_bytes: config.client_output_buffer.normal.hard_bytes,
             clients_bytes: config.maxmemory_clients.bytes(config.maxmemory_bytes),
+            look_bytes: look_bytes(&config.client_output_buffer),
         }
     }
 
-    /// Whether a setting makes a bound at all.
+    /// Whether a setting makes a bound at all for clients that do not listen.
     #[inline]
     pub(crate) fn is_set(self) -> bool {
-        self != OutputBound::default()
+        self.hard_bytes | self.clients_bytes != 0
+    }
+
+    /// The fewest unsent bytes that may change something for a client.
+    #[inline]
+    pub(crate) fn look_bytes(self) -> usize {
+        self.look_bytes
     }
 
     /// How many bytes of replies may be made for a client now. `unsent_bytes` is called only where a setting
@@ -53,10 +67,10 @@ impl OutputBound {
     pub(crate) fn room_bytes(
         self,
         server: &Server,
-        record: &ClientRecord,
+        (record, is_subscribed): (&ClientRecord, bool),
         unsent_bytes: impl FnOnce() -> usize,
     ) -> usize {
-        if !self.is_set() {
+        if !self.is_set() && !is_subscribed {
             return server.output_bytes_max.load(Relaxed) as usize;
         }
         cold_path();
@@ -70,11 +84,18 @@ impl OutputBound {
         if self.clients_bytes > 0 && self.clients_bytes < least.0 && !record.details().is_spared {
             least = (self.clients_bytes, Excess::Clients);
         }
-        if self.hard_bytes > 0 && self.hard_bytes <= least.0 {
-            least = (self.hard_bytes, Excess::Output);
+        let hard_bytes = if record.is_subscribed() { self.hard_pubsub_bytes } else { self.hard_bytes };
+        if hard_bytes > 0 && hard_bytes <= least.0 {
+            least = (hard_bytes, Excess::Output);
         }
         least
     }
+}
+
+fn look_bytes(limits: &OutputLimits) -> usize {
+    let limits =
+        [limits.normal, limits.pubsub].into_iter().flat_map(|limit| [limit.hard_bytes, limit.soft_bytes]);
+    limits.filter(|bytes| *bytes > 0).fold(LOOK_BYTES, |least, bytes| least.min(bytes as usize))
 }
 
 /// The bound where no setting makes one: half of what memory is free, so that two clients at once do not end

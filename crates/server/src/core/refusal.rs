@@ -12,6 +12,8 @@ pub(crate) enum Refusal<'s> {
     Arity(&'s Row),
     /// A password is set and was not given.
     NotAuthenticated(&'s Row),
+    /// It listens in RESP2, where little else is allowed.
+    OnlyListens(&'s Row),
     /// Memory is over `maxmemory`, and nothing may be evicted.
     OutOfMemory(&'s Row),
     /// An argument is longer than what is made of it may be.
@@ -25,6 +27,7 @@ impl<'s> Refusal<'s> {
             Refusal::UnknownCommand | Refusal::UnknownSubcommand(_) => None,
             Refusal::Arity(row)
             | Refusal::NotAuthenticated(row)
+            | Refusal::OnlyListens(row)
             | Refusal::OutOfMemory(row)
             | Refusal::TooLong(row) => Some(row),
         }
@@ -37,6 +40,7 @@ impl<'s> Refusal<'s> {
             Refusal::UnknownSubcommand(container) => error::unknown_subcommand(args, &container.called),
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),
             Refusal::NotAuthenticated(_) => error::NOT_AUTHENTICATED.to_vec(),
+            Refusal::OnlyListens(row) => error::only_listens(&row.full_name),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
             Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),
         }

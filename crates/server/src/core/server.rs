@@ -6,9 +6,10 @@
 //! changes. What is written for every request is not here: each worker has its own counters, on its own cache
 //! lines (`state/counters.rs`). docs/threads.md describes the threads and what they tell each other.
 use crate::core::command_log::CommandLog;
+use crate::core::mailbox::{Mailbox, Mailboxes, Message};
 use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
-use crate::core::session::{ClientRecord, Unblock};
+use crate::core::session::ClientRecord;
 use crate::state::background::Background;
 use crate::state::clock::{Clock, Moment};
 use crate::state::config::Config;
@@ -21,10 +22,11 @@ use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
 use crate::state::pause::Pause;
 use crate::state::pressure::Pressure;
+use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::Keyspace;
 
@@ -44,7 +46,9 @@ pub(crate) struct Server {
     /// Ids begin at 1 and are never used twice.
     pub(crate) next_client_id: AtomicU64,
     /// One for each worker, by its index: how the others reach it.
-    pub(crate) mailboxes: Box<[Mailbox]>,
+    pub(crate) mailboxes: Mailboxes,
+    /// Who listens to which channel.
+    pub(crate) pubsub: PubSub,
     /// Held by workers while they run commands; whoever takes all of them runs alone.
     pub(crate) gates: Gates,
     pub(crate) counters: AllCounters,
@@ -116,54 +120,6 @@ pub(crate) struct Ending {
     /// Workers look at it once each turn of their event loop.
     is_near: AtomicBool,
     exit_status: AtomicI32,
-}
-
-/// One worker's mailbox: what other threads want it to do, and the means to wake it. Messages are read
-/// between two batches, in the order in which they were sent.
-pub(crate) struct Mailbox {
-    waker: net::Waker,
-    messages: Mutex<Vec<Message>>,
-    /// Connections that it serves or has been given.
-    pub(crate) connections: AtomicUsize,
-}
-
-/// What one thread asks of a worker. Clients are named by their ids, because they may be gone by the time the
-/// message is read; then it is about nobody.
-pub(crate) enum Message {
-    /// The listeners have changed: accept from those in `Server::listening`.
-    Listen,
-    /// Serve this connection.
-    Adopt(net::Accepted),
-    /// Show these lines to the clients that watch.
-    Feed(Arc<[u8]>),
-    /// The client with this id was killed.
-    Killed(u64),
-    /// The waiting of the client with this id was ended.
-    Unblocked(u64, Unblock),
-}
-
-impl Mailbox {
-    /// An empty box. `waker` ends the sleep of the worker whose box it is.
-    pub(crate) fn new(waker: net::Waker) -> Mailbox {
-        Mailbox { waker, messages: Mutex::default(), connections: AtomicUsize::new(0) }
-    }
-
-    /// Leaves a message and wakes the worker. It costs a lock and, if the worker sleeps, a system call: not
-    /// for the path of every request.
-    pub(crate) fn send(&self, message: Message) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
-        self.waker.wake();
-    }
-
-    /// All messages that have come, for the worker whose box it is.
-    pub(crate) fn take(&self) -> Vec<Message> {
-        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Ends the worker's sleep without a message: what it sleeps for may have changed.
-    pub(crate) fn wake(&self) {
-        self.waker.wake();
-    }
 }
 
 /// Warnings that a client could cause again and again. Each is logged once a minute at most.

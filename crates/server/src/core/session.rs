@@ -2,6 +2,7 @@
 //! no lock. The [`ClientRecord`] is what other workers may read or change: CLIENT LIST reads it, CLIENT KILL
 //! marks it.
 use crate::core::modes::Modes;
+use crate::core::subscriptions::Subscriptions;
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
 use base::Millis;
@@ -49,6 +50,9 @@ pub(crate) struct ClientRecord {
     /// whole.
     pub(crate) query_len_bytes: AtomicU64,
     pub(crate) query_parsed_bytes: AtomicU64,
+    /// How many channels, patterns and channels of shards it listens to, and about what these take.
+    pub(crate) subscriptions: [AtomicU32; 3],
+    pub(crate) subscription_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -77,6 +81,11 @@ impl ClientRecord {
                 (text.clone(), text)
             }
         }
+    }
+
+    /// Whether it listens to anything: then it is of the class `pubsub`.
+    pub(crate) fn is_subscribed(&self) -> bool {
+        self.subscriptions.iter().any(|count| count.load(Relaxed) > 0)
     }
 
     /// Whether the client is on this machine: it came by a Unix socket or from a loopback address.
@@ -164,6 +173,10 @@ pub(crate) enum After {
 /// it there, and the worker keeps it with the connection.
 pub(crate) struct Session {
     pub(crate) record: Arc<ClientRecord>,
+    /// What its worker calls the connection.
+    pub(crate) conn: net::ConnId,
+    /// What it listens to.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// The database that SELECT has chosen.
     pub(crate) db: u16,
     /// What its requests have to be looked at for before they run.

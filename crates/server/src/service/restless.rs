@@ -17,7 +17,8 @@
 //!
 //! `state/restless.rs` knows whether it is on and what it has done. Its memory, a few megabytes, counts as
 //! the server's own, which `maxmemory` is compared with.
-use crate::core::server::{Message, Server};
+use crate::core::mailbox::Message;
+use crate::core::server::Server;
 use crate::core::session::Unblock;
 use crate::state::restless::Started;
 use base::random::Random;

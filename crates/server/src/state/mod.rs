@@ -9,6 +9,7 @@
 //! * Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
 //!   the `start_error` that keeps it from starting.
+//! * Who listens to which channel: `pubsub`.
 //! * The `replication` id, and the `restless` mode of tests.
 pub(crate) mod background;
 pub(crate) mod clock;
@@ -23,6 +24,7 @@ pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod pause;
 pub(crate) mod pressure;
+pub(crate) mod pubsub;
 pub(crate) mod replication;
 pub(crate) mod restless;
 pub(crate) mod start_error;

@@ -4,8 +4,9 @@ use super::flow::ALLOWANCE_BYTES;
 use super::kept::Kept;
 use super::table::{Connection, Flow};
 use crate::core::error;
+use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
-use crate::core::server::{Message, Server};
+use crate::core::server::Server;
 use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
 use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
@@ -82,7 +83,7 @@ impl Worker<'_> {
         let record = self.record(fd, peer);
         self.server.clients().insert(record.id, Arc::clone(&record));
         self.ids.insert(record.id, id);
-        self.table.insert(connection(id, session(record, modes)));
+        self.table.insert(connection(id, session(id, record, modes)));
     }
 
     /// What other workers will see of the new connection.
@@ -102,6 +103,8 @@ impl Worker<'_> {
             query_len_bytes: 0.into(),
             query_parsed_bytes: 0.into(),
             output_buffer_bytes: 0.into(),
+            subscriptions: Default::default(),
+            subscription_bytes: 0.into(),
             last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
@@ -127,6 +130,7 @@ impl Worker<'_> {
             connection.session.record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
             self.engine.close(id, when);
             self.give_up_pieces(id);
+            self.end_subscriptions(id);
         }
     }
 
@@ -136,6 +140,7 @@ impl Worker<'_> {
             self.serve();
         }
         self.give_up_pieces(id);
+        self.end_subscriptions(id);
         let Some(connection) = self.table.remove(id) else { return };
         self.cron.forget(id);
         if let Some(waiting) = &connection.session.waiting {
@@ -158,9 +163,11 @@ impl Worker<'_> {
 }
 
 /// A connection's state before its first request.
-fn session(record: Arc<ClientRecord>, modes: Modes) -> Session {
+fn session(conn: ConnId, record: Arc<ClientRecord>, modes: Modes) -> Session {
     Session {
         record,
+        conn,
+        subscriptions: None,
         db: 0,
         modes,
         after: After::Next,
@@ -180,6 +187,7 @@ fn connection(id: ConnId, session: Session) -> Connection {
         flow: Flow::Open,
         is_in_batch: false,
         is_watched: false,
+        is_looked_at: false,
         has_ended: false,
         allowance_bytes: ALLOWANCE_BYTES,
         unsent_before_bytes: 0,

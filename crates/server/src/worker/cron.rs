@@ -122,8 +122,9 @@ impl Worker<'_> {
     }
 
     /// `timeout`: closes clients that have been idle for so long, also those that are being closed and do not
-    /// read their last replies. A client that reads is not idle, nor one that watches with MONITOR or whose
-    /// command waits. A part of all connections is looked at each time, and all within a second.
+    /// read their last replies. A client that reads is not idle, nor one that listens to channels or watches
+    /// with MONITOR, or whose command waits. A part of all connections is looked at each time, and all within
+    /// a second.
     fn close_idle(&mut self, now: Millis, elapsed_ms: i64) {
         let timeout_ms = i64::from(self.executor.config().timeout_s) * 1000;
         if timeout_ms == 0 {
@@ -140,7 +141,7 @@ impl Worker<'_> {
             if self.cron.has_read(id, record, self.engine.unsent_bytes(id)) {
                 record.last_active_ms.store(now.0, Relaxed);
             }
-            if is_idle(record) && connection.flow != Flow::Parked && !record.details().is_monitor {
+            if is_idle(record) && connection.flow != Flow::Parked && !is_listening(record) {
                 idle.push(id);
             }
         }
@@ -165,6 +166,11 @@ impl Cron {
     pub(super) fn forget(&mut self, id: ConnId) {
         self.draining.remove(&id);
     }
+}
+
+/// Whether it is there for what others send it.
+fn is_listening(record: &ClientRecord) -> bool {
+    record.is_subscribed() || record.details().is_monitor
 }
 
 /// How long it is since the last tick, if there is to be another.

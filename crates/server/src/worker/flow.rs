@@ -17,6 +17,7 @@
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
+use crate::core::modes::Modes;
 use crate::core::output_bound::OutputBound;
 use crate::core::session::ClientRecord;
 use crate::state::config::OutputLimit;
@@ -29,8 +30,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What may wait unsent for a client at first.
 pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
-/// A client with less than this unsent is not looked at, unless an output limit is smaller.
-const LOOK_BYTES: usize = 64 << 10;
 
 /// What to do with a client for which so much waits, by `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,35 +57,22 @@ impl Worker<'_> {
         self.note_sent(id, unsent_bytes);
     }
 
-    /// Sends lines to the clients that watch (MONITOR).
-    pub(super) fn feed(&mut self, lines: &[u8]) {
-        for client in self.server.monitors.of_worker(self.index) {
-            let Some(id) = self.ids.get(&client).copied() else { continue };
-            let Some(connection) = self.table.at(id) else { continue };
-            if connection.flow == Flow::Closing {
-                continue;
-            }
-            if let Some(unfinished) = connection.unfinished.as_deref_mut() {
-                // A poll hands none of it to the kernel, so it is looked at whatever has left by then.
-                unfinished.keep_lines(lines);
-                self.sent.push(id);
-                continue;
-            }
-            count_sent(&connection.session.record, self.executor.counters(), lines.len());
-            let unsent_bytes = self.engine.send(id, &mut lines.to_vec());
-            self.note_sent(id, unsent_bytes);
-        }
-    }
-
     /// The next poll hands it to the kernel; what is left then tells who does not read.
     fn note_sent(&mut self, id: ConnId, unsent_bytes: usize) {
-        let limit = self.executor.config().client_output_buffer.normal;
-        if unsent_bytes >= worth_a_look(limit) {
+        if unsent_bytes >= self.executor.output_bound().look_bytes() {
             cold_path();
             if let Some(connection) = self.table.at(id) {
                 let owed_bytes = unsent_bytes + connection.unfinished_bytes();
                 connection.session.record.note_output_buffer(owed_bytes, self.executor.counters());
             }
+            self.look_later(id);
+        }
+    }
+
+    /// After the next poll this client is looked at.
+    pub(super) fn look_later(&mut self, id: ConnId) {
+        if let Some(connection) = self.table.at(id).filter(|connection| !connection.is_looked_at) {
+            connection.is_looked_at = true;
             self.sent.push(id);
         }
     }
@@ -94,7 +80,10 @@ impl Worker<'_> {
     /// After a poll has sent what it could.
     pub(super) fn look_at_sent(&mut self) {
         while let Some(id) = self.sent.pop() {
-            self.look_at(id);
+            if let Some(connection) = self.table.at(id) {
+                connection.is_looked_at = false;
+                self.look_at(id);
+            }
         }
     }
 
@@ -104,14 +93,21 @@ impl Worker<'_> {
         let Some(connection) = self.table.at(id) else { return };
         let owed_bytes = unsent_bytes + connection.unfinished_bytes();
         connection.session.record.note_output_buffer(owed_bytes, self.executor.counters());
-        let limit = self.executor.config().client_output_buffer.normal;
+        let limits = &self.executor.config().client_output_buffer;
+        let is_subscribed = connection.session.modes.has(Modes::SUBSCRIBED);
+        let limit = if is_subscribed { limits.pubsub } else { limits.normal };
         let owed_bytes = unsent_bytes + connection.unfinished.as_deref().map_or(0, Unfinished::owed_bytes);
         let verdict = judge(connection, owed_bytes, limit, self.executor.steady());
         if verdict == Verdict::Close {
             return self.close_for_its_output(id, owed_bytes);
         }
-        let is_served = matches!(connection.flow, Flow::Open | Flow::Busy | Flow::Writing);
-        if is_served && unsent_bytes > connection.allowance_bytes {
+        let may_pause = match connection.flow {
+            // What a client that listens does not read is messages, which pausing would not stop.
+            Flow::Open | Flow::Busy => !is_subscribed,
+            Flow::Writing => true,
+            Flow::Paused | Flow::Parked | Flow::Closing => false,
+        };
+        if may_pause && unsent_bytes > connection.allowance_bytes {
             self.pause(id, unsent_bytes);
         } else if verdict == Verdict::Watch {
             self.watch(id);
@@ -217,12 +213,6 @@ pub(super) fn send_early(
         true => engine.send(id, &mut reply.out),
         false => engine.send_at_once(id, &mut reply.out),
     }
-}
-
-/// The fewest unsent bytes that may change something for the client.
-fn worth_a_look(limit: OutputLimit) -> usize {
-    let limits = [limit.hard_bytes, limit.soft_bytes].into_iter().filter(|bytes| *bytes > 0);
-    limits.fold(LOOK_BYTES, |least, bytes| least.min(bytes as usize))
 }
 
 /// Compares what a client is owed with the limits. It remembers since when the client is over the soft one.

@@ -11,9 +11,10 @@
 //!
 //! The files of this folder by the part of a connection's life that they hold: `accept` lets it in and closes
 //! it, `table` has what is kept of it, `batch` and `kept` receive and parse, `pieces` writes long replies,
-//! `flow` and `output` deal with clients that do not read, `park`, `block` and `behind` with requests that
-//! have to wait, `last` with what a client has left when it is gone. Beside requests, `cron` does what is due
-//! ten times a second, with `peaks`, `calm` and `client_eviction`.
+//! `push` sends what a client did not ask for, `flow` and `output` deal with clients that do not read,
+//! `park`, `block` and `behind` with requests that have to wait, `last` with what a client has left when it
+//! is gone. Beside requests, `cron` does what is due ten times a second, with `peaks`, `calm` and
+//! `client_eviction`.
 mod accept;
 mod batch;
 mod behind;
@@ -28,11 +29,15 @@ mod output;
 mod park;
 mod peaks;
 mod pieces;
+mod push;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
-use crate::core::server::{Message, Server};
-use crate::core::session::{After, QueryBuffer};
+use crate::core::mailbox::Message;
+use crate::core::modes::Modes;
+use crate::core::server::Server;
+use crate::core::session::{After, ClientRecord, QueryBuffer};
+use crate::core::subscriptions::Subscriptions;
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::config::Config;
 use crate::state::counters::Counters;
@@ -46,6 +51,7 @@ use park::Parked;
 use resp::{Limits, Reply};
 use std::collections::BTreeMap;
 use std::hint::cold_path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 use store::Garbage;
@@ -89,6 +95,12 @@ pub(crate) struct Worker<'s> {
     departed: Departed,
     /// Replies to the connection that is served; empty between two of them.
     reply: Reply,
+    /// What is pushed to a connection; empty between two of them.
+    push_room: Vec<u8>,
+    /// Messages of other threads; empty but while they are read.
+    mail: Vec<Message>,
+    /// Subscriptions of clients that have gone, to be ended.
+    leaving: Vec<(Arc<ClientRecord>, ConnId, Box<Subscriptions>)>,
     cron: Cron,
     /// When the next key expires.
     expire_due: Option<Millis>,
@@ -118,6 +130,9 @@ impl<'s> Worker<'s> {
             waits: Waits::default(),
             departed: Departed::default(),
             reply: Reply::new(resp::Protocol::Resp2),
+            push_room: Vec::new(),
+            mail: Vec::new(),
+            leaving: Vec::new(),
             cron: Cron::default(),
             expire_due: None,
             garbage: Vec::new(),
@@ -159,6 +174,9 @@ impl<'s> Worker<'s> {
     /// How long to sleep. This is computed from the time at which the turn began, so what has become due
     /// during the turn ends the sleep at once.
     fn wait(&mut self) -> Wait {
+        if self.server.mailboxes[self.index].has_mail() || !self.leaving.is_empty() {
+            return Wait::Not;
+        }
         if std::mem::take(&mut self.is_retrying) {
             // The freeing thread may need this processor.
             return Wait::at_most(RETRY_PAUSE);
@@ -204,15 +222,19 @@ impl<'s> Worker<'s> {
 
     /// Does what other threads have asked for.
     fn read_messages(&mut self) {
-        for message in self.server.mailboxes[self.index].take() {
+        let mut mail = std::mem::take(&mut self.mail);
+        self.server.mailboxes.take(self.index, &mut mail);
+        for message in mail.drain(..) {
             match message {
                 Message::Adopt(accepted) => self.adopt(accepted),
                 Message::Feed(lines) => self.feed(&lines),
                 Message::Listen => self.listen(),
                 Message::Killed(client) => self.close_killed(client),
                 Message::Unblocked(client, how) => self.unblock(client, how),
+                Message::Published(publication) => self.deliver(&publication),
             }
         }
+        self.mail = mail;
     }
 
     /// Receives what waits for a connection into the batch.
@@ -289,6 +311,11 @@ impl<'s> Worker<'s> {
         if self.batch.turns.is_empty() {
             return;
         }
+        if self.server.mailboxes[self.index].has_mail() {
+            cold_path();
+            // What was published before these requests were sent comes before their replies.
+            self.read_messages();
+        }
         // Taken and put back: their room is the next batch's.
         let mut turns = std::mem::take(&mut self.batch.turns);
         turns.iter_mut().for_each(|turn| self.parse(turn));
@@ -322,6 +349,7 @@ impl<'s> Worker<'s> {
         self.batch.give_room_back();
         self.executor.give_room_back();
         self.reply.out = Vec::new();
+        (self.push_room, self.mail) = (Vec::new(), Vec::new());
         self.executor.counters().batch_bytes.store(0, Relaxed);
     }
 
@@ -404,7 +432,8 @@ impl<'s> Worker<'s> {
         let bytes = batch.bytes(turn, &connection.kept);
         let mut first_span = turn.first_span;
         let (bound, record) = (executor.output_bound(), &connection.session.record);
-        reply.bound(bound.room_bytes(server, record, || engine.unsent_bytes(turn.id)));
+        let is_subscribed = connection.session.modes.has(Modes::SUBSCRIBED);
+        reply.bound(bound.room_bytes(server, (record, is_subscribed), || engine.unsent_bytes(turn.id)));
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let number = turn.requests.start + index;
             batch.prefetch_leaf(number + LEAF_AHEAD, &server.keyspace);
@@ -504,8 +533,12 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Timers, and the end of what clients wait for.
+    /// Messages, timers, and the end of what clients wait for.
     fn tend(&mut self) {
+        if self.server.mailboxes[self.index].has_mail() {
+            self.read_messages();
+        }
+        self.end_some_subscriptions();
         self.executor.end_pause();
         self.unpark();
         self.end_waits();

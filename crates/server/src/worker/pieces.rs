@@ -45,8 +45,8 @@ pub(super) struct Unfinished {
     /// Bytes of memory that only this reply keeps of the value that it reads from, when that was last looked
     /// at.
     held_bytes: usize,
-    /// Lines for MONITOR that have come meanwhile: they are sent behind the reply.
-    lines: Vec<u8>,
+    /// What was pushed meanwhile (`push`): it is sent behind the reply.
+    pushed: Vec<u8>,
 }
 
 impl Unfinished {
@@ -56,9 +56,9 @@ impl Unfinished {
             spans.push(Span { start: request.len(), len: arg.len() });
             request.extend_from_slice(arg);
         }
-        let lines = Vec::new();
+        let pushed = Vec::new();
         let held_bytes = 0;
-        Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, held_bytes, lines }
+        Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, held_bytes, pushed }
     }
 
     /// At least as many bytes as the request had when it arrived.
@@ -67,9 +67,9 @@ impl Unfinished {
         self.request.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
     }
 
-    /// Lines for a client that watches: they come behind the reply.
-    pub(super) fn keep_lines(&mut self, lines: &[u8]) {
-        self.lines.extend_from_slice(lines);
+    /// What the client did not ask for comes behind the reply.
+    pub(super) fn push_behind(&mut self, bytes: &[u8]) {
+        self.pushed.extend_from_slice(bytes);
     }
 
     /// Looks how much of the value nobody else has any more, because its key was deleted or written
@@ -80,14 +80,14 @@ impl Unfinished {
 
     /// What waits to be sent behind the reply, and what is kept in memory for it alone, in bytes.
     pub(super) fn owed_bytes(&self) -> usize {
-        self.lines.len() + self.held_bytes + self.remainder.bytes()
+        self.pushed.len() + self.held_bytes + self.remainder.bytes()
     }
 
     /// Bytes of memory that it takes, without the value that it reads from as long as its key still has it.
     pub(super) fn bytes(&self) -> usize {
         let spans_bytes = self.spans.capacity() * size_of::<Span>();
         let own_bytes = size_of::<Unfinished>() + self.request.capacity() + spans_bytes;
-        own_bytes + self.remainder.bytes() + self.held_bytes + self.lines.capacity()
+        own_bytes + self.remainder.bytes() + self.held_bytes + self.pushed.capacity()
     }
 }
 
@@ -156,7 +156,7 @@ impl Worker<'_> {
         let args = Args::new(&unfinished.request, &unfinished.spans);
         let ticks = (unfinished.first_ticks, unfinished.ticks);
         self.executor.look_back(&connection.session, ticks, (args, unfinished.reply_bytes));
-        self.reply.append(&unfinished.lines);
+        self.reply.append(&unfinished.pushed);
         free(self.server, unfinished);
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Connection {
     pub(super) is_in_batch: bool,
     /// It is on the list of those that the cron looks at.
     pub(super) is_watched: bool,
+    /// It is on the list of those that are looked at after the next poll.
+    pub(super) is_looked_at: bool,
     /// The peer has shut down its side.
     pub(super) has_ended: bool,
     /// How much may wait unsent before the client is paused; see `flow`.

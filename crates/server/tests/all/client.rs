@@ -160,6 +160,11 @@ impl<S: Stream> Client<S> {
     /// The whole reply to a request, as it came.
     pub(crate) fn raw(&mut self, line: &str) -> String {
         self.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        self.raw_reply()
+    }
+
+    /// The next reply or push, as it came.
+    pub(crate) fn raw_reply(&mut self) -> String {
         let mut got = Vec::new();
         self.read_reply(&mut got);
         String::from_utf8_lossy(&got).into_owned()

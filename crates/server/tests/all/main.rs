@@ -17,6 +17,7 @@ mod monitor;
 mod output;
 mod pause;
 mod pieces;
+mod pubsub;
 mod requests;
 mod secrets;
 mod settings;

@@ -83,7 +83,7 @@ impl Filter<'_> {
         self.id.is_none_or(|id| id == record.id)
             && self.addr.is_none_or(|a| a == addr.as_bytes())
             && self.laddr.is_none_or(|a| a == laddr.as_bytes())
-            && self.kind.is_none_or(|kind| kind == ClientType::Normal)
+            && self.kind.is_none_or(|kind| kind.is_of(record))
             && self.user.is_none_or(|user| user == record.details().user.as_bytes())
             && self.maxage_s.is_none_or(|s| (now_ms - record.created_ms) / 1000 >= s)
     }

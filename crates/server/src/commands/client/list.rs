@@ -57,18 +57,32 @@ const LIST_TYPES: &[Arg] = &[
     Arg::word("pubsub", "PUBSUB"),
 ];
 
-/// TYPE's values. Only normal clients exist so far; the others are names for nobody.
+/// TYPE's values. Some are names for nobody so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientType {
     Normal,
+    /// It listens to a channel or a pattern.
+    Pubsub,
     Other,
+}
+
+impl ClientType {
+    /// Whether this client is of the type.
+    pub(super) fn is_of(self, record: &ClientRecord) -> bool {
+        match self {
+            ClientType::Normal => !record.is_subscribed(),
+            ClientType::Pubsub => record.is_subscribed(),
+            ClientType::Other => false,
+        }
+    }
 }
 
 /// What a word for a type means, in any case.
 pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
     match word.to_ascii_lowercase().as_slice() {
         b"normal" => Ok(ClientType::Normal),
-        b"master" | b"replica" | b"slave" | b"pubsub" => Ok(ClientType::Other),
+        b"pubsub" => Ok(ClientType::Pubsub),
+        b"master" | b"replica" | b"slave" => Ok(ClientType::Other),
         _ => {
             let word = String::from_utf8_lossy(word);
             Err(error::unknown_client_type(&word))
@@ -104,10 +118,11 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
     let option = call.args.get(2).map(<[u8]>::to_ascii_lowercase);
     match (option.as_deref(), call.args.len()) {
         (None, _) => Ok(all()),
-        (Some(b"type"), 4) => match client_type(call.args.at(3))? {
-            ClientType::Normal => Ok(all()),
-            ClientType::Other => Ok(Vec::new()),
-        },
+        (Some(b"type"), 4) => {
+            let kind = client_type(call.args.at(3))?;
+            let clients = call.server.clients();
+            Ok(clients.values().filter(|record| kind.is_of(record)).cloned().collect())
+        }
         (Some(b"id"), 4..) => {
             let invalid = error::invalid_client_id;
             let ids = call.args.iter_from(3).map(|a| base::text::parse_i64(a).ok_or_else(invalid));

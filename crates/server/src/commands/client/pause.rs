@@ -4,7 +4,7 @@ use super::{ABOUT, SUB};
 use crate::core::blocking::deadline;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::server::Mailbox;
+use crate::core::mailbox::Mailbox;
 use crate::state::pause::Held;
 use command::{Arg, Arity, Doc, Done};
 

@@ -3,7 +3,7 @@
 use super::{ABOUT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::server::Message;
+use crate::core::mailbox::Message;
 use crate::core::session::Unblock;
 use command::{Arg, Arity, Doc, Done, Error};
 use std::sync::atomic::Ordering::AcqRel;

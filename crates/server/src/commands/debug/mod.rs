@@ -102,7 +102,7 @@ fn set_active_expire(call: &mut ServerCall<'_>) -> Done {
     let is_on = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
     call.server.expires.store(is_on, Relaxed);
     // Workers that sleep until they are asked have to plan for the next key again.
-    call.server.mailboxes.iter().for_each(crate::core::server::Mailbox::wake);
+    call.server.mailboxes.iter().for_each(crate::core::mailbox::Mailbox::wake);
     call.reply.ok();
     Ok(())
 }

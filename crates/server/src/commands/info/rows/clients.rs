@@ -1,5 +1,5 @@
 //! Metrics of connections, and of the workers that serve them.
-use super::{NO_CLUSTER, NO_PUBSUB, NO_TRACKING, NO_TRANSACTIONS};
+use super::{NO_CLUSTER, NO_TRACKING, NO_TRANSACTIONS};
 use crate::commands::info::metric::{Cell, Kind, Line, Metric, Unit, cell, each, gauge, zero};
 use crate::commands::info::reading::Reading;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,7 +20,9 @@ pub(in super::super) const CLIENTS: &[Metric] = &[
         r.server.clients().values().filter(|record| record.is_parked.load(Relaxed)).count().into()
     }),
     zero(Kind::Gauge, "tracking_clients", "Clients that track keys.", NO_TRACKING),
-    zero(Kind::Gauge, "pubsub_clients", "Clients that listen to channels.", NO_PUBSUB),
+    gauge("pubsub_clients", "Clients that listen to channels.", |r| {
+        r.server.clients().values().filter(|record| record.is_subscribed()).count().into()
+    }),
     zero(Kind::Gauge, "watching_clients", "Clients that watch keys for a transaction.", NO_TRANSACTIONS),
     gauge("clients_in_timeout_table", "Waiting clients whose time ends.", |r| {
         r.server.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum::<u64>().into()

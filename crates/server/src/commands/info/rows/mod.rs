@@ -15,7 +15,6 @@ const NO_CLUSTER: &str = "There is no cluster mode.";
 const NO_DISK: &str = "Nothing is written to disk or read from it yet.";
 const NO_FORKS: &str = "The process never forks.";
 const NO_IO_THREADS: &str = "No thread does nothing but input and output: workers do their own.";
-const NO_PUBSUB: &str = "There is no publish and subscribe yet.";
 const NO_REPLICATION: &str = "There is no replication yet.";
 const NO_SCRIPTS: &str = "There are no scripts and functions yet.";
 const NO_TRACKING: &str = "No client can track keys yet.";

@@ -1,7 +1,8 @@
 //! Metrics of what the server has done. Counters begin at 0 when the server starts, and again at CONFIG
 //! RESETSTAT.
-use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_PUBSUB, NO_REPLICATION, NO_SCRIPTS, NO_TRACKING, NO_USERS};
+use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS, NO_TRACKING, NO_USERS};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, zero};
+use crate::state::pubsub::Topic;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(in super::super) const STATS: &[Metric] = &[
@@ -70,9 +71,15 @@ pub(in super::super) const STATS: &[Metric] = &[
     .unit(Unit::Milliseconds),
     counter("keyspace_hits", "Lookups of keys that were there.", |r| r.keyspace().hits.into()),
     counter("keyspace_misses", "Lookups of keys that were not.", |r| r.keyspace().misses.into()),
-    zero(Kind::Gauge, "pubsub_channels", "Channels that somebody listens to.", NO_PUBSUB),
-    zero(Kind::Gauge, "pubsub_patterns", "Patterns of channels.", NO_PUBSUB),
-    zero(Kind::Gauge, "pubsubshard_channels", "Channels of shards.", NO_PUBSUB),
+    gauge("pubsub_channels", "Channels that somebody listens to.", |r| {
+        r.server.pubsub.count(Topic::Channel).into()
+    }),
+    gauge("pubsub_patterns", "Patterns by which somebody listens.", |r| {
+        r.server.pubsub.count(Topic::Pattern).into()
+    }),
+    gauge("pubsubshard_channels", "Channels of shards that somebody listens to.", |r| {
+        r.server.pubsub.count(Topic::Shard).into()
+    }),
     zero(Kind::Gauge, "latest_fork_usec", "How long the last fork took.", NO_FORKS).unit(Unit::Microseconds),
     zero(Kind::Counter, "total_forks", "Forks.", NO_FORKS),
     zero(

@@ -33,7 +33,7 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
     Group { title: "TLS", because: "There is no TLS yet.", rows: TLS },
     Group {
         title: "Users, pub/sub, scripts and modules",
-        because: "There are no ACL users, pub/sub, scripts and modules yet.",
+        because: "There are no ACL users, events of keys, scripts and modules yet.",
         rows: CLIENTS,
     },
     Group {

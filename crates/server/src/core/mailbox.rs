@@ -1,0 +1,200 @@
+//! How workers reach each other: a mailbox for each, read between two batches in the order in which messages
+//! were left.
+//!
+//! Most messages are rare: they wake their worker at once ([`Mailbox::send`]). What is published may be much,
+//! and it is posted while locks are held: then the poster's batch ends first, and one wake-up is for all that
+//! it has posted ([`Mailboxes::post`], [`Mailboxes::announce`]). A worker looks into its own mailbox before
+//! it runs what it has received, too: so whoever knows that something was published, and asks, sees it first.
+//!
+//! A worker may be slower than all others that publish to its clients. A mailbox that holds much is
+//! *congested*, and who wants to publish waits as long as there is one (`dispatch`).
+use crate::core::session::Unblock;
+use crate::state::pubsub::Publication;
+use std::collections::VecDeque;
+use std::hint::cold_path;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// From so many bytes on a mailbox is congested, until it holds half of that.
+const CONGESTED_BYTES: usize = 8 << 20;
+/// So many bytes are taken out at a time, so that they are sent before the next ones are looked at.
+const TAKEN_BYTES: usize = 1 << 20;
+
+/// What one thread asks of a worker. Clients are named by their ids, because they may be gone by the time the
+/// message is read; then it is about nobody.
+pub(crate) enum Message {
+    /// The listeners have changed: accept from those in `Server::listening`.
+    Listen,
+    /// Serve this connection.
+    Adopt(net::Accepted),
+    /// Show these lines to the clients that watch.
+    Feed(Arc<[u8]>),
+    /// Send this to the clients that listen to its channel.
+    Published(Arc<Publication>),
+    /// The client with this id was killed.
+    Killed(u64),
+    /// The waiting of the client with this id was ended.
+    Unblocked(u64, Unblock),
+}
+
+impl Message {
+    /// What it counts for congestion.
+    fn bytes(&self) -> usize {
+        match self {
+            Message::Published(publication) => publication.bytes(),
+            _ => 0,
+        }
+    }
+}
+
+/// One worker's mailbox: what other threads want it to do, and the means to wake it.
+pub(crate) struct Mailbox {
+    waker: net::Waker,
+    inbox: Mutex<Inbox>,
+    /// Whether anything is in it: a load, for the worker whose box it is.
+    has_mail: AtomicBool,
+    /// Connections that it serves or has been given.
+    pub(crate) connections: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Inbox {
+    messages: VecDeque<Message>,
+    /// What all of them count for congestion.
+    bytes: usize,
+    is_congested: bool,
+}
+
+impl Mailbox {
+    /// Leaves a message and wakes the worker. It costs a lock and, if the worker sleeps, a system call: not
+    /// for the path of every request.
+    pub(crate) fn send(&self, message: Message) {
+        self.leave(message);
+        self.waker.wake();
+    }
+
+    /// Ends the worker's sleep without a message: what it sleeps for may have changed.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Whether there is anything in it.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.has_mail.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the mailbox has become congested.
+    fn leave(&self, message: Message) -> bool {
+        let mut inbox = self.inbox();
+        inbox.bytes += message.bytes();
+        inbox.messages.push_back(message);
+        self.has_mail.store(true, Ordering::Release);
+        let is_congested = inbox.bytes >= CONGESTED_BYTES;
+        is_congested && !std::mem::replace(&mut inbox.is_congested, true)
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The mailboxes of all workers, by their indexes.
+pub(crate) struct Mailboxes {
+    boxes: Box<[Mailbox]>,
+    /// Something was posted, and its worker has perhaps not been woken.
+    is_posted: AtomicBool,
+    /// How many of them are congested.
+    congested: AtomicUsize,
+}
+
+impl Deref for Mailboxes {
+    type Target = [Mailbox];
+
+    fn deref(&self) -> &[Mailbox] {
+        &self.boxes
+    }
+}
+
+impl Mailboxes {
+    /// Empty ones. A waker ends the sleep of the worker whose box it is for.
+    pub(crate) fn new(wakers: impl Iterator<Item = net::Waker>) -> Mailboxes {
+        let new = |waker| Mailbox {
+            waker,
+            inbox: Mutex::default(),
+            has_mail: false.into(),
+            connections: AtomicUsize::new(0),
+        };
+        Mailboxes {
+            boxes: wakers.map(new).collect(),
+            is_posted: false.into(),
+            congested: AtomicUsize::new(0),
+        }
+    }
+
+    /// Leaves a message and wakes nobody: [`Mailboxes::announce`] has to follow when locks are let go.
+    pub(crate) fn post(&self, worker: usize, message: Message) {
+        if self.boxes[worker].leave(message) {
+            cold_path();
+            self.congested.fetch_add(1, Ordering::Relaxed);
+        }
+        self.is_posted.store(true, Ordering::Release);
+    }
+
+    /// Whether some worker's mailbox holds so much that nobody should publish: a load.
+    #[inline]
+    pub(crate) fn is_congested(&self) -> bool {
+        self.congested.load(Ordering::Relaxed) > 0
+    }
+
+    /// Wakes the workers to whom something was posted, whoever did; each calls this after its batch. Its own
+    /// mailbox a worker looks into anyway before it sleeps.
+    #[inline]
+    pub(crate) fn announce(&self, own: usize) {
+        if self.is_posted.load(Ordering::Relaxed) {
+            cold_path();
+            self.announce_posted(own);
+        }
+    }
+
+    #[inline(never)]
+    fn announce_posted(&self, own: usize) {
+        if self.is_posted.swap(false, Ordering::AcqRel) {
+            let others = self.boxes.iter().enumerate().filter(|(worker, _)| *worker != own);
+            others.filter(|(_, mailbox)| mailbox.has_mail()).for_each(|(_, mailbox)| mailbox.wake());
+        }
+    }
+
+    /// Moves the messages that have come to the worker whose box this is; what is much in parts.
+    pub(crate) fn take(&self, worker: usize, into: &mut Vec<Message>) {
+        let mailbox = &self.boxes[worker];
+        let mut inbox = mailbox.inbox();
+        let mut taken_bytes = 0;
+        while taken_bytes < TAKEN_BYTES
+            && let Some(message) = inbox.messages.pop_front()
+        {
+            taken_bytes += message.bytes();
+            into.push(message);
+        }
+        inbox.bytes -= taken_bytes;
+        if inbox.is_congested && inbox.bytes <= CONGESTED_BYTES / 2 {
+            cold_path();
+            inbox.is_congested = false;
+            self.congested.fetch_sub(1, Ordering::Relaxed);
+        }
+        if inbox.messages.is_empty() {
+            inbox.messages.shrink_to(MESSAGES_KEPT);
+            mailbox.has_mail.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Room for so many messages is kept.
+const MESSAGES_KEPT: usize = 1 << 10;
+
+impl std::fmt::Debug for Mailboxes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mailboxes({})", self.boxes.len())
+    }
+}

@@ -1,0 +1,163 @@
+//! What one client listens to. A session that has ever listened has this; the registry of all workers
+//! (`state/pubsub`) has the same seen from the channels.
+use crate::core::modes::Modes;
+use crate::core::server::Server;
+use crate::core::session::{ClientRecord, Session};
+use crate::state::counters::Counters;
+use crate::state::pubsub::{Name, Topic};
+use resp::{Protocol, Reply};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// About what one subscription takes beside its name: in this set, in the worker's audience and in the
+/// registry, whose part is counted for every subscriber because somebody has to be.
+const BYTES_EACH: u64 = 224;
+
+/// See the file's opener.
+#[derive(Default)]
+pub(crate) struct Subscriptions {
+    channels: BTreeSet<Name>,
+    patterns: BTreeSet<Name>,
+    shards: BTreeSet<Name>,
+    /// What the command that runs has written that is sent even where CLIENT REPLY wants no answers.
+    unmuted: Vec<u8>,
+}
+
+impl Subscriptions {
+    fn of(&mut self, topic: Topic) -> &mut BTreeSet<Name> {
+        match topic {
+            Topic::Channel => &mut self.channels,
+            Topic::Pattern => &mut self.patterns,
+            Topic::Shard => &mut self.shards,
+        }
+    }
+
+    /// Takes out any one.
+    pub(crate) fn pop(&mut self) -> Option<(Topic, Name)> {
+        let topics = [Topic::Channel, Topic::Pattern, Topic::Shard];
+        topics.into_iter().find_map(|topic| self.of(topic).pop_first().map(|name| (topic, name)))
+    }
+
+    /// The number that a confirmation shows: channels and patterns together, channels of shards apart.
+    fn shown(&self, topic: Topic) -> usize {
+        match topic {
+            Topic::Channel | Topic::Pattern => self.channels.len() + self.patterns.len(),
+            Topic::Shard => self.shards.len(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.channels.len() + self.patterns.len() + self.shards.len()
+    }
+}
+
+impl Session {
+    /// Listens from here on, if it does not already. Returns the number that the confirmation shows.
+    pub(crate) fn subscribe(&mut self, server: &Server, topic: Topic, name: &[u8]) -> usize {
+        let own = self.subscriptions.get_or_insert_default();
+        if !own.of(topic).contains(name) {
+            let name = server.pubsub.subscribe(topic, name, (self.record.worker, self.conn));
+            note_bytes(&self.record, server, |bytes| bytes + BYTES_EACH + name.len() as u64);
+            own.of(topic).insert(name);
+        }
+        own.shown(topic)
+    }
+
+    /// Listens no more, if it did. Returns the number that the confirmation shows.
+    pub(crate) fn unsubscribe(&mut self, server: &Server, topic: Topic, name: &[u8]) -> usize {
+        let Some(own) = &mut self.subscriptions else { return 0 };
+        if let Some(name) = own.of(topic).take(name) {
+            drop_subscription(server, &self.record, self.conn, (topic, &name));
+        }
+        own.shown(topic)
+    }
+
+    /// What it listens to, in the order of the names.
+    pub(crate) fn subscribed(&self, topic: Topic) -> Vec<Name> {
+        let Some(own) = &self.subscriptions else { return Vec::new() };
+        let names = match topic {
+            Topic::Channel => &own.channels,
+            Topic::Pattern => &own.patterns,
+            Topic::Shard => &own.shards,
+        };
+        names.iter().cloned().collect()
+    }
+
+    /// The number that a confirmation shows where nothing changes.
+    pub(crate) fn shown_subscriptions(&self, topic: Topic) -> usize {
+        self.subscriptions.as_ref().map_or(0, |own| own.shown(topic))
+    }
+
+    /// Ends all subscriptions: RESET.
+    pub(crate) fn unsubscribe_from_all(&mut self, server: &Server) {
+        if let Some(mut own) = self.subscriptions.take() {
+            while let Some((topic, name)) = own.pop() {
+                drop_subscription(server, &self.record, self.conn, (topic, &name));
+            }
+        }
+        self.note_subscriptions(Protocol::Resp2);
+    }
+
+    /// Brings the modes and what others see up to date, after subscriptions or the protocol have changed.
+    pub(crate) fn note_subscriptions(&mut self, protocol: Protocol) {
+        let counts = self
+            .subscriptions
+            .as_ref()
+            .map_or([0; 3], |own| [own.channels.len(), own.patterns.len(), own.shards.len()]);
+        for (cell, count) in self.record.subscriptions.iter().zip(counts) {
+            cell.store(count as u32, Relaxed);
+        }
+        let is_subscribed = counts != [0; 3];
+        for (mode, is_on) in [
+            (Modes::SUBSCRIBED, is_subscribed),
+            (Modes::LISTENS_ONLY, is_subscribed && protocol == Protocol::Resp2),
+        ] {
+            match is_on {
+                true => self.modes.set(mode),
+                false => self.modes.clear(mode),
+            }
+        }
+        if self.subscriptions.as_ref().is_some_and(|own| own.len() == 0 && own.unmuted.is_empty()) {
+            self.subscriptions = None;
+        }
+    }
+
+    /// What was written from `start` on is sent whatever CLIENT REPLY says.
+    pub(crate) fn unmute(&mut self, reply: &mut Reply, start: usize) {
+        if !self.reply_mode.answers() {
+            let unmuted = &mut self.subscriptions.get_or_insert_default().unmuted;
+            unmuted.extend_from_slice(&reply.out[start..]);
+        }
+    }
+
+    /// Appends what was kept so.
+    pub(crate) fn append_unmuted(&mut self, reply: &mut Reply) {
+        if let Some(own) = &mut self.subscriptions {
+            reply.append(&std::mem::take(&mut own.unmuted));
+            if own.len() == 0 {
+                self.subscriptions = None;
+            }
+        }
+    }
+}
+
+/// Tells the registry that a subscription has ended, which its client has no more.
+pub(crate) fn drop_subscription(
+    server: &Server,
+    record: &ClientRecord,
+    conn: net::ConnId,
+    (topic, name): (Topic, &Name),
+) {
+    server.pubsub.unsubscribe(topic, name, (record.worker, conn));
+    note_bytes(record, server, |bytes| bytes.saturating_sub(BYTES_EACH + name.len() as u64));
+}
+
+/// Notes how much memory the subscriptions take, for the client and for the sum of its worker, which alone
+/// calls this.
+fn note_bytes(record: &ClientRecord, server: &Server, change: impl FnOnce(u64) -> u64) {
+    let counters: &Counters = &server.counters.0[record.worker];
+    let before = record.subscription_bytes.load(Relaxed);
+    let after = change(before);
+    record.subscription_bytes.store(after, Relaxed);
+    counters.client_bytes.add(after.wrapping_sub(before));
+}

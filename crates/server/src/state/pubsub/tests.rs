@@ -1,0 +1,83 @@
+//! The registry alone: who gets what, and that nothing is left of those who have gone.
+use super::*;
+
+fn conn(index: u32) -> ConnId {
+    ConnId { index, generation: 1 }
+}
+
+/// What each worker's connections get of a message, and how many PUBLISH counts.
+fn publish(pubsub: &PubSub, topic: Topic, channel: &str) -> (u64, Vec<(usize, u32, String)>) {
+    let (mut posted, mut got) = (Vec::new(), Vec::new());
+    let count = pubsub.publish(topic, channel.as_bytes(), b"m", |worker, publication| {
+        posted.push((worker, Arc::clone(publication)));
+    });
+    for (worker, publication) in posted {
+        pubsub.deliver(worker, &publication, |conns, text| {
+            let kind = String::from_utf8_lossy(text).lines().nth(2).unwrap_or_default().to_owned();
+            got.extend(conns.iter().map(|conn| (worker, conn.index, kind.clone())));
+        });
+    }
+    (count, got)
+}
+
+#[test]
+fn a_client_gets_a_message_for_its_channel_and_then_for_each_pattern() {
+    let pubsub = PubSub::new(2);
+    for (topic, name, place) in [
+        (Topic::Pattern, "ne*", (1, conn(7))),
+        (Topic::Channel, "news", (1, conn(7))),
+        (Topic::Channel, "news", (0, conn(7))),
+        (Topic::Pattern, "*s", (1, conn(7))),
+        (Topic::Shard, "news", (1, conn(8))),
+    ] {
+        pubsub.subscribe(topic, name.as_bytes(), place);
+    }
+    let (count, got) = publish(&pubsub, Topic::Channel, "news");
+    let expected = [(0, 7, "message"), (1, 7, "message"), (1, 7, "pmessage"), (1, 7, "pmessage")];
+    assert_eq!(count, 4);
+    assert_eq!(got, expected.map(|(worker, index, kind)| (worker, index, kind.to_owned())));
+    assert_eq!(publish(&pubsub, Topic::Shard, "news"), (1, vec![(1, 8, "smessage".to_owned())]));
+    assert_eq!(publish(&pubsub, Topic::Channel, "nobody"), (0, vec![]));
+}
+
+#[test]
+fn who_subscribes_after_a_message_was_published_does_not_get_it() {
+    let pubsub = PubSub::new(1);
+    for (topic, name) in [(Topic::Channel, "c"), (Topic::Pattern, "c*")] {
+        let early = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1)));
+        let mut posted = Vec::new();
+        pubsub.publish(Topic::Channel, b"c", b"m", |_, publication| posted.push(Arc::clone(publication)));
+        // One leaves and comes back, another comes, before the worker reads what was posted.
+        pubsub.unsubscribe(topic, &early, (0, conn(1)));
+        let again = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1)));
+        let late = pubsub.subscribe(topic, name.as_bytes(), (0, conn(2)));
+        pubsub.deliver(0, &posted[0], |conns, _| panic!("{conns:?} got a message from before they came"));
+        assert_eq!(publish(&pubsub, Topic::Channel, "c").1.len(), 2);
+        pubsub.unsubscribe(topic, &again, (0, conn(1)));
+        pubsub.unsubscribe(topic, &late, (0, conn(2)));
+    }
+    assert!(pubsub.audience(0).is_empty());
+    assert_eq!(pubsub.count(Topic::Channel) + pubsub.count(Topic::Pattern), 0);
+}
+
+#[test]
+fn nothing_is_left_of_those_who_have_gone() {
+    let pubsub = PubSub::new(4);
+    let mut names = Vec::new();
+    for n in 0..20_000u32 {
+        let topic = [Topic::Channel, Topic::Pattern, Topic::Shard][n as usize % 3];
+        let place = (n as usize % 4, conn(n));
+        names.push((topic, pubsub.subscribe(topic, format!("c{}*", n % 500).as_bytes(), place), place));
+    }
+    assert_eq!(pubsub.count(Topic::Channel), 500);
+    for (topic, name, place) in &names {
+        pubsub.unsubscribe(*topic, name, *place);
+    }
+    for topic in [Topic::Channel, Topic::Pattern, Topic::Shard] {
+        assert_eq!(pubsub.count(topic), 0);
+    }
+    assert!(pubsub.channels(Topic::Channel).is_empty() && pubsub.channels(Topic::Shard).is_empty());
+    assert!((0..4).all(|worker| pubsub.audience(worker).is_empty()));
+    let held: usize = names.iter().map(|(_, name, _)| Arc::strong_count(name)).max().unwrap_or(0);
+    assert!(held <= names.len(), "only this test has the names: {held}");
+}

@@ -1,0 +1,99 @@
+//! What a client is sent that it did not ask for at this moment: messages of the channels that it listens to,
+//! and the lines of MONITOR. All of it goes one way, behind whatever the client is owed: replies that have
+//! not left, and the rest of a reply that is being written in pieces.
+//!
+//! A client that does not read is not paused for that, because pausing stops only what it asks for. It is
+//! closed when it is over the limits of its class (`client-output-buffer-limit`): over the hard one at once,
+//! before it is given more; over the soft one when its time is over, though it sends nothing (`flow`).
+use super::Worker;
+use super::flow::count_sent;
+use super::table::Flow;
+use crate::core::subscriptions::{Subscriptions, drop_subscription};
+use crate::state::pubsub::Publication;
+use net::ConnId;
+use resp::Protocol;
+use std::hint::cold_path;
+use std::sync::Arc;
+
+/// So many subscriptions of clients that have gone are ended between two batches.
+const ENDED_AT_ONCE: usize = 1 << 10;
+
+impl Worker<'_> {
+    /// Sends bytes that this client did not ask for now.
+    pub(super) fn push(&mut self, id: ConnId, bytes: &[u8]) {
+        let Some(connection) = self.table.at(id) else { return };
+        if connection.flow == Flow::Closing {
+            return;
+        }
+        if let Some(unfinished) = connection.unfinished.as_deref_mut() {
+            cold_path();
+            // A poll hands none of it to the kernel, so it is looked at whatever has left by then.
+            unfinished.push_behind(bytes);
+            let owed_bytes = unfinished.owed_bytes() + self.engine.unsent_bytes(id);
+            return self.look_at_pushed(id, owed_bytes);
+        }
+        count_sent(&connection.session.record, self.executor.counters(), bytes.len());
+        self.push_room.extend_from_slice(bytes);
+        let unsent_bytes = self.engine.send(id, &mut self.push_room);
+        if unsent_bytes >= self.executor.output_bound().look_bytes() {
+            cold_path();
+            self.look_at_pushed(id, unsent_bytes);
+        }
+    }
+
+    /// A client may not be given more than its hard limit; what else is to be said of it is said after the
+    /// next poll, when it is known what has left.
+    #[cold]
+    fn look_at_pushed(&mut self, id: ConnId, owed_bytes: usize) {
+        let Some(connection) = self.table.at(id) else { return };
+        let record = &connection.session.record;
+        if owed_bytes as u64 >= self.executor.output_bound().least(self.server, record).0 {
+            return self.close_for_its_output(id, owed_bytes);
+        }
+        self.look_later(id);
+    }
+
+    /// Sends lines to the clients that watch (MONITOR).
+    pub(super) fn feed(&mut self, lines: &[u8]) {
+        for client in self.server.monitors.of_worker(self.index) {
+            if let Some(id) = self.ids.get(&client).copied() {
+                self.push(id, lines);
+            }
+        }
+    }
+
+    /// Sends a message to those of this worker's clients that listen.
+    pub(super) fn deliver(&mut self, publication: &Publication) {
+        let server = self.server;
+        server.pubsub.deliver(self.index, publication, |receivers, text| {
+            for id in receivers {
+                let Some(connection) = self.table.at(*id) else { continue };
+                text[0] = if connection.protocol == Protocol::Resp3 { b'>' } else { b'*' };
+                self.push(*id, text);
+            }
+        });
+    }
+
+    /// The connection is closed or has gone: it listens to nothing more.
+    pub(super) fn end_subscriptions(&mut self, id: ConnId) {
+        if let Some(connection) = self.table.at(id)
+            && let Some(subscriptions) = connection.session.subscriptions.take()
+        {
+            cold_path();
+            connection.session.note_subscriptions(connection.protocol);
+            self.leaving.push((Arc::clone(&connection.session.record), id, subscriptions));
+            self.end_some_subscriptions();
+        }
+    }
+
+    /// A client may listen to a million channels: the registry forgets them some at a time.
+    pub(super) fn end_some_subscriptions(&mut self) {
+        for _ in 0..ENDED_AT_ONCE {
+            let Some((record, id, subscriptions)) = self.leaving.last_mut() else { return };
+            match Subscriptions::pop(subscriptions) {
+                Some((topic, name)) => drop_subscription(self.server, record, *id, (topic, &name)),
+                None => drop(self.leaving.pop()),
+            }
+        }
+    }
+}

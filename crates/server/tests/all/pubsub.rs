@@ -1,0 +1,330 @@
+//! Publish and subscribe over several connections and workers: who gets what, in which order, and what
+//! becomes of those who do not read, leave, or ask for too much.
+use crate::client::{Client, bulk, config, engines, request, start, start_at_noon};
+use base::random::Random;
+use server::{Config, MemoryShare, OutputLimit, OutputLimits, Running};
+use std::time::Duration;
+
+fn message(channel: &str, text: &str) -> String {
+    format!("*3\r\n$7\r\nmessage\r\n{}{}", bulk(channel), bulk(text))
+}
+
+fn confirmed(word: &str, name: &str, count: usize) -> String {
+    format!("*3\r\n{}{}:{count}\r\n", bulk(word), bulk(name))
+}
+
+/// In RESP3.
+fn pushed(text: &str) -> String {
+    text.replacen('*', ">", 1)
+}
+
+fn speak_resp3(client: &mut Client) {
+    assert!(client.raw("HELLO 3").starts_with('%'));
+}
+
+/// A server of several workers, each of which has clients.
+fn several() -> Running {
+    start(Config { worker_threads: 4, ..config() })
+}
+
+#[test]
+fn everybody_on_every_worker_gets_what_is_published() {
+    for io_engine in engines() {
+        let server = start(Config { worker_threads: 4, io_engine, ..config() });
+        let mut publisher = Client::connect(&server);
+        let mut listeners: Vec<Client> = (0..40).map(|_| Client::connect(&server)).collect();
+        for (n, client) in listeners.iter_mut().enumerate() {
+            if n % 2 == 0 {
+                speak_resp3(client);
+            }
+            client.send(b"SUBSCRIBE news\r\n");
+            client.read(confirmed("subscribe", "news", 1).len());
+        }
+        publisher.check("PUBLISH news flash", ":40\r\n");
+        for (n, client) in listeners.iter_mut().enumerate() {
+            let text = message("news", "flash");
+            client.expect(&if n % 2 == 0 { pushed(&text) } else { text });
+        }
+    }
+}
+
+#[test]
+fn a_client_gets_its_own_message_behind_the_reply_and_before_the_next_one() {
+    let server = several();
+    let mut client = Client::connect(&server);
+    speak_resp3(&mut client);
+    client.check("SUBSCRIBE a", &pushed(&confirmed("subscribe", "a", 1)));
+    for _ in 0..100 {
+        client.send(b"PUBLISH a 1\r\nPING\r\nPUBLISH a 2\r\nUNSUBSCRIBE a\r\nPUBLISH a 3\r\nSUBSCRIBE a\r\n");
+        let (one, two) = (pushed(&message("a", "1")), pushed(&message("a", "2")));
+        let (left, came) =
+            (pushed(&confirmed("unsubscribe", "a", 0)), pushed(&confirmed("subscribe", "a", 1)));
+        client.expect(&format!(":1\r\n{one}+PONG\r\n:1\r\n{two}{left}:0\r\n{came}"));
+    }
+}
+
+#[test]
+fn who_knows_that_something_was_published_has_got_it_before_the_next_reply() {
+    let server = several();
+    let mut listeners: Vec<Client> = (0..8).map(|_| Client::connect(&server)).collect();
+    let mut publisher = Client::connect(&server);
+    for client in &mut listeners {
+        client.check("SUBSCRIBE c", &confirmed("subscribe", "c", 1));
+    }
+    for n in 0..200 {
+        publisher.check(&format!("PUBLISH c {n}"), ":8\r\n");
+        for client in &mut listeners {
+            client.check("PING", &format!("{}*2\r\n$4\r\npong\r\n$0\r\n\r\n", message("c", &n.to_string())));
+        }
+    }
+}
+
+/// Publishers on several workers write to several channels; every listener listens to all of them, by name or
+/// by a pattern.
+#[test]
+fn a_channel_has_one_order_for_all_and_each_publisher_its_own_order_for_everybody() {
+    for seed in 0..4 {
+        let server = several();
+        let mut listeners: Vec<Client> = (0..6).map(|_| Client::connect(&server)).collect();
+        for (n, client) in listeners.iter_mut().enumerate() {
+            client.send(if n % 2 == 0 { b"SUBSCRIBE c0 c1 c2\r\n" } else { b"PSUBSCRIBE c*\r\n" });
+            (0..if n % 2 == 0 { 3 } else { 1 }).for_each(|_| drop(client.raw_reply()));
+        }
+        let orders = std::thread::scope(|scope| {
+            for publisher in 0..4 {
+                let client = Client::connect(&server);
+                scope.spawn(move || publish_numbers(client, seed, publisher));
+            }
+            listeners.iter_mut().map(|client| received(client, 4 * MESSAGES)).collect::<Vec<_>>()
+        });
+        assert!(orders.iter().all(|order| *order == orders[0]), "seed {seed}: one order for all");
+    }
+}
+
+const MESSAGES: u64 = 300;
+
+/// Publishes its number and a growing one to channels at random, some at a time.
+fn publish_numbers(mut client: Client, seed: u64, publisher: u64) {
+    let mut random = Random::new(seed * 10 + publisher);
+    let mut sent = 0;
+    while sent < MESSAGES {
+        let count = (1 + random.below(20)).min(MESSAGES - sent);
+        let mut wire = Vec::new();
+        for n in sent..sent + count {
+            let channel = format!("c{}", random.below(3));
+            wire.extend(request(&["PUBLISH", &channel, &format!("{publisher} {n}")]));
+        }
+        client.send(&wire);
+        client.expect(&":6\r\n".repeat(count as usize));
+        sent += count;
+    }
+}
+
+/// The next messages by their channels; each publisher's have to be in its order.
+fn received(client: &mut Client, count: u64) -> [Vec<String>; 3] {
+    let (mut next, mut by_channel) = ([0; 4], [const { Vec::new() }; 3]);
+    for _ in 0..count {
+        let got = client.raw_reply();
+        let words: Vec<&str> = got.lines().filter(|line| !line.starts_with(['*', '$'])).collect();
+        let [.., channel, text] = words[..] else { panic!("{got:?}") };
+        let (publisher, n) = text.split_once(' ').unwrap();
+        let publisher: usize = publisher.parse().unwrap();
+        assert_eq!(n.parse::<u64>().unwrap(), next[publisher], "its own order");
+        next[publisher] += 1;
+        by_channel[channel[1..].parse::<usize>().unwrap()].push(text.to_owned());
+    }
+    by_channel
+}
+
+#[test]
+fn subscriptions_are_confirmed_even_where_no_replies_are_wanted() {
+    let server = several();
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    a.send(b"CLIENT REPLY OFF\r\nECHO x\r\nSUBSCRIBE c d\r\nPING\r\n");
+    a.expect(&(confirmed("subscribe", "c", 1) + &confirmed("subscribe", "d", 2)));
+    b.check("PUBLISH c m", ":1\r\n");
+    a.expect(&message("c", "m"));
+    a.send(b"UNSUBSCRIBE\r\nCLIENT REPLY ON\r\nUNSUBSCRIBE\r\nCLIENT REPLY SKIP\r\nUNSUBSCRIBE\r\nPING\r\n");
+    a.expect(&(confirmed("unsubscribe", "c", 1) + &confirmed("unsubscribe", "d", 0)));
+    let nothing = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n";
+    a.expect(&format!("+OK\r\n{nothing}{nothing}+PONG\r\n"));
+}
+
+#[test]
+fn nothing_is_left_of_subscribers_that_leave_are_killed_or_start_afresh() {
+    let server = several();
+    let mut other = Client::connect(&server);
+    let before = other.info("mem_clients_normal");
+    for seed in 0..3 {
+        let mut random = Random::new(seed);
+        let mut clients: Vec<Client> = (0..60).map(|_| Client::connect(&server)).collect();
+        for client in &mut clients {
+            let names: Vec<String> = (0..1 + random.below(3000)).map(|n| format!("c{n}")).collect();
+            let words: Vec<&str> = names.iter().map(String::as_str).collect();
+            for command in ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"] {
+                client.send(&request(&[&[command], &words[..]].concat()));
+            }
+            // Some leave before they have been answered.
+            if random.below(2) == 0 {
+                (0..3 * names.len()).for_each(|_| drop(client.raw_reply()));
+            }
+            if random.below(4) == 0 {
+                client.send(b"RESET\r\n");
+            }
+        }
+        other.send(b"CLIENT KILL TYPE PUBSUB SKIPME YES\r\n");
+        other.raw_reply();
+        drop(clients);
+        other.wait_for_info("connected_clients", "1");
+        for field in ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"] {
+            other.wait_for_info(field, "0");
+        }
+        other.check("PUBSUB CHANNELS", "*0\r\n");
+        assert_eq!(other.info("pubsub_clients"), "0");
+        assert_eq!(other.info("mem_clients_normal"), before, "seed {seed}");
+        other.check("PUBLISH c1 m", ":0\r\n");
+    }
+}
+
+fn limited(pubsub: OutputLimit) -> Config {
+    let client_output_buffer = OutputLimits { pubsub, ..OutputLimits::default() };
+    Config { client_output_buffer, ..config() }
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_is_closed_at_the_hard_limit_and_others_get_all() {
+    for io_engine in engines() {
+        let limit = OutputLimit { hard_bytes: 4 << 20, soft_bytes: 0, soft_s: 0 };
+        let server = start(Config { io_engine, ..limited(limit) });
+        let [mut slow, mut fast, mut publisher] = [(); 3].map(|()| Client::connect(&server));
+        for client in [&mut slow, &mut fast] {
+            client.check("SUBSCRIBE c", &confirmed("subscribe", "c", 1));
+        }
+        let text = "x".repeat(100_000);
+        let mut most = 0;
+        for n in 0.. {
+            publisher.send(&request(&["PUBLISH", "c", &text]));
+            let receivers = publisher.bulk();
+            fast.expect(&message("c", &text));
+            let list = publisher.ask("CLIENT LIST TYPE PUBSUB");
+            let owed =
+                list.lines().filter_map(|line| line.split(" omem=").nth(1)?.split(' ').next()?.parse().ok());
+            most = owed.max().unwrap_or(0).max(most);
+            if receivers == ":1\r\n" {
+                break;
+            }
+            assert!(n < 1000, "it is never closed");
+        }
+        assert!(most < (4 << 20) + 100_000, "{most} bytes were kept for it");
+        assert_eq!(publisher.info("client_output_buffer_limit_disconnections"), "1");
+        publisher.check("PUBLISH c last", ":1\r\n");
+        fast.expect(&message("c", "last"));
+    }
+}
+
+#[test]
+fn a_subscriber_over_the_soft_limit_is_closed_when_its_time_is_over_though_nobody_sends_anything() {
+    let limit = OutputLimit { hard_bytes: 0, soft_bytes: 1 << 20, soft_s: 5 };
+    let (server, time) = start_at_noon(limited(limit));
+    let [mut slow, mut publisher] = [(); 2].map(|()| Client::connect(&server));
+    slow.check("SUBSCRIBE c", &confirmed("subscribe", "c", 1));
+    let text = "x".repeat(100_000);
+    let mut owed = 0;
+    while owed < 2 << 20 {
+        publisher.send(&request(&["PUBLISH", "c", &text]));
+        publisher.expect(":1\r\n");
+        let list = publisher.ask("CLIENT LIST TYPE PUBSUB");
+        owed = list.split(" omem=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    }
+    time.advance(Duration::from_millis(4000));
+    publisher.check("PUBLISH c more", ":1\r\n");
+    assert_eq!(publisher.info("pubsub_clients"), "1");
+    for _ in 0..4 {
+        time.advance(Duration::from_millis(1000));
+        publisher.check("PING", "+PONG\r\n");
+    }
+    publisher.wait_for_info("pubsub_clients", "0");
+    publisher.check("PUBLISH c more", ":0\r\n");
+}
+
+#[test]
+fn subscriptions_count_in_the_memory_of_their_client_and_are_ended_by_its_limit() {
+    let server = start(Config { maxmemory_clients: MemoryShare::Bytes(8 << 20), ..config() });
+    let [mut greedy, mut modest, mut other] = [(); 3].map(|()| Client::connect(&server));
+    modest.check("SUBSCRIBE c0", &confirmed("subscribe", "c0", 1));
+    let total = |client: &mut Client| -> u64 {
+        let list = client.ask("CLIENT LIST TYPE PUBSUB");
+        list.split(" tot-mem=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(total(&mut other) > 200);
+    for first in (0..1_000_000).step_by(1000) {
+        let names: Vec<String> = (first..first + 1000).map(|n| format!("channel:{n}")).collect();
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        if !greedy.try_send(&request(&[&["SUBSCRIBE"], &words[..]].concat())) {
+            break;
+        }
+    }
+    other.wait_for_info("evicted_clients", "1");
+    other.wait_for_info("pubsub_clients", "1");
+    other.wait_for_info("pubsub_channels", "1");
+    other.check("PUBLISH c0 m", ":1\r\n");
+    modest.expect(&message("c0", "m"));
+}
+
+#[test]
+fn a_subscriber_is_never_idle() {
+    let (server, time) = start_at_noon(Config { timeout_s: 10, ..config() });
+    let [mut listener, mut other] = [(); 2].map(|()| Client::connect(&server));
+    listener.check("SUBSCRIBE c", &confirmed("subscribe", "c", 1));
+    let mut idle = Client::connect(&server);
+    idle.check("PING", "+PONG\r\n");
+    for _ in 0..30 {
+        time.advance(Duration::from_millis(1000));
+        other.check("PING", "+PONG\r\n");
+    }
+    idle.expect_end();
+    other.check("PUBLISH c m", ":1\r\n");
+    listener.expect(&message("c", "m"));
+}
+
+#[test]
+fn a_hundred_thousand_patterns_do_not_keep_publishers_waiting() {
+    let server = several();
+    let mut listener = Client::connect(&server);
+    let shapes: [fn(usize) -> String; 4] =
+        [|n| format!("a*{n}"), |n| format!("*a{n}*"), |n| format!("a*a*a*a*a*b{n}"), |n| format!("?*{n}*z")];
+    for first in (0..100_000).step_by(1000) {
+        let names: Vec<String> = (first..first + 1000).map(|n| shapes[n % 4](n)).collect();
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        listener.send(&request(&[&["PSUBSCRIBE"], &words[..]].concat()));
+        (0..1000).for_each(|_| drop(listener.raw_reply()));
+    }
+    let mut publisher = Client::connect(&server);
+    let long = "a".repeat(1000);
+    for _ in 0..20 {
+        publisher.check(&format!("PUBLISH {long} m"), ":0\r\n");
+    }
+    publisher.check("PUBLISH a:4 m", ":1\r\n");
+    assert!(listener.raw_reply().starts_with("*4\r\n$8\r\npmessage\r\n$3\r\na*4\r\n"));
+}
+
+#[test]
+fn messages_that_come_while_a_long_reply_is_written_come_behind_it() {
+    let server = several();
+    let [mut reader, mut other] = [(); 2].map(|()| Client::connect(&server));
+    let element = "e".repeat(1000);
+    for _ in 0..20 {
+        let words = vec![element.as_str(); 1000];
+        other.send(&request(&[&["RPUSH", "l"], &words[..]].concat()));
+        other.bulk();
+    }
+    speak_resp3(&mut reader);
+    reader.check("SUBSCRIBE c", &pushed(&confirmed("subscribe", "c", 1)));
+    reader.send(&request(&["LRANGE", "l", "0", "-1"]));
+    reader.expect("*20000\r\n");
+    other.check("PUBLISH c m", ":1\r\n");
+    for _ in 0..20_000 {
+        reader.expect(&bulk(&element));
+    }
+    reader.expect(&pushed(&message("c", "m")));
+}
