@@ -45,7 +45,8 @@ fn command_line() -> Command {
 
 fn record(path: &Path, mut transcript: Transcript, address: SocketAddr) -> Result<(), Box<dyn Error>> {
     SocketPeer::connect(&address.into())?;
-    transcript.record(|| Box::new(SocketPeer::connect(&address.into()).expect("the peer answered just now")));
+    let peer = || SocketPeer::connect(&address.into()).expect("the peer answered just now");
+    transcript.record(|| Box::new(peer())).map_err(|wrong| format!("{}: {wrong}", path.display()))?;
     Ok(fs::write(path, transcript.to_string())?)
 }
 

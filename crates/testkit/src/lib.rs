@@ -2,6 +2,7 @@
 //! [`in_process`], [`redis_server`]), a client, and random streams of requests that are compared with a real
 //! server ([`differ`]).
 pub mod bare;
+pub mod conversation;
 pub mod differ;
 pub mod fuzz;
 pub mod in_process;

@@ -22,8 +22,21 @@ impl From<SocketAddr> for Address {
     }
 }
 
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
+trait Stream: Read + Write + Send {
+    fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        TcpStream::set_nonblocking(self, is_nonblocking)
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        UnixStream::set_nonblocking(self, is_nonblocking)
+    }
+}
 
 pub struct RespClient {
     stream: Box<dyn Stream>,
@@ -64,6 +77,18 @@ impl RespClient {
     /// What is on the wire already: several requests at once, or none that is whole.
     pub fn send_bytes(&mut self, wire: &[u8]) -> io::Result<()> {
         self.stream.write_all(wire)
+    }
+
+    /// The next reply if it has arrived as a whole, pushes included.
+    pub fn try_receive(&mut self) -> io::Result<Option<Value>> {
+        self.stream.set_nonblocking(true)?;
+        let received = self.receive();
+        self.stream.set_nonblocking(false)?;
+        match received {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The next reply, pushes included.

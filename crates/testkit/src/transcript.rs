@@ -2,6 +2,7 @@
 //! format is described in tests/transcripts/README.md. A transcript is recorded against a peer and replayed
 //! against anything that can answer requests: the store with its commands, a server in this process, another
 //! peer.
+use crate::conversation::{Conversation, Heard};
 use crate::resp_value::Value;
 use resp::Protocol;
 use std::fmt;
@@ -17,6 +18,11 @@ pub trait Peer {
     fn changes(&mut self) -> i64;
     /// Of Redis; a step that needs a newer one is not played.
     fn version(&self) -> Version;
+    /// The peer as one that several clients talk to at once; None where it answers one request after the
+    /// other and nothing else.
+    fn conversation(&mut self) -> Option<&mut dyn Conversation> {
+        None
+    }
 }
 
 pub type Version = (u32, u32);
@@ -46,16 +52,55 @@ struct Step {
     action: Action,
     tolerance: Tolerance,
     since: Version,
-    /// The lines of the reply; of RESP3's only where it differs by more than its null.
+    /// The only protocol in which it is played.
+    only: Option<Protocol>,
+    /// The lines of the reply; of RESP3's only where it differs by more than its null. A push (`>`) is an
+    /// array in RESP2.
     expected: Vec<String>,
     expected_resp3: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug)]
 enum Action {
-    Call { connection: String, text: String, args: Vec<Vec<u8>> },
+    Call {
+        connection: String,
+        text: String,
+        args: Vec<Vec<u8>>,
+    },
     Advance(u64),
     Changes,
+    /// A request that is not answered now.
+    Wait {
+        connection: String,
+        text: String,
+        args: Vec<Vec<u8>>,
+    },
+    /// Something arrives: an answer that had to wait, or what was not asked for.
+    Receive(String),
+    StayQuiet(String),
+    Close(String),
+    /// The server closes it.
+    AwaitEnd(String),
+}
+
+impl Action {
+    /// Whether it needs a peer that several clients talk to at once.
+    fn is_of_conversation(&self) -> bool {
+        !matches!(self, Action::Call { .. } | Action::Advance(_) | Action::Changes)
+    }
+
+    /// A request that is not answered now.
+    fn waiting(self) -> Action {
+        match self {
+            Action::Call { connection, text, args } => Action::Wait { connection, text, args },
+            other => other,
+        }
+    }
+
+    /// Whether lines of a value follow it.
+    fn has_answer(&self) -> bool {
+        matches!(self, Action::Call { .. } | Action::Changes | Action::Receive(_))
+    }
 }
 
 /// How near a reply must come.
@@ -105,6 +150,9 @@ struct Reader {
     before: Vec<String>,
     tolerance: Tolerance,
     since: Version,
+    only: Option<Protocol>,
+    /// The next request is not answered now.
+    waits: bool,
     in_resp3: bool,
 }
 
@@ -118,6 +166,8 @@ impl Transcript {
             before: Vec::new(),
             tolerance: Tolerance::Exact,
             since: (0, 0),
+            only: None,
+            waits: false,
             in_resp3: false,
         };
         for (index, line) in text.lines().enumerate() {
@@ -126,6 +176,11 @@ impl Transcript {
         }
         reader.transcript.tail = reader.before;
         Ok(reader.transcript)
+    }
+
+    /// Whether it needs a peer that several clients talk to at once.
+    pub fn is_conversation(&self) -> bool {
+        self.steps.iter().any(|step| step.action.is_of_conversation())
     }
 
     /// Plays every step to `peer` and compares the replies.
@@ -137,33 +192,40 @@ impl Transcript {
                 mismatches.push(self.steps[step].mismatch(expected, actual));
             }
         });
+        mismatches.extend(self.finish(peer));
         mismatches
     }
 
     /// Plays every step to a peer in both protocols and keeps its replies, where they differ from the
     /// expected ones.
-    pub fn record(&mut self, mut peer: impl FnMut() -> Box<dyn Peer>) {
+    pub fn record(&mut self, mut peer: impl FnMut() -> Box<dyn Peer>) -> Result<(), Mismatch> {
         let mut steps = self.steps.clone();
-        self.play(&mut *peer(), Protocol::Resp2, &mut |step, actual| {
-            if !steps[step].accepts(&steps[step].expected, &actual) {
-                steps[step].expected = actual;
-            }
-        });
-        self.play(&mut *peer(), Protocol::Resp3, &mut |step, actual| {
+        let mut first = peer();
+        self.play(&mut *first, Protocol::Resp2, &mut |step, actual| {
             let step = &mut steps[step];
-            if step.accepts(&with_resp3_nulls(&step.expected), &actual) {
-                step.expected_resp3 = None;
-            } else if !step.expected_resp3.as_ref().is_some_and(|known| step.accepts(known, &actual)) {
-                step.expected_resp3 = Some(actual);
+            if !step.accepts(&step.expected(Protocol::Resp2), &actual) {
+                step.expected = actual;
             }
         });
+        self.finish(&mut *first).map_or(Ok(()), Err)?;
+        drop(first);
+        let mut second = peer();
+        self.play(&mut *second, Protocol::Resp3, &mut |step, actual| steps[step].record_resp3(actual));
+        self.finish(&mut *second).map_or(Ok(()), Err)?;
+        if let Some(step) = steps.iter().find(|step| !step.is_recordable()) {
+            return Err(step.mismatch(Vec::new(), step.expected.clone()));
+        }
         self.steps = steps;
+        Ok(())
     }
 
     fn play(&self, peer: &mut dyn Peer, protocol: Protocol, answered: &mut dyn FnMut(usize, Vec<String>)) {
+        if let Some(peer) = peer.conversation().filter(|_| self.is_conversation()) {
+            peer.begin();
+        }
         let mut changes = peer.changes();
         for (index, step) in self.steps.iter().enumerate() {
-            if step.since > peer.version() {
+            if step.since > peer.version() || step.only.is_some_and(|only| only != protocol) {
                 continue;
             }
             match &step.action {
@@ -174,14 +236,43 @@ impl Transcript {
                     changes = now;
                 }
                 Action::Call { connection, args, .. } => {
-                    let mut value = peer.call(connection, protocol, args);
-                    if step.tolerance == Tolerance::Unordered {
-                        value.sort();
+                    answered(index, step.lines(peer.call(connection, protocol, args)));
+                }
+                action => {
+                    let peer = peer.conversation().expect("such a transcript is not played to this peer");
+                    match converse(peer, protocol, action) {
+                        Ok(()) => answered(index, Vec::new()),
+                        Err(Heard::Value(value)) => answered(index, step.lines(value)),
+                        Err(heard) => return answered(index, heard.lines()),
                     }
-                    answered(index, value.lines());
                 }
             }
         }
+    }
+
+    /// Nothing may be left unread on any connection at the end; a transcript of requests and replies alone
+    /// cannot leave any.
+    fn finish(&self, peer: &mut dyn Peer) -> Option<Mismatch> {
+        let peer = peer.conversation().filter(|_| self.is_conversation())?;
+        let (connection, heard) = peer.finish().err()?;
+        let line_number = self.steps.last().map_or(0, |step| step.line_number);
+        let request = format!("the end, on connection {connection}");
+        Some(Mismatch { line_number, request, expected: Vec::new(), actual: heard.lines() })
+    }
+}
+
+/// One step of several clients. What was heard is the error, also where something was to be heard.
+fn converse(peer: &mut dyn Conversation, protocol: Protocol, action: &Action) -> Result<(), Heard> {
+    match action {
+        Action::Wait { connection, args, .. } => peer.wait(connection, protocol, args),
+        Action::Receive(connection) => Err(peer.receive(connection)),
+        Action::StayQuiet(connection) => peer.stay_quiet(connection),
+        Action::AwaitEnd(connection) => peer.await_end(connection),
+        Action::Close(connection) => {
+            peer.close(connection);
+            Ok(())
+        }
+        Action::Call { .. } | Action::Advance(_) | Action::Changes => Ok(()),
     }
 }
 
@@ -203,10 +294,41 @@ impl fmt::Display for Transcript {
 impl Step {
     fn expected(&self, protocol: Protocol) -> Vec<String> {
         match (protocol, &self.expected_resp3) {
-            (Protocol::Resp2, _) => self.expected.clone(),
+            (Protocol::Resp2, _) => with_mark(&self.expected, '>', "*"),
             (Protocol::Resp3, Some(lines)) => lines.clone(),
             (Protocol::Resp3, None) => with_resp3_nulls(&self.expected),
         }
+    }
+
+    /// The lines of a reply to it, sorted where no order is promised.
+    fn lines(&self, mut value: Value) -> Vec<String> {
+        if self.tolerance == Tolerance::Unordered {
+            value.sort();
+        }
+        value.lines()
+    }
+
+    /// Keeps what RESP3 answers where it is not what follows from RESP2's lines.
+    fn record_resp3(&mut self, actual: Vec<String>) {
+        let pushed = with_mark(&self.expected, '*', ">");
+        if self.only == Some(Protocol::Resp3) {
+            if !self.accepts(&self.expected(Protocol::Resp3), &actual) {
+                self.expected = actual;
+            }
+        } else if self.accepts(&with_resp3_nulls(&self.expected), &actual) {
+            self.expected_resp3 = None;
+        } else if mark(&actual) == Some('>') && self.accepts(&with_resp3_nulls(&pushed), &actual) {
+            (self.expected, self.expected_resp3) = (pushed, None);
+        } else if !self.expected_resp3.as_ref().is_some_and(|known| self.accepts(known, &actual)) {
+            self.expected_resp3 = Some(actual);
+        }
+    }
+
+    /// Whether the lines that were recorded may follow it: words in brackets say what went wrong.
+    fn is_recordable(&self) -> bool {
+        let lines = || self.expected.iter().chain(self.expected_resp3.iter().flatten());
+        let is_word = |line: &String| line.starts_with('(') && line.ends_with(')');
+        (self.action.has_answer() || lines().next().is_none()) && !lines().any(is_word)
     }
 
     fn accepts(&self, expected: &[String], actual: &[String]) -> bool {
@@ -223,8 +345,13 @@ impl Step {
     fn mismatch(&self, expected: Vec<String>, actual: Vec<String>) -> Mismatch {
         let request = match &self.action {
             Action::Call { text, .. } => text.clone(),
+            Action::Wait { text, .. } => format!("{text} (which waits)"),
             Action::Advance(ms) => format!("advance {ms}ms"),
             Action::Changes => "changes".to_owned(),
+            Action::Receive(connection) => format!("{connection} gets"),
+            Action::StayQuiet(connection) => format!("{connection} is quiet"),
+            Action::Close(connection) => format!("close {connection}"),
+            Action::AwaitEnd(connection) => format!("{connection} is closed"),
         };
         Mismatch { line_number: self.line_number, request, expected, actual }
     }
@@ -242,6 +369,15 @@ fn is_near(expected: &str, actual: &str, distance: i64) -> bool {
     }
 }
 
+/// Lines whose first mark is another one.
+fn with_mark(lines: &[String], from: char, to: &str) -> Vec<String> {
+    let mut lines = lines.to_vec();
+    if let Some(rest) = lines.first().and_then(|line| line.strip_prefix(from)) {
+        lines[0] = format!("{to}{rest}");
+    }
+    lines
+}
+
 /// RESP2's nulls as RESP3 sends them.
 fn with_resp3_nulls(lines: &[String]) -> Vec<String> {
     let null = |line: &String| match line.trim_start() {
@@ -255,9 +391,10 @@ impl Reader {
     fn take(&mut self, line: &str, line_number: usize) -> Result<(), String> {
         if let Some(text) = line.strip_prefix("> ") {
             self.before.push(line.to_owned());
-            let args = split(text)?;
-            let action = Action::Call { connection: self.connection.clone(), text: text.to_owned(), args };
-            self.push(action, line_number);
+            let (connection, text, args) = (self.connection.clone(), text.to_owned(), split(text)?);
+            let waits = std::mem::take(&mut self.waits);
+            let call = Action::Call { connection, text, args };
+            self.push(if waits { call.waiting() } else { call }, line_number);
             return Ok(());
         }
         if line.trim().is_empty()
@@ -270,6 +407,9 @@ impl Reader {
             return self.take_directive(line, line_number);
         }
         let step = self.transcript.steps.last_mut().ok_or("a reply before the first request")?;
+        if !step.action.has_answer() {
+            return Err("a reply where there is none".to_owned());
+        }
         match (self.in_resp3, &mut step.expected_resp3) {
             (true, Some(lines)) => lines.push(line.to_owned()),
             _ => step.expected.push(line.to_owned()),
@@ -284,6 +424,7 @@ impl Reader {
             action,
             tolerance: std::mem::replace(&mut self.tolerance, Tolerance::Exact),
             since: std::mem::take(&mut self.since),
+            only: self.only.take(),
             expected: Vec::new(),
             expected_resp3: None,
         };
@@ -307,6 +448,12 @@ impl Reader {
             "within" => self.tolerance = Tolerance::Within(value.parse().map_err(|_| "within what?")?),
             "since" => self.since = parse_version(value).ok_or("since which version?")?,
             "source" => self.transcript.source = parse_source(value)?,
+            "in" => self.only = Some(parse_protocol(value)?),
+            "waits" => self.waits = true,
+            "gets" => self.push(Action::Receive(self.connection.clone()), line_number),
+            "quiet" => self.push(Action::StayQuiet(self.connection.clone()), line_number),
+            "close" => self.push(Action::Close(self.connection.clone()), line_number),
+            "closed" => self.push(Action::AwaitEnd(self.connection.clone()), line_number),
             "changes" => self.push(Action::Changes, line_number),
             "advance" => {
                 let ms =
@@ -323,6 +470,14 @@ impl Reader {
 pub fn parse_version(text: &str) -> Option<Version> {
     let mut numbers = text.split('.').map(|n| n.parse().ok());
     Some((numbers.next()??, numbers.next()??))
+}
+
+fn parse_protocol(text: &str) -> Result<Protocol, String> {
+    match text {
+        "resp2" => Ok(Protocol::Resp2),
+        "resp3" => Ok(Protocol::Resp3),
+        _ => Err(format!("no protocol {text}")),
+    }
 }
 
 fn parse_source(text: &str) -> Result<Source, String> {
@@ -381,13 +536,15 @@ mod tests {
     #[test]
     fn recording_replaces_only_what_is_not_accepted() {
         let mut transcript = Transcript::parse(&TEXT.replace(":2\n\n", "")).unwrap();
-        transcript.record(|| Box::new(Counter));
+        transcript.record(|| Box::new(Counter)).unwrap();
         assert_eq!(transcript.to_string(), TEXT.replace(":2\n\n", ":2\n"));
     }
 
     #[test]
     fn nonsense_is_refused_with_its_line() {
-        for (text, line) in [(":1\n", 1), ("\nfoo\n", 2), ("> \"a\n", 1), ("advance 10\n", 1)] {
+        for (text, line) in
+            [(":1\n", 1), ("\nfoo\n", 2), ("> \"a\n", 1), ("advance 10\n", 1), ("quiet\n:1\n", 2)]
+        {
             assert_eq!(Transcript::parse(text).unwrap_err().line_number, line, "{text:?}");
         }
     }

@@ -7,6 +7,7 @@ use pack::counted::Counted;
 use resp::Protocol;
 use server::Config;
 use testkit::bare::Bare;
+use testkit::conversation::Conversation;
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
 use testkit::resp_value::Value;
@@ -25,8 +26,10 @@ fn scripts() -> Vec<Script> {
     load(&transcripts_folder()).expect("transcripts can be read")
 }
 
+/// Whether the data commands alone can answer it, for one client at a time.
 fn is_of_data(script: &Script) -> bool {
-    DATA_FAMILIES.iter().any(|family| script.name.split('/').next() == Some(family))
+    !script.transcript.is_conversation()
+        && DATA_FAMILIES.iter().any(|family| script.name.split('/').next() == Some(family))
 }
 
 fn replay_bare(shard_bits: u32, protocol: Protocol) {
@@ -44,6 +47,9 @@ struct Served {
 
 impl Peer for Served {
     fn call(&mut self, connection: &str, protocol: Protocol, args: &[Vec<u8>]) -> Value {
+        if self.connection_count == 1 {
+            return self.peer.call(connection, protocol, args);
+        }
         self.turn = (self.turn + 1) % self.connection_count;
         self.peer.call(&format!("{connection}{}", self.turn), protocol, args)
     }
@@ -55,6 +61,9 @@ impl Peer for Served {
     }
     fn version(&self) -> Version {
         self.peer.version()
+    }
+    fn conversation(&mut self) -> Option<&mut dyn Conversation> {
+        if self.connection_count == 1 { self.peer.conversation() } else { None }
     }
 }
 
