@@ -14,7 +14,7 @@ struct Package {
     is_installed: fn() -> bool,
 }
 
-const PACKAGES: [Package; 8] = [
+const PACKAGES: [Package; 9] = [
     Package {
         name: "redis-server",
         purpose: "the peer whose answers are the expected ones",
@@ -24,6 +24,11 @@ const PACKAGES: [Package; 8] = [
         name: "redis-tools",
         purpose: "redis-cli and redis-benchmark",
         is_installed: || quiet(Command::new("redis-cli").arg("--version")),
+    },
+    Package {
+        name: "openssl",
+        purpose: "makes the certificates of the tests of TLS",
+        is_installed: || quiet(Command::new("openssl").arg("version")),
     },
     Package {
         name: "miscfiles",

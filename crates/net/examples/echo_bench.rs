@@ -41,7 +41,7 @@ fn serve(engine: &mut dyn Engine) -> io::Result<()> {
                     engine.send(id, &mut reply);
                 }
                 Event::Refused(error) => return Err(error),
-                Event::Drained(_) | Event::Gone(_) | Event::Woken => {}
+                Event::Drained(_) | Event::Gone(_) | Event::Woken | Event::Unsecured(..) => {}
             }
         }
     }

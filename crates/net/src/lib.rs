@@ -1,5 +1,5 @@
-//! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring). Knows nothing of what
-//! the bytes mean. One engine belongs to one thread.
+//! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring), and TLS over either.
+//! Knows nothing of what the bytes mean. One engine belongs to one thread.
 mod alarm;
 mod epoll;
 mod listener;
@@ -7,10 +7,12 @@ mod meter;
 mod program;
 mod queue;
 mod rest;
+mod secure;
 mod socket;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod uring;
 mod waker;
 
@@ -24,6 +26,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use listener::Listener;
 pub use meter::{Meter, Scale, Tick};
 pub use program::map_code;
+pub use tls::{AuthClients, Tls, TlsSettings};
 pub use waker::Waker;
 
 /// One connection of one engine. Never reused while an event for it may still come.
@@ -48,6 +51,8 @@ pub enum Peer {
 pub struct Accepted {
     pub fd: std::os::fd::OwnedFd,
     pub peer: Peer,
+    /// It came by a listener for TLS: pass it to `Engine::adopt_with`.
+    pub is_secure: bool,
 }
 
 impl Accepted {
@@ -84,6 +89,8 @@ pub enum Event {
     /// The connection has failed, after what had arrived before was told of, or was closed by `close`. Its id
     /// names nothing after this. A connection of a later poll may have its index, none of this poll has.
     Gone(ConnId),
+    /// The handshake of TLS has failed, for this reason. `Gone` follows, and nothing can be received.
+    Unsecured(ConnId, io::Error),
     /// `Waker::wake` was called at least once since the last poll.
     Woken,
 }
@@ -156,6 +163,11 @@ pub trait Engine: Send {
     fn waker(&self) -> Waker;
     /// Takes over a socket and reports on it from now on. On an error the socket is closed.
     fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId>;
+    /// The same, with TLS: all that is received and sent is plaintext. Nothing is told of it until its
+    /// handshake is done, but that it is gone.
+    fn adopt_with(&mut self, _: Accepted, _: &Tls) -> io::Result<ConnId> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Submits what is queued, waits for something to happen, appends what happened. It may come back early,
     /// with nothing.
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()>;
@@ -174,11 +186,19 @@ pub trait Engine: Send {
     /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first
     /// time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
+    /// Bytes of memory that TLS takes for this connection: its keys, and what has come and cannot be received
+    /// yet, because it is not a whole record or more than was asked for.
+    fn tls_bytes(&self, _: ConnId) -> usize {
+        0
+    }
     /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it
     /// has sent waits to be worked off. If the peer resets meanwhile, or has, `Gone` tells of it.
     fn pause(&mut self, id: ConnId);
     /// Ends a `pause`. The next poll tells `Readable` if something has come meanwhile.
     fn resume(&mut self, id: ConnId);
+    /// Hands a few bytes to the kernel at once, before a close. They are lost where others wait before them,
+    /// or the kernel does not take them.
+    fn last_words(&mut self, id: ConnId, words: &[u8]);
     /// Closes: after what is queued has left, or at once. `Gone` follows.
     fn close(&mut self, id: ConnId, when: CloseWhen);
 }
@@ -224,9 +244,13 @@ pub fn open(kind: EngineKind) -> io::Result<Opened> {
 }
 
 fn open_epoll(refused: Option<io::Error>) -> io::Result<Opened> {
-    Ok(Opened { engine: Box::new(epoll::Epoll::new()?), name: "epoll", refused })
+    Ok(Opened { engine: Box::new(secure::Secure::over(epoll::Epoll::new()?)), name: "epoll", refused })
 }
 
 fn open_uring() -> io::Result<Opened> {
-    Ok(Opened { engine: Box::new(uring::Uring::new()?), name: "io_uring", refused: None })
+    Ok(Opened {
+        engine: Box::new(secure::Secure::over(uring::Uring::new()?)),
+        name: "io_uring",
+        refused: None,
+    })
 }

@@ -18,6 +18,8 @@ pub struct Listener {
     address: Peer,
     /// The socket file's device and inode: only the file that was made here is unlinked.
     file: Option<(u64, u64)>,
+    /// Who connects speaks TLS.
+    is_secure: bool,
 }
 
 impl Listener {
@@ -59,7 +61,7 @@ impl Listener {
         socket.bind(&SockAddr::from(address))?;
         socket.listen(clamped(backlog))?;
         let local = as_inet(&socket.local_addr()?)?;
-        Ok(Listener { socket, address: Peer::Tcp { peer: local, local }, file: None })
+        Ok(Listener { socket, address: Peer::Tcp { peer: local, local }, file: None, is_secure: false })
     }
 
     /// Replaces a stale socket file; `mode` as `unixsocketperm`. Unlinked on drop.
@@ -76,7 +78,18 @@ impl Listener {
         let made = fs::symlink_metadata(path)?;
         socket.listen(clamped(backlog))?;
         let address = Peer::Unix { path: PathBuf::from(path) };
-        Ok(Listener { socket, address, file: Some((made.dev(), made.ino())) })
+        Ok(Listener { socket, address, file: Some((made.dev(), made.ino())), is_secure: false })
+    }
+
+    /// The same, for clients that speak TLS.
+    pub fn secure(mut self) -> Listener {
+        self.is_secure = true;
+        self
+    }
+
+    /// Whether it is for clients that speak TLS.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
     }
 
     /// Where it listens, with the port that the system chose; of TCP both sides are the local address.
@@ -113,7 +126,7 @@ impl Listener {
             Peer::Tcp { .. } => Peer::Tcp { peer: as_inet(from)?, local: as_inet(&socket.local_addr()?)? },
             Peer::Unix { path } => Peer::Unix { path: path.clone() },
         };
-        Ok(Accepted { fd: OwnedFd::from(socket), peer })
+        Ok(Accepted { fd: OwnedFd::from(socket), peer, is_secure: self.is_secure })
     }
 }
 

@@ -18,6 +18,7 @@ use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
 use crate::state::system::adjust_oom_score;
+use crate::state::tls::{self, TlsInForce};
 use crate::worker::Worker;
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
@@ -41,6 +42,8 @@ impl Source {
 pub struct Running {
     /// Where it listens. Ports that the system has chosen are known here.
     pub addresses: Vec<SocketAddr>,
+    /// Where it listens for clients with TLS.
+    pub tls_addresses: Vec<SocketAddr>,
     server: Arc<Server>,
     workers: Vec<JoinHandle<()>>,
     background: Option<JoinHandle<()>>,
@@ -140,16 +143,20 @@ pub fn start_when(
     if let Err(error) = adjust_oom_score(OomScore::No, &config) {
         log.warning(&format!("Unable to write oom_score_adj: {}", crate::state::config::reason(&error)));
     }
+    let no_tls = |()| StartError("Failed to configure TLS. Check logs for more info.".into());
+    let tls = tls::load(&config, &log).map_err(no_tls).inspect_err(logged)?;
     let listeners = listening::open(&config, &log).inspect_err(logged)?;
     let engines = open_engines(&config, &log).inspect_err(logged)?;
     let (background, jobs) = Background::new();
-    let (server, engines) = share(config, clock, log, Listening::new(listeners), engines, background)?;
+    let (server, engines) =
+        share(config, clock, log, (Listening::new(listeners), TlsInForce::new(tls)), engines, background)?;
     let thread = background::start(jobs, &server).map_err(|e| cannot("start the freeing thread", &e))?;
     crate::service::crash::note_server(&server);
     is_bound(&server.log);
     server.log.notice("Server initialized");
     let mut running = Running {
         addresses: server.listening.addresses(),
+        tls_addresses: server.listening.tls_addresses(),
         server: Arc::clone(&server),
         workers: Vec::new(),
         background: Some(thread),
@@ -171,9 +178,13 @@ pub fn start_when(
 /// Scripts that start a server wait for these words.
 fn announce(server: &Server, listeners: &[Arc<Listener>]) {
     pack::counted::note_startup();
-    let is_unix = |listener: &Arc<Listener>| matches!(listener.local_addr(), Peer::Unix { .. });
-    for (kind, unix) in [("tcp", false), ("unix", true)] {
-        if listeners.iter().any(|listener| is_unix(listener) == unix) {
+    let kind_of = |listener: &Arc<Listener>| match listener.local_addr() {
+        Peer::Unix { .. } => "unix",
+        Peer::Tcp { .. } if listener.is_secure() => "tls",
+        Peer::Tcp { .. } => "tcp",
+    };
+    for kind in ["tcp", "unix", "tls"] {
+        if listeners.iter().any(|listener| kind_of(listener) == kind) {
             server.log.notice(&format!("Ready to accept connections {kind}"));
         }
     }
@@ -204,7 +215,7 @@ fn share(
     config: Config,
     clock: Clock,
     log: Log,
-    listening: Listening,
+    (listening, tls): (Listening, TlsInForce),
     opened: Vec<Opened>,
     background: Background,
 ) -> Result<(Arc<Server>, Engines), StartError> {
@@ -227,6 +238,7 @@ fn share(
         gates: Gates::new(mailboxes.len()),
         started: clock.moment(Moment::NONE),
         listening,
+        tls,
         random_seed: word(2),
         run_id: base::text::hex(&random[32..]),
         replication_id: ReplicationId::new(word(3)),

@@ -1,7 +1,8 @@
 //! What tests share: transcripts and how they are played ([`suite`]), what they are played to ([`bare`],
-//! [`in_process`], [`redis_server`]), a client, and random streams of requests that are compared with a real
-//! server ([`differ`]).
+//! [`in_process`], [`redis_server`]), a client, [`certificates`], and random streams of requests that are
+//! compared with a real server ([`differ`]).
 pub mod bare;
+pub mod certificates;
 pub mod conversation;
 pub mod differ;
 pub mod fuzz;

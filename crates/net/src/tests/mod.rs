@@ -4,7 +4,11 @@
 //! limit that fails.
 mod abuse;
 mod calm;
+#[path = "../../../testkit/src/certificates.rs"]
+#[allow(dead_code, unreachable_pub, reason = "testkit uses all of it")]
+mod certificates;
 mod engine;
+mod tls;
 
 use crate::{Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, Wait, open};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +48,7 @@ pub(crate) struct Rig {
     pub(crate) gone: Vec<ConnId>,
     pub(crate) readable: Vec<ConnId>,
     pub(crate) woken: usize,
+    pub(crate) unsecured: Vec<(ConnId, String)>,
     /// What every connection has sent us, and whether it has ended.
     pub(crate) inbox: BTreeMap<ConnId, Inbox>,
     /// How much one `receive` may take.
@@ -70,6 +75,7 @@ impl Rig {
             gone: Vec::new(),
             readable: Vec::new(),
             woken: 0,
+            unsecured: Vec::new(),
             inbox: BTreeMap::new(),
             receive_limit: 16 << 10,
         }
@@ -87,6 +93,7 @@ impl Rig {
                 Event::Readable(id) => self.readable.push(id),
                 Event::Drained(id) => self.drained.push(id),
                 Event::Gone(id) => self.gone.push(id),
+                Event::Unsecured(id, error) => self.unsecured.push((id, error.to_string())),
                 Event::Woken => self.woken += 1,
             }
         }
@@ -98,7 +105,7 @@ impl Rig {
         for id in std::mem::take(&mut self.readable) {
             let inbox = self.inbox.entry(id).or_default();
             match self.engine.receive(id, &mut inbox.bytes, self.receive_limit) {
-                Received::Bytes(n) => assert!(n > 0),
+                Received::Bytes(n) => assert!((1..=self.receive_limit).contains(&n)),
                 Received::End => inbox.has_ended = true,
                 Received::Empty | Received::Failed(_) => {}
             }

@@ -1,17 +1,18 @@
 //! CONFIG GET, SET, RESETSTAT, REWRITE and HELP.
 //!
 //! CONFIG SET changes a copy of the configuration, pair by pair, and puts it in force only if every pair is
-//! good and the system agrees to what it must be told (a folder, a port, a limit of open files). So all of a
-//! CONFIG SET happens or nothing of it. It runs outside the worker's gate, because the system may take its
-//! time.
+//! good and the system agrees to what it must be told (a folder, a port, a limit of open files,
+//! certificates). So all of a CONFIG SET happens or nothing of it. It runs outside the worker's gate, because
+//! the system may take its time.
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::server::Server;
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
-use crate::state::config::{Allow, Binds, Config, reason, rewrite, setting};
+use crate::state::config::{Allow, Binds, Config, is_of_tls, reason, rewrite, setting};
 use crate::state::system::{adjust_oom_score, open_files};
+use crate::state::tls;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
 
@@ -154,7 +155,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
             if listens_elsewhere(present, &next) && binds.as_ref().is_none_or(|b: &Binds| !b.are_of(&next)) {
                 return Err(Obstacle::UnknownNames(Box::new(next)));
             }
-            put_in_force(call.server, present, &next, binds.as_ref())?;
+            put_in_force(call.server, present, &next, (binds.as_ref(), tls_named(&args)))?;
             call.server.log.set_level(next.loglevel);
             Ok(next)
         });
@@ -184,7 +185,7 @@ impl From<Error> for Obstacle {
 
 /// Whether the listeners have to change.
 fn listens_elsewhere(present: &Config, next: &Config) -> bool {
-    next.port != present.port || next.bind != present.bind
+    next.port != present.port || next.tls_port != present.tls_port || next.bind != present.bind
 }
 
 /// The configuration with these names and values put into it; or which of them is refused, and why.
@@ -216,8 +217,9 @@ fn put_in_force(
     server: &Server,
     present: &Config,
     next: &Config,
-    binds: Option<&Binds>,
+    (binds, tls_named): (Option<&Binds>, Option<&'static str>),
 ) -> Result<(), Error> {
+    let certificates = tls_named.map(|name| certificates_of(server, next, name)).transpose()?;
     if next.maxclients > present.maxclients {
         open_files::room_for(next).map_err(too_many_clients)?;
     }
@@ -229,16 +231,37 @@ fn put_in_force(
         go_to(&present.dir)?;
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
+    let former = certificates.map(|next| server.tls.replace(next));
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
     if elsewhere.is_some_and(|binds| listen_at(server, next, binds).is_none()) {
         go_to(&present.dir)?;
         let _ = adjust_oom_score(next.oom_score, present);
-        return Err(match next.port == present.port {
-            true => failed("bind", "Failed to bind to specified addresses."),
-            false => failed("port", "Unable to listen on this port. Check server logs."),
+        former.map(|former| server.tls.replace(former));
+        return Err(match (next.port == present.port, next.tls_port == present.tls_port) {
+            (true, true) => failed("bind", "Failed to bind to specified addresses."),
+            (true, false) => failed("tls-port", NO_PORT),
+            (false, _) => failed("port", NO_PORT),
         });
     }
     Ok(())
+}
+
+const NO_PORT: &str = "Unable to listen on this port. Check server logs.";
+
+/// The first setting of TLS that is named: its files are read again, whether its value changes or not.
+fn tls_named(pairs: &[&[u8]]) -> Option<&'static str> {
+    let named = pairs.chunks_exact(2).filter_map(|pair| find(pair[0]));
+    named.map(|setting| setting.name).find(|name| is_of_tls(name))
+}
+
+/// What the next configuration means for clients with TLS.
+fn certificates_of(server: &Server, next: &Config, name: &'static str) -> Result<Option<net::Tls>, Error> {
+    tls::load(next, &server.log).map_err(|()| {
+        server.log.warning(&format!(
+            "Failed applying new configuration. Possibly related to new {name} setting. Restoring previous settings."
+        ));
+        failed(name, "Unable to update TLS configuration. Check server logs.")
+    })
 }
 
 /// Opens the listeners of the next configuration and tells the workers. None, and nothing has changed, where

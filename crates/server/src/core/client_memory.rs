@@ -11,9 +11,10 @@ pub(crate) const CONNECTION_BYTES: usize = 256;
 /// What a client takes that sends nothing and reads everything.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
-/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Three loads.
+/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Four loads.
 pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
-    let buffers = record.query_buffer_bytes.load(Relaxed) + record.output_buffer_bytes.load(Relaxed);
+    let buffers = [&record.query_buffer_bytes, &record.output_buffer_bytes, &record.tls_bytes];
+    let buffers = buffers.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>();
     IDLE_BYTES + buffers + record.subscription_bytes.load(Relaxed)
 }
 

@@ -25,6 +25,7 @@ use crate::state::pressure::Pressure;
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
+use crate::state::tls::TlsInForce;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -89,6 +90,8 @@ pub(crate) struct Server {
     /// When it started, for INFO's uptime.
     pub(crate) started: Moment,
     pub(crate) listening: Listening,
+    /// What connections with TLS begin with.
+    pub(crate) tls: TlsInForce,
     /// "epoll" or "io_uring"
     pub(crate) engine_name: &'static str,
 }
@@ -127,6 +130,8 @@ pub(crate) struct Ending {
 pub(crate) struct Warnings {
     /// The system gives no descriptor or memory for a client.
     pub(crate) accepting: Seldom,
+    /// A handshake of TLS has failed.
+    pub(crate) handshakes: Seldom,
     /// A client's socket takes no option.
     pub(crate) options: Seldom,
     /// The process has no room for a client.

@@ -39,6 +39,8 @@ pub(crate) struct ClientRecord {
     /// Its command waits to be answered (`core/blocking.rs`). Whoever takes this away, which one thread can,
     /// answers.
     pub(crate) is_waiting: AtomicBool,
+    /// It speaks TLS.
+    pub(crate) is_secure: bool,
     pub(crate) peer: net::Peer,
     /// The fd's number, for CLIENT LIST.
     pub(crate) fd: i32,
@@ -53,6 +55,8 @@ pub(crate) struct ClientRecord {
     /// How many channels, patterns and channels of shards it listens to, and about what these take.
     pub(crate) subscriptions: [AtomicU32; 3],
     pub(crate) subscription_bytes: AtomicU64,
+    /// What TLS takes for it: keys, and what has arrived and cannot be decrypted yet.
+    pub(crate) tls_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -112,6 +116,11 @@ impl ClientRecord {
     /// Notes how much waits for the client to read it. Only the connection's worker calls this.
     pub(crate) fn note_output_buffer(&self, bytes: usize, counters: &Counters) {
         note_buffer(&self.output_buffer_bytes, bytes as u64, &counters.client_bytes, &counters.output_peak);
+    }
+
+    /// Notes how much TLS takes for it. Only the connection's worker calls this.
+    pub(crate) fn note_tls(&self, bytes: usize, counters: &Counters) {
+        note_buffer(&self.tls_bytes, bytes as u64, &counters.client_bytes, &counters.input_peak);
     }
 
     /// What changes rarely, locked. Not for the path of every request.

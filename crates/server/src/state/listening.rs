@@ -1,4 +1,4 @@
-//! Where the server listens: TCP on every address of `bind`, and the Unix socket.
+//! Where the server listens: TCP on every address of `bind`, with and without TLS, and the Unix socket.
 //!
 //! All workers accept from all listeners. CONFIG SET `port` and `bind` open what is new and keep what stays;
 //! if one of the new ones cannot be had, nothing changes. Workers then take the new list over at their next
@@ -38,9 +38,15 @@ impl Listening {
         self.lists().all.clone()
     }
 
-    /// The TCP addresses of those in force. Where the system has chosen a port, it is known here.
+    /// The TCP addresses of those in force for clients without TLS. Where the system has chosen a port, it is
+    /// known here.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        self.all().iter().filter_map(|listener| tcp_address(listener)).collect()
+        self.all().iter().filter(|l| !l.is_secure()).filter_map(|l| tcp_address(l)).collect()
+    }
+
+    /// The same for clients with TLS.
+    pub(crate) fn tls_addresses(&self) -> Vec<SocketAddr> {
+        self.all().iter().filter(|l| l.is_secure()).filter_map(|l| tcp_address(l)).collect()
     }
 
     /// Lets go of them; Unix sockets are unlinked when the last owner does.
@@ -54,8 +60,7 @@ impl Listening {
         let binds = binds.at(next).inspect_err(|why| log.warning(why)).ok()?;
         let mut lists = self.lists();
         let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
-        let is_wanted =
-            |listener: &Arc<Listener>| binds.iter().any(|bind| tcp_address(listener) == Some(bind.address));
+        let is_wanted = |listener: &Arc<Listener>| binds.iter().any(|bind| is_at(listener, bind));
         let share = |all: &[Arc<Listener>], is_leaving: bool| {
             // One that does not share is in the way of who would be beside it, which is then said.
             let _ = all.iter().filter(|l| !is_wanted(l)).try_for_each(|l| l.share(is_leaving));
@@ -63,7 +68,7 @@ impl Listening {
         let former: Vec<Arc<Listener>> =
             tcp.iter().cloned().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
         share(&tcp, true);
-        let Some(mut listeners) = open_all(&binds, &former, next, log) else {
+        let Ok(mut listeners) = open_all(&binds, &former, next, log) else {
             share(&tcp, false);
             return None;
         };
@@ -84,10 +89,13 @@ impl Listening {
 
 /// Opens the listeners of the configuration with which the server starts; or says why it cannot start.
 pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, StartError> {
-    let failed = || StartError(format!("Failed listening on port {} (tcp), aborting.", config.port));
-    let binds =
-        Binds::look_up(config).at(config).inspect_err(|why| log.warning(why)).map_err(|_| failed())?;
-    let mut listeners = open_all(&binds, &[], config, log).ok_or_else(failed)?;
+    let failed = |is_secure: bool| {
+        let (port, kind) = if is_secure { (config.tls_port, "tls") } else { (config.port, "tcp") };
+        StartError(format!("Failed listening on port {port} ({kind}), aborting."))
+    };
+    let binds = Binds::look_up(config).at(config).inspect_err(|why| log.warning(why));
+    let binds = binds.map_err(|_| failed(config.port == 0 && !config.picks_port))?;
+    let mut listeners = open_all(&binds, &[], config, log).map_err(|bind| failed(bind.is_secure))?;
     if let Some(path) = &config.unixsocket {
         let listener = Listener::unix(path, config.unixsocket_mode, config.tcp_backlog).map_err(|error| {
             log.warning(&format!("Failed opening Unix socket: bind: {error}"));
@@ -101,24 +109,25 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
     }
 }
 
-/// One for each address, out of `former` where it is there already; None, said in the log, where one cannot
-/// be had.
+/// One for each address, out of `former` where it is there already; or the first that cannot be had, which
+/// the log says.
 fn open_all(
     binds: &[Bind],
     former: &[Arc<Listener>],
     config: &Config,
     log: &Log,
-) -> Option<Vec<Arc<Listener>>> {
+) -> Result<Vec<Arc<Listener>>, Bind> {
     let mut listeners: Vec<Arc<Listener>> = Vec::new();
     for bind in binds {
-        let at = |listener: &&Arc<Listener>| tcp_address(listener) == Some(bind.address);
+        let at = |listener: &&Arc<Listener>| is_at(listener, bind);
+        let made = |listener: Listener| Arc::new(if bind.is_secure { listener.secure() } else { listener });
         let is_taken = listeners.iter().filter_map(|l| tcp_address(l)).any(|a| overlap(a, bind.address));
         let opened = match former.iter().find(at) {
             // An address twice, or beside all addresses: the second cannot be had, as in Redis.
             _ if is_taken => Err(io::Error::from_raw_os_error(EADDRINUSE)),
             Some(kept) => Ok(Arc::clone(kept)),
-            None if former.is_empty() => Listener::tcp(bind.address, config.tcp_backlog).map(Arc::new),
-            None => Listener::tcp_beside(bind.address, config.tcp_backlog).map(Arc::new),
+            None if former.is_empty() => Listener::tcp(bind.address, config.tcp_backlog).map(made),
+            None => Listener::tcp_beside(bind.address, config.tcp_backlog).map(made),
         };
         match opened {
             Ok(listener) => listeners.push(listener),
@@ -129,11 +138,11 @@ fn open_all(
                     shown(bind.address),
                     crate::state::config::reason(&error)
                 ));
-                return None;
+                return Err(*bind);
             }
         }
     }
-    Some(listeners)
+    Ok(listeners)
 }
 
 /// `*:6379`, as the log of the peer has it.
@@ -159,6 +168,11 @@ fn is_missing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{AddrNotAvailable, Unsupported};
     const EAFNOSUPPORT: i32 = 97;
     matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(EAFNOSUPPORT)
+}
+
+/// Whether a listener is what is asked for.
+fn is_at(listener: &Listener, bind: &Bind) -> bool {
+    tcp_address(listener) == Some(bind.address) && listener.is_secure() == bind.is_secure
 }
 
 fn tcp_address(listener: &Listener) -> Option<SocketAddr> {

@@ -5,7 +5,8 @@
 //! * Time: `clock`, and `expiry_watch`, which says what worker wakes for the next key that expires.
 //! * Figures: the `counters` of each worker, the `histogram` of how long commands took, `latency` for what
 //!   took too long.
-//! * What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets).
+//! * What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets),
+//!   `tls` (keys and certificates).
 //! * Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
 //!   the `start_error` that keeps it from starting.
@@ -30,3 +31,4 @@ pub(crate) mod restless;
 pub(crate) mod start_error;
 mod syslog;
 pub(crate) mod system;
+pub(crate) mod tls;

@@ -11,7 +11,7 @@ use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, Repl
 use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -35,6 +35,20 @@ impl Worker<'_> {
         self.server.log.warning_seldom(&self.server.warnings.accepting, &text);
     }
 
+    /// The handshake of a client has failed: it goes.
+    #[cold]
+    pub(super) fn note_unsecured(&mut self, id: ConnId, error: &std::io::Error) {
+        let Some(connection) = self.table.at(id) else { return };
+        let (addr, laddr) = connection.session.record.addresses();
+        let why = match error.kind() {
+            ErrorKind::UnexpectedEof => "the client has closed the connection".to_owned(),
+            ErrorKind::TimedOut => "the handshake has taken too long".to_owned(),
+            _ => crate::state::config::reason(error),
+        };
+        let text = format!("Error accepting a client connection: {why} (addr={addr} laddr={laddr})");
+        self.server.log.warning_seldom(&self.server.warnings.handshakes, &text);
+    }
+
     /// Lets a client in, or tells it why not, and gives it to the worker that has the fewest.
     pub(super) fn accept(&mut self, accepted: Accepted) {
         let server = self.server;
@@ -43,7 +57,9 @@ impl Worker<'_> {
             Some(error::TOO_MANY_CLIENTS)
         } else {
             server.stats.connections_received.fetch_add(1, Relaxed);
-            is_denied(config, &accepted.peer).then_some(error::PROTECTED)
+            // One with TLS is told by its worker, after the handshake.
+            let is_told = !accepted.is_secure && is_denied(config, &accepted.peer);
+            is_told.then_some(error::PROTECTED)
         };
         if let Some(text) = text {
             server.stats.connections_rejected.fetch_add(1, Relaxed);
@@ -64,13 +80,15 @@ impl Worker<'_> {
         let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
         let modes = Modes::of_new(config);
         let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
+        let is_secure = accepted.is_secure;
+        let is_denied = is_secure && is_denied(config, &peer);
         let (log, warnings) = (&self.server.log, &self.server.warnings);
         if let Err(error) = accepted.set_up(options) {
             // It is served without.
             let why = crate::state::config::reason(&error);
             log.warning_seldom(&warnings.options, &format!("Cannot set up a client's socket: {why}"));
         }
-        let id = match self.engine.adopt(accepted) {
+        let id = match self.hand_over(accepted) {
             Ok(id) => id,
             // A process without room for it: the socket is closed.
             Err(error) => {
@@ -80,14 +98,32 @@ impl Worker<'_> {
                 return;
             }
         };
-        let record = self.record(fd, peer);
+        let record = self.record(fd, peer, is_secure);
+        record.note_tls(self.engine.tls_bytes(id), self.executor.counters());
         self.server.clients().insert(record.id, Arc::clone(&record));
         self.ids.insert(record.id, id);
         self.table.insert(connection(id, session(id, record, modes)));
+        if is_denied {
+            self.server.stats.connections_rejected.fetch_add(1, Relaxed);
+            self.engine.send(id, &mut error::PROTECTED.as_bytes().to_vec());
+            self.close(id, CloseWhen::Flushed);
+        }
+    }
+
+    /// Gives a socket to the engine, with TLS where it came by the port for that.
+    fn hand_over(&mut self, accepted: Accepted) -> std::io::Result<ConnId> {
+        if !accepted.is_secure {
+            return self.engine.adopt(accepted);
+        }
+        match self.server.tls.current() {
+            Some(tls) => self.engine.adopt_with(accepted, &tls),
+            // The port was closed when it had been let in.
+            None => Err(ErrorKind::ConnectionAborted.into()),
+        }
     }
 
     /// What other workers will see of the new connection.
-    fn record(&self, fd: i32, peer: Peer) -> Arc<ClientRecord> {
+    fn record(&self, fd: i32, peer: Peer, is_secure: bool) -> Arc<ClientRecord> {
         let now = self.executor.steady();
         Arc::new(ClientRecord {
             id: self.server.next_client_id.fetch_add(1, Relaxed),
@@ -102,6 +138,7 @@ impl Worker<'_> {
             query_buffer_bytes: 0.into(),
             query_len_bytes: 0.into(),
             query_parsed_bytes: 0.into(),
+            tls_bytes: 0.into(),
             output_buffer_bytes: 0.into(),
             subscriptions: Default::default(),
             subscription_bytes: 0.into(),
@@ -109,6 +146,7 @@ impl Worker<'_> {
             is_killed: false.into(),
             is_parked: false.into(),
             is_waiting: false.into(),
+            is_secure,
             details: ClientDetails { user: "default".to_owned(), ..ClientDetails::default() }.into(),
         })
     }
@@ -149,6 +187,7 @@ impl Worker<'_> {
         let record = &connection.session.record;
         record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
         record.note_output_buffer(0, self.executor.counters());
+        record.note_tls(0, self.executor.counters());
         self.keep_last_requests(connection);
     }
 
@@ -216,10 +255,12 @@ fn is_denied(config: &Config, peer: &Peer) -> bool {
     config.is_protected && !config.needs_password() && !is_local
 }
 
-/// Tells a client why it is closed. Its socket buffer is empty, so the text fits; what does not fit is not
-/// sent, because the worker waits for nobody.
+/// Tells a client why it is closed, unless it speaks TLS and so would not understand. Its socket buffer is
+/// empty, so the text fits; what does not fit is not sent, because the worker waits for nobody.
 fn turn_away(accepted: Accepted, text: &str) {
-    let _ = std::fs::File::from(accepted.fd).write(text.as_bytes());
+    if !accepted.is_secure {
+        let _ = std::fs::File::from(accepted.fd).write(text.as_bytes());
+    }
 }
 
 #[cfg(test)]

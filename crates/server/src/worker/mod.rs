@@ -205,6 +205,7 @@ impl<'s> Worker<'s> {
                 Event::Accepted(accepted) => self.accept(accepted),
                 Event::Refused(error) => self.note_refused(&error),
                 Event::Drained(id) => self.drained(id),
+                Event::Unsecured(id, error) => self.note_unsecured(id, &error),
                 Event::Gone(id) => self.forget(id),
                 Event::Woken => self.read_messages(),
             }
@@ -404,6 +405,11 @@ impl<'s> Worker<'s> {
             finish(connection, turn, &mut self.reply);
         }
         note(connection, turn.executed as u64, self.executor.steady(), self.executor.counters());
+        if connection.session.record.is_secure {
+            cold_path();
+            let bytes = self.engine.tls_bytes(turn.id);
+            connection.session.record.note_tls(bytes, self.executor.counters());
+        }
         self.send(turn.id);
         self.settle(turn, is_cut);
     }

@@ -82,6 +82,10 @@ impl<S: Stream> Client<S> {
         Client { stream }
     }
 
+    pub(crate) fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }

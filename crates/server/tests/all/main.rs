@@ -1,6 +1,9 @@
 //! The server from outside, over real sockets on loopback: what clients do to it, and what it does for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod attack;
+#[allow(dead_code, unreachable_pub, reason = "testkit uses all of it")]
+#[path = "../../../testkit/src/certificates.rs"]
+mod certificates;
 mod client;
 mod client_kill;
 mod client_memory;
@@ -23,4 +26,5 @@ mod secrets;
 mod settings;
 mod slowlog;
 mod time;
+mod tls;
 mod wait;

@@ -9,6 +9,8 @@ pub(crate) struct Bind {
     pub(crate) address: SocketAddr,
     /// Not an error if this machine does not have the address.
     pub(crate) is_optional: bool,
+    /// For clients that speak TLS.
+    pub(crate) is_secure: bool,
 }
 
 /// What the words of `bind` mean.
@@ -32,19 +34,22 @@ impl Binds {
 
     /// The addresses at which this configuration listens, none if TCP is off; or a sentence for the log.
     pub(crate) fn at(&self, config: &Config) -> Result<Vec<Bind>, String> {
-        if config.port == 0 && !config.picks_port {
-            return Ok(Vec::new());
-        }
-        let at_port = |bind: &Bind| {
-            let address = SocketAddr::new(bind.address.ip(), config.port);
-            Bind { address, ..*bind }
+        let plain = (config.port != 0 || config.picks_port).then_some((config.port, false));
+        let secure = config.uses_tls().then_some((config.tls_port, true));
+        let ports: Vec<(u16, bool)> = plain.into_iter().chain(secure).collect();
+        let at_port = |bind: &Bind, (port, is_secure): (u16, bool)| Bind {
+            address: SocketAddr::new(bind.address.ip(), port),
+            is_secure,
+            ..*bind
         };
-        match &self.found {
-            Ok(all) => Ok(all.iter().map(at_port).collect()),
-            Err((name, why)) => Err(format!(
-                "Warning: Could not create server TCP listening socket {name}:{}: {why}",
-                config.port
-            )),
+        match (&self.found, ports.first()) {
+            (_, None) => Ok(Vec::new()),
+            (Ok(all), _) => {
+                Ok(ports.iter().flat_map(|port| all.iter().map(|bind| at_port(bind, *port))).collect())
+            }
+            (Err((name, why)), Some((port, _))) => {
+                Err(format!("Warning: Could not create server TCP listening socket {name}:{port}: {why}"))
+            }
         }
     }
 }
@@ -61,13 +66,13 @@ fn look_up(word: &str) -> Result<Bind, (String, String)> {
         _ => name.parse().ok(),
     };
     if let Some(ip) = ip {
-        return Ok(Bind { address: SocketAddr::new(ip, 0), is_optional });
+        return Ok(Bind { address: SocketAddr::new(ip, 0), is_optional, is_secure: false });
     }
     let unknown = |why: &str| (name.to_owned(), why.to_owned());
     let all: Vec<SocketAddr> = (name, 0).to_socket_addrs().map_err(|e| unknown(&reason(&e)))?.collect();
     let address = all.iter().find(|address| address.is_ipv4()).or(all.first());
     let address = *address.ok_or_else(|| unknown("No address associated with hostname"))?;
-    Ok(Bind { address, is_optional })
+    Ok(Bind { address, is_optional, is_secure: false })
 }
 
 /// The resolver's own words.
@@ -87,8 +92,19 @@ mod tests {
     #[test]
     fn the_default_listens_on_every_address_and_may_lack_ipv6() {
         let all = addresses(&Config::default()).unwrap();
-        assert_eq!(all[0], Bind { address: "0.0.0.0:6379".parse().unwrap(), is_optional: false });
-        assert_eq!(all[1], Bind { address: "[::]:6379".parse().unwrap(), is_optional: true });
+        let shown = |bind: &Bind| (bind.address.to_string(), bind.is_optional, bind.is_secure);
+        assert_eq!(shown(&all[0]), ("0.0.0.0:6379".into(), false, false));
+        assert_eq!(shown(&all[1]), ("[::]:6379".into(), true, false));
+    }
+
+    #[test]
+    fn the_port_for_tls_has_the_same_addresses() {
+        let config = Config { bind: vec!["127.0.0.1".into()], tls_port: 7, ..Config::default() };
+        let shown = |config: &Config| -> Vec<_> {
+            addresses(config).unwrap().iter().map(|b| (b.address.to_string(), b.is_secure)).collect()
+        };
+        assert_eq!(shown(&config), [("127.0.0.1:6379".into(), false), ("127.0.0.1:7".into(), true)]);
+        assert_eq!(shown(&Config { port: 0, ..config }), [("127.0.0.1:7".into(), true)]);
     }
 
     #[test]

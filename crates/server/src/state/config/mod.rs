@@ -8,7 +8,7 @@
 //! configuration is read from its `source`: a file, whose lines are `split` into words and may be a
 //! `directive` or include the files of `paths`; the command line; CONFIG SET. `rewrite` writes it back, and
 //! `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules` and `process` are the values of some
-//! settings.
+//! settings, `tls` has the rows of its topic.
 mod accepted;
 mod bind;
 mod defrag;
@@ -25,6 +25,7 @@ mod split;
 mod table;
 #[cfg(test)]
 mod table_tests;
+mod tls;
 mod values;
 
 pub(crate) use bind::{Bind, Binds};
@@ -40,4 +41,5 @@ pub use source::Source;
 pub(crate) use source::reason;
 pub(crate) use split::quoted;
 pub(crate) use table::percentiles;
+pub(crate) use tls::is_of_tls;
 pub use values::{Allow, Config, ConfigError, LogLevel, Tracking};

@@ -5,6 +5,7 @@
 use super::process::{Facility, OomScore, Supervised};
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
+use super::tls;
 use super::values::{Allow, Config, LogLevel, Tracking};
 use net::EngineKind;
 use std::ffi::OsStr;
@@ -18,7 +19,7 @@ const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// A row without an alias: its name, when it may change, its values, what it does, when somebody would change
 /// it.
-const fn row(
+pub(super) const fn row(
     name: &'static str,
     change: Change,
     kind: Kind,
@@ -63,11 +64,11 @@ fn place<T: PartialEq + Copy>(all: &[T], value: T) -> usize {
     all.iter().position(|v| *v == value).expect("every value of the type is listed beside its word")
 }
 
-fn path(text: &[u8]) -> PathBuf {
+pub(super) fn path(text: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(text))
 }
 
-fn bytes_of(path: &Path) -> Vec<u8> {
+pub(super) fn bytes_of(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
@@ -107,6 +108,11 @@ pub(super) const TOPICS: &[Topic] = &[
         title: "Network",
         about: "Where the server listens, and how it asks the kernel for what arrives.",
         rows: NETWORK,
+    },
+    Topic {
+        title: "TLS",
+        about: "Clients that speak TLS. docs/security.md says what holds for them.",
+        rows: tls::ROWS,
     },
     Topic { title: "Security", about: "Who may do what. docs/security.md has the whole.", rows: SECURITY },
     Topic { title: "Clients", about: "How many there may be, and what each may take.", rows: CLIENTS },

@@ -22,6 +22,11 @@ pub struct Config {
     pub port: u16,
     /// Let the system choose the port, for tests in this process; no setting names it.
     pub picks_port: bool,
+    /// For clients that speak TLS; 0: none.
+    pub tls_port: u16,
+    /// Let the system choose it, for tests in this process.
+    pub picks_tls_port: bool,
+    pub tls: net::TlsSettings,
     pub unixsocket: Option<PathBuf>,
     /// `unixsocketperm`; None leaves what the umask makes.
     pub unixsocket_mode: Option<u32>,
@@ -155,6 +160,9 @@ impl Default for Config {
             bind: vec!["*".into(), "-::*".into()],
             port: 6379,
             picks_port: false,
+            tls_port: 0,
+            picks_tls_port: false,
+            tls: net::TlsSettings::default(),
             unixsocket: None,
             unixsocket_mode: None,
             tcp_backlog: 511,
@@ -212,6 +220,11 @@ impl Config {
     /// Whether clients have to give a password.
     pub fn needs_password(&self) -> bool {
         !self.requirepass.is_empty()
+    }
+
+    /// Whether clients can connect with TLS.
+    pub(crate) fn uses_tls(&self) -> bool {
+        self.tls_port != 0 || self.picks_tls_port
     }
 
     /// The duration from which on the latency monitor keeps an event; None where it is off.

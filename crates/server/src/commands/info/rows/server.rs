@@ -9,6 +9,7 @@ use crate::core::server::Server;
 use crate::state::system;
 use nix::sys::resource::UsageWho;
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 pub(in super::super) const SERVER: &[Metric] = &[
     text("redis_version", "The version of Redis whose behaviour this is.", |_| REDIS_VERSION.into()),
@@ -77,22 +78,32 @@ fn cpu(who: UsageWho) -> system::CpuTime {
 }
 
 fn tcp_port(server: &Server) -> u16 {
-    server.listening.addresses().first().map_or(0, std::net::SocketAddr::port)
+    let (plain, secure) = (server.listening.addresses(), server.listening.tls_addresses());
+    plain.first().or(secure.first()).map_or(0, SocketAddr::port)
 }
 
-/// One line for TCP, with the addresses as they are configured, and one for the Unix socket.
+/// One line for TCP, with the addresses as they are configured, one for the Unix socket, and one for TLS,
+/// each with the number of its kind.
 fn listeners(reading: &Reading<'_>) -> Vec<Line> {
     let named = |name: &'static str, text: Value| (Cow::Borrowed(name), text);
-    let mut lines = Vec::new();
-    if !reading.server.listening.addresses().is_empty() {
-        let mut cells = vec![named("name", "tcp".into())];
+    let on_addresses = |kind: &'static str, addresses: &[SocketAddr]| {
+        let port = addresses.first()?.port();
+        let mut cells = vec![named("name", kind.into())];
         cells.extend(reading.config.bind.iter().map(|address| named("bind", address.to_string().into())));
-        cells.push(named("port", u32::from(tcp_port(reading.server)).into()));
-        lines.push(cells);
-    }
-    if let Some(path) = &reading.config.unixsocket {
-        lines.push(vec![named("name", "unix".into()), named("bind", path.display().to_string().into())]);
-    }
-    let numbered = lines.into_iter().enumerate();
-    numbered.map(|(number, cells)| Line { label: number.to_string(), cells }).collect()
+        cells.push(named("port", u32::from(port).into()));
+        Some(cells)
+    };
+    let on_path = reading
+        .config
+        .unixsocket
+        .as_ref()
+        .map(|path| vec![named("name", "unix".into()), named("bind", path.display().to_string().into())]);
+    let listening = &reading.server.listening;
+    let kinds = [
+        on_addresses("tcp", &listening.addresses()),
+        on_path,
+        on_addresses("tls", &listening.tls_addresses()),
+    ];
+    let numbered = kinds.into_iter().enumerate();
+    numbered.filter_map(|(number, cells)| Some(Line { label: number.to_string(), cells: cells? })).collect()
 }

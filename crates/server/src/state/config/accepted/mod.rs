@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_promise_that_cannot_be_kept_is_refused_or_warned_of() {
         let mut config = Config::default();
-        for (name, value) in [("cluster-enabled", "yes"), ("tls-port", "6380"), ("aclfile", "/x")] {
+        for (name, value) in [("cluster-enabled", "yes"), ("aclfile", "/x")] {
             let refused = set(&mut config, name, value).unwrap_err();
             assert!(refused.starts_with("not supported: "), "{name}: {refused}");
         }

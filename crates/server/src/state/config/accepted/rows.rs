@@ -30,7 +30,11 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
     },
     Group { title: "Replication", because: "There is no replication yet.", rows: REPLICATION },
     Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
-    Group { title: "TLS", because: "There is no TLS yet.", rows: TLS },
+    Group {
+        title: "TLS of outgoing connections",
+        because: "There are no connections to other servers yet, and no finite-field Diffie-Hellman.",
+        rows: TLS,
+    },
     Group {
         title: "Users, pub/sub, scripts and modules",
         because: "There are no ACL users, events of keys, scripts and modules yet.",
@@ -156,27 +160,12 @@ fn node_name(text: &str) -> Result<(), &'static str> {
 }
 
 const TLS: &[Setting] = &[
-    row("max-new-tls-connections-per-cycle", Anytime, int(1, 1000), "1"),
-    row("tls-auth-clients", Anytime, Word(&["no", "yes", "optional"]), "yes"),
-    row("tls-ca-cert-dir", Anytime, Text, ""),
-    row("tls-ca-cert-file", Anytime, Text, ""),
-    row("tls-cert-file", Anytime, Text, ""),
-    row("tls-ciphers", Anytime, Text, ""),
-    row("tls-ciphersuites", Anytime, Text, ""),
     row("tls-client-cert-file", Anytime, Text, ""),
     row("tls-client-key-file", Anytime, Text, ""),
     row("tls-client-key-file-pass", Anytime, Text, "").secret(),
     row("tls-cluster", Anytime, Bool, "no"),
-    row("tls-dh-params-file", Anytime, Text, ""),
-    row("tls-key-file", Anytime, Text, ""),
-    row("tls-key-file-pass", Anytime, Text, "").secret(),
-    row("tls-port", Anytime, PORT, "0").only("0", "there is no TLS yet"),
-    row("tls-prefer-server-ciphers", Anytime, Bool, "no"),
-    row("tls-protocols", Anytime, Text, ""),
+    row("tls-dh-params-file", Anytime, Text, "").but("", "keys are agreed on by elliptic curves"),
     row("tls-replication", Anytime, Bool, "no"),
-    row("tls-session-cache-size", Anytime, SMALL_COUNT, "20480"),
-    row("tls-session-cache-timeout", Anytime, SMALL_COUNT, "300"),
-    row("tls-session-caching", Anytime, Bool, "yes"),
 ];
 
 const CLIENTS: &[Setting] = &[

@@ -1,0 +1,118 @@
+//! The files of TLS: the server's certificate and key, and the authorities whose clients are let in. All of
+//! them are PEM. Errors are lines for the log, in the words of Redis up to the colon.
+use super::{AuthClients, TlsSettings};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, RootCertStore};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The server's certificate with those that sign it, and its key.
+pub(super) fn certified(settings: &TlsSettings, provider: &CryptoProvider) -> Result<CertifiedKey, String> {
+    let cert_file = settings.cert_file.as_deref().ok_or("No tls-cert-file configured!")?;
+    let key_file = settings.key_file.as_deref().ok_or("No tls-key-file configured!")?;
+    let no_cert = |why: &str| format!("Failed to load certificate: {}: {why}", cert_file.display());
+    let no_key = |why: &str| format!("Failed to load private key: {}: {why}", key_file.display());
+    let chain = certificates(cert_file).map_err(|why| no_cert(&why))?;
+    let key = key(key_file, &settings.key_file_pass).map_err(|why| no_key(&why))?;
+    let key = provider.key_provider.load_private_key(key).map_err(|error| no_key(&error.to_string()))?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(Error::InconsistentKeys(_)) => Err(no_key("it is not the key of the certificate")),
+        Err(error) => Err(no_cert(&error.to_string())),
+    }
+}
+
+/// What decides about the certificates of clients.
+pub(super) fn verifier(
+    settings: &TlsSettings,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let files = authority_files(settings)?;
+    if settings.auth_clients == AuthClients::No {
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    }
+    if files.is_empty() && settings.ca_cert_dir.is_none() {
+        return Err("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is \
+                    enabled!"
+            .into());
+    }
+    let mut roots = RootCertStore::empty();
+    for file in files {
+        let is_named = settings.ca_cert_file.as_ref() == Some(&file);
+        match certificates(&file) {
+            Ok(all) => drop(roots.add_parsable_certificates(all)),
+            Err(why) if is_named => return Err(no_authority(&file, &why)),
+            // A folder may hold other things.
+            Err(_) => {}
+        }
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let built = match settings.auth_clients {
+        AuthClients::Optional => builder.allow_unauthenticated().build(),
+        _ => builder.build(),
+    };
+    built.map_err(|error| format!("Failed to configure CA certificate(s) file/directory: {error}"))
+}
+
+/// The files in which certificates of authorities are looked for.
+fn authority_files(settings: &TlsSettings) -> Result<Vec<PathBuf>, String> {
+    let mut files: Vec<PathBuf> = settings.ca_cert_file.iter().cloned().collect();
+    if let Some(folder) = &settings.ca_cert_dir {
+        let entries = fs::read_dir(folder).map_err(|error| no_authority(folder, &reason(&error)))?;
+        let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        found.retain(|path| path.is_file());
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+fn no_authority(path: &Path, why: &str) -> String {
+    format!("Failed to configure CA certificate(s) file/directory: {}: {why}", path.display())
+}
+
+/// All certificates of a file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = fs::read(path).map_err(|error| reason(&error))?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match all {
+        Ok(all) if all.is_empty() => Err("there is no certificate in it".into()),
+        Ok(all) => Ok(all),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The private key of a file.
+fn key(path: &Path, _password: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    let text = fs::read(path).map_err(|error| reason(&error))?;
+    if is_encrypted(&text) {
+        return Err(
+            "it is encrypted, and encrypted keys are not supported: keep it decrypted, in a file that \
+                    only the server's user may read (openssl pkey -in KEY -out DECRYPTED)"
+                .into(),
+        );
+    }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => "there is no private key in it".into(),
+        error => error.to_string(),
+    })
+}
+
+fn is_encrypted(pem: &[u8]) -> bool {
+    let has = |word: &[u8]| pem.windows(word.len()).any(|window| window == word);
+    has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED")
+}
+
+/// The system's words for an error of a file.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,33 @@
+//! TLS in force: what connections begin with that come by the port for it. CONFIG SET replaces it as a whole;
+//! connections that are there keep theirs.
+use super::config::Config;
+use super::log::Log;
+use net::Tls;
+use std::sync::{Mutex, PoisonError};
+
+pub(crate) struct TlsInForce(Mutex<Option<Tls>>);
+
+impl TlsInForce {
+    /// That with which the server starts; None where nobody can connect with TLS.
+    pub(crate) fn new(tls: Option<Tls>) -> TlsInForce {
+        TlsInForce(Mutex::new(tls))
+    }
+
+    /// For a connection that begins now.
+    pub(crate) fn current(&self) -> Option<Tls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts another in force, and returns the one before.
+    pub(crate) fn replace(&self, next: Option<Tls>) -> Option<Tls> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), next)
+    }
+}
+
+/// What a configuration means: None where it lets nobody connect with TLS. The log says why it means nothing.
+pub(crate) fn load(config: &Config, log: &Log) -> Result<Option<Tls>, ()> {
+    if !config.uses_tls() {
+        return Ok(None);
+    }
+    Tls::load(&config.tls).map(Some).map_err(|why| log.warning(&why))
+}
