@@ -4,7 +4,7 @@
 //! keyspace: the server, the bare replays of the tests, a script or a journal one day. The reply is written
 //! straight into the connection's buffer; where a command fails after it has begun to write, dispatch appends
 //! the error behind it, so handlers fail before they write.
-use crate::Error;
+use crate::{Error, Wait};
 use base::Millis;
 use base::random::Random;
 use resp::{Args, Reply};
@@ -16,6 +16,8 @@ pub struct Call<'c, 'k> {
     pub args: Args<'k>,
     pub reply: &'c mut Reply,
     keys: &'c [Key<'k>],
+    /// Left by a command that has found nothing and waits ([`crate::DataRun::Blocking`]).
+    pub wait: Option<Box<Wait>>,
 }
 
 impl<'c, 'k> Call<'c, 'k> {
@@ -27,7 +29,7 @@ impl<'c, 'k> Call<'c, 'k> {
         keys: &'c [Key<'k>],
         reply: &'c mut Reply,
     ) -> Call<'c, 'k> {
-        Call { view, args, reply, keys }
+        Call { view, args, reply, keys, wait: None }
     }
 
     /// Key `index` in the order in which the key specs name them. Lent, because a copy would have to wait

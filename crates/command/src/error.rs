@@ -336,12 +336,16 @@ impl Error {
         fixed("ERR timeout is not an integer or out of range")
     }
     /// A time to wait of less than nothing.
+    pub fn timeout_not_a_float() -> Error {
+        fixed("ERR timeout is not a float or out of range")
+    }
+
+    pub fn timeout_out_of_range() -> Error {
+        fixed("ERR timeout is out of range")
+    }
+
     pub fn timeout_negative() -> Error {
         fixed("ERR timeout is negative")
-    }
-    /// Sardine has no commands that wait for a key yet.
-    pub fn block_not_supported() -> Error {
-        fixed("ERR BLOCK is not supported yet, and there is nothing to read")
     }
     /// XREAD with `>`, which means what no consumer of a group was given.
     pub fn new_entries_without_group() -> Error {

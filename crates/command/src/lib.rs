@@ -16,6 +16,7 @@ mod secret;
 mod table;
 #[cfg(test)]
 mod table_tests;
+mod wait;
 mod walk;
 
 pub mod bits;
@@ -38,6 +39,7 @@ pub use secret::{has_secrets, secrets};
 pub use table::{
     Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, Secret, checked,
 };
+pub use wait::Wait;
 
 /// The tables of all data families; the server adds its own.
 pub const FAMILIES: &[&[&Command<DataRun>]] = &[

@@ -80,6 +80,8 @@ pub(crate) const ROW: Command = Command {
 pub enum DataRun {
     /// On its keys, their shards locked.
     Keys(fn(&mut Call<'_, '_>) -> Done),
+    /// The same; it may leave a [`crate::Wait`] instead of a reply.
+    Blocking(fn(&mut Call<'_, '_>) -> Done),
     /// On the whole keyspace.
     Whole(Scope, fn(&mut WholeCall<'_>) -> Done),
     /// On its keys, unless only the data tells which keys it needs.

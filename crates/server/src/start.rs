@@ -1,6 +1,7 @@
 //! From a configuration to a running server, and back: opens the sockets, puts the [`Server`] together,
 //! starts its threads, and waits for them when it ends. This is where all parts of the crate meet.
 use crate::commands::families::FAMILIES;
+use crate::core::key_events::{KeyEvents, KeyListener};
 use crate::core::mailbox::Mailboxes;
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
@@ -225,12 +226,14 @@ fn share(
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
     let registry = Registry::renamed(FAMILIES, &config.renamed_commands)
         .map_err(|why| StartError(format!("rename-command: {why}")))?;
-    let keyspace = Keyspace::new(KeyspaceOptions {
+    let mut keyspace = Keyspace::new(KeyspaceOptions {
         shard_bits: config.shard_bits,
         databases: config.databases,
         seed: Seed::new(word(0), word(1)),
     });
     keyspace.go_by(config.store.eviction.policy);
+    let key_events = Arc::new(KeyEvents::new(keyspace.shards()));
+    keyspace.listen(Box::new(KeyListener(Arc::clone(&key_events))));
     let mailboxes = Mailboxes::new(engines.iter().map(|engine| engine.waker()));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new(Server {
@@ -258,6 +261,7 @@ fn share(
         is_cron_paused: false.into(),
         restless: Default::default(),
         keyspace,
+        key_events,
         registry,
         clock,
         log,

@@ -70,7 +70,7 @@ impl Bare {
             return Err(Error::wrong_arity(&full_name));
         }
         match command.run {
-            DataRun::Keys(run) => self.run_on_keys(command, run, args, reply),
+            DataRun::Keys(run) | DataRun::Blocking(run) => self.run_on_keys(command, run, args, reply),
             DataRun::KeysOrAll(ways) if (ways.needs_all)(&args) => self.run_on_all(ways.all, args, reply),
             DataRun::KeysOrAll(ways) => self.run_on_keys(command, ways.keys, args, reply),
             DataRun::Whole(_, run) => self.run_on_all(run, args, reply),
@@ -100,14 +100,14 @@ impl Bare {
     ) -> Done {
         if let Some(name) = command.fixed_keys().only_key(&args) {
             let (mut view, key) = self.keyspace.lock_one(0, self.now, &self.settings, name);
-            return run(&mut Call::new(&mut view, args, &[key], reply));
+            return run_or_give_up(run, &mut Call::new(&mut view, args, &[key], reply));
         }
         let mut positions = Vec::new();
         command::key_positions(command.keys, &args, &mut positions);
         let names = positions.iter().map(|position| args.at(*position as usize));
         let names = names.map(|name| (name, self.keyspace.hash(name)));
         let (mut view, keys) = self.keyspace.lock(0, self.now, &self.settings, names);
-        run(&mut Call::new(&mut view, args, &keys, reply))
+        run_or_give_up(run, &mut Call::new(&mut view, args, &keys, reply))
     }
 }
 
@@ -137,6 +137,13 @@ impl Peer for Bare {
     fn version(&self) -> Version {
         (8, 0)
     }
+}
+
+/// Nobody waits here.
+fn run_or_give_up(run: fn(&mut Call<'_, '_>) -> Done, call: &mut Call<'_, '_>) -> Done {
+    run(call)?;
+    call.give_up_waiting();
+    Ok(())
 }
 
 #[cfg(test)]

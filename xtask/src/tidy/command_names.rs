@@ -100,7 +100,7 @@ mod tests {
     fn elsewhere_no_command_is_named() {
         let text = "fn a() {\n    f(\"SET\");\n    f(\"client|list\");\n    f(\"set\");\n}\n// \"SET\"\n";
         let inside = |path| refused(&[STRINGS, (path, text)]);
-        for path in ["crates/server/src/core/dispatch.rs", "crates/server/src/commands/info/mod.rs"] {
+        for path in ["crates/server/src/core/dispatch/mod.rs", "crates/server/src/commands/info/mod.rs"] {
             assert_eq!(inside(path), [2, 3].map(|line| format!("{path}:{line}")));
         }
         assert_eq!(inside("crates/resp/src/parser.rs"), [""; 0]);

@@ -69,7 +69,7 @@ mod tests {
                     f(\"ERR\");\n}\n\
                     #[cfg(test)]\nmod tests {\n    f(\"ERR no\");\n}\n";
         check(elsewhere, "crates/command/src/stream/id.rs", text, &[3, 4]);
-        check(elsewhere, "crates/server/src/core/dispatch.rs", text, &[3, 4]);
+        check(elsewhere, "crates/server/src/core/dispatch/mod.rs", text, &[3, 4]);
         check(elsewhere, "crates/command/src/error.rs", text, &[]);
         check(elsewhere, "xtask/src/bench/crowd.rs", text, &[]);
         check(elsewhere, "crates/server/tests/all/input.rs", text, &[]);

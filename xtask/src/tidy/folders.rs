@@ -92,14 +92,14 @@ mod tests {
             ("state/clock.rs", "use super::log::Log;\nuse crate::commands::info::INFO;\n"),
             ("state/log.rs", "#[cfg(test)]\nmod tests {\n    use crate::core::call::Call;\n}\nfn f() {}\n"),
             ("core/call.rs", "use crate::state::clock::Clock;\nfn f() { crate::service::start::g(); }\n"),
-            ("core/dispatch.rs", "fn f() { crate::commands::info::g(); }\n"),
+            ("core/dispatch/mod.rs", "fn f() { crate::commands::info::g(); }\n"),
             ("commands/info.rs", "use crate::core::call::Call;\nuse crate::state::log::Log;\n"),
             ("service/start.rs", "use crate::core::call::Call;\n"),
             ("start.rs", "use crate::commands::info::INFO;\nuse crate::service::start::g;\n"),
         ];
         assert_eq!(
             refused(&files),
-            ["state/clock.rs", "core/call.rs", "core/dispatch.rs"]
+            ["state/clock.rs", "core/call.rs", "core/dispatch/mod.rs"]
                 .map(|file| format!("crates/server/src/{file}"))
         );
     }

@@ -23,6 +23,11 @@ use crate::{Command, checked};
 use store::End;
 
 pub const COMMANDS: &[&Command] = checked(&[
+    &transfer::BLMOVE,
+    &pop::BLMPOP,
+    &pop::BLPOP,
+    &pop::BRPOP,
+    &transfer::BRPOPLPUSH,
     &range::LINDEX,
     &search::LINSERT,
     &range::LLEN,

@@ -8,9 +8,10 @@
 use super::end_named;
 use super::row::{ABOUT, ROW, popped_event};
 use crate::argument::{self, is_word};
+use crate::wait::{self, Wait};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
-use store::{End, ListMut};
+use store::{End, Kind, ListMut};
 
 pub(super) const LPOP: Command = Command {
     name: "LPOP",
@@ -64,6 +65,62 @@ pub(super) const LMPOP: Command = Command {
         ..ABOUT
     },
     run: DataRun::Keys(lmpop),
+    ..ROW
+};
+
+pub(super) const BLPOP: Command = Command {
+    name: "BLPOP",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::BLOCKING),
+    keys: &[KeySpec::range(1, -2, 1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        since: "2.0.0",
+        summary: "Pops an element at the head of the first of several lists that has any, or waits for one.",
+        complexity: "O(N) where N is the number of keys.",
+        args: &[Arg::key("key", 0).many(), Arg::double("timeout")],
+        history: &[("6.0.0", "The timeout may have a fraction.")],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(blpop),
+    ..ROW
+};
+
+pub(super) const BRPOP: Command = Command {
+    name: "BRPOP",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::BLOCKING),
+    keys: &[KeySpec::range(1, -2, 1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        since: "2.0.0",
+        summary: "Pops an element at the tail of the first of several lists that has any, or waits for one.",
+        complexity: "O(N) where N is the number of keys.",
+        args: &[Arg::key("key", 0).many(), Arg::double("timeout")],
+        history: &[("6.0.0", "The timeout may have a fraction.")],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(brpop),
+    ..ROW
+};
+
+pub(super) const BLMPOP: Command = Command {
+    name: "BLMPOP",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLEKEYS),
+    keys: &[KeySpec::count(2, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        since: "7.0.0",
+        summary: "Pops elements from the first of several lists that has any, or waits for some.",
+        complexity: "O(K+N) where K is the number of keys and N the number of elements popped.",
+        args: &[
+            Arg::double("timeout"),
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::one_of("where", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
+            Arg::int("count").after("COUNT").optional(),
+        ],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(blmpop),
     ..ROW
 };
 
@@ -129,22 +186,37 @@ fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) 
 /// LMPOP. The keys that are locked were found by the same count of keys as is read here. If it does not fit
 /// the arguments no key was found, and the request is refused before one is used. Only the first list that
 /// exists is looked at, so a key of another type behind it is no error.
-fn lmpop(call: &mut Call<'_, '_>) -> Done {
-    let numkeys = call.args.at(1);
+fn query(call: &Call<'_, '_>, numkeys_at: usize) -> Result<(End, u64), Error> {
+    let numkeys = call.args.at(numkeys_at);
     let numkeys =
         base::text::parse_i64(numkeys).filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;
-    let end_at = usize::try_from(numkeys).ok().and_then(|n| n.checked_add(2)).ok_or_else(Error::syntax)?;
+    let end_at = usize::try_from(numkeys)
+        .ok()
+        .and_then(|n| n.checked_add(numkeys_at + 1))
+        .ok_or_else(Error::syntax)?;
     let end = call.args.get(end_at).and_then(end_named).ok_or_else(Error::syntax)?;
     let count = lmpop_count(call, end_at + 1)?;
+    Ok((end, count))
+}
+
+/// Pops from the first that is there; whether any is.
+fn pop_first(call: &mut Call<'_, '_>, end: End, count: u64) -> Result<bool, Error> {
     for key in call.keys() {
         let Some(list) = call.view.list_mut(key)? else { continue };
         call.reply.array(2);
         call.reply.bulk(key.bytes());
         let popped = reply_popped(call.reply, list, end, count);
         call.view.reduced(key, popped, popped_event(end));
-        return Ok(());
+        return Ok(true);
     }
-    call.reply.null_array();
+    Ok(false)
+}
+
+fn lmpop(call: &mut Call<'_, '_>) -> Done {
+    let (end, count) = query(call, 1)?;
+    if !pop_first(call, end, count)? {
+        call.reply.null_array();
+    }
     Ok(())
 }
 
@@ -155,4 +227,37 @@ fn lmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let count = call.args.get(at + 1).filter(|_| is_word(word, "COUNT")).ok_or_else(Error::syntax)?;
     let count = argument::count(count).ok().filter(|n| *n > 0).ok_or_else(Error::count_not_positive)?;
     if call.args.len() > at + 2 { Err(Error::syntax()) } else { Ok(count) }
+}
+
+fn blpop(call: &mut Call<'_, '_>) -> Done {
+    pop_or_wait(call, End::Head)
+}
+
+fn brpop(call: &mut Call<'_, '_>) -> Done {
+    pop_or_wait(call, End::Tail)
+}
+
+/// The first list that is there decides.
+fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> Done {
+    let timeout = wait::seconds(call.args.at(call.args.len() - 1), call.view.now())?;
+    for key in call.keys() {
+        let Some(mut list) = call.view.list_mut(key)? else { continue };
+        call.reply.array(2);
+        call.reply.bulk(key.bytes());
+        list.pop(end, |item| call.reply.item(item));
+        drop(list);
+        call.view.reduced(key, 1, popped_event(end));
+        return Ok(());
+    }
+    call.wait(Wait::of(Kind::List, timeout));
+    Ok(())
+}
+
+fn blmpop(call: &mut Call<'_, '_>) -> Done {
+    let (end, count) = query(call, 2)?;
+    let timeout = wait::seconds(call.args.at(1), call.view.now())?;
+    if !pop_first(call, end, count)? {
+        call.wait(Wait::of(Kind::List, timeout));
+    }
+    Ok(())
 }

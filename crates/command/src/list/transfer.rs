@@ -5,7 +5,9 @@
 //! the only element of a list must not remove the key, and with it the deadline, on its way.
 use super::end_named;
 use super::row::{ABOUT, ROW, popped_event, pushed_event};
+use crate::wait::{self, Wait};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use resp::Reply;
 use store::{End, Kind};
 
 pub(super) const LMOVE: Command = Command {
@@ -55,24 +57,91 @@ pub(super) const RPOPLPUSH: Command = Command {
     ..ROW
 };
 
+pub(super) const BLMOVE: Command = Command {
+    name: "BLMOVE",
+    arity: Arity::Exactly(6),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::BLOCKING),
+    keys: LMOVE.keys,
+    doc: Doc {
+        since: "6.2.0",
+        summary: "Moves an element from an end of one list to an end of another, or waits for one.",
+        complexity: "O(1)",
+        args: &[
+            Arg::key("source", 0),
+            Arg::key("destination", 1),
+            Arg::one_of("wherefrom", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
+            Arg::one_of("whereto", &[Arg::word("left", "LEFT"), Arg::word("right", "RIGHT")]),
+            Arg::double("timeout"),
+        ],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(blmove),
+    ..ROW
+};
+
+pub(super) const BRPOPLPUSH: Command = Command {
+    name: "BRPOPLPUSH",
+    arity: Arity::Exactly(4),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::BLOCKING),
+    keys: RPOPLPUSH.keys,
+    doc: Doc {
+        since: "2.2.0",
+        summary: "Moves the last element of one list to the head of another, or waits for one.",
+        complexity: "O(1)",
+        args: &[Arg::key("source", 0), Arg::key("destination", 1), Arg::double("timeout")],
+        history: &[("6.0.0", "The timeout may have a fraction.")],
+        deprecated: Some(Deprecated {
+            since: "6.2.0",
+            replaced_by: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
+        }),
+        ..ABOUT
+    },
+    run: DataRun::Blocking(brpoplpush),
+    ..ROW
+};
+
 fn lmove(call: &mut Call<'_, '_>) -> Done {
     let from = end_named(call.args.at(3)).ok_or_else(Error::syntax)?;
     let to = end_named(call.args.at(4)).ok_or_else(Error::syntax)?;
-    transfer(call, from, to)
+    transfer_at_once(call, from, to)
 }
 
 fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
-    transfer(call, End::Tail, End::Head)
+    transfer_at_once(call, End::Tail, End::Head)
+}
+
+fn blmove(call: &mut Call<'_, '_>) -> Done {
+    let from = end_named(call.args.at(3)).ok_or_else(Error::syntax)?;
+    let to = end_named(call.args.at(4)).ok_or_else(Error::syntax)?;
+    transfer_or_wait(call, from, to)
+}
+
+fn brpoplpush(call: &mut Call<'_, '_>) -> Done {
+    transfer_or_wait(call, End::Tail, End::Head)
+}
+
+fn transfer_at_once(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
+    if !transfer(call, from, to)? {
+        call.reply.null();
+    }
+    Ok(())
+}
+
+fn transfer_or_wait(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
+    let timeout = wait::seconds(call.args.at(call.args.len() - 1), call.view.now())?;
+    if !transfer(call, from, to)? {
+        call.wait(Wait { nothing: Reply::null, is_of_source: true, ..Wait::of(Kind::List, timeout) });
+    }
+    Ok(())
 }
 
 /// The element is copied out, pushed, and replied from the copy: both lists may lie in one leaf, so neither
 /// can lend it while the other is edited. A missing source is answered before the destination is looked at,
 /// whatever type that has.
-fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
+fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, Error> {
     let (source, destination) = (call.key(0), call.key(1));
     if call.view.list(source)?.is_none() {
-        call.reply.null();
-        return Ok(());
+        return Ok(false);
     }
     if call.view.kind(destination).is_some_and(|kind| kind != Kind::List) {
         return Err(Error::wrong_type());
@@ -87,7 +156,7 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     call.view.changed(destination, 1, pushed_event(to));
     call.view.touched_and_reduced(source, popped_event(from));
     call.reply.bulk(&element);
-    Ok(())
+    Ok(true)
 }
 
 /// One key: popped and pushed while the list stays open, so that a list of one element is never written back

@@ -111,6 +111,13 @@ pub(super) fn reply(reply: &mut Reply, id: Id) {
     reply.bulk(&text[..len]);
 }
 
+/// An id as text.
+pub(super) fn text(id: Id) -> Vec<u8> {
+    let mut text = [0; 41];
+    let len = write(&mut text, id, b'-');
+    text[..len].to_vec()
+}
+
 fn write(text: &mut [u8; 41], id: Id, between: u8) -> usize {
     let mut number = I64Text::new();
     let ms = number.format_u64(id.ms);

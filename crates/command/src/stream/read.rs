@@ -1,17 +1,17 @@
 //! XREAD and XREADGROUP: what came to several streams behind an id; for a consumer of a group, what no other
 //! was given, or once more what it holds.
 //!
-//! Waiting for more belongs to a mechanism that is not there yet: with BLOCK both answer at once what there
-//! is, and where there is nothing an error.
+//! With BLOCK and nothing to answer they wait (`wait.rs`).
 use super::range::reply_range;
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
+use crate::wait::{self, Wait};
 use crate::{Access, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec};
-use base::text::parse_i64;
+use base::Millis;
 use resp::{Args, Protocol, Reply};
 use std::ops::ControlFlow;
-use store::{Acknowledgment, ConsumerId, Direction, Id, Key, Member, Pending, Stream, StreamMut};
+use store::{Acknowledgment, ConsumerId, Direction, Id, Key, Kind, Member, Pending, Stream, StreamMut};
 
 pub(super) const XREAD: Command = Command {
     name: "XREAD",
@@ -34,7 +34,7 @@ pub(super) const XREAD: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(xread),
+    run: DataRun::Blocking(xread),
     ..ROW
 };
 
@@ -62,7 +62,7 @@ pub(super) const XREADGROUP: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(xreadgroup),
+    run: DataRun::Blocking(xreadgroup),
     ..ROW
 };
 
@@ -82,7 +82,8 @@ struct Name<'a> {
 
 struct Request<'a> {
     count: Option<u64>,
-    blocks: bool,
+    /// BLOCK: for how long it waits where there is nothing; None within: without end.
+    wait: Option<Option<Millis>>,
     /// NOACK: what is given need not be acknowledged.
     forgets: bool,
     name: Option<Name<'a>>,
@@ -98,14 +99,13 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> Done {
     read(call, Reader::InGroup)
 }
 
-fn request<'a>(args: &Args<'a>, reader: Reader) -> Result<Request<'a>, Error> {
-    let mut request = Request { count: None, blocks: false, forgets: false, name: None, ids_at: 0 };
+fn request<'a>(args: &Args<'a>, reader: Reader, now: Millis) -> Result<Request<'a>, Error> {
+    let mut request = Request { count: None, wait: None, forgets: false, name: None, ids_at: 0 };
     let mut index = 1;
     while index < args.len() {
         let (word, more) = (args.at(index), args.len() - 1 - index);
         if is_word(word, "BLOCK") && more > 0 {
-            check_timeout(args.at(index + 1))?;
-            request.blocks = true;
+            request.wait = Some(wait::milliseconds(args.at(index + 1), now)?);
             index += 2;
         } else if is_word(word, "COUNT") && more > 0 {
             request.count = u64::try_from(int(args.at(index + 1))?).ok().filter(|count| *count > 0);
@@ -137,14 +137,6 @@ fn request<'a>(args: &Args<'a>, reader: Reader) -> Result<Request<'a>, Error> {
     Ok(request)
 }
 
-fn check_timeout(text: &[u8]) -> Done {
-    match parse_i64(text) {
-        None => Err(Error::timeout_not_an_integer()),
-        Some(..0) => Err(Error::timeout_negative()),
-        Some(_) => Ok(()),
-    }
-}
-
 fn unbalanced(reader: Reader) -> Error {
     match reader {
         Reader::Alone => Error::unbalanced_xread(),
@@ -169,14 +161,14 @@ enum From {
 }
 
 fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
-    let request = request(&call.args, reader)?;
+    let request = request(&call.args, reader, call.view.now())?;
     let mut starts = Vec::with_capacity(call.keys().len());
     for (index, key) in call.keys().iter().enumerate() {
         starts.push(start(call, key, call.args.at(request.ids_at + index), &request)?);
     }
     let header = call.reply.deferred();
     let mut streams = 0;
-    for (key, from) in call.keys().iter().zip(starts) {
+    for (key, from) in call.keys().iter().zip(starts.iter().copied()) {
         if request.name.is_some() {
             note_lookup(call, key);
         }
@@ -197,11 +189,26 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
         }
         return Ok(());
     }
-    if request.blocks {
-        return Err(Error::block_not_supported());
+    match request.wait {
+        None => call.reply.null_array(),
+        Some(timeout) => {
+            let resolved = resolved(call, &request, &starts);
+            let ends_without_key = request.name.is_some();
+            call.wait(Wait { ends_without_key, resolved, ..Wait::of(Kind::Stream, timeout) });
+        }
     }
-    call.reply.null_array();
     Ok(())
+}
+
+/// What `$` meant, for when the command is tried again.
+fn resolved(call: &Call<'_, '_>, request: &Request<'_>, starts: &[From]) -> Vec<(usize, Vec<u8>)> {
+    let ids = starts.iter().enumerate().map(|(index, from)| (request.ids_at + index, from));
+    let dollars = ids.filter(|(at, _)| call.args.at(*at) == b"$");
+    let meaning = dollars.filter_map(|(at, from)| match from {
+        From::Behind(id) => Some((at, id::text(*id))),
+        From::New => None,
+    });
+    meaning.collect()
 }
 
 /// Where the reading of one stream begins. The type of the key is checked before the id is read.

@@ -29,6 +29,9 @@ use resp::Reply;
 use store::{Event, Key, View, ZEntry, ZMember};
 
 pub const COMMANDS: &[&Command] = checked(&[
+    &pop::BZMPOP,
+    &pop::BZPOPMAX,
+    &pop::BZPOPMIN,
     &add::ZADD,
     &read::ZCARD,
     &range::ZCOUNT,

@@ -4,9 +4,10 @@
 use super::row::{ABOUT, ROW};
 use super::{Show, reply_entry};
 use crate::argument::{self, is_word};
+use crate::wait::{self, Wait};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
-use store::{End, Event, RankSpan, ZSetMut};
+use store::{End, Event, Kind, RankSpan, ZSetMut};
 
 pub(super) const ZPOPMIN: Command = Command {
     name: "ZPOPMIN",
@@ -59,6 +60,62 @@ pub(super) const ZMPOP: Command = Command {
         ..ABOUT
     },
     run: DataRun::Keys(zmpop),
+    ..ROW
+};
+
+pub(super) const BZPOPMIN: Command = Command {
+    name: "BZPOPMIN",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::FAST),
+    keys: &[KeySpec::range(1, -2, 1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        since: "5.0.0",
+        summary: "Pops the member with the lowest score of the first of several sorted sets, or waits for one.",
+        complexity: "O(log(N)) where N is the number of members of the sorted set.",
+        args: &[Arg::key("key", 0).many(), Arg::double("timeout")],
+        history: &[("6.0.0", "The timeout may have a fraction.")],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(bzpopmin),
+    ..ROW
+};
+
+pub(super) const BZPOPMAX: Command = Command {
+    name: "BZPOPMAX",
+    arity: Arity::AtLeast(3),
+    flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::FAST),
+    keys: &[KeySpec::range(1, -2, 1, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        since: "5.0.0",
+        summary: "Pops the member with the highest score of the first of several sorted sets, or waits for one.",
+        complexity: "O(log(N)) where N is the number of members of the sorted set.",
+        args: &[Arg::key("key", 0).many(), Arg::double("timeout")],
+        history: &[("6.0.0", "The timeout may have a fraction.")],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(bzpopmax),
+    ..ROW
+};
+
+pub(super) const BZMPOP: Command = Command {
+    name: "BZMPOP",
+    arity: Arity::AtLeast(5),
+    flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLEKEYS),
+    keys: &[KeySpec::count(2, Access::RW.or(Access::ACCESS).or(Access::DELETE))],
+    doc: Doc {
+        since: "7.0.0",
+        summary: "Pops members of the first of several sorted sets that has any, or waits for some.",
+        complexity: "O(K+M*log(N)) where K is the number of keys, N the length of the set and M what is popped.",
+        args: &[
+            Arg::double("timeout"),
+            Arg::int("numkeys"),
+            Arg::key("key", 0).many(),
+            Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
+            Arg::int("count").after("COUNT").optional(),
+        ],
+        ..ABOUT
+    },
+    run: DataRun::Blocking(bzmpop),
     ..ROW
 };
 
@@ -121,25 +178,40 @@ fn reply_popped(reply: &mut Reply, mut set: ZSetMut<'_>, end: End, count: u64, p
 }
 
 /// ZMPOP. Only the first set that exists is looked at. Errors are reported in the order of Redis.
-fn zmpop(call: &mut Call<'_, '_>) -> Done {
-    let numkeys = base::text::parse_i64(call.args.at(1));
+fn query(call: &Call<'_, '_>, numkeys_at: usize) -> Result<(End, u64), Error> {
+    let numkeys = base::text::parse_i64(call.args.at(numkeys_at));
     let numkeys = numkeys.filter(|n| *n > 0).ok_or_else(Error::numkeys_not_positive)?;
-    let end_at = usize::try_from(numkeys).ok().and_then(|n| n.checked_add(2)).ok_or_else(Error::syntax)?;
+    let end_at = usize::try_from(numkeys)
+        .ok()
+        .and_then(|n| n.checked_add(numkeys_at + 1))
+        .ok_or_else(Error::syntax)?;
     let end = match call.args.get(end_at) {
         Some(word) if is_word(word, "MIN") => End::Head,
         Some(word) if is_word(word, "MAX") => End::Tail,
         _ => return Err(Error::syntax()),
     };
     let count = zmpop_count(call, end_at + 1)?;
+    Ok((end, count))
+}
+
+/// Pops from the first that is there; whether any is.
+fn pop_first(call: &mut Call<'_, '_>, end: End, count: u64) -> Result<bool, Error> {
     for key in call.keys() {
         let Some(set) = call.view.zset_mut(key)? else { continue };
         call.reply.array(2);
         call.reply.bulk(key.bytes());
         let popped = reply_popped(call.reply, set, end, count, Pairs::Nested);
         call.view.reduced(key, popped, popped_event(end));
-        return Ok(());
+        return Ok(true);
     }
-    call.reply.null_array();
+    Ok(false)
+}
+
+fn zmpop(call: &mut Call<'_, '_>) -> Done {
+    let (end, count) = query(call, 1)?;
+    if !pop_first(call, end, count)? {
+        call.reply.null_array();
+    }
     Ok(())
 }
 
@@ -150,4 +222,44 @@ fn zmpop_count(call: &Call<'_, '_>, at: usize) -> Result<u64, Error> {
     let count = call.args.get(at + 1).filter(|_| is_word(word, "COUNT")).ok_or_else(Error::syntax)?;
     let count = argument::count(count).ok().filter(|n| *n > 0).ok_or_else(Error::count_not_positive)?;
     if call.args.len() > at + 2 { Err(Error::syntax()) } else { Ok(count) }
+}
+
+fn bzpopmin(call: &mut Call<'_, '_>) -> Done {
+    pop_or_wait(call, End::Head)
+}
+
+fn bzpopmax(call: &mut Call<'_, '_>) -> Done {
+    pop_or_wait(call, End::Tail)
+}
+
+/// The first set that is there decides. Key, member and score stand side by side, in RESP3 too.
+fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> Done {
+    let timeout = wait::seconds(call.args.at(call.args.len() - 1), call.view.now())?;
+    for key in call.keys() {
+        let Some(mut set) = call.view.zset_mut(key)? else { continue };
+        let first = if end == End::Head { 0 } else { set.len() - 1 };
+        let span = RankSpan { first, count: 1 };
+        call.reply.array(3);
+        call.reply.bulk(key.bytes());
+        set.read().visit_span(span, End::Tail, 0, 1, &mut |entry| {
+            reply_entry(call.reply, Show::Members, entry);
+            call.reply.double(entry.score);
+            call.reply.flow()
+        });
+        set.remove_span(span);
+        drop(set);
+        call.view.reduced(key, 1, popped_event(end));
+        return Ok(());
+    }
+    call.wait(Wait::of(Kind::ZSet, timeout));
+    Ok(())
+}
+
+fn bzmpop(call: &mut Call<'_, '_>) -> Done {
+    let (end, count) = query(call, 2)?;
+    let timeout = wait::seconds(call.args.at(1), call.view.now())?;
+    if !pop_first(call, end, count)? {
+        call.wait(Wait::of(Kind::ZSet, timeout));
+    }
+    Ok(())
 }

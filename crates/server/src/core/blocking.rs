@@ -9,7 +9,7 @@
 //!
 //! No thread blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the
 //! earliest end (`worker/block.rs`). A waiting has to end exactly once, though its time may be over at the
-//! moment when another worker runs CLIENT UNBLOCK. So whoever swaps `ClientRecord::is_waiting` from true to
+//! moment when another worker runs CLIENT UNBLOCK. So whoever sets `ClientRecord::waiting` from true to
 //! false ends it: the client's own worker when the time is over, or CLIENT UNBLOCK on any worker, which then
 //! sends a message.
 use crate::core::call::ServerCall;
@@ -25,7 +25,8 @@ impl ServerCall<'_> {
     pub(crate) fn wait(&mut self, until: Option<Millis>, late: impl FnOnce(&mut Reply)) {
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);
-        let waiting = Waiting { until, late_reply: reply.out, is_mute: false };
+        let waiting = Waiting { until, late_reply: reply.out, is_mute: false, waiter: None };
+        self.session.record.begin_waiting();
         self.session.waiting = Some(Box::new(waiting));
         self.session.after = After::Wait;
     }

@@ -11,11 +11,16 @@ pub(crate) const CONNECTION_BYTES: usize = 256;
 /// What a client takes that sends nothing and reads everything.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
-/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Four loads.
+/// What one client takes now, buffers included: CLIENT LIST's tot-mem. Five loads.
 pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
-    let buffers = [&record.query_buffer_bytes, &record.output_buffer_bytes, &record.tls_bytes];
-    let buffers = buffers.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>();
-    IDLE_BYTES + buffers + record.subscription_bytes.load(Relaxed)
+    let parts = [
+        &record.query_buffer_bytes,
+        &record.output_buffer_bytes,
+        &record.tls_bytes,
+        &record.subscription_bytes,
+        &record.waiter_bytes,
+    ];
+    IDLE_BYTES + parts.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>()
 }
 
 /// What all clients take: INFO's mem_clients_normal. It locks the list of clients and goes through all of it.

@@ -34,6 +34,8 @@ pub(crate) enum Message {
     Published(Arc<Publication>),
     /// The client with this id was killed.
     Killed(u64),
+    /// The request of the client with this id, which waited for a key, has this reply.
+    Served(u64, Vec<u8>),
     /// The waiting of the client with this id was ended.
     Unblocked(u64, Unblock),
 }

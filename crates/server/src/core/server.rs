@@ -6,6 +6,7 @@
 //! changes. What is written for every request is not here: each worker has its own counters, on its own cache
 //! lines (`state/counters.rs`). docs/threads.md describes the threads and what they tell each other.
 use crate::core::command_log::CommandLog;
+use crate::core::key_events::KeyEvents;
 use crate::core::mailbox::{Mailbox, Mailboxes, Message};
 use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
@@ -35,6 +36,8 @@ use store::Keyspace;
 pub(crate) struct Server {
     /// The data: shards, each behind a lock of its own.
     pub(crate) keyspace: Keyspace,
+    /// To whom it matters what happens to keys.
+    pub(crate) key_events: Arc<KeyEvents>,
     /// Every command's row. It never changes while the server runs.
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,

@@ -3,6 +3,7 @@
 //! marks it.
 use crate::core::modes::Modes;
 use crate::core::subscriptions::Subscriptions;
+use crate::core::waiters::Waiter;
 use crate::state::config::Config;
 use crate::state::counters::{Count, Counters};
 use base::Millis;
@@ -36,9 +37,6 @@ pub(crate) struct ClientRecord {
     pub(crate) is_killed: AtomicBool,
     /// Its next request has to wait. INFO counts it among `blocked_clients`.
     pub(crate) is_parked: AtomicBool,
-    /// Its command waits to be answered (`core/blocking.rs`). Whoever takes this away, which one thread can,
-    /// answers.
-    pub(crate) is_waiting: AtomicBool,
     /// It speaks TLS.
     pub(crate) is_secure: bool,
     pub(crate) peer: net::Peer,
@@ -57,6 +55,10 @@ pub(crate) struct ClientRecord {
     pub(crate) subscription_bytes: AtomicU64,
     /// What TLS takes for it: keys, and what has arrived and cannot be decrypted yet.
     pub(crate) tls_bytes: AtomicU64,
+    /// What its place in the queues of keys takes, while its command waits for some.
+    pub(crate) waiter_bytes: AtomicU64,
+    /// Whether its command waits; see [`ClientRecord::waiting`].
+    pub(crate) waiting: Mutex<bool>,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -121,6 +123,28 @@ impl ClientRecord {
     /// Notes how much TLS takes for it. Only the connection's worker calls this.
     pub(crate) fn note_tls(&self, bytes: usize, counters: &Counters) {
         note_buffer(&self.tls_bytes, bytes as u64, &counters.client_bytes, &counters.input_peak);
+    }
+
+    /// Notes what its place in the queues of keys takes. Only the connection's worker calls this.
+    pub(crate) fn note_waiter(&self, bytes: usize, counters: &Counters) {
+        let before = self.waiter_bytes.swap(bytes as u64, Relaxed);
+        counters.client_bytes.add((bytes as u64).wrapping_sub(before));
+    }
+
+    /// Whether its command waits, locked: whoever sets it from true to false ends the waiting. Nothing else
+    /// is waited for while it is held but mailboxes.
+    pub(crate) fn waiting(&self) -> MutexGuard<'_, bool> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its command waits from here on, until somebody ends that.
+    pub(crate) fn begin_waiting(&self) {
+        *self.waiting() = true;
+    }
+
+    /// Ends its waiting; whether that was left to be done.
+    pub(crate) fn end_waiting(&self) -> bool {
+        std::mem::take(&mut *self.waiting())
     }
 
     /// What changes rarely, locked. Not for the path of every request.
@@ -218,6 +242,8 @@ pub(crate) struct Waiting {
     pub(crate) late_reply: Vec<u8>,
     /// CLIENT REPLY wants no answer, whatever ends the waiting.
     pub(crate) is_mute: bool,
+    /// Where it waits for a key: its place in the queues.
+    pub(crate) waiter: Option<Arc<Waiter>>,
 }
 
 /// How a waiting is answered that somebody else ends: CLIENT UNBLOCK.

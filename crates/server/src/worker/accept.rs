@@ -145,8 +145,9 @@ impl Worker<'_> {
             last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
-            is_waiting: false.into(),
             is_secure,
+            waiter_bytes: 0.into(),
+            waiting: false.into(),
             details: ClientDetails { user: "default".to_owned(), ..ClientDetails::default() }.into(),
         })
     }
@@ -193,6 +194,9 @@ impl Worker<'_> {
 
     /// The connection is no client any more: neither listed nor counted.
     pub(super) fn deregister(&mut self, connection: &Connection) {
+        if let Some(waiting) = &connection.session.waiting {
+            self.leave_queues(&connection.session, waiting);
+        }
         let record = &connection.session.record;
         self.ids.remove(&record.id);
         self.server.monitors.remove(record);

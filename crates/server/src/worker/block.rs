@@ -1,11 +1,10 @@
 //! Clients whose command waits (`blocking.rs`): when their time is over, and when somebody ends it before.
 use super::Worker;
 use crate::core::error;
-use crate::core::session::{After, Unblock, Waiting};
+use crate::core::session::{After, Session, Unblock, Waiting};
 use base::Millis;
 use net::ConnId;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::AcqRel;
 
 /// Connections whose command waits and has an end, by when that is: (milliseconds, connection).
 #[derive(Default)]
@@ -35,6 +34,15 @@ impl Waits {
     }
 }
 
+/// How a waiting ends.
+#[derive(Clone, Copy)]
+enum Ending<'r> {
+    /// Its request was answered.
+    Served(&'r [u8]),
+    /// Its time is over, or somebody has ended it.
+    Unblocked(Unblock),
+}
+
 impl Worker<'_> {
     /// Answers those whose time is over.
     pub(super) fn end_waits(&mut self) {
@@ -43,10 +51,10 @@ impl Worker<'_> {
             && until_ms <= now.0
         {
             self.waits.0.pop_first();
-            let is_ours = self.table.at(id).is_some_and(|c| c.session.record.is_waiting.swap(false, AcqRel));
+            let is_ours = self.table.at(id).is_some_and(|c| c.session.record.end_waiting());
             // Otherwise CLIENT UNBLOCK was first, and its message is on the way.
             if is_ours {
-                self.end_wait(id, Unblock::Timeout);
+                self.end_wait(id, Ending::Unblocked(Unblock::Timeout));
             }
         }
     }
@@ -54,23 +62,44 @@ impl Worker<'_> {
     /// CLIENT UNBLOCK has taken the waiting of this client away, unless the client has left since.
     pub(super) fn unblock(&mut self, client: u64, how: Unblock) {
         if let Some(id) = self.ids.get(&client).copied() {
-            self.end_wait(id, how);
+            self.end_wait(id, Ending::Unblocked(how));
+        }
+    }
+
+    /// The request of this client waited for a key, and has been answered.
+    pub(super) fn answer_waiting(&mut self, client: u64, reply: &[u8]) {
+        if let Some(id) = self.ids.get(&client).copied() {
+            self.end_wait(id, Ending::Served(reply));
+        }
+    }
+
+    /// It waits for no key any more. Nobody else may hold it for waiting afterwards.
+    pub(super) fn leave_queues(&self, session: &Session, waiting: &Waiting) {
+        session.record.end_waiting();
+        if let Some(waiter) = &waiting.waiter {
+            session.record.note_waiter(0, self.executor.counters());
+            self.server.key_events.waiters.remove(&self.server.keyspace, waiter);
         }
     }
 
     /// Answers the command that waited, and lets its client go on.
-    fn end_wait(&mut self, id: ConnId, how: Unblock) {
+    fn end_wait(&mut self, id: ConnId, how: Ending<'_>) {
         let Some(connection) = self.table.at(id) else { return };
         let Some(waiting) = connection.session.waiting.take() else { return };
         connection.session.after = After::Next;
+        if let Some(waiter) = &waiting.waiter {
+            connection.session.record.note_waiter(0, self.executor.counters());
+            self.server.key_events.waiters.remove(&self.server.keyspace, waiter);
+        }
         self.waits.remove(id, &waiting);
         self.reply.protocol = connection.protocol;
         // The bound that was left from before is another client's.
         self.reply.bound(usize::MAX);
         match how {
             _ if waiting.is_mute => {}
-            Unblock::Timeout => self.reply.append(&waiting.late_reply),
-            Unblock::Error => {
+            Ending::Served(reply) => self.reply.append(reply),
+            Ending::Unblocked(Unblock::Timeout) => self.reply.append(&waiting.late_reply),
+            Ending::Unblocked(Unblock::Error) => {
                 self.executor.counters().count_error(error::UNBLOCKED.as_bytes());
                 self.reply.error(error::UNBLOCKED);
             }

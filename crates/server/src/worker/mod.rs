@@ -231,6 +231,7 @@ impl<'s> Worker<'s> {
                 Message::Feed(lines) => self.feed(&lines),
                 Message::Listen => self.listen(),
                 Message::Killed(client) => self.close_killed(client),
+                Message::Served(client, reply) => self.answer_waiting(client, &reply),
                 Message::Unblocked(client, how) => self.unblock(client, how),
                 Message::Published(publication) => self.deliver(&publication),
             }

@@ -13,7 +13,7 @@ use super::Worker;
 use super::table::{Connection, Flow};
 use base::Millis;
 use net::{CloseWhen, ConnId};
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Connections that a pause holds back.
 #[derive(Default)]
@@ -47,7 +47,8 @@ impl Worker<'_> {
         self.engine.resume(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.add(id, waiting);
-            connection.session.record.is_waiting.store(true, Release);
+            let bytes = waiting.waiter.as_ref().map_or(0, |waiter| waiter.bytes());
+            connection.session.record.note_waiter(bytes, self.executor.counters());
             return;
         }
         let Worker { parked, table, server, .. } = self;

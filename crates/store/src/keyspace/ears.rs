@@ -182,10 +182,21 @@ impl View<'_> {
         }
     }
 
+    /// Which shard this key lies in.
+    pub fn shard_number(&self, key: &Key<'_>) -> usize {
+        self.keyspace.shard_number(key.hash)
+    }
+
     /// Somebody begins to listen to this key; [`Keyspace::close_ear`] ends it.
     pub fn open_ear(&mut self, key: &Key<'_>) {
         self.keyspace.listening.open.fetch_add(1, Relaxed);
         self.shard_mut(key).ears.open(key.hash);
+    }
+
+    /// Ends one listening to this key.
+    pub fn close_ear(&mut self, key: &Key<'_>) {
+        self.shard_mut(key).ears.close(key.hash);
+        self.keyspace.listening.open.fetch_sub(1, Relaxed);
     }
 
     #[cold]

@@ -119,6 +119,26 @@ impl Keyspace {
     }
 }
 
+impl<'k> View<'k> {
+    /// Tokens of further keys, in this order. Their shards are locked too, as far as they are not yet, and
+    /// stay locked as long as the view. None where another thread holds one of them: to wait for it would be
+    /// to wait while holding others, against their order.
+    pub fn try_add(
+        &mut self,
+        db: u16,
+        names: impl ExactSizeIterator<Item = &'k [u8]>,
+    ) -> Option<Vec<Key<'k>>> {
+        let keyspace = self.keyspace;
+        let mut keys = Vec::with_capacity(names.len());
+        for name in names {
+            let hash = keyspace.hash(name);
+            let guard = self.guards.hold(keyspace, keyspace.shard_number(hash))?;
+            keys.push(Key::new(name, hash, guard, db));
+        }
+        Some(keys)
+    }
+}
+
 /// Prefetches the leaves of all keys, then, as these arrive, their entries.
 fn prefetch(guards: &Guards<'_>, keys: &[Key<'_>]) {
     let maps = || keys.iter().filter_map(|key| Some((key.hash, &guards.shard_ref(key).db(key.db)?.map)));

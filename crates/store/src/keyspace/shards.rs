@@ -120,6 +120,11 @@ impl Keyspace {
         self.seeds.keys.hash(key)
     }
 
+    /// Which shard this key lies in.
+    pub fn shard_of_key(&self, key: &[u8]) -> usize {
+        self.shard_number(self.hash(key))
+    }
+
     pub(crate) fn shard_number(&self, hash: Hash) -> usize {
         hash.shard(self.shard_bits)
     }

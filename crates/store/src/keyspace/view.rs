@@ -68,6 +68,29 @@ pub(crate) enum Guards<'k> {
 }
 const _: () = assert!(size_of::<Guards<'_>>() == 32, "a view is moved about by every request");
 
+impl<'k> Guards<'k> {
+    /// Which guard holds this shard, after it was locked if need be; None where another thread holds it.
+    pub(crate) fn hold(&mut self, keyspace: &'k Keyspace, shard: usize) -> Option<u32> {
+        let is_it = |guard: &Locked<'_>| guard.index as usize == shard;
+        let held = match self {
+            Guards::One(one) => is_it(one).then_some(0),
+            Guards::Many(many) => many.iter().position(is_it),
+        };
+        if let Some(held) = held {
+            return Some(held as u32);
+        }
+        let locked = keyspace.try_shard(shard)?;
+        let mut many = match std::mem::replace(self, Guards::Many(Vec::new())) {
+            Guards::One(one) => vec![one],
+            Guards::Many(many) => many,
+        };
+        many.push(locked);
+        let last = many.len() - 1;
+        *self = Guards::Many(many);
+        Some(last as u32)
+    }
+}
+
 impl Guards<'_> {
     #[inline]
     fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
@@ -122,7 +145,7 @@ impl Taken {
 
 /// What a command sees of the keyspace: the locked shards of its keys. Dropping the view unlocks them.
 pub struct View<'k> {
-    guards: Guards<'k>,
+    pub(crate) guards: Guards<'k>,
     pub(crate) keyspace: &'k Keyspace,
     settings: &'k Settings,
     now: Millis,
@@ -378,6 +401,13 @@ impl<'k> View<'k> {
     /// How many databases there are.
     pub fn databases(&self) -> u16 {
         self.keyspace.databases()
+    }
+
+    /// Another command begins, on shards that were locked for it too. What the one before has left was taken
+    /// by [`View::take_garbage`].
+    pub fn begin_anew(&mut self) {
+        (self.counts_lookups, self.leaves_trace, self.used) = (false, true, None);
+        self.aside.has_created = false;
     }
 
     /// From here on each lookup counts as a keyspace hit or miss. Dispatch calls this for commands that only
@@ -656,15 +686,21 @@ impl<'k> View<'k> {
         std::mem::take(&mut self.aside.garbage)
     }
 
+    /// Removes the keys that lookups found past their deadline, and returns what has happened to keys that
+    /// somebody listens to: the caller tells the listener before it lets the view go.
+    #[cold]
+    pub fn take_told(&mut self) -> Vec<Told> {
+        let Some(rest) = &mut self.aside.rest else { return Vec::new() };
+        let overdue = std::mem::take(&mut rest.overdue);
+        self.bury(overdue);
+        self.aside.rest.take().map_or_else(Vec::new, |rest| rest.told)
+    }
+
     /// Does what is left to be done before the shards are let go.
     #[cold]
     fn settle(&mut self) {
-        let Some(rest) = &mut self.aside.rest else { return };
-        let overdue = std::mem::take(&mut rest.overdue);
-        self.bury(overdue);
-        if let Some(rest) = self.aside.rest.take() {
-            self.keyspace.tell(&rest.told);
-        }
+        let told = self.take_told();
+        self.keyspace.tell(&told);
     }
 
     /// Removes the keys and the fields of hashes that lookups found past their deadlines, unless these were

@@ -6,7 +6,6 @@ use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::session::Unblock;
 use command::{Arg, Arity, Doc, Done, Error};
-use std::sync::atomic::Ordering::AcqRel;
 
 pub(super) const UNBLOCK: ServerCommand = ServerCommand {
     name: "UNBLOCK",
@@ -40,7 +39,7 @@ fn unblock(call: &mut ServerCall<'_>) -> Done {
     };
     let client = base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
     let record = u64::try_from(client).ok().and_then(|id| call.server.clients().get(&id).cloned());
-    let waiting = record.filter(|record| record.is_waiting.swap(false, AcqRel));
+    let waiting = record.filter(|record| record.end_waiting());
     if let Some(record) = &waiting {
         call.server.mailboxes[record.worker].send(Message::Unblocked(record.id, how));
     }

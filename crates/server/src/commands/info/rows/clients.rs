@@ -28,16 +28,13 @@ pub(in super::super) const CLIENTS: &[Metric] = &[
         r.server.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum::<u64>().into()
     }),
     zero(Kind::Gauge, "total_watched_keys", "Keys that are watched for a transaction.", NO_TRANSACTIONS),
-    zero(Kind::Gauge, "total_blocking_keys", "Keys that clients wait for.", NO_WAITING),
-    zero(
-        Kind::Gauge,
-        "total_blocking_keys_on_nokey",
-        "Those of them for whose end clients wait.",
-        NO_WAITING,
-    ),
+    gauge("total_blocking_keys", "Keys that clients wait for.", |r| {
+        r.server.key_events.waiters.keys.load(Relaxed).into()
+    }),
+    gauge("total_blocking_keys_on_nokey", "Those of them of whose end clients want to hear.", |r| {
+        r.server.key_events.waiters.keys_on_nokey.load(Relaxed).into()
+    }),
 ];
-
-const NO_WAITING: &str = "No command waits for a key yet.";
 
 pub(in super::super) const THREADS: &[Metric] =
     &[each("worker_", "worker", "What each worker does.", WORKER, workers)];

@@ -13,6 +13,8 @@
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
+mod serve;
+
 use super::attack;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
@@ -267,6 +269,9 @@ impl<'s> Executor<'s> {
 
     /// Leaves the worker's gate, after the last command of a batch, and hands on what MONITOR shows of it.
     pub(crate) fn end(&mut self) {
+        if self.server.key_events.waiters.is_ready() {
+            self.serve_ready();
+        }
         self.inside = None;
         if !self.feed.is_empty() {
             self.feed.send(self.server);
@@ -552,6 +557,7 @@ impl<'s> Executor<'s> {
                 (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
                 _ => self.run_on_keys(db, row, run, request, reply),
             },
+            Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
                 self.alone(|this| this.run_on_all(db, run, args, reply))
@@ -628,14 +634,12 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Unlocks the shards. Large values that the command has removed are freed by the background thread.
+    /// Unlocks the shards, after what is left to be done while they are locked.
     #[inline(always)]
-    fn let_go(&self, mut view: View<'_>) {
+    fn let_go(&self, view: View<'_>) {
         if view.has_garbage() {
             cold_path();
-            let mut garbage = view.take_garbage();
-            drop(view);
-            self.server.background.free(&mut garbage);
+            self.finish(view);
         }
     }
 
@@ -659,6 +663,9 @@ impl<'s> Executor<'s> {
             garbage: &mut self.garbage,
         });
         free_flushed(self.server, &mut self.garbage);
+        if self.server.key_events.waiters.is_ready() {
+            self.serve_ready();
+        }
         done
     }
 

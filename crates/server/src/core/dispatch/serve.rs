@@ -1,0 +1,224 @@
+//! Commands that wait for a key, and those who make keys ready.
+//!
+//! A command that has found nothing is queued before its shards are let go. A command that has changed a key
+//! somebody waits for serves them before it lets its shards go: so nobody sees the key in between, and who
+//! came first is served first. The request is tried again as a whole. It may name keys of other shards, and
+//! those are locked too if they are free at once; to wait for them while others are held could wait for ever.
+//! Where they are not free, the key is noted as ready, and served under locks of its own as soon as the
+//! shards are let go.
+//!
+//! What a served request changes may be what another waits for: so it goes round by round, each with the
+//! requests that the one before has made ready.
+use super::{Executor, Request};
+use crate::core::mailbox::Message;
+use crate::core::registry::{Row, Run};
+use crate::core::session::{After, Session, Waiting};
+use crate::core::waiters::{Place, Waiter};
+use base::Millis;
+use command::{Call, DataRun, Done, Wait};
+use resp::{Protocol, Reply};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+use store::{Keys, View};
+
+/// So many of a key's waiting requests are taken up in one round.
+const TAKEN_AT_ONCE: usize = 256;
+/// After so many rounds under the same locks, what is left is served under locks of its own.
+const ROUNDS_MAX: usize = 32;
+
+/// A key that has changed, and the ticket from which on those who wait for it have not been tried.
+struct Ready {
+    place: Place,
+    first: u64,
+}
+
+/// What came of trying a request again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Answered,
+    /// It waits on, or has ended for another reason.
+    Waits,
+    /// A shard that it needs is held by another thread.
+    Contended,
+}
+
+impl<'s> Executor<'s> {
+    /// A command that may wait.
+    #[inline(never)]
+    pub(super) fn run_blocking(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        run: fn(&mut Call<'_, '_>) -> Done,
+        request: &Request<'_, '_>,
+        reply: &mut Reply,
+    ) -> Done {
+        let (keyspace, settings, args) = (&self.server.keyspace, &self.config.store, request.args);
+        row.extract_keys(&args, &mut self.positions);
+        let names = self.positions.iter().map(|position| args.at(*position as usize));
+        let names = names.map(|name| (name, keyspace.hash(name)));
+        let (mut view, keys) = keyspace.lock(session.db, self.now.wall, settings, names);
+        self.prepare(&mut view, row);
+        let mut call = Call::new(&mut view, args, &keys, reply);
+        let done = run(&mut call);
+        let wait = call.wait.take();
+        if let (Some(wait), Ok(())) = (wait, &done) {
+            self.wait_for_keys(session, row, (&mut view, &keys), (request, reply.protocol), &wait);
+        }
+        self.let_go(view);
+        done
+    }
+
+    /// Its request waits from here on.
+    fn wait_for_keys(
+        &self,
+        session: &mut Session,
+        row: &Row,
+        (view, keys): (&mut View<'_>, &Keys<'_>),
+        (request, protocol): (&Request<'_, '_>, Protocol),
+        wait: &Wait,
+    ) {
+        let mut late = Reply::new(protocol);
+        Wait::late(&mut late);
+        let client = (&session.record, row.number, protocol);
+        // Before it is queued: from then on anybody may end it, who waits for the shards.
+        session.record.begin_waiting();
+        let waiters = &self.server.key_events.waiters;
+        let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
+        let until = wait.timeout.map(|timeout| Millis(self.now.steady.0.saturating_add(timeout.0)));
+        let waiting = Waiting { until, late_reply: late.out, is_mute: false, waiter: Some(waiter) };
+        session.waiting = Some(Box::new(waiting));
+        session.after = After::Wait;
+    }
+
+    /// Before the shards of a view are let go: tells what happened to keys, serves those who wait for them,
+    /// and frees what is large.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn finish(&self, mut view: View<'_>) {
+        let told = view.take_told();
+        let events = &self.server.key_events;
+        events.hear(&told);
+        if events.waiters.is_any() {
+            let places = events.waiters.awaited(&told);
+            if !places.is_empty() {
+                let ready = places.into_iter().map(|place| Ready { place, first: 0 }).collect();
+                self.serve(view, ready, 0);
+                return self.serve_ready();
+            }
+        }
+        self.free(view);
+    }
+
+    fn free(&self, mut view: View<'_>) {
+        let mut garbage = view.take_garbage();
+        drop(view);
+        self.server.background.free(&mut garbage);
+    }
+
+    /// Serves those who wait for these keys, whose shards are locked by the view.
+    fn serve(&self, view: View<'_>, ready: Vec<Ready>, round: usize) {
+        let events = &self.server.key_events;
+        if round == ROUNDS_MAX {
+            events.waiters.make_ready(ready.into_iter().map(|ready| ready.place).collect());
+            return self.free(view);
+        }
+        let taken = |ready: &Ready| events.waiters.next(&ready.place, ready.first, TAKEN_AT_ONCE);
+        let due: Vec<Vec<Arc<Waiter>>> = ready.iter().map(taken).collect();
+        // From here on the view lives no longer than the requests that it is lent to.
+        let mut view: View<'_> = view;
+        let (mut contended, mut next) = (Vec::new(), Vec::new());
+        for (Ready { place, .. }, due) in ready.iter().zip(&due) {
+            match self.serve_key(&mut view, place, due) {
+                Outcome::Contended => contended.push(place.clone()),
+                Outcome::Waits if due.len() == TAKEN_AT_ONCE => {
+                    let first = due.last().map_or(0, |last| last.next_ticket());
+                    next.push(Ready { place: place.clone(), first });
+                }
+                Outcome::Waits | Outcome::Answered => {}
+            }
+        }
+        let told = view.take_told();
+        events.hear(&told);
+        let more = events.waiters.awaited(&told).into_iter().filter(|place| !contended.contains(place));
+        next.extend(more.map(|place| Ready { place, first: 0 }));
+        events.waiters.make_ready(contended);
+        match next.is_empty() {
+            true => self.free(view),
+            false => self.serve(view, next, round + 1),
+        }
+    }
+
+    /// Tries those who wait for one key, in their order. Answered: there is nothing more for them.
+    fn serve_key<'v>(&self, view: &mut View<'v>, place: &'v Place, due: &'v [Arc<Waiter>]) -> Outcome {
+        let waiters = &self.server.key_events.waiters;
+        let Some(keys) = view.try_add(place.db, std::iter::once(&*place.key)) else {
+            return Outcome::Contended;
+        };
+        for waiter in due {
+            let kind = view.kind(&keys[0]);
+            if !waiters.is_any_for(place, kind) {
+                return Outcome::Answered;
+            }
+            if kind != Some(waiter.kind) && !waiter.ends_without_key {
+                continue;
+            }
+            match self.try_again(view, waiter) {
+                Outcome::Answered => {
+                    if waiters.leave(place.shard as usize, &place.key, waiter) {
+                        view.close_ear(&keys[0]);
+                    }
+                }
+                Outcome::Waits => {}
+                Outcome::Contended => return Outcome::Contended,
+            }
+        }
+        Outcome::Waits
+    }
+
+    /// Runs a request that waits once more, and ends its waiting if that answers it.
+    fn try_again<'v>(&self, view: &mut View<'v>, waiter: &'v Waiter) -> Outcome {
+        let mut is_waiting = waiter.record.waiting();
+        if !*is_waiting || waiter.record.is_killed.load(Acquire) {
+            return Outcome::Waits;
+        }
+        let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
+        let row = self.server.registry.row(waiter.row);
+        let Run::Data(DataRun::Blocking(run)) = row.run else {
+            unreachable!("only commands that may wait are queued")
+        };
+        let mut reply = Reply::new(waiter.protocol);
+        view.begin_anew();
+        self.prepare(view, row);
+        let mut call = Call::new(view, waiter.args(), &keys, &mut reply);
+        let done = run(&mut call);
+        if done.is_ok() && call.wait.is_some() {
+            return Outcome::Waits;
+        }
+        if let Err(error) = done {
+            self.counters.commands[row.number].failed.add(1);
+            self.counters.count_error(error.text());
+            reply.error(error.text());
+        }
+        *is_waiting = false;
+        // Its worker is woken when this batch has ended and no lock is held.
+        self.server.mailboxes.post(waiter.record.worker, Message::Served(waiter.record.id, reply.out));
+        Outcome::Answered
+    }
+
+    /// Serves those for whose keys nobody could, with locks taken for them.
+    #[cold]
+    pub(super) fn serve_ready(&self) {
+        let (server, settings) = (self.server, &self.config.store);
+        let waiters = &server.key_events.waiters;
+        while waiters.is_ready() {
+            for place in waiters.take_ready() {
+                let Some(first) = waiters.next(&place, 0, 1).pop() else { continue };
+                let names: Vec<_> = std::iter::once(&*place.key).chain(first.keys()).collect();
+                let names = names.into_iter().map(|name| (name, server.keyspace.hash(name)));
+                let (view, _) = server.keyspace.lock(place.db, self.now.wall, settings, names);
+                self.serve(view, vec![Ready { place: place.clone(), first: 0 }], 0);
+            }
+        }
+    }
+}

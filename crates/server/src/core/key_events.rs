@@ -1,0 +1,43 @@
+//! What the server does when something happens to a key: every change, expiry, eviction and flush comes
+//! through here, while the key's shard is locked (`store::Listener`).
+use crate::core::waiters::Waiters;
+use std::sync::Arc;
+use store::{Keyspace, Listener, Told};
+
+/// Those to whom it matters what happens to keys.
+pub(crate) struct KeyEvents {
+    pub(crate) waiters: Waiters,
+}
+
+impl KeyEvents {
+    /// Nobody listens yet.
+    pub(crate) fn new(shards: usize) -> KeyEvents {
+        KeyEvents { waiters: Waiters::new(shards) }
+    }
+
+    /// These events have happened. Those who wait for the keys are not served by it: whoever runs commands
+    /// does that (`dispatch/serve.rs`).
+    pub(crate) fn hear(&self, _told: &[Told]) {}
+}
+
+/// The keyspace's way to the server.
+pub(crate) struct KeyListener(pub(crate) Arc<KeyEvents>);
+
+impl Listener for KeyListener {
+    /// Whoever made the change cannot serve those who wait: they are noted, and served when the worker that
+    /// did it has let the shards go.
+    fn hear(&self, told: &[Told]) {
+        self.0.hear(told);
+        if self.0.waiters.is_any() {
+            self.0.waiters.make_ready(self.0.waiters.awaited(told));
+        }
+    }
+
+    fn flush(&self, _: &Keyspace, flushed: Option<u16>) {
+        self.0.waiters.make_all_ready(|db| flushed.is_none_or(|flushed| flushed == db));
+    }
+
+    fn swap(&self, _: &Keyspace, a: u16, b: u16) {
+        self.0.waiters.make_all_ready(|db| db == a || db == b);
+    }
+}

@@ -1,0 +1,301 @@
+//! Clients that wait for a key: BLPOP and its kin, which have found nothing.
+//!
+//! ```text
+//! tries, finds nothing --- Executor::wait_for_keys ---> queued under each key that it waits for
+//!   a key changes, whoever changed it --- Executor::serve tries the request again, under the key's lock --->
+//!   answered: a message brings the reply to the client's worker, which takes it out of the other queues
+//! ```
+//!
+//! The order under a key is the order of arrival over all workers: tickets are drawn from one counter. The
+//! queues are cut into parts, one for each shard, and a queue is entered and served while its key's shard is
+//! locked, so no change between the try and the entry is missed. Each key that somebody waits for has an open
+//! ear in its shard (`store::View::open_ear`); writes to other keys pay nothing.
+//!
+//! A waiting ends once: whoever swaps `ClientRecord::waiting` from true to false ends it, and holds that lock
+//! while it tries the request (`core/blocking.rs`).
+use crate::core::session::ClientRecord;
+use command::Wait;
+use resp::{Args, Protocol, Span};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::{Key, Keyspace, Kind, Told, View};
+
+/// A request that waits, whole, to be tried again.
+pub(crate) struct Waiter {
+    pub(crate) record: Arc<ClientRecord>,
+    /// Its place in the order of arrival.
+    ticket: u64,
+    /// `Row::number` of its command.
+    pub(crate) row: usize,
+    pub(crate) db: u16,
+    pub(crate) protocol: Protocol,
+    request: Vec<u8>,
+    spans: Vec<Span>,
+    /// Which arguments are keys.
+    keys: Vec<u32>,
+    /// How many of them, from the first, it waits for.
+    awaited: usize,
+    pub(crate) kind: Kind,
+    /// It is tried again also when a key is gone, or is of another type.
+    pub(crate) ends_without_key: bool,
+}
+
+impl Waiter {
+    /// The request, as it is tried again.
+    pub(crate) fn args(&self) -> Args<'_> {
+        Args::new(&self.request, &self.spans)
+    }
+
+    /// The names of all its keys.
+    pub(crate) fn keys(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let args = self.args();
+        self.keys.iter().map(move |position| args.at(*position as usize))
+    }
+
+    /// The keys that it waits for, each once.
+    fn awaited(&self) -> impl Iterator<Item = &[u8]> {
+        let is_first = |(index, name): &(usize, &[u8])| self.keys().take(*index).all(|other| other != *name);
+        self.keys().take(self.awaited).enumerate().filter(is_first).map(|(_, name)| name)
+    }
+
+    /// Bytes of memory that it takes, queues included.
+    pub(crate) fn bytes(&self) -> usize {
+        const QUEUED_BYTES: usize = 96;
+        let names: usize = self.awaited().map(|name| name.len() + QUEUED_BYTES).sum();
+        size_of::<Waiter>() + self.request.len() + self.spans.len() * size_of::<Span>() + names
+    }
+}
+
+/// Those who wait for one key, by their tickets.
+#[derive(Default)]
+struct Queue {
+    waiters: BTreeMap<u64, Arc<Waiter>>,
+    /// How many of them have something to say of a key that is gone.
+    ends_without_key: usize,
+    /// How many wait for a list, a sorted set, a stream.
+    of_kind: [usize; 3],
+}
+
+/// The place of a kind in [`Queue::of_kind`]; None for one that nobody waits for.
+fn nth_kind(kind: Kind) -> Option<usize> {
+    [Kind::List, Kind::ZSet, Kind::Stream].iter().position(|other| *other == kind)
+}
+
+/// The queues of one shard's keys, by database and name.
+#[derive(Default)]
+struct Part(BTreeMap<u16, BTreeMap<Box<[u8]>, Queue>>);
+
+impl Part {
+    fn queue(&self, db: u16, key: &[u8]) -> Option<&Queue> {
+        self.0.get(&db)?.get(key)
+    }
+}
+
+/// A key of which somebody has to be told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) shard: u32,
+    pub(crate) db: u16,
+    pub(crate) key: Box<[u8]>,
+}
+
+/// See the file's opener.
+pub(crate) struct Waiters {
+    /// One for each shard.
+    parts: Box<[Mutex<Part>]>,
+    tickets: AtomicU64,
+    /// Keys that changed where nobody could serve those who wait for them.
+    ready: Mutex<Vec<Place>>,
+    ready_count: AtomicU64,
+    /// INFO's `total_blocking_keys`, and of these those that are waited for although they may go.
+    pub(crate) keys: AtomicU64,
+    pub(crate) keys_on_nokey: AtomicU64,
+}
+
+impl Waiters {
+    /// Nobody waits.
+    pub(crate) fn new(shards: usize) -> Waiters {
+        Waiters {
+            parts: (0..shards).map(|_| Mutex::default()).collect(),
+            tickets: AtomicU64::new(0),
+            ready: Mutex::default(),
+            ready_count: AtomicU64::new(0),
+            keys: AtomicU64::new(0),
+            keys_on_nokey: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether anybody waits for any key.
+    pub(crate) fn is_any(&self) -> bool {
+        self.keys.load(Relaxed) > 0
+    }
+
+    /// A request joins the queues of the keys that it waits for. Their shards are locked by `view`, and
+    /// `keys` are those of the request, as `positions` has them.
+    pub(crate) fn add(
+        &self,
+        (view, keys, positions): (&mut View<'_>, &[Key<'_>], &[u32]),
+        (record, row, protocol): (&Arc<ClientRecord>, usize, Protocol),
+        args: &Args<'_>,
+        wait: &Wait,
+    ) -> Arc<Waiter> {
+        let (request, spans) = written(args, &wait.resolved);
+        let waiter = Arc::new(Waiter {
+            record: Arc::clone(record),
+            ticket: self.tickets.fetch_add(1, Relaxed),
+            row,
+            db: keys.first().map_or(0, Key::db),
+            protocol,
+            request,
+            spans,
+            keys: positions.to_vec(),
+            awaited: if wait.is_of_source { 1 } else { keys.len() },
+            kind: wait.kind,
+            ends_without_key: wait.ends_without_key,
+        });
+        for key in &keys[..waiter.awaited] {
+            if self.join(view.shard_number(key), key.bytes(), &waiter) {
+                view.open_ear(key);
+            }
+        }
+        waiter
+    }
+
+    /// Whether it was not in the queue yet: a key may be named twice.
+    fn join(&self, shard: usize, key: &[u8], waiter: &Arc<Waiter>) -> bool {
+        let mut part = self.part(shard);
+        let queue = part.0.entry(waiter.db).or_default().entry(key.into()).or_default();
+        let is_new = queue.waiters.insert(waiter.ticket, Arc::clone(waiter)).is_none();
+        if is_new {
+            self.keys.fetch_add(u64::from(queue.waiters.len() == 1), Relaxed);
+            queue.ends_without_key += usize::from(waiter.ends_without_key);
+            nth_kind(waiter.kind).into_iter().for_each(|kind| queue.of_kind[kind] += 1);
+            let is_first = waiter.ends_without_key && queue.ends_without_key == 1;
+            self.keys_on_nokey.fetch_add(u64::from(is_first), Relaxed);
+        }
+        is_new
+    }
+
+    /// It waits no more. Locks the shards of its keys, one after the other.
+    pub(crate) fn remove(&self, keyspace: &Keyspace, waiter: &Waiter) {
+        for key in waiter.awaited() {
+            if self.leave(keyspace.shard_of_key(key), key, waiter) {
+                keyspace.close_ear(key);
+            }
+        }
+    }
+
+    /// Takes it out of the queue of one key; whether it was in it. The caller closes the ear.
+    pub(crate) fn leave(&self, shard: usize, key: &[u8], waiter: &Waiter) -> bool {
+        let mut part = self.part(shard);
+        let Some(queues) = part.0.get_mut(&waiter.db) else { return false };
+        let Some(queue) = queues.get_mut(key) else { return false };
+        if queue.waiters.remove(&waiter.ticket).is_none() {
+            return false;
+        }
+        queue.ends_without_key -= usize::from(waiter.ends_without_key);
+        nth_kind(waiter.kind).into_iter().for_each(|kind| queue.of_kind[kind] -= 1);
+        let is_last = waiter.ends_without_key && queue.ends_without_key == 0;
+        self.keys_on_nokey.fetch_sub(u64::from(is_last), Relaxed);
+        if queue.waiters.is_empty() {
+            self.keys.fetch_sub(1, Relaxed);
+            queues.remove(key);
+            if queues.is_empty() {
+                part.0.remove(&waiter.db);
+            }
+        }
+        true
+    }
+
+    /// Who waits for this key and came after those with tickets below `first`: up to `count`, in order.
+    pub(crate) fn next(&self, place: &Place, first: u64, count: usize) -> Vec<Arc<Waiter>> {
+        let part = self.part(place.shard as usize);
+        let Some(queue) = part.queue(place.db, &place.key) else { return Vec::new() };
+        queue.waiters.range(first..).take(count).map(|(_, waiter)| Arc::clone(waiter)).collect()
+    }
+
+    /// Whether it matters to anybody who waits for this key that it holds such a value, or none.
+    pub(crate) fn is_any_for(&self, place: &Place, kind: Option<Kind>) -> bool {
+        let part = self.part(place.shard as usize);
+        let Some(queue) = part.queue(place.db, &place.key) else { return false };
+        let of_kind = kind.and_then(nth_kind).map_or(0, |kind| queue.of_kind[kind]);
+        queue.ends_without_key > 0 || of_kind > 0
+    }
+
+    /// The keys of these events that somebody waits for, each once, in order.
+    pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Place> {
+        let mut places: Vec<Place> = Vec::new();
+        for Told { db, shard, key, event } in told {
+            let is_awaited = event.is_change() && self.part(*shard as usize).queue(*db, key).is_some();
+            let is_new = || places.iter().all(|place| (place.db, &place.key) != (*db, key));
+            if is_awaited && is_new() {
+                places.push(Place { shard: *shard, db: *db, key: key.clone() });
+            }
+        }
+        places
+    }
+
+    /// Keys of which those who wait for them have to be served, by whoever comes next.
+    pub(crate) fn make_ready(&self, places: Vec<Place>) {
+        if !places.is_empty() {
+            let mut ready = self.ready();
+            ready.extend(places);
+            self.ready_count.store(ready.len() as u64, Relaxed);
+        }
+    }
+
+    /// All keys of these databases that somebody waits for: what lies under them is about to change.
+    pub(crate) fn make_all_ready(&self, is_meant: impl Fn(u16) -> bool) {
+        let mut places = Vec::new();
+        for shard in 0..self.parts.len() {
+            let part = self.part(shard);
+            for (db, queues) in part.0.iter().filter(|(db, _)| is_meant(**db)) {
+                let (shard, db) = (shard as u32, *db);
+                places.extend(queues.keys().map(|key| Place { shard, db, key: key.clone() }));
+            }
+        }
+        self.make_ready(places);
+    }
+
+    /// Whether [`Waiters::take_ready`] has any: a load.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready_count.load(Relaxed) > 0
+    }
+
+    /// What [`Waiters::make_ready`] has left.
+    pub(crate) fn take_ready(&self) -> Vec<Place> {
+        let mut ready = self.ready();
+        self.ready_count.store(0, Relaxed);
+        std::mem::take(&mut *ready)
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn part(&self, shard: usize) -> MutexGuard<'_, Part> {
+        self.parts[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter {
+    /// Behind this one in the order of arrival.
+    pub(crate) fn next_ticket(&self) -> u64 {
+        self.ticket + 1
+    }
+}
+
+/// A request of its own, with some arguments replaced.
+fn written(args: &Args<'_>, replaced: &[(usize, Vec<u8>)]) -> (Vec<u8>, Vec<Span>) {
+    let (mut bytes, mut spans) = (Vec::new(), Vec::with_capacity(args.len()));
+    for (index, arg) in args.iter_from(0).enumerate() {
+        let other = replaced.iter().find(|(at, _)| *at == index).map(|(_, text)| &text[..]);
+        let arg = other.unwrap_or(arg);
+        spans.push(Span { start: bytes.len(), len: arg.len() });
+        bytes.extend_from_slice(arg);
+    }
+    bytes.shrink_to_fit();
+    (bytes, spans)
+}

@@ -1,0 +1,194 @@
+//! Commands that wait for a key, on several workers: who is served, in which order, and what ends a waiting.
+use server::Config;
+use std::time::Duration;
+use testkit::in_process::InProcess;
+use testkit::resp_client::RespClient;
+use testkit::resp_value::Value;
+
+const WORKERS: usize = 4;
+
+fn server() -> InProcess {
+    InProcess::start(Config { worker_threads: WORKERS, ..InProcess::config() })
+}
+
+/// A request, its words parted by blanks.
+fn words(request: &str) -> Vec<&str> {
+    request.split(' ').collect()
+}
+
+fn call(client: &mut RespClient, request: &str) -> Value {
+    client.call(&words(request)).unwrap()
+}
+
+/// The texts of a reply, one behind the other.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Aggregate(_, parts) => parts.iter().flat_map(texts).collect(),
+        other => vec![String::from_utf8_lossy(other.text().unwrap_or(b"(null)")).into_owned()],
+    }
+}
+
+/// How many clients wait, as INFO says. A client is known to wait when this has risen.
+fn waiting(observer: &mut RespClient) -> u64 {
+    figure(observer, "clients", "blocked_clients")
+}
+
+fn figure(observer: &mut RespClient, section: &str, name: &str) -> u64 {
+    let Value::Blob(_, text) = observer.call(&["INFO", section]).unwrap() else { panic!("INFO is text") };
+    let text = String::from_utf8(text).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.parse().unwrap()
+}
+
+/// Asks until so many wait; each question takes a turn of the server's loop.
+fn wait_for(observer: &mut RespClient, count: u64) {
+    const ROUNDS: usize = 200_000;
+    assert!((0..ROUNDS).any(|_| waiting(observer) == count), "{count} clients wait");
+}
+
+/// Sends requests that wait, one after the other.
+fn let_wait(server: &InProcess, observer: &mut RespClient, requests: &[&str]) -> Vec<RespClient> {
+    let before = waiting(observer);
+    let send = |(index, request): (usize, &&str)| {
+        let mut client = server.client().unwrap();
+        client.send(&words(request)).unwrap();
+        wait_for(observer, before + index as u64 + 1);
+        client
+    };
+    requests.iter().enumerate().map(send).collect()
+}
+
+#[test]
+fn who_waited_first_on_any_worker_is_served_first() {
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let requests =
+        ["BLPOP list 0", "BRPOP list 0", "BLMPOP 0 1 list LEFT COUNT 2", "BLMOVE list to LEFT RIGHT 0"];
+    let mut clients = let_wait(&server, &mut pusher, &requests);
+    call(&mut pusher, "RPUSH list 1 2 3 4 5 6");
+    let expected = [vec!["list", "1"], vec!["list", "6"], vec!["list", "2", "3"], vec!["4"]];
+    for (client, expected) in clients.iter_mut().zip(expected) {
+        assert_eq!(texts(&client.receive().unwrap()), expected);
+    }
+    assert_eq!(texts(&call(&mut pusher, "LRANGE list 0 -1")), ["5"]);
+    assert_eq!(texts(&call(&mut pusher, "LRANGE to 0 -1")), ["4"]);
+    assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys"), 0);
+}
+
+#[test]
+fn a_push_serves_one_of_many_and_the_rest_keep_their_order() {
+    const CLIENTS: usize = 200;
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let mut clients = let_wait(&server, &mut pusher, &["BLPOP a b c 0"; CLIENTS]);
+    for (turn, client) in clients.iter_mut().enumerate() {
+        let key = ["a", "b", "c"][turn % 3];
+        call(&mut pusher, &format!("RPUSH {key} {turn}"));
+        assert_eq!(texts(&client.receive().unwrap()), [key.to_owned(), turn.to_string()]);
+    }
+    wait_for(&mut pusher, 0);
+    assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys"), 0);
+}
+
+#[test]
+fn what_a_served_request_writes_serves_the_next() {
+    const LINKS: usize = 100;
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let requests: Vec<String> = (0..LINKS).map(|n| format!("BLMOVE k{n} k{} LEFT RIGHT 0", n + 1)).collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let clients = let_wait(&server, &mut pusher, &requests);
+    call(&mut pusher, "RPUSH k0 x");
+    for mut client in clients {
+        assert_eq!(texts(&client.receive().unwrap()), ["x"]);
+    }
+    assert_eq!(texts(&call(&mut pusher, &format!("LRANGE k{LINKS} 0 -1"))), ["x"]);
+}
+
+#[test]
+fn a_waiting_ends_when_its_time_is_over_and_takes_nothing_afterwards() {
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let mut clients = let_wait(&server, &mut pusher, &["BLPOP k 0.05", "BZPOPMIN k 0.06", "BLPOP k 0"]);
+    server.time.advance(Duration::from_millis(49));
+    assert_eq!(waiting(&mut pusher), 3);
+    server.time.advance(Duration::from_millis(1));
+    assert_eq!(texts(&clients[0].receive().unwrap()), ["(null)"]);
+    server.time.advance(Duration::from_millis(10));
+    assert_eq!(texts(&clients[1].receive().unwrap()), ["(null)"]);
+    call(&mut pusher, "RPUSH k 1");
+    assert_eq!(texts(&clients[2].receive().unwrap()), ["k", "1"]);
+    assert_eq!(texts(&call(&mut clients[0], "PING")), ["PONG"]);
+}
+
+#[test]
+fn clients_that_leave_are_killed_or_unblocked_lose_nothing_for_the_others() {
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let mut others: Vec<RespClient> = (0..3).map(|_| server.client().unwrap()).collect();
+    let ids: Vec<String> =
+        others.iter_mut().map(|client| texts(&call(client, "CLIENT ID")).remove(0)).collect();
+    for (index, client) in others.iter_mut().enumerate() {
+        client.send(&words("BLPOP k 0")).unwrap();
+        wait_for(&mut pusher, index as u64 + 1);
+    }
+    let mut last = let_wait(&server, &mut pusher, &["BLPOP k 0"]);
+    drop(others.remove(0));
+    wait_for(&mut pusher, 3);
+    call(&mut pusher, &format!("CLIENT KILL ID {}", ids[1]));
+    call(&mut pusher, &format!("CLIENT UNBLOCK {} ERROR", ids[2]));
+    let error = others[1].receive().unwrap();
+    assert!(texts(&error)[0].starts_with("UNBLOCKED"), "{error:?}");
+    call(&mut pusher, "RPUSH k 1");
+    assert_eq!(texts(&last[0].receive().unwrap()), ["k", "1"]);
+    assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys"), 0);
+}
+
+#[test]
+fn every_element_reaches_one_client_while_all_workers_push_and_pop() {
+    const CLIENTS: usize = 8;
+    const JOBS: usize = 500;
+    let server = server();
+    let address = server.address();
+    let popped = std::thread::scope(|scope| {
+        let poppers: Vec<_> = (0..CLIENTS)
+            .map(|n| {
+                let address = address.clone();
+                scope.spawn(move || {
+                    let mut client = RespClient::connect(&address).unwrap();
+                    let keys = if n % 2 == 0 { "a b c" } else { "c b a" };
+                    let mut got = Vec::new();
+                    loop {
+                        let element = texts(&call(&mut client, &format!("BLPOP {keys} 0"))).remove(1);
+                        if element == "end" {
+                            return got;
+                        }
+                        got.push(element);
+                    }
+                })
+            })
+            .collect();
+        let pushers: Vec<_> = (0..CLIENTS)
+            .map(|n| {
+                let address = address.clone();
+                scope.spawn(move || {
+                    let mut client = RespClient::connect(&address).unwrap();
+                    for job in 0..JOBS {
+                        let key = ["a", "b", "c"][(n + job) % 3];
+                        call(&mut client, &format!("LPUSH {key} {n}:{job}"));
+                    }
+                })
+            })
+            .collect();
+        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+        let mut ender = RespClient::connect(&address).unwrap();
+        let has_jobs = |ender: &mut RespClient| {
+            ["a", "b", "c"].iter().any(|key| texts(&call(ender, &format!("LLEN {key}"))) != ["0"])
+        };
+        while has_jobs(&mut ender) {}
+        (0..CLIENTS).for_each(|_| drop(call(&mut ender, "RPUSH a end")));
+        poppers.into_iter().flat_map(|popper| popper.join().unwrap()).collect::<Vec<_>>()
+    });
+    let unique: std::collections::BTreeSet<&String> = popped.iter().collect();
+    assert_eq!((popped.len(), unique.len()), (CLIENTS * JOBS, CLIENTS * JOBS));
+}
