@@ -4,6 +4,7 @@
 //! fails, or it leaves a [`Wait`] in its call and answers nothing. Whoever runs commands then keeps the
 //! request, and runs it again, whole, when one of its keys has changed and holds a value of the type that it
 //! waits for. Where a command may not wait (in EXEC, in a script) it answers [`Wait::nothing`].
+use crate::long_double::LongDouble;
 use crate::{Call, Error};
 use base::Millis;
 use base::double::parse_f64;
@@ -56,7 +57,10 @@ impl Call<'_, '_> {
 
 /// A timeout in seconds, with a fraction; None where it is 0, which is without end.
 pub(crate) fn seconds(text: &[u8], now: Millis) -> Result<Option<Millis>, Error> {
-    let seconds = parse_f64(text).ok_or_else(Error::timeout_not_a_float)?;
+    // A number that is no double may still be one that Redis reads: it is too large.
+    let is_number = || LongDouble::parse(text).is_some();
+    let seconds = parse_f64(text).or_else(|| is_number().then_some(f64::INFINITY));
+    let seconds = seconds.ok_or_else(Error::timeout_not_a_float)?;
     let ms = ceil(seconds * 1000.0);
     if ms >= i64::MAX as f64 {
         return Err(Error::timeout_out_of_range());
@@ -112,6 +116,7 @@ mod tests {
             ("-1e300", "ERR timeout is negative"),
             ("1e300", "ERR timeout is out of range"),
             ("inf", "ERR timeout is out of range"),
+            ("1e400", "ERR timeout is out of range"),
             ("9223372036854775", "ERR timeout is out of range"),
         ] {
             assert_eq!(text(seconds(given.as_bytes(), NOW)), expected, "{given}");

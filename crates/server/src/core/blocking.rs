@@ -14,7 +14,7 @@
 //! sends a message.
 use crate::core::call::ServerCall;
 use crate::core::error;
-use crate::core::session::{After, Waiting};
+use crate::core::session::{After, Ticket, Waiting};
 use base::Millis;
 use command::Error;
 use resp::Reply;
@@ -26,7 +26,7 @@ impl ServerCall<'_> {
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);
         let waiting = Waiting { until, late_reply: reply.out, is_mute: false, waiter: None };
-        self.session.record.begin_waiting();
+        *self.session.record.waiting() = Some(Ticket::NO_KEY);
         self.session.waiting = Some(Box::new(waiting));
         self.session.after = After::Wait;
     }

@@ -1,6 +1,6 @@
 //! What the server does when something happens to a key: every change, expiry, eviction and flush comes
 //! through here, while the key's shard is locked (`store::Listener`).
-use crate::core::waiters::Waiters;
+use crate::core::waiters::{Ready, Waiters};
 use std::sync::Arc;
 use store::{Keyspace, Listener, Told};
 
@@ -29,7 +29,8 @@ impl Listener for KeyListener {
     fn hear(&self, told: &[Told]) {
         self.0.hear(told);
         if self.0.waiters.is_any() {
-            self.0.waiters.make_ready(self.0.waiters.awaited(told));
+            let places = self.0.waiters.awaited(told);
+            self.0.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
         }
     }
 

@@ -58,7 +58,7 @@ pub(crate) struct ClientRecord {
     /// What its place in the queues of keys takes, while its command waits for some.
     pub(crate) waiter_bytes: AtomicU64,
     /// Whether its command waits; see [`ClientRecord::waiting`].
-    pub(crate) waiting: Mutex<bool>,
+    pub(crate) waiting: Mutex<Option<Ticket>>,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -131,20 +131,15 @@ impl ClientRecord {
         counters.client_bytes.add((bytes as u64).wrapping_sub(before));
     }
 
-    /// Whether its command waits, locked: whoever sets it from true to false ends the waiting. Nothing else
-    /// is waited for while it is held but mailboxes.
-    pub(crate) fn waiting(&self) -> MutexGuard<'_, bool> {
+    /// The waiting of its command, if it waits, locked: whoever takes it ends the waiting. Nothing else is
+    /// waited for while it is held but mailboxes.
+    pub(crate) fn waiting(&self) -> MutexGuard<'_, Option<Ticket>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Its command waits from here on, until somebody ends that.
-    pub(crate) fn begin_waiting(&self) {
-        *self.waiting() = true;
     }
 
     /// Ends its waiting; whether that was left to be done.
     pub(crate) fn end_waiting(&self) -> bool {
-        std::mem::take(&mut *self.waiting())
+        self.waiting().take().is_some()
     }
 
     /// What changes rarely, locked. Not for the path of every request.
@@ -232,6 +227,16 @@ impl Session {
     pub(crate) fn must_log_in(&self, config: &Config) -> bool {
         self.modes.has(Modes::STRANGER) && config.needs_password()
     }
+}
+
+/// Tells one waiting of a client from others, before and after it. Those who wait for keys are served in the
+/// order of their tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// Of a command that waits for no key: nobody looks for it in a queue.
+    pub(crate) const NO_KEY: Ticket = Ticket(0);
 }
 
 /// A command that waits.

@@ -11,12 +11,13 @@
 //! locked, so no change between the try and the entry is missed. Each key that somebody waits for has an open
 //! ear in its shard (`store::View::open_ear`); writes to other keys pay nothing.
 //!
-//! A waiting ends once: whoever swaps `ClientRecord::waiting` from true to false ends it, and holds that lock
-//! while it tries the request (`core/blocking.rs`).
-use crate::core::session::ClientRecord;
+//! A waiting ends once: whoever takes its ticket out of `ClientRecord::waiting` ends it, and holds that lock
+//! while it tries the request (`core/blocking.rs`). Who has found a request in a queue, and comes to it when
+//! its client waits for something else by then, sees another ticket there.
+use crate::core::session::{ClientRecord, Ticket};
 use command::Wait;
 use resp::{Args, Protocol, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Key, Keyspace, Kind, Told, View};
@@ -25,7 +26,7 @@ use store::{Key, Keyspace, Kind, Told, View};
 pub(crate) struct Waiter {
     pub(crate) record: Arc<ClientRecord>,
     /// Its place in the order of arrival.
-    ticket: u64,
+    pub(crate) ticket: Ticket,
     /// `Row::number` of its command.
     pub(crate) row: usize,
     pub(crate) db: u16,
@@ -53,10 +54,9 @@ impl Waiter {
         self.keys.iter().map(move |position| args.at(*position as usize))
     }
 
-    /// The keys that it waits for, each once.
+    /// The keys that it waits for. One may be named twice.
     fn awaited(&self) -> impl Iterator<Item = &[u8]> {
-        let is_first = |(index, name): &(usize, &[u8])| self.keys().take(*index).all(|other| other != *name);
-        self.keys().take(self.awaited).enumerate().filter(is_first).map(|(_, name)| name)
+        self.keys().take(self.awaited)
     }
 
     /// Bytes of memory that it takes, queues included.
@@ -70,7 +70,7 @@ impl Waiter {
 /// Those who wait for one key, by their tickets.
 #[derive(Default)]
 struct Queue {
-    waiters: BTreeMap<u64, Arc<Waiter>>,
+    waiters: BTreeMap<Ticket, Arc<Waiter>>,
     /// How many of them have something to say of a key that is gone.
     ends_without_key: usize,
     /// How many wait for a list, a sorted set, a stream.
@@ -92,12 +92,25 @@ impl Part {
     }
 }
 
-/// A key of which somebody has to be told.
+/// A key that somebody waits for, and the shard it lies in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) shard: u32,
     pub(crate) db: u16,
     pub(crate) key: Box<[u8]>,
+}
+
+/// A key that has changed. Those who wait for it are to be tried, from this ticket on.
+pub(crate) struct Ready {
+    pub(crate) place: Place,
+    pub(crate) first: Ticket,
+}
+
+impl Ready {
+    /// All who wait for it are to be tried.
+    pub(crate) fn for_all(place: Place) -> Ready {
+        Ready { place, first: Ticket(0) }
+    }
 }
 
 /// See the file's opener.
@@ -106,7 +119,7 @@ pub(crate) struct Waiters {
     parts: Box<[Mutex<Part>]>,
     tickets: AtomicU64,
     /// Keys that changed where nobody could serve those who wait for them.
-    ready: Mutex<Vec<Place>>,
+    ready: Mutex<Vec<Ready>>,
     ready_count: AtomicU64,
     /// INFO's `total_blocking_keys`, and of these those that are waited for although they may go.
     pub(crate) keys: AtomicU64,
@@ -118,7 +131,7 @@ impl Waiters {
     pub(crate) fn new(shards: usize) -> Waiters {
         Waiters {
             parts: (0..shards).map(|_| Mutex::default()).collect(),
-            tickets: AtomicU64::new(0),
+            tickets: AtomicU64::new(1),
             ready: Mutex::default(),
             ready_count: AtomicU64::new(0),
             keys: AtomicU64::new(0),
@@ -141,9 +154,12 @@ impl Waiters {
         wait: &Wait,
     ) -> Arc<Waiter> {
         let (request, spans) = written(args, &wait.resolved);
+        let ticket = Ticket(self.tickets.fetch_add(1, Relaxed));
+        // Before it is queued: from then on anybody may end it, who waits for the shards.
+        *record.waiting() = Some(ticket);
         let waiter = Arc::new(Waiter {
             record: Arc::clone(record),
-            ticket: self.tickets.fetch_add(1, Relaxed),
+            ticket,
             row,
             db: keys.first().map_or(0, Key::db),
             protocol,
@@ -209,7 +225,7 @@ impl Waiters {
     }
 
     /// Who waits for this key and came after those with tickets below `first`: up to `count`, in order.
-    pub(crate) fn next(&self, place: &Place, first: u64, count: usize) -> Vec<Arc<Waiter>> {
+    pub(crate) fn next(&self, place: &Place, first: Ticket, count: usize) -> Vec<Arc<Waiter>> {
         let part = self.part(place.shard as usize);
         let Some(queue) = part.queue(place.db, &place.key) else { return Vec::new() };
         queue.waiters.range(first..).take(count).map(|(_, waiter)| Arc::clone(waiter)).collect()
@@ -225,11 +241,10 @@ impl Waiters {
 
     /// The keys of these events that somebody waits for, each once, in order.
     pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Place> {
-        let mut places: Vec<Place> = Vec::new();
+        let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
         for Told { db, shard, key, event } in told {
             let is_awaited = event.is_change() && self.part(*shard as usize).queue(*db, key).is_some();
-            let is_new = || places.iter().all(|place| (place.db, &place.key) != (*db, key));
-            if is_awaited && is_new() {
+            if is_awaited && seen.insert((*db, &**key)) {
                 places.push(Place { shard: *shard, db: *db, key: key.clone() });
             }
         }
@@ -237,10 +252,10 @@ impl Waiters {
     }
 
     /// Keys of which those who wait for them have to be served, by whoever comes next.
-    pub(crate) fn make_ready(&self, places: Vec<Place>) {
-        if !places.is_empty() {
+    pub(crate) fn make_ready(&self, more: Vec<Ready>) {
+        if !more.is_empty() {
             let mut ready = self.ready();
-            ready.extend(places);
+            ready.extend(more);
             self.ready_count.store(ready.len() as u64, Relaxed);
         }
     }
@@ -252,7 +267,8 @@ impl Waiters {
             let part = self.part(shard);
             for (db, queues) in part.0.iter().filter(|(db, _)| is_meant(**db)) {
                 let (shard, db) = (shard as u32, *db);
-                places.extend(queues.keys().map(|key| Place { shard, db, key: key.clone() }));
+                let places_of = queues.keys().map(|key| Place { shard, db, key: key.clone() });
+                places.extend(places_of.map(Ready::for_all));
             }
         }
         self.make_ready(places);
@@ -265,25 +281,18 @@ impl Waiters {
     }
 
     /// What [`Waiters::make_ready`] has left.
-    pub(crate) fn take_ready(&self) -> Vec<Place> {
+    pub(crate) fn take_ready(&self) -> Vec<Ready> {
         let mut ready = self.ready();
         self.ready_count.store(0, Relaxed);
         std::mem::take(&mut *ready)
     }
 
-    fn ready(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn ready(&self) -> MutexGuard<'_, Vec<Ready>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn part(&self, shard: usize) -> MutexGuard<'_, Part> {
         self.parts[shard].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiter {
-    /// Behind this one in the order of arrival.
-    pub(crate) fn next_ticket(&self) -> u64 {
-        self.ticket + 1
     }
 }
 

@@ -147,7 +147,7 @@ impl Worker<'_> {
             is_parked: false.into(),
             is_secure,
             waiter_bytes: 0.into(),
-            waiting: false.into(),
+            waiting: None.into(),
             details: ClientDetails { user: "default".to_owned(), ..ClientDetails::default() }.into(),
         })
     }

@@ -130,9 +130,16 @@ impl<'k> View<'k> {
     ) -> Option<Vec<Key<'k>>> {
         let keyspace = self.keyspace;
         let mut keys = Vec::with_capacity(names.len());
+        // Where a shard's guard is, once that is known: many keys take no longer than a look at each.
+        let mut known = vec![None; if names.len() > FEW { keyspace.shards() } else { 0 }];
         for name in names {
             let hash = keyspace.hash(name);
-            let guard = self.guards.hold(keyspace, keyspace.shard_number(hash))?;
+            let shard = keyspace.shard_number(hash);
+            let guard = match known.get(shard).copied().flatten() {
+                Some(guard) => guard,
+                None => self.guards.hold(keyspace, shard)?,
+            };
+            known.get_mut(shard).into_iter().for_each(|known| *known = Some(guard));
             keys.push(Key::new(name, hash, guard, db));
         }
         Some(keys)

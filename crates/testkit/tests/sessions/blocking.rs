@@ -192,3 +192,63 @@ fn every_element_reaches_one_client_while_all_workers_push_and_pop() {
     let unique: std::collections::BTreeSet<&String> = popped.iter().collect();
     assert_eq!((popped.len(), unique.len()), (CLIENTS * JOBS, CLIENTS * JOBS));
 }
+
+#[test]
+fn one_entry_goes_to_one_of_many_consumers_and_the_others_wait_on() {
+    const CONSUMERS: usize = 700;
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    call(&mut pusher, "XGROUP CREATE s g $ MKSTREAM");
+    let requests: Vec<String> =
+        (0..CONSUMERS).map(|n| format!("XREADGROUP GROUP g c{n} BLOCK 0 STREAMS s >")).collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let mut clients = let_wait(&server, &mut pusher, &requests);
+    for client in clients.iter_mut().take(3) {
+        let id = texts(&call(&mut pusher, "XADD s * f v")).remove(0);
+        assert_eq!(texts(&client.receive().unwrap()), ["s", &id, "f", "v"]);
+    }
+    wait_for(&mut pusher, CONSUMERS as u64 - 3);
+    // A group that is gone ends the waiting of all.
+    call(&mut pusher, "XGROUP DESTROY s g");
+    for client in &mut clients[3..] {
+        assert!(texts(&client.receive().unwrap())[0].starts_with("NOGROUP"));
+    }
+    assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys_on_nokey"), 0);
+}
+
+#[test]
+fn a_request_may_name_very_many_keys_some_of_them_often() {
+    const KEYS: usize = 50_000;
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let mut request = vec!["BLPOP".to_owned()];
+    request.extend((0..KEYS).map(|n| format!("k{}", n % (KEYS / 2))));
+    request.push("0".to_owned());
+    let mut client = server.client().unwrap();
+    for round in 0..2 {
+        client.send(&request).unwrap();
+        wait_for(&mut pusher, 1);
+        assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys"), KEYS as u64 / 2);
+        call(&mut pusher, &format!("RPUSH k{round} x"));
+        assert_eq!(texts(&client.receive().unwrap()), [format!("k{round}"), "x".to_owned()]);
+        assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys"), 0);
+    }
+}
+
+#[test]
+fn another_type_under_the_key_serves_nobody_until_it_is_a_list() {
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    let mut clients =
+        let_wait(&server, &mut pusher, &["BLPOP k 0", "BZPOPMAX k 0", "XREAD BLOCK 0 STREAMS k $"]);
+    call(&mut pusher, "SET k v");
+    call(&mut pusher, "RENAME k other");
+    call(&mut pusher, "ZADD k 1 a 2 b");
+    assert_eq!(texts(&clients[1].receive().unwrap()), ["k", "b", "2"]);
+    call(&mut pusher, "DEL k");
+    call(&mut pusher, "XADD k 1-1 f v");
+    assert_eq!(texts(&clients[2].receive().unwrap()), ["k", "1-1", "f", "v"]);
+    call(&mut pusher, "RPUSH list 1 2");
+    call(&mut pusher, "COPY list k REPLACE");
+    assert_eq!(texts(&clients[0].receive().unwrap()), ["k", "1"]);
+}

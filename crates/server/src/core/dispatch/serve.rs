@@ -12,8 +12,8 @@
 use super::{Executor, Request};
 use crate::core::mailbox::Message;
 use crate::core::registry::{Row, Run};
-use crate::core::session::{After, Session, Waiting};
-use crate::core::waiters::{Place, Waiter};
+use crate::core::session::{After, Session, Ticket, Waiting};
+use crate::core::waiters::{Place, Ready, Waiter};
 use base::Millis;
 use command::{Call, DataRun, Done, Wait};
 use resp::{Protocol, Reply};
@@ -21,16 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use store::{Keys, View};
 
-/// So many of a key's waiting requests are taken up in one round.
-const TAKEN_AT_ONCE: usize = 256;
+/// So many of a key's waiting requests are taken up in the first round, since a push most often serves one,
+/// and in later rounds.
+const TAKEN_FIRST: usize = 2;
+const TAKEN_LATER: usize = 256;
 /// After so many rounds under the same locks, what is left is served under locks of its own.
 const ROUNDS_MAX: usize = 32;
-
-/// A key that has changed, and the ticket from which on those who wait for it have not been tried.
-struct Ready {
-    place: Place,
-    first: u64,
-}
 
 /// What came of trying a request again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +36,16 @@ enum Outcome {
     Waits,
     /// A shard that it needs is held by another thread.
     Contended,
+}
+
+/// What came of trying those who wait for a key.
+enum Tried {
+    /// All were tried; the last of them.
+    All(Option<Ticket>),
+    /// There is nothing more for those who follow.
+    Enough,
+    /// The one with this ticket could not be.
+    Contended(Ticket),
 }
 
 impl<'s> Executor<'s> {
@@ -81,8 +87,6 @@ impl<'s> Executor<'s> {
         let mut late = Reply::new(protocol);
         Wait::late(&mut late);
         let client = (&session.record, row.number, protocol);
-        // Before it is queued: from then on anybody may end it, who waits for the shards.
-        session.record.begin_waiting();
         let waiters = &self.server.key_events.waiters;
         let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
         let until = wait.timeout.map(|timeout| Millis(self.now.steady.0.saturating_add(timeout.0)));
@@ -102,8 +106,7 @@ impl<'s> Executor<'s> {
         if events.waiters.is_any() {
             let places = events.waiters.awaited(&told);
             if !places.is_empty() {
-                let ready = places.into_iter().map(|place| Ready { place, first: 0 }).collect();
-                self.serve(view, ready, 0);
+                self.serve(view, places.into_iter().map(Ready::for_all).collect(), 0);
                 return self.serve_ready();
             }
         }
@@ -120,28 +123,27 @@ impl<'s> Executor<'s> {
     fn serve(&self, view: View<'_>, ready: Vec<Ready>, round: usize) {
         let events = &self.server.key_events;
         if round == ROUNDS_MAX {
-            events.waiters.make_ready(ready.into_iter().map(|ready| ready.place).collect());
+            events.waiters.make_ready(ready);
             return self.free(view);
         }
-        let taken = |ready: &Ready| events.waiters.next(&ready.place, ready.first, TAKEN_AT_ONCE);
+        let count = if round == 0 { TAKEN_FIRST } else { TAKEN_LATER };
+        let taken = |ready: &Ready| events.waiters.next(&ready.place, ready.first, count);
         let due: Vec<Vec<Arc<Waiter>>> = ready.iter().map(taken).collect();
         // From here on the view lives no longer than the requests that it is lent to.
         let mut view: View<'_> = view;
         let (mut contended, mut next) = (Vec::new(), Vec::new());
         for (Ready { place, .. }, due) in ready.iter().zip(&due) {
             match self.serve_key(&mut view, place, due) {
-                Outcome::Contended => contended.push(place.clone()),
-                Outcome::Waits if due.len() == TAKEN_AT_ONCE => {
-                    let first = due.last().map_or(0, |last| last.next_ticket());
-                    next.push(Ready { place: place.clone(), first });
+                Tried::Contended(first) => contended.push(Ready { place: place.clone(), first }),
+                Tried::All(Some(last)) if due.len() == count => {
+                    next.push(Ready { place: place.clone(), first: Ticket(last.0 + 1) });
                 }
-                Outcome::Waits | Outcome::Answered => {}
+                Tried::All(_) | Tried::Enough => {}
             }
         }
         let told = view.take_told();
         events.hear(&told);
-        let more = events.waiters.awaited(&told).into_iter().filter(|place| !contended.contains(place));
-        next.extend(more.map(|place| Ready { place, first: 0 }));
+        next.extend(events.waiters.awaited(&told).into_iter().map(Ready::for_all));
         events.waiters.make_ready(contended);
         match next.is_empty() {
             true => self.free(view),
@@ -149,16 +151,16 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Tries those who wait for one key, in their order. Answered: there is nothing more for them.
-    fn serve_key<'v>(&self, view: &mut View<'v>, place: &'v Place, due: &'v [Arc<Waiter>]) -> Outcome {
+    /// Tries those who wait for one key, in their order.
+    fn serve_key<'v>(&self, view: &mut View<'v>, place: &'v Place, due: &'v [Arc<Waiter>]) -> Tried {
         let waiters = &self.server.key_events.waiters;
         let Some(keys) = view.try_add(place.db, std::iter::once(&*place.key)) else {
-            return Outcome::Contended;
+            return Tried::Contended(due.first().map_or(Ticket(0), |waiter| waiter.ticket));
         };
         for waiter in due {
             let kind = view.kind(&keys[0]);
             if !waiters.is_any_for(place, kind) {
-                return Outcome::Answered;
+                return Tried::Enough;
             }
             if kind != Some(waiter.kind) && !waiter.ends_without_key {
                 continue;
@@ -170,16 +172,16 @@ impl<'s> Executor<'s> {
                     }
                 }
                 Outcome::Waits => {}
-                Outcome::Contended => return Outcome::Contended,
+                Outcome::Contended => return Tried::Contended(waiter.ticket),
             }
         }
-        Outcome::Waits
+        Tried::All(due.last().map(|waiter| waiter.ticket))
     }
 
     /// Runs a request that waits once more, and ends its waiting if that answers it.
     fn try_again<'v>(&self, view: &mut View<'v>, waiter: &'v Waiter) -> Outcome {
-        let mut is_waiting = waiter.record.waiting();
-        if !*is_waiting || waiter.record.is_killed.load(Acquire) {
+        let mut waiting = waiter.record.waiting();
+        if *waiting != Some(waiter.ticket) || waiter.record.is_killed.load(Acquire) {
             return Outcome::Waits;
         }
         let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
@@ -200,7 +202,7 @@ impl<'s> Executor<'s> {
             self.counters.count_error(error.text());
             reply.error(error.text());
         }
-        *is_waiting = false;
+        *waiting = None;
         // Its worker is woken when this batch has ended and no lock is held.
         self.server.mailboxes.post(waiter.record.worker, Message::Served(waiter.record.id, reply.out));
         Outcome::Answered
@@ -212,12 +214,12 @@ impl<'s> Executor<'s> {
         let (server, settings) = (self.server, &self.config.store);
         let waiters = &server.key_events.waiters;
         while waiters.is_ready() {
-            for place in waiters.take_ready() {
-                let Some(first) = waiters.next(&place, 0, 1).pop() else { continue };
+            for Ready { place, first: ticket } in waiters.take_ready() {
+                let Some(first) = waiters.next(&place, ticket, 1).pop() else { continue };
                 let names: Vec<_> = std::iter::once(&*place.key).chain(first.keys()).collect();
                 let names = names.into_iter().map(|name| (name, server.keyspace.hash(name)));
                 let (view, _) = server.keyspace.lock(place.db, self.now.wall, settings, names);
-                self.serve(view, vec![Ready { place: place.clone(), first: 0 }], 0);
+                self.serve(view, vec![Ready { place: place.clone(), first: ticket }], 0);
             }
         }
     }
