@@ -17,8 +17,9 @@ const INTRODUCTION: &str = "# Metrics
 Generated from the program's table of metrics by `cargo xtask docs`; do not edit.
 
 `INFO` answers them as text, section by section; `INFO memory stats` only these sections, `INFO everything` all. \
-Names are those of Redis, so that monitoring which reads Redis reads Sardine. A counter only grows, until the server \
-ends or `CONFIG RESETSTAT`; a gauge goes up and down. Where a name holds a word in angle brackets there is one field \
+Names are those of Redis, so that monitoring which reads Redis reads Sardine. A counter only grows while the server \
+runs, unless `CONFIG RESETSTAT` sets it back to 0, as it does with those \
+that Redis sets back; a gauge goes up and down. Where a name holds a word in angle brackets there is one field \
 for each such thing, and its value is several figures: `cmdstat_get:calls=3,usec=2,...`.
 ";
 

@@ -8,17 +8,28 @@ pub(in super::super) const COMMAND_STATS: &[Metric] =
     &[each("cmdstat_", "command", "Each command that was called.", CALLS, command_stats)];
 
 const CALLS: &[Cell] = &[
-    cell("calls", Kind::Counter, Unit::None, "How often it ran."),
-    cell("usec", Kind::Counter, Unit::Microseconds, "How long that took."),
-    cell("usec_per_call", Kind::Gauge, Unit::Microseconds, "How long one call took in the mean."),
-    cell("rejected_calls", Kind::Counter, Unit::None, "How often it was refused before it ran."),
-    cell("failed_calls", Kind::Counter, Unit::None, "How often it ran and answered an error."),
+    cell("calls", Kind::Counter, Unit::None, "How many calls of this command ran."),
+    cell("usec", Kind::Counter, Unit::Microseconds, "The time that these calls took together."),
+    cell("usec_per_call", Kind::Gauge, Unit::Microseconds, "`usec` divided by `calls`."),
+    cell(
+        "rejected_calls",
+        Kind::Counter,
+        Unit::None,
+        "Calls that were refused before they ran, for example for a wrong number of arguments.",
+    ),
+    cell(
+        "failed_calls",
+        Kind::Counter,
+        Unit::None,
+        "Calls that ran and answered an error. `calls` counts them too.",
+    ),
 ];
 
 pub(in super::super) const ERROR_STATS: &[Metric] =
     &[each("errorstat_", "code", "Each code that an error reply began with.", ERRORS, error_stats)];
 
-const ERRORS: &[Cell] = &[cell("count", Kind::Counter, Unit::None, "How often.")];
+const ERRORS: &[Cell] =
+    &[cell("count", Kind::Counter, Unit::None, "How many error replies began with this code.")];
 
 pub(in super::super) const LATENCY_STATS: &[Metric] = &[each(
     "latency_percentiles_usec_",
@@ -32,17 +43,18 @@ const PERCENTILES: &[Cell] = &[cell(
     "p*",
     Kind::Gauge,
     Unit::Microseconds,
-    "So long at most, for this percentage of the calls. `latency-tracking-info-percentiles` says which are shown.",
+    "The time that this percentage of the calls did not exceed. \
+        `latency-tracking-info-percentiles` says which percentages are shown.",
 )];
 
 pub(in super::super) const KEYSPACE: &[Metric] =
     &[each("db", "database", "Each database that holds keys.", DATABASE, databases)];
 
 const DATABASE: &[Cell] = &[
-    cell("keys", Kind::Gauge, Unit::None, "Its keys."),
-    cell("expires", Kind::Gauge, Unit::None, "Those of them whose time will end."),
-    cell("avg_ttl", Kind::Gauge, Unit::Milliseconds, "How long these have left in the mean."),
-    cell("subexpiry", Kind::Gauge, Unit::None, "Hashes with fields whose time will end."),
+    cell("keys", Kind::Gauge, Unit::None, "Keys in this database."),
+    cell("expires", Kind::Gauge, Unit::None, "Keys in this database that have a time to live."),
+    cell("avg_ttl", Kind::Gauge, Unit::Milliseconds, "The mean time to live that remains to these keys."),
+    cell("subexpiry", Kind::Gauge, Unit::None, "Hashes of which at least one field has a time to live."),
 ];
 
 fn command_stats(reading: &Reading<'_>) -> Vec<Line> {

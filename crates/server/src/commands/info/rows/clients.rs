@@ -6,42 +6,50 @@ use std::sync::atomic::Ordering::Relaxed;
 
 pub(in super::super) const CLIENTS: &[Metric] = &[
     gauge("connected_clients", "Connections of clients.", |r| r.server.clients().len().into()),
-    zero(Kind::Gauge, "cluster_connections", "Connections to other nodes.", NO_CLUSTER),
+    zero(Kind::Gauge, "cluster_connections", "Connections to other nodes of the cluster.", NO_CLUSTER),
     gauge("maxclients", "The setting `maxclients`.", |r| i64::from(r.config.maxclients).into()),
-    gauge("client_recent_max_input_buffer", "The largest buffer of requests of the last seconds.", |r| {
-        r.server.stats.recent_input_peak.load(Relaxed).into()
-    })
+    gauge(
+        "client_recent_max_input_buffer",
+        "The largest buffer of requests that any client had in the last eight seconds.",
+        |r| r.server.stats.recent_input_peak.load(Relaxed).into(),
+    )
     .unit(Unit::Bytes),
-    gauge("client_recent_max_output_buffer", "The largest buffer of replies of the last seconds.", |r| {
-        r.server.stats.recent_output_peak.load(Relaxed).into()
-    })
+    gauge(
+        "client_recent_max_output_buffer",
+        "The largest buffer of unsent replies that any client had in the last eight seconds.",
+        |r| r.server.stats.recent_output_peak.load(Relaxed).into(),
+    )
     .unit(Unit::Bytes),
-    gauge("blocked_clients", "Clients that wait in a command.", |r| {
-        r.server.clients().values().filter(|record| record.is_parked.load(Relaxed)).count().into()
-    }),
+    gauge(
+        "blocked_clients",
+        "Clients whose next request has to wait: behind a command such as WAIT, or for the end of CLIENT PAUSE.",
+        |r| r.server.clients().values().filter(|record| record.is_parked.load(Relaxed)).count().into(),
+    ),
     zero(Kind::Gauge, "tracking_clients", "Clients that track keys.", NO_TRACKING),
     gauge("pubsub_clients", "Clients that listen to channels.", |r| {
         r.server.clients().values().filter(|record| record.is_subscribed()).count().into()
     }),
     zero(Kind::Gauge, "watching_clients", "Clients that watch keys for a transaction.", NO_TRANSACTIONS),
-    gauge("clients_in_timeout_table", "Waiting clients whose time ends.", |r| {
+    gauge("clients_in_timeout_table", "Clients that wait in a command with a timeout.", |r| {
         r.server.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum::<u64>().into()
     }),
     zero(Kind::Gauge, "total_watched_keys", "Keys that are watched for a transaction.", NO_TRANSACTIONS),
     gauge("total_blocking_keys", "Keys that clients wait for.", |r| {
         r.server.key_events.waiters.keys.load(Relaxed).into()
     }),
-    gauge("total_blocking_keys_on_nokey", "Those of them of whose end clients want to hear.", |r| {
-        r.server.key_events.waiters.keys_on_nokey.load(Relaxed).into()
-    }),
+    gauge(
+        "total_blocking_keys_on_nokey",
+        "Keys of which clients in XREADGROUP want to hear also when they go.",
+        |r| r.server.key_events.waiters.keys_on_nokey.load(Relaxed).into(),
+    ),
 ];
 
 pub(in super::super) const THREADS: &[Metric] =
-    &[each("worker_", "worker", "What each worker does.", WORKER, workers)];
+    &[each("worker_", "worker", "The connections and commands of each worker thread.", WORKER, workers)];
 
 const WORKER: &[Cell] = &[
-    cell("clients", Kind::Gauge, Unit::None, "Connections that it serves."),
-    cell("commands", Kind::Counter, Unit::None, "Commands that it has run."),
+    cell("clients", Kind::Gauge, Unit::None, "Connections that this worker serves."),
+    cell("commands", Kind::Counter, Unit::None, "Commands that this worker has run."),
 ];
 
 fn workers(reading: &Reading<'_>) -> Vec<Line> {

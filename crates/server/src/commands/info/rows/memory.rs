@@ -6,47 +6,71 @@ use crate::state::system;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(in super::super) const MEMORY: &[Metric] = &[
-    gauge("used_memory", "All that is allocated.", |r| r.memory().used.into()).human(),
-    gauge("used_memory_rss", "What the system has given the process.", |r| r.memory().resident.into())
-        .human(),
+    gauge("used_memory", "Memory that the process has allocated, for data and everything else.", |r| {
+        r.memory().used.into()
+    })
+    .human(),
+    gauge("used_memory_rss", "Physical memory that the process occupies (resident set size).", |r| {
+        r.memory().resident.into()
+    })
+    .human(),
     gauge("used_memory_peak", "The most that `used_memory` has been.", |r| r.memory().peak.into()).human(),
-    gauge("used_memory_peak_perc", "`used_memory` in percent of that.", |r| {
+    gauge("used_memory_peak_perc", "`used_memory` in percent of `used_memory_peak`.", |r| {
         Value::Percent(r.memory().peak_percent())
     })
     .unit(Unit::Percent),
-    gauge("used_memory_overhead", "What is allocated beside the data.", |r| r.memory().overhead().into())
-        .unit(Unit::Bytes),
-    gauge("used_memory_startup", "What was allocated when the server had started.", |r| {
-        r.memory().startup.into()
+    gauge(
+        "used_memory_overhead",
+        "Memory that is not data: what the server had allocated when it \
+        had started, buffers of clients, and the index of expiry times.",
+        |r| r.memory().overhead().into(),
+    )
+    .unit(Unit::Bytes),
+    gauge(
+        "used_memory_startup",
+        "`used_memory` when the server had just started, without data or clients.",
+        |r| r.memory().startup.into(),
+    )
+    .unit(Unit::Bytes),
+    gauge("used_memory_dataset", "`used_memory` less `used_memory_overhead`.", |r| {
+        r.memory().dataset().into()
     })
     .unit(Unit::Bytes),
-    gauge("used_memory_dataset", "What the data takes.", |r| r.memory().dataset().into()).unit(Unit::Bytes),
-    gauge("used_memory_dataset_perc", "That in percent of what was allocated since the start.", |r| {
-        Value::Percent(r.memory().dataset_percent())
-    })
+    gauge(
+        "used_memory_dataset_perc",
+        "`used_memory_dataset` in percent of `used_memory` less \
+        `used_memory_startup`.",
+        |r| Value::Percent(r.memory().dataset_percent()),
+    )
     .unit(Unit::Percent),
     gauge("allocator_allocated", "The same as `used_memory`.", |r| r.memory().used.into()).unit(Unit::Bytes),
-    gauge("arena_used", "What the arena, the allocator of the data, has given out.", |r| {
+    gauge("arena_used", "Memory in use in the arena, which is the allocator of the data.", |r| {
         r.memory().arena.used_bytes.into()
     })
     .unit(Unit::Bytes),
-    gauge("arena_resident", "What the arena has from the system.", |r| {
+    gauge("arena_resident", "Physical memory that the arena occupies.", |r| {
         r.memory().arena.resident_bytes.into()
     })
     .unit(Unit::Bytes),
-    gauge("arena_mapped", "Addresses that the arena has reserved.", |r| r.memory().arena.mapped_bytes.into())
-        .unit(Unit::Bytes),
-    gauge("total_system_memory", "What the machine has.", |_| system::total_bytes().into()).human(),
+    gauge(
+        "arena_mapped",
+        "Address space that the arena has reserved, whether or not it occupies \
+        memory.",
+        |r| r.memory().arena.mapped_bytes.into(),
+    )
+    .unit(Unit::Bytes),
+    gauge("total_system_memory", "Physical memory of the machine.", |_| system::total_bytes().into()).human(),
     zero(Kind::Gauge, "used_memory_lua", "What the interpreter of scripts takes.", NO_SCRIPTS)
         .unit(Unit::Bytes),
-    zero(Kind::Gauge, "used_memory_vm_eval", "The same, for EVAL.", NO_SCRIPTS).unit(Unit::Bytes),
+    zero(Kind::Gauge, "used_memory_vm_eval", "Memory of the interpreter that runs EVAL.", NO_SCRIPTS)
+        .unit(Unit::Bytes),
     text("used_memory_lua_human", "`used_memory_lua` as people read it.", |_| "0B".into())
         .constant(NO_SCRIPTS),
     zero(Kind::Gauge, "used_memory_scripts_eval", "What the texts of scripts take.", NO_SCRIPTS)
         .unit(Unit::Bytes),
-    zero(Kind::Gauge, "number_of_cached_scripts", "Scripts that are kept.", NO_SCRIPTS),
-    zero(Kind::Gauge, "number_of_functions", "Functions.", NO_SCRIPTS),
-    zero(Kind::Gauge, "number_of_libraries", "Libraries of functions.", NO_SCRIPTS),
+    zero(Kind::Gauge, "number_of_cached_scripts", "Scripts in the cache of EVALSHA.", NO_SCRIPTS),
+    zero(Kind::Gauge, "number_of_functions", "Functions that are loaded.", NO_SCRIPTS),
+    zero(Kind::Gauge, "number_of_libraries", "Libraries of functions that are loaded.", NO_SCRIPTS),
     zero(Kind::Gauge, "used_memory_vm_functions", "What the interpreter of functions takes.", NO_SCRIPTS)
         .unit(Unit::Bytes),
     zero(Kind::Gauge, "used_memory_vm_total", "What both interpreters take.", NO_SCRIPTS).human(),
@@ -58,16 +82,19 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     text("maxmemory_policy", "The setting `maxmemory-policy`.", |r| {
         r.config.store.eviction.policy.name().into()
     }),
-    gauge("mem_fragmentation_ratio", "`used_memory_rss` by `used_memory`.", |r| {
+    gauge("mem_fragmentation_ratio", "`used_memory_rss` divided by `used_memory`.", |r| {
         Value::Hundredths(r.memory().fragmentation())
     }),
     gauge("mem_fragmentation_bytes", "`used_memory_rss` less `used_memory`.", |r| {
         r.memory().fragmentation_bytes().into()
     })
     .unit(Unit::Bytes),
-    gauge("mem_not_counted_for_evict", "What `maxmemory` does not limit.", |r| {
-        uncounted_bytes(r.server).into()
-    })
+    gauge(
+        "mem_not_counted_for_evict",
+        "Memory that does not count against `maxmemory`: buffers of clients, and values that wait \
+        to be freed in the background, these up to a tenth of `maxmemory`.",
+        |r| uncounted_bytes(r.server).into(),
+    )
     .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_replication_backlog", "What the backlog takes.", NO_REPLICATION).unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_total_replication_buffers", "What buffers for replicas take.", NO_REPLICATION)
@@ -76,25 +103,40 @@ pub(in super::super) const MEMORY: &[Metric] = &[
         .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_clients_slaves", "What connections of replicas take.", NO_REPLICATION)
         .unit(Unit::Bytes),
-    gauge("mem_clients_normal", "What connections of clients take.", |r| r.memory().clients.into())
-        .unit(Unit::Bytes),
+    gauge(
+        "mem_clients_normal",
+        "Memory that connections of clients take, their buffers \
+        included.",
+        |r| r.memory().clients.into(),
+    )
+    .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_cluster_links", "What connections to other nodes take.", NO_CLUSTER)
         .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_aof_buffer", "What waits for the append-only file.", NO_DISK).unit(Unit::Bytes),
-    text("mem_allocator", "The allocator beside the arena.", |r| r.config.allocator.into()),
+    text("mem_allocator", "The allocator of everything but the data, which lies in the arena.", |r| {
+        r.config.allocator.into()
+    }),
     zero(
         Kind::Gauge,
         "mem_overhead_db_hashtable_rehashing",
-        "What tables take that are moved into larger ones.",
+        "Memory of hash tables whose keys are being moved into larger ones.",
         "Trees grow a leaf at a time: no table is ever moved.",
     )
     .unit(Unit::Bytes),
-    gauge("active_defrag_running", "The share of a processor that defragmentation takes.", |r| {
-        r.server.defrag.running_percent.load(Relaxed).into()
-    })
+    gauge(
+        "active_defrag_running",
+        "The share of one processor that active defragmentation may \
+        take at present; 0 while it does not run.",
+        |r| r.server.defrag.running_percent.load(Relaxed).into(),
+    )
     .unit(Unit::Percent),
-    gauge("lazyfree_pending_objects", "Values that the background is to free.", |r| {
+    gauge("lazyfree_pending_objects", "Values that wait to be freed in the background.", |r| {
         r.server.background.pending().into()
     }),
-    counter("lazyfreed_objects", "Values that the background has freed.", |r| r.keyspace().lazyfreed.into()),
+    counter(
+        "lazyfreed_objects",
+        "Keys that FLUSHALL or FLUSHDB removed, and keys that UNLINK and \
+        its like removed and whose values Redis would free in the background.",
+        |r| r.keyspace().lazyfreed.into(),
+    ),
 ];

@@ -10,14 +10,26 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     zero(Kind::Gauge, "current_cow_size", "What a snapshot in progress has copied.", NO_FORKS)
         .unit(Unit::Bytes),
     zero(Kind::Gauge, "current_cow_size_age", "How old that figure is.", NO_FORKS).unit(Unit::Seconds),
-    gauge("current_fork_perc", "How far a snapshot is.", |_| "0.00".into())
+    gauge("current_fork_perc", "The progress of a snapshot that is being written.", |_| "0.00".into())
         .unit(Unit::Percent)
         .constant(NO_FORKS),
-    zero(Kind::Gauge, "current_save_keys_processed", "Keys that a snapshot in progress has.", NO_DISK),
-    zero(Kind::Gauge, "current_save_keys_total", "Keys that it will have.", NO_DISK),
-    gauge("rdb_changes_since_last_save", "Changes since the last snapshot, or the start.", |r| {
-        r.keyspace().dirty.into()
-    }),
+    zero(
+        Kind::Gauge,
+        "current_save_keys_processed",
+        "Keys that the snapshot in progress has written so far.",
+        NO_DISK,
+    ),
+    zero(
+        Kind::Gauge,
+        "current_save_keys_total",
+        "Keys that the snapshot in progress will write in all.",
+        NO_DISK,
+    ),
+    gauge(
+        "rdb_changes_since_last_save",
+        "Changes to the data since the last snapshot, or the start where there was none.",
+        |r| r.keyspace().dirty.into(),
+    ),
     zero(Kind::Gauge, "rdb_bgsave_in_progress", "Whether a snapshot is being written.", NO_DISK),
     gauge("rdb_last_save_time", "When the last snapshot was written, or the server started.", |r| {
         (r.server.started.wall.0 / 1000).into()
@@ -40,7 +52,7 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     ),
     zero(Kind::Gauge, "rdb_last_load_keys_loaded", "Keys that were loaded.", NO_DISK),
     zero(Kind::Gauge, "aof_enabled", "Whether there is an append-only file.", NO_DISK),
-    zero(Kind::Gauge, "aof_rewrite_in_progress", "Whether it is being rewritten.", NO_DISK),
+    zero(Kind::Gauge, "aof_rewrite_in_progress", "Whether the append-only file is being rewritten.", NO_DISK),
     zero(Kind::Gauge, "aof_rewrite_scheduled", "Whether a rewrite waits for a snapshot to end.", NO_DISK),
     gauge("aof_last_rewrite_time_sec", "How long the last rewrite took.", minus_one)
         .unit(Unit::Seconds)
@@ -50,7 +62,12 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
         .constant(NO_DISK),
     text("aof_last_bgrewrite_status", "How the last rewrite ended.", |_| "ok".into()).constant(NO_DISK),
     zero(Kind::Counter, "aof_rewrites", "Rewrites since the start.", NO_DISK),
-    zero(Kind::Gauge, "aof_rewrites_consecutive_failures", "How many failed one after the other.", NO_DISK),
+    zero(
+        Kind::Gauge,
+        "aof_rewrites_consecutive_failures",
+        "How many of the last rewrites failed in a row.",
+        NO_DISK,
+    ),
     text("aof_last_write_status", "How the last write of the file ended.", |_| "ok".into()).constant(NO_DISK),
     zero(Kind::Gauge, "aof_last_cow_size", "What the last rewrite copied.", NO_FORKS).unit(Unit::Bytes),
     zero(Kind::Gauge, "module_fork_in_progress", "Whether a module has forked.", NO_FORKS),

@@ -3,15 +3,21 @@ use super::{NO_CLUSTER, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, gauge, text, zero};
 
 pub(in super::super) const REPLICATION: &[Metric] = &[
-    text("role", "Whether it follows another server.", |_| "master".into()).constant(NO_REPLICATION),
-    zero(Kind::Gauge, "connected_slaves", "Replicas that follow it.", NO_REPLICATION),
-    text("master_failover_state", "How far a failover is.", |_| "no-failover".into())
+    text("role", "`master`, or `slave` where the server follows another.", |_| "master".into())
         .constant(NO_REPLICATION),
-    text("master_replid", "The name of its history.", |r| r.server.replication_id.text().to_string().into()),
-    text("master_replid2", "The name of the history that it followed before.", |_| "0".repeat(40).into())
+    zero(Kind::Gauge, "connected_slaves", "Replicas that follow this server.", NO_REPLICATION),
+    text("master_failover_state", "The state of a failover in progress.", |_| "no-failover".into())
         .constant(NO_REPLICATION),
-    zero(Kind::Counter, "master_repl_offset", "How long its history is.", NO_REPLICATION).unit(Unit::Bytes),
-    gauge("second_repl_offset", "Up to where it followed the other history.", |_| Value::Int(-1))
+    text("master_replid", "The replication ID of this server.", |r| {
+        r.server.replication_id.text().to_string().into()
+    }),
+    text("master_replid2", "The replication ID that the server had before its last failover.", |_| {
+        "0".repeat(40).into()
+    })
+    .constant(NO_REPLICATION),
+    zero(Kind::Counter, "master_repl_offset", "The replication offset of this server.", NO_REPLICATION)
+        .unit(Unit::Bytes),
+    gauge("second_repl_offset", "The offset up to which `master_replid2` is valid.", |_| Value::Int(-1))
         .unit(Unit::Bytes)
         .constant(NO_REPLICATION),
     zero(Kind::Gauge, "repl_backlog_active", "Whether a backlog is kept.", NO_REPLICATION),
@@ -27,4 +33,4 @@ pub(in super::super) const REPLICATION: &[Metric] = &[
 ];
 
 pub(in super::super) const CLUSTER: &[Metric] =
-    &[zero(Kind::Gauge, "cluster_enabled", "Whether it is a node of a cluster.", NO_CLUSTER)];
+    &[zero(Kind::Gauge, "cluster_enabled", "Whether the server is a node of a cluster.", NO_CLUSTER)];

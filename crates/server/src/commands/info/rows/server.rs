@@ -12,33 +12,45 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 
 pub(in super::super) const SERVER: &[Metric] = &[
-    text("redis_version", "The version of Redis whose behaviour this is.", |_| REDIS_VERSION.into()),
+    text("redis_version", "The version of Redis that the server behaves like.", |_| REDIS_VERSION.into()),
     text("sardine_version", "The version of Sardine.", |_| env!("CARGO_PKG_VERSION").into()),
-    text("redis_git_sha1", "The commit it was built from.", |_| "00000000".into()).constant(NOT_TOLD),
+    text("redis_git_sha1", "The commit that the program was built from.", |_| "00000000".into())
+        .constant(NOT_TOLD),
     zero(Kind::Gauge, "redis_git_dirty", "Whether that commit was changed.", NOT_TOLD),
     text("redis_build_id", "The build.", |_| "0000000000000000".into()).constant(NOT_TOLD),
-    text("redis_mode", "How it runs.", |_| "standalone".into()).constant(NO_CLUSTER),
+    text("redis_mode", "`standalone`, `sentinel` or `cluster`.", |_| "standalone".into())
+        .constant(NO_CLUSTER),
     text("os", "The operating system.", |_| system::name().into()),
-    gauge("arch_bits", "Bits of an address.", |_| usize::BITS.into()),
-    text("monotonic_clock", "What tells how long something takes.", |_| net::Meter::new().name().into()),
-    text("multiplexing_api", "How sockets are waited for.", |r| r.server.engine_name.into()),
+    gauge("arch_bits", "Width of a pointer in bits.", |_| usize::BITS.into()),
+    text("monotonic_clock", "The clock by which commands are timed.", |_| net::Meter::new().name().into()),
+    text(
+        "multiplexing_api",
+        "The system interface by which sockets are waited for: `epoll` or `io_uring`.",
+        |r| r.server.engine_name.into(),
+    ),
     gauge("process_id", "The number of the process.", |_| std::process::id().into()),
     text("process_supervised", "What supervises the process.", |_| "no".into())
         .constant("Monitoring of Redis reads it, and nothing here depends on it."),
-    text("run_id", "A random name of this run.", |r| r.server.run_id.clone().into()),
+    text("run_id", "A random identifier of this run of the server; it is another after each start.", |r| {
+        r.server.run_id.clone().into()
+    }),
     gauge("tcp_port", "The port of the first address that is listened on, 0 without one.", |r| {
         u32::from(tcp_port(r.server)).into()
     }),
-    gauge("server_time_usec", "The time, since 1970.", |r| r.server.clock.now_us().into())
+    gauge("server_time_usec", "The present time, since 1970.", |r| r.server.clock.now_us().into())
         .unit(Unit::Microseconds),
-    counter("uptime_in_seconds", "How long it has been running.", |r| r.server.uptime_s().into())
+    counter("uptime_in_seconds", "How long the server has been running.", |r| r.server.uptime_s().into())
         .unit(Unit::Seconds),
-    counter("uptime_in_days", "The same in whole days.", |r| (r.server.uptime_s() / 86_400).into())
-        .unit(Unit::Days),
+    counter("uptime_in_days", "`uptime_in_seconds` in whole days.", |r| {
+        (r.server.uptime_s() / 86_400).into()
+    })
+    .unit(Unit::Days),
     gauge("hz", "How often a second expiry and other duties come round.", |r| r.config.hz.into())
         .unit(Unit::PerSecond),
     gauge("configured_hz", "The setting `hz`.", |r| r.config.hz.into()).unit(Unit::PerSecond),
-    gauge("lru_clock", "The time in seconds, its lowest 24 bits.", |r| ((r.now.0 / 1000) & 0xFF_FFFF).into()),
+    gauge("lru_clock", "The lowest 24 bits of the present time in seconds.", |r| {
+        ((r.now.0 / 1000) & 0xFF_FFFF).into()
+    }),
     text("executable", "The path of the program.", |_| {
         std::env::current_exe().unwrap_or_default().display().to_string().into()
     }),
@@ -50,26 +62,34 @@ pub(in super::super) const SERVER: &[Metric] = &[
     each("listener", "number", "What the server listens on.", LISTENER, listeners),
 ];
 
-const NOT_TOLD: &str = "Builds do not tell.";
+const NOT_TOLD: &str = "Builds do not record it.";
 
 const LISTENER: &[Cell] = &[
     cell("name", Kind::Text, Unit::None, "`tcp` or `unix`."),
     cell("bind", Kind::Text, Unit::None, "An address as it is configured, or the path of the socket."),
-    cell("port", Kind::Gauge, Unit::None, "The port, of `tcp`."),
+    cell("port", Kind::Gauge, Unit::None, "The port; only of `tcp`."),
 ];
 
 pub(in super::super) const CPU: &[Metric] = &[
-    counter("used_cpu_sys", "In the system, for this process.", |_| cpu(UsageWho::RUSAGE_SELF).system.into())
-        .unit(Unit::Seconds),
-    counter("used_cpu_user", "In the program itself.", |_| cpu(UsageWho::RUSAGE_SELF).user.into())
-        .unit(Unit::Seconds),
-    counter("used_cpu_sys_children", "In the system, for processes that it started.", |_| {
-        cpu(UsageWho::RUSAGE_CHILDREN).system.into()
+    counter("used_cpu_sys", "Processor time that the kernel spent on this process.", |_| {
+        cpu(UsageWho::RUSAGE_SELF).system.into()
     })
     .unit(Unit::Seconds),
-    counter("used_cpu_user_children", "In processes that it started.", |_| {
-        cpu(UsageWho::RUSAGE_CHILDREN).user.into()
+    counter("used_cpu_user", "Processor time that the process spent in its own code.", |_| {
+        cpu(UsageWho::RUSAGE_SELF).user.into()
     })
+    .unit(Unit::Seconds),
+    counter(
+        "used_cpu_sys_children",
+        "Processor time that the kernel spent on finished child processes.",
+        |_| cpu(UsageWho::RUSAGE_CHILDREN).system.into(),
+    )
+    .unit(Unit::Seconds),
+    counter(
+        "used_cpu_user_children",
+        "Processor time that finished child processes spent in their own code.",
+        |_| cpu(UsageWho::RUSAGE_CHILDREN).user.into(),
+    )
     .unit(Unit::Seconds),
 ];
 

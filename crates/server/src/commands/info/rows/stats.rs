@@ -1,34 +1,44 @@
-//! Metrics of what the server has done. Counters begin at 0 when the server starts, and again at CONFIG
-//! RESETSTAT.
+//! Metrics of what the server has done. Counters begin at 0 when the server starts; CONFIG RESETSTAT sets
+//! those back to 0 that Redis sets back.
 use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS, NO_TRACKING, NO_USERS};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, zero};
 use crate::state::pubsub::Topic;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(in super::super) const STATS: &[Metric] = &[
-    counter("total_connections_received", "Connections that were let in.", |r| {
-        r.server.stats.connections_received.load(Relaxed).into()
-    }),
+    counter(
+        "total_connections_received",
+        "Connections that were accepted, without those beyond `maxclients`.",
+        |r| r.server.stats.connections_received.load(Relaxed).into(),
+    ),
     counter("total_commands_processed", "Commands that ran.", |r| r.server.counters.commands().into()),
-    gauge("instantaneous_ops_per_sec", "Commands of late.", |r| {
-        r.server.stats.ops_per_second.load(Relaxed).into()
-    })
+    gauge(
+        "instantaneous_ops_per_sec",
+        "Commands per second, the mean of the last 16 samples (about 1.6 seconds).",
+        |r| r.server.stats.ops_per_second.load(Relaxed).into(),
+    )
     .unit(Unit::PerSecond),
-    counter("total_net_input_bytes", "What clients have sent.", |r| r.server.counters.bytes_in().into())
+    counter("total_net_input_bytes", "Bytes received from clients.", |r| r.server.counters.bytes_in().into())
         .unit(Unit::Bytes),
-    counter("total_net_output_bytes", "What clients were sent.", |r| r.server.counters.bytes_out().into())
-        .unit(Unit::Bytes),
+    counter("total_net_output_bytes", "Bytes of replies to clients.", |r| {
+        r.server.counters.bytes_out().into()
+    })
+    .unit(Unit::Bytes),
     zero(Kind::Counter, "total_net_repl_input_bytes", "What a primary has sent.", NO_REPLICATION)
         .unit(Unit::Bytes),
     zero(Kind::Counter, "total_net_repl_output_bytes", "What replicas were sent.", NO_REPLICATION)
         .unit(Unit::Bytes),
-    gauge("instantaneous_input_kbps", "What clients send of late.", |r| {
-        kibibytes(r.server.stats.input_bytes_per_second.load(Relaxed))
-    })
+    gauge(
+        "instantaneous_input_kbps",
+        "Bytes received from clients per second, the mean of the last 16 samples (about 1.6 seconds).",
+        |r| kibibytes(r.server.stats.input_bytes_per_second.load(Relaxed)),
+    )
     .unit(Unit::KibibytesPerSecond),
-    gauge("instantaneous_output_kbps", "What clients are sent of late.", |r| {
-        kibibytes(r.server.stats.output_bytes_per_second.load(Relaxed))
-    })
+    gauge(
+        "instantaneous_output_kbps",
+        "Bytes of replies to clients per second, the mean of the last 16 samples (about 1.6 seconds).",
+        |r| kibibytes(r.server.stats.output_bytes_per_second.load(Relaxed)),
+    )
     .unit(Unit::KibibytesPerSecond),
     gauge("instantaneous_input_repl_kbps", "What a primary sends of late.", |_| kibibytes(0))
         .unit(Unit::KibibytesPerSecond)
@@ -36,23 +46,38 @@ pub(in super::super) const STATS: &[Metric] = &[
     gauge("instantaneous_output_repl_kbps", "What replicas are sent of late.", |_| kibibytes(0))
         .unit(Unit::KibibytesPerSecond)
         .constant(NO_REPLICATION),
-    counter("rejected_connections", "Connections beyond `maxclients`, which were not let in.", |r| {
-        r.server.stats.connections_rejected.load(Relaxed).into()
-    }),
+    counter(
+        "rejected_connections",
+        "Connections that were turned away: those beyond `maxclients`, and those that `protected-mode` does not allow.",
+        |r| r.server.stats.connections_rejected.load(Relaxed).into(),
+    ),
     zero(Kind::Counter, "sync_full", "Full synchronisations of replicas.", NO_REPLICATION),
-    zero(Kind::Counter, "sync_partial_ok", "Replicas that went on where they were.", NO_REPLICATION),
-    zero(Kind::Counter, "sync_partial_err", "Replicas that wanted to and could not.", NO_REPLICATION),
-    counter("expired_subkeys", "Fields of hashes that went because their time was over.", |r| {
+    zero(
+        Kind::Counter,
+        "sync_partial_ok",
+        "Partial resynchronisations of replicas that succeeded.",
+        NO_REPLICATION,
+    ),
+    zero(Kind::Counter, "sync_partial_err", "Partial resynchronisations that were refused.", NO_REPLICATION),
+    counter("expired_subkeys", "Fields of hashes that were removed because they had expired.", |r| {
         r.keyspace().expired_fields.into()
     }),
-    counter("expired_keys", "Keys that went because their time was over.", |r| r.keyspace().expired.into()),
-    gauge("expired_stale_perc", "Keys whose time is over and that are still there.", |_| "0.00".into())
-        .unit(Unit::Percent)
-        .constant("They are found by their time, not by samples, so none is left to be estimated."),
-    counter("expired_time_cap_reached_count", "How often expiry had to stop before it was done.", |r| {
-        r.server.counters.sum(|worker| &worker.expire_stops).into()
+    counter("expired_keys", "Keys that were removed because they had expired.", |r| {
+        r.keyspace().expired.into()
     }),
-    counter("expire_cycle_cpu_milliseconds", "Processor time of expiry.", |r| {
+    gauge(
+        "expired_stale_perc",
+        "The estimated share of keys that have expired and were not removed yet.",
+        |_| "0.00".into(),
+    )
+    .unit(Unit::Percent)
+    .constant("They are found by their time, not by samples, so none is left to be estimated."),
+    counter(
+        "expired_time_cap_reached_count",
+        "How often a round of expiry stopped at its limit while expired keys were left; the next round goes on.",
+        |r| r.server.counters.sum(|worker| &worker.expire_stops).into(),
+    ),
+    counter("expire_cycle_cpu_milliseconds", "Time that rounds of expiry took.", |r| {
         (r.server.counters.sum(|worker| &worker.expire_ns) / 1_000_000).into()
     })
     .unit(Unit::Milliseconds),
@@ -61,16 +86,18 @@ pub(in super::super) const STATS: &[Metric] = &[
         r.server.stats.clients_evicted.load(Relaxed).into()
     }),
     zero(Kind::Counter, "evicted_scripts", "Scripts that were dropped.", NO_SCRIPTS),
-    counter("total_eviction_exceeded_time", "How long memory was over `maxmemory`.", |r| {
+    counter("total_eviction_exceeded_time", "How long memory has been over `maxmemory` in all.", |r| {
         r.server.pressure.exceeded_ms(r.server.clock.steady_us()).0.into()
     })
     .unit(Unit::Milliseconds),
-    gauge("current_eviction_exceeded_time", "How long it has been over it now.", |r| {
-        r.server.pressure.exceeded_ms(r.server.clock.steady_us()).1.into()
-    })
+    gauge(
+        "current_eviction_exceeded_time",
+        "How long memory has been over `maxmemory` this time; 0 while it is not.",
+        |r| r.server.pressure.exceeded_ms(r.server.clock.steady_us()).1.into(),
+    )
     .unit(Unit::Milliseconds),
-    counter("keyspace_hits", "Lookups of keys that were there.", |r| r.keyspace().hits.into()),
-    counter("keyspace_misses", "Lookups of keys that were not.", |r| r.keyspace().misses.into()),
+    counter("keyspace_hits", "Lookups of keys that existed.", |r| r.keyspace().hits.into()),
+    counter("keyspace_misses", "Lookups of keys that did not exist.", |r| r.keyspace().misses.into()),
     gauge("pubsub_channels", "Channels that somebody listens to.", |r| {
         r.server.pubsub.count(Topic::Channel).into()
     }),
@@ -92,23 +119,33 @@ pub(in super::super) const STATS: &[Metric] = &[
     counter("active_defrag_hits", "Blocks that defragmentation moved.", |r| {
         r.server.defrag.hits.load(Relaxed).into()
     }),
-    counter("active_defrag_misses", "Blocks that it looked at and left.", |r| {
+    counter("active_defrag_misses", "Blocks that defragmentation examined and left where they were.", |r| {
         r.server.defrag.misses.load(Relaxed).into()
     }),
-    counter("active_defrag_key_hits", "Keys of which it moved something.", |r| {
-        r.server.defrag.key_hits.load(Relaxed).into()
-    }),
-    counter("active_defrag_key_misses", "Keys of which it moved nothing.", |r| {
-        r.server.defrag.key_misses.load(Relaxed).into()
-    }),
-    counter("total_active_defrag_time", "How long there was too much fragmentation.", |r| {
-        let stats = &r.server.defrag;
-        ((stats.total_us.load(Relaxed) + stats.current_us.load(Relaxed)) / 1000).into()
-    })
+    counter(
+        "active_defrag_key_hits",
+        "Keys with a value outside their entry of which defragmentation moved a part.",
+        |r| r.server.defrag.key_hits.load(Relaxed).into(),
+    ),
+    counter(
+        "active_defrag_key_misses",
+        "Keys with a value outside their entry of which defragmentation moved nothing.",
+        |r| r.server.defrag.key_misses.load(Relaxed).into(),
+    ),
+    counter(
+        "total_active_defrag_time",
+        "How long rounds of defragmentation have taken, with the pauses between their steps.",
+        |r| {
+            let stats = &r.server.defrag;
+            ((stats.total_us.load(Relaxed) + stats.current_us.load(Relaxed)) / 1000).into()
+        },
+    )
     .unit(Unit::Milliseconds),
-    gauge("current_active_defrag_time", "How long there has been now.", |r| {
-        (r.server.defrag.current_us.load(Relaxed) / 1000).into()
-    })
+    gauge(
+        "current_active_defrag_time",
+        "How long the present round of defragmentation has taken so far; 0 while none runs.",
+        |r| (r.server.defrag.current_us.load(Relaxed) / 1000).into(),
+    )
     .unit(Unit::Milliseconds),
     zero(Kind::Gauge, "tracking_total_keys", "Keys that clients track.", NO_TRACKING),
     zero(Kind::Gauge, "tracking_total_items", "Keys and clients that track them.", NO_TRACKING),
@@ -118,10 +155,10 @@ pub(in super::super) const STATS: &[Metric] = &[
         r.server.counters.errors().values().sum::<u64>().into()
     }),
     zero(Kind::Counter, "dump_payload_sanitizations", "Payloads that were checked in depth.", NO_DISK),
-    counter("total_reads_processed", "Reads from sockets.", |r| {
+    counter("total_reads_processed", "Reads from sockets that brought data.", |r| {
         r.server.counters.sum(|worker| &worker.reads).into()
     }),
-    counter("total_writes_processed", "Writes to sockets.", |r| {
+    counter("total_writes_processed", "How often replies were handed over to be sent.", |r| {
         r.server.counters.sum(|worker| &worker.writes).into()
     }),
     zero(Kind::Counter, "io_threaded_reads_processed", "Reads of threads that only read.", NO_IO_THREADS),
@@ -136,28 +173,36 @@ pub(in super::super) const STATS: &[Metric] = &[
         "Clients closed for `client-output-buffer-limit`.",
         |r| r.server.stats.output_limit_disconnections.load(Relaxed).into(),
     ),
-    counter("eventloop_cycles", "Turns of the workers' event loops.", |r| {
+    counter("eventloop_cycles", "Cycles of the workers' event loops.", |r| {
         r.server.counters.sum(|worker| &worker.turns).into()
     }),
-    counter("eventloop_duration_sum", "How long these took, without waiting.", |r| {
+    counter("eventloop_duration_sum", "Time that these cycles took, without waiting for events.", |r| {
         (r.server.counters.turn_time_ns() / 1000).into()
     })
     .unit(Unit::Microseconds),
-    counter("eventloop_duration_cmd_sum", "How long commands took of it.", |r| {
-        (r.server.counters.command_time_ns() / 1000).into()
-    })
+    counter(
+        "eventloop_duration_cmd_sum",
+        "The part of `eventloop_duration_sum` that running commands took.",
+        |r| (r.server.counters.command_time_ns() / 1000).into(),
+    )
     .unit(Unit::Microseconds),
-    gauge("instantaneous_eventloop_cycles_per_sec", "Turns of late.", |r| {
-        r.server.stats.turns_per_second.load(Relaxed).into()
-    })
+    gauge(
+        "instantaneous_eventloop_cycles_per_sec",
+        "Cycles of the event loops per second, the mean of the last 16 samples (about 1.6 seconds).",
+        |r| r.server.stats.turns_per_second.load(Relaxed).into(),
+    )
     .unit(Unit::PerSecond),
-    gauge("instantaneous_eventloop_duration_usec", "How long a turn takes of late.", |r| {
-        r.server.stats.turn_us.load(Relaxed).into()
-    })
+    gauge(
+        "instantaneous_eventloop_duration_usec",
+        "Mean duration of a cycle of the event loops, of the last 16 samples (about 1.6 seconds).",
+        |r| r.server.stats.turn_us.load(Relaxed).into(),
+    )
     .unit(Unit::Microseconds),
-    counter("acl_access_denied_auth", "Logins that were refused.", |r| {
-        r.server.stats.logins_denied.load(Relaxed).into()
-    }),
+    counter(
+        "acl_access_denied_auth",
+        "Logins with a wrong name or password. CONFIG RESETSTAT leaves it as it is.",
+        |r| r.server.stats.logins_denied.load(Relaxed).into(),
+    ),
     zero(Kind::Counter, "acl_access_denied_cmd", "Commands that a user may not use.", NO_USERS),
     zero(Kind::Counter, "acl_access_denied_key", "Keys that a user may not use.", NO_USERS),
     zero(Kind::Counter, "acl_access_denied_channel", "Channels that a user may not use.", NO_USERS),
