@@ -33,6 +33,8 @@ impl Flags {
     pub const ALLOW_BUSY: Flags = Flags(1 << 17);
     pub const NO_ASYNC_LOADING: Flags = Flags(1 << 18);
     pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 19);
+    /// It runs at once where others are queued after MULTI. Clients are not told.
+    pub const NEVER_QUEUED: Flags = Flags(1 << 20);
 
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[

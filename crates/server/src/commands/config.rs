@@ -46,7 +46,7 @@ const GET: ServerCommand = ServerCommand {
         history: &[("7.0.0", "Takes several patterns.")],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(get),
+    run: ServerRun::Anywhere(get),
     ..ROW
 };
 
@@ -109,7 +109,7 @@ const HELP: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
     doc: help::doc(Group::Server, "5.0.0"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..ROW
 };
 

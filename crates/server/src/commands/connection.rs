@@ -41,7 +41,7 @@ const PING: ServerCommand = ServerCommand {
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..SINCE_FIRST
     },
-    run: ServerRun::Shared(ping),
+    run: ServerRun::Anywhere(ping),
     ..ROW
 };
 
@@ -51,7 +51,7 @@ const ECHO: ServerCommand = ServerCommand {
     flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
     acl: Acl::CONNECTION,
     doc: Doc { summary: "Answers with the message.", args: &[Arg::str("message")], ..SINCE_FIRST },
-    run: ServerRun::Shared(echo),
+    run: ServerRun::Anywhere(echo),
     ..ROW
 };
 
@@ -69,7 +69,7 @@ const HELLO: ServerCommand = ServerCommand {
         history: &[("6.2.0", "Without arguments it only reports.")],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(hello),
+    run: ServerRun::Anywhere(hello),
     ..ROW
 };
 
@@ -93,7 +93,7 @@ const AUTH: ServerCommand = ServerCommand {
         history: &[("6.0.0", "Takes a user name.")],
         ..SINCE_FIRST
     },
-    run: ServerRun::Shared(auth),
+    run: ServerRun::Anywhere(auth),
     ..ROW
 };
 
@@ -103,31 +103,31 @@ const SELECT: ServerCommand = ServerCommand {
     flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
     acl: Acl::CONNECTION,
     doc: Doc { summary: "Chooses the database.", args: &[Arg::int("index")], ..SINCE_FIRST },
-    run: ServerRun::Shared(select),
+    run: ServerRun::Anywhere(select),
     ..ROW
 };
 
 const QUIT: ServerCommand = ServerCommand {
     name: "QUIT",
     arity: Arity::AtLeast(1),
-    flags: UNKNOWN_CLIENT,
+    flags: UNKNOWN_CLIENT.or(Flags::NEVER_QUEUED),
     acl: Acl::CONNECTION,
     doc: Doc {
         summary: "Ends the connection.",
         deprecated: Some(Deprecated { since: "7.2.0", replaced_by: "just closing the connection" }),
         ..SINCE_FIRST
     },
-    run: ServerRun::Shared(quit),
+    run: ServerRun::Anywhere(quit),
     ..ROW
 };
 
 const RESET: ServerCommand = ServerCommand {
     name: "RESET",
     arity: Arity::Exactly(1),
-    flags: UNKNOWN_CLIENT,
+    flags: UNKNOWN_CLIENT.or(Flags::NEVER_QUEUED),
     acl: Acl::CONNECTION,
     doc: Doc { since: "6.2.0", summary: "Makes the connection as if it were new.", ..SINCE_FIRST },
-    run: ServerRun::Shared(reset),
+    run: ServerRun::Anywhere(reset),
     ..ROW
 };
 
@@ -179,6 +179,7 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 /// same batch was parsed under the old state, so the turn ends here if the client has to give the password
 /// again.
 fn reset(call: &mut ServerCall<'_>) -> Done {
+    call.session.give_up_transaction(call.counters());
     call.session.modes = Modes::of_new(&call.server.config());
     if call.session.modes.has(Modes::STRANGER) {
         // What follows is parsed under the limits of those who have not said the password.

@@ -15,6 +15,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::memory::COMMANDS,
     super::module::COMMANDS,
     super::monitor::COMMANDS,
+    super::multi::COMMANDS,
     super::pubsub::COMMANDS,
     super::shutdown::COMMANDS,
     super::slowlog::COMMANDS,

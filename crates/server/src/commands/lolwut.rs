@@ -19,7 +19,7 @@ const LOLWUT: ServerCommand = ServerCommand {
         args: &[Arg::int("version").after("VERSION").optional()],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(lolwut),
+    run: ServerRun::Anywhere(lolwut),
     ..ROW
 };
 

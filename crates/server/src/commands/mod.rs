@@ -24,6 +24,7 @@ mod lolwut;
 mod memory;
 mod module;
 pub(crate) mod monitor;
+pub(crate) mod multi;
 mod pubsub;
 pub(crate) mod shutdown;
 mod slowlog;

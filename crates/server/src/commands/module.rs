@@ -28,7 +28,7 @@ const HELP: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
     doc: help::doc(Group::Server, "5.0.0"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..ROW
 };
 
@@ -41,7 +41,7 @@ const LIST: ServerCommand = ServerCommand {
         tips: &["nondeterministic_output_order"],
         ..SINCE_FIRST
     },
-    run: ServerRun::Shared(list),
+    run: ServerRun::Anywhere(list),
     ..ROW
 };
 
@@ -54,7 +54,7 @@ const LOAD: ServerCommand = ServerCommand {
         args: &[Arg::str("path"), Arg::str("arg").optional().many()],
         ..SINCE_FIRST
     },
-    run: ServerRun::Shared(load),
+    run: ServerRun::Anywhere(load),
     ..ROW
 };
 
@@ -75,7 +75,7 @@ const LOADEX: ServerCommand = ServerCommand {
         ],
         ..SINCE_FIRST
     },
-    run: ServerRun::Shared(load),
+    run: ServerRun::Anywhere(load),
     ..ROW
 };
 
@@ -84,7 +84,7 @@ const UNLOAD: ServerCommand = ServerCommand {
     arity: Arity::Exactly(3),
     flags: CHANGES,
     doc: Doc { summary: "Refuses to unload a module.", args: &[Arg::str("name")], ..SINCE_FIRST },
-    run: ServerRun::Shared(unload),
+    run: ServerRun::Anywhere(unload),
     ..ROW
 };
 

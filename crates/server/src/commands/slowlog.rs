@@ -37,7 +37,7 @@ const GET: ServerCommand = ServerCommand {
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(get),
+    run: ServerRun::Anywhere(get),
     ..ROW
 };
 
@@ -53,7 +53,7 @@ const LEN: ServerCommand = ServerCommand {
         tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(len),
+    run: ServerRun::Anywhere(len),
     ..ROW
 };
 
@@ -69,7 +69,7 @@ const RESET: ServerCommand = ServerCommand {
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(reset),
+    run: ServerRun::Anywhere(reset),
     ..ROW
 };
 
@@ -78,7 +78,7 @@ const HELP: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
     doc: help::doc(Group::Server, "6.2.0"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..ROW
 };
 

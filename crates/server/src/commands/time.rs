@@ -16,7 +16,7 @@ const TIME: ServerCommand = ServerCommand {
         tips: &["nondeterministic_output"],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(time),
+    run: ServerRun::Anywhere(time),
     ..ROW
 };
 

@@ -27,7 +27,7 @@ const WAIT: ServerCommand = ServerCommand {
         args: &[Arg::int("numreplicas"), Arg::int("timeout")],
         ..ABOUT
     },
-    run: ServerRun::Shared(wait),
+    run: ServerRun::Anywhere(wait),
     ..ROW
 };
 
@@ -42,7 +42,7 @@ const WAITAOF: ServerCommand = ServerCommand {
         args: &[Arg::int("numlocal"), Arg::int("numreplicas"), Arg::int("timeout")],
         ..ABOUT
     },
-    run: ServerRun::Shared(waitaof),
+    run: ServerRun::Anywhere(waitaof),
     ..ROW
 };
 

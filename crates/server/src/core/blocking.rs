@@ -14,6 +14,7 @@
 //! sends a message.
 use crate::core::call::ServerCall;
 use crate::core::error;
+use crate::core::modes::Modes;
 use crate::core::session::{After, Ticket, Waiting};
 use base::Millis;
 use command::Error;
@@ -21,8 +22,12 @@ use resp::Reply;
 
 impl ServerCall<'_> {
     /// The command answers nothing now. `late` writes the reply that it gives when `until` has passed (None:
-    /// never by itself). No further request of this client runs before.
+    /// never by itself). No further request of this client runs before. Inside a transaction nothing waits:
+    /// the reply is given at once.
     pub(crate) fn wait(&mut self, until: Option<Millis>, late: impl FnOnce(&mut Reply)) {
+        if self.session.modes.has(Modes::EXECUTING) {
+            return late(self.reply);
+        }
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);
         let waiting = Waiting { until, late_reply: reply.out, is_mute: false, waiter: None };

@@ -3,6 +3,7 @@
 //! them, through `command::Call`.
 use crate::core::server::Server;
 use crate::core::session::Session;
+use crate::state::counters::Counters;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
@@ -23,16 +24,29 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) request_bytes: usize,
 }
 
+impl<'c> ServerCall<'c> {
+    /// The counters of the worker that serves the client, which only it writes.
+    pub(crate) fn counters(&self) -> &'c Counters {
+        &self.server.counters.0[self.session.record.worker]
+    }
+}
+
 /// How a server command runs beside the commands on other workers. Pick the first that is right: the further
 /// down, the more it costs the others.
 #[derive(Clone, Copy)]
 pub(crate) enum ServerRun {
+    /// While other workers go on, and also where shards are locked: it touches no data and takes no gate. It
+    /// may take locks that are held for moments. EXEC runs such commands under the locks of its keys; for any
+    /// other it takes all gates.
+    Anywhere(fn(&mut ServerCall<'_>) -> Done),
     /// While other workers go on. It may take locks that are held for moments.
     Shared(fn(&mut ServerCall<'_>) -> Done),
     /// The same, outside the worker's gate: it may wait for a disk or a name server, and it touches no data.
     Outside(fn(&mut ServerCall<'_>) -> Done),
     /// With the gates of all workers taken: nothing else runs meanwhile.
     Exclusive(fn(&mut ServerCall<'_>) -> Done),
+    /// EXEC: dispatch runs what the session has queued, under the locks that this needs.
+    Queue,
     /// It only holds subcommands; without one it has too few arguments.
     Container,
 }

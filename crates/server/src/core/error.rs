@@ -158,6 +158,41 @@ pub(crate) fn unsupported_protocol() -> Error {
     Error::custom("NOPROTO unsupported protocol version")
 }
 
+// Transactions.
+
+pub(crate) const NOT_IN_TRANSACTIONS: &[u8] = b"ERR Command not allowed inside a transaction";
+
+/// EXEC itself was refused; `why` is the error without its leading `ERR `.
+pub(crate) fn transaction_refused(why: &[u8]) -> Vec<u8> {
+    let why = why.strip_prefix(b"ERR ").unwrap_or(why);
+    [b"EXECABORT Transaction discarded because of: ", why].concat()
+}
+
+pub(crate) fn transaction_broken() -> Error {
+    Error::custom("EXECABORT Transaction discarded because of previous errors.")
+}
+
+pub(crate) fn exec_without_multi() -> Error {
+    Error::custom("ERR EXEC without MULTI")
+}
+
+pub(crate) fn discard_without_multi() -> Error {
+    Error::custom("ERR DISCARD without MULTI")
+}
+
+pub(crate) fn multi_in_multi() -> Error {
+    Error::custom("ERR MULTI calls can not be nested")
+}
+
+/// Of commands that would go on inside a transaction; the peer has an article in one of them.
+pub(crate) fn monitor_denied() -> Error {
+    Error::custom("ERR MONITOR isn't allowed for DENY BLOCKING client")
+}
+
+pub(crate) fn ssubscribe_denied() -> Error {
+    Error::custom("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+}
+
 // Waiting.
 
 pub(crate) fn timeout_out_of_range() -> Error {

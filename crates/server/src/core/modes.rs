@@ -1,6 +1,6 @@
 //! Which states a session is in that a request has to be looked at for before it runs. All of them are one
 //! word, so a request of a session that is in none, which is nearly every request, pays one test for all of
-//! them (`dispatch::admit`); the others go through `dispatch::look_at_modes`.
+//! them (`Executor::check_and_run`); for the others `Executor::look_at_modes` decides.
 use crate::state::config::Config;
 
 /// See the file's opener.
@@ -14,6 +14,10 @@ impl Modes {
     pub(crate) const SUBSCRIBED: Modes = Modes(1 << 1);
     /// It listens and speaks RESP2, in which a reply cannot be told from a message: it may do little else.
     pub(crate) const LISTENS_ONLY: Modes = Modes(1 << 2);
+    /// Between MULTI and EXEC: requests are queued.
+    pub(crate) const TRANSACTION: Modes = Modes(1 << 3);
+    /// EXEC runs: a command that would wait does not.
+    pub(crate) const EXECUTING: Modes = Modes(1 << 4);
 
     /// Those of a session that begins while these settings are in force.
     pub(crate) fn of_new(config: &Config) -> Modes {

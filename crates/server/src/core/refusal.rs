@@ -14,6 +14,8 @@ pub(crate) enum Refusal<'s> {
     NotAuthenticated(&'s Row),
     /// It listens in RESP2, where little else is allowed.
     OnlyListens(&'s Row),
+    /// It does not run inside a transaction.
+    InTransaction(&'s Row),
     /// Memory is over `maxmemory`, and nothing may be evicted.
     OutOfMemory(&'s Row),
     /// An argument is longer than what is made of it may be.
@@ -28,6 +30,7 @@ impl<'s> Refusal<'s> {
             Refusal::Arity(row)
             | Refusal::NotAuthenticated(row)
             | Refusal::OnlyListens(row)
+            | Refusal::InTransaction(row)
             | Refusal::OutOfMemory(row)
             | Refusal::TooLong(row) => Some(row),
         }
@@ -41,6 +44,7 @@ impl<'s> Refusal<'s> {
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),
             Refusal::NotAuthenticated(_) => error::NOT_AUTHENTICATED.to_vec(),
             Refusal::OnlyListens(row) => error::only_listens(&row.full_name),
+            Refusal::InTransaction(_) => error::NOT_IN_TRANSACTIONS.to_vec(),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
             Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),
         }

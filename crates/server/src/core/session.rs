@@ -2,6 +2,7 @@
 //! no lock. The [`ClientRecord`] is what other workers may read or change: CLIENT LIST reads it, CLIENT KILL
 //! marks it.
 use crate::core::modes::Modes;
+use crate::core::queue::Queue;
 use crate::core::subscriptions::Subscriptions;
 use crate::core::waiters::Waiter;
 use crate::state::config::Config;
@@ -59,6 +60,10 @@ pub(crate) struct ClientRecord {
     pub(crate) waiter_bytes: AtomicU64,
     /// Whether its command waits; see [`ClientRecord::waiting`].
     pub(crate) waiting: Mutex<Option<Ticket>>,
+    /// How many requests are queued since MULTI, or [`ClientRecord::NO_TRANSACTION`].
+    pub(crate) queued: AtomicI64,
+    /// What that queue takes of memory.
+    pub(crate) queue_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -76,6 +81,8 @@ const _: () = assert!(std::mem::offset_of!(ClientRecord, peer) == CACHE_LINE);
 impl ClientRecord {
     /// The number of no row.
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
+    /// The length of no queue, as CLIENT LIST shows it.
+    pub(crate) const NO_TRANSACTION: i64 = -1;
 
     /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. A Unix
     /// socket has its path for both. It allocates.
@@ -195,6 +202,8 @@ pub(crate) enum After {
     Close,
     /// It is no client (`attack.rs`): close at once.
     Abort,
+    /// It has queued more than it may (client-query-buffer-limit): close at once.
+    Overflow,
 }
 
 /// The worker's own part of a connection. Its protocol is not here but in the worker's reply: HELLO changes
@@ -212,6 +221,8 @@ pub(crate) struct Session {
     /// What is to happen after the command that ran last: the one field that the worker looks at between two
     /// requests.
     pub(crate) after: After,
+    /// What is queued since MULTI; Some exactly in [`Modes::TRANSACTION`].
+    pub(crate) queue: Option<Box<Queue>>,
     /// The command that this client waits for, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY. After each command dispatch drops what it wrote unless this answers, and moves on to

@@ -142,6 +142,8 @@ impl Worker<'_> {
             output_buffer_bytes: 0.into(),
             subscriptions: Default::default(),
             subscription_bytes: 0.into(),
+            queued: ClientRecord::NO_TRANSACTION.into(),
+            queue_bytes: 0.into(),
             last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
@@ -198,6 +200,7 @@ impl Worker<'_> {
             self.leave_queues(&connection.session, waiting);
         }
         let record = &connection.session.record;
+        record.forget_queue(self.executor.counters());
         self.ids.remove(&record.id);
         self.server.monitors.remove(record);
         self.server.clients().remove(&record.id);
@@ -214,6 +217,7 @@ fn session(conn: ConnId, record: Arc<ClientRecord>, modes: Modes) -> Session {
         db: 0,
         modes,
         after: After::Next,
+        queue: None,
         waiting: None,
         reply_mode: ReplyMode::default(),
         leaves_trace: true,

@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
     let connections: usize = server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     let buffers = server.counters.sum(|worker| &worker.client_bytes);
-    if buffers + connections as u64 * IDLE_BYTES <= limit_bytes {
+    let queues = server.counters.sum(|worker| &worker.queue_bytes);
+    if buffers + queues + connections as u64 * IDLE_BYTES <= limit_bytes {
         return;
     }
     for record in take_largest(server, limit_bytes) {

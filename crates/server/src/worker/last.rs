@@ -9,13 +9,15 @@
 //! A client may send requests and close its socket without reading the answers. Redis runs all that one read
 //! brings, up to 16 KB, before it can notice. Here a connection that has sent much takes turns with others,
 //! so it may be gone before all of that has run. Then the rest of it goes on taking turns; commands that only
-//! read are left out, because nobody gets their replies. What has arrived beyond 16 KB is dropped, as with
+//! read are left out, because nobody gets their replies; but not in a transaction, which one that is refused
+//! would break. What has arrived beyond 16 KB is dropped, as with
 //! Redis, and so is what a client had sent that the server closed or whose request waits for something else
 //! than memory. Until then its place is taken: it counts as a client.
 use super::batch::{Rest, Turn};
 use super::table::{Connection, Flow};
 use super::{Parsed, Worker, limits};
 use crate::core::dispatch::Request;
+use crate::core::modes::Modes;
 use crate::core::session::After;
 use command::Flags;
 use resp::Parser;
@@ -112,7 +114,8 @@ impl Worker<'_> {
             let Parsed { row, hash, spans_end, .. } = *request;
             let request = Request { row, hash, args: batch.args(first_span..spans_end, bytes) };
             first_span = spans_end;
-            if row.is_none_or(|row| row.flags.has(Flags::READONLY)) {
+            let only_reads = row.is_none_or(|row| row.flags.has(Flags::READONLY));
+            if only_reads && !connection.session.modes.has(Modes::TRANSACTION) {
                 continue;
             }
             if executor.must_wait(&connection.session, &request) {
@@ -128,7 +131,9 @@ impl Worker<'_> {
                     *is_retrying = true;
                     return (index, Some(Progress::Later));
                 }
-                After::Wait | After::Close | After::Abort => return (index + 1, Some(Progress::Done)),
+                After::Wait | After::Close | After::Abort | After::Overflow => {
+                    return (index + 1, Some(Progress::Done));
+                }
             }
         }
         (turn.requests.len(), None)

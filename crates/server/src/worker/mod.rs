@@ -477,7 +477,7 @@ impl<'s> Worker<'s> {
                     cold_path();
                     return index + 1;
                 }
-                After::Abort => {
+                After::Abort | After::Overflow => {
                     cold_path();
                     reply.cut(0);
                     return index + 1;
@@ -510,8 +510,11 @@ impl<'s> Worker<'s> {
         let is_over = connection.has_ended && !has_more;
         if connection.session.after >= After::Close || is_over {
             cold_path();
-            let is_attack = connection.session.after == After::Abort;
-            return self.close(turn.id, if is_attack { CloseWhen::Now } else { CloseWhen::Flushed });
+            return match connection.session.after {
+                After::Abort => self.close(turn.id, CloseWhen::Now),
+                After::Overflow => self.close_for_its_query_buffer(turn.id),
+                _ => self.close(turn.id, CloseWhen::Flushed),
+            };
         }
         if !connection.kept.is_empty() {
             cold_path();

@@ -17,6 +17,7 @@ mod lengths;
 mod limits;
 mod lookups;
 mod monitor;
+mod multi;
 mod output;
 mod pause;
 mod pieces;

@@ -88,6 +88,31 @@ impl Keyspace {
         self.lock(db, now, settings, names.iter().map(|name| (*name, self.hash(name))))
     }
 
+    /// Locks the shards of keys with these hashes in ascending order, each once, for several commands that
+    /// run one after the other. [`View::key`] hands out their keys.
+    pub fn lock_shards_of<'k>(
+        &'k self,
+        now: Millis,
+        settings: &'k Settings,
+        hashes: impl Iterator<Item = Hash>,
+    ) -> View<'k> {
+        // A bit for each shard: many keys take no longer than a look at each.
+        let mut wanted = vec![0_u64; self.shards().div_ceil(64)];
+        for hash in hashes {
+            let shard = self.shard_number(hash);
+            wanted[shard / 64] |= 1 << (shard % 64);
+        }
+        let count = wanted.iter().map(|word| word.count_ones()).sum::<u32>();
+        let mut guards = Vec::with_capacity(count as usize);
+        for (at, mut word) in wanted.into_iter().enumerate() {
+            while word != 0 {
+                guards.push(self.shard(64 * at + word.trailing_zeros() as usize));
+                word &= word - 1;
+            }
+        }
+        View::new(self, Guards::Many(guards), now, settings)
+    }
+
     /// Locks the shards of all keys, and tells each key which of the locks is its own.
     fn guards<'k>(&'k self, keys: &mut [Key<'k>]) -> Guards<'k> {
         let shard_of = |key: &Key<'_>| key.hash.shard(self.shard_bits);
@@ -143,6 +168,22 @@ impl<'k> View<'k> {
             keys.push(Key::new(name, hash, guard, db));
         }
         Some(keys)
+    }
+
+    /// A key of this name. Its shard must be one of those that [`Keyspace::lock_shards_of`] has locked.
+    pub fn key(&self, db: u16, name: &'k [u8], hash: Hash) -> Key<'k> {
+        debug_assert_eq!(hash, self.keyspace.hash(name), "the hash is the key's own");
+        Key::new(name, hash, self.guards.position(self.keyspace.shard_number(hash)), db)
+    }
+
+    /// Prefetches what commands on these keys of a database will read.
+    pub fn prefetch(&self, db: u16, hashes: impl Iterator<Item = Hash> + Clone) {
+        let map_of = |hash: Hash| {
+            let key = Key::new(&[], hash, self.guards.position(self.keyspace.shard_number(hash)), db);
+            Some((hash, &self.guards.shard_ref(&key).db(db)?.map))
+        };
+        hashes.clone().filter_map(map_of).for_each(|(hash, map)| map.prefetch(hash));
+        hashes.filter_map(map_of).for_each(|(hash, map)| map.prefetch_entry(hash));
     }
 }
 

@@ -108,6 +108,17 @@ impl Guards<'_> {
     }
 }
 
+impl Guards<'_> {
+    /// Which of the guards holds this shard, which must be one of them.
+    pub(crate) fn position(&self, shard: usize) -> u32 {
+        let position = match self {
+            Guards::One(locked) => (locked.index as usize == shard).then_some(0),
+            Guards::Many(all) => all.binary_search_by_key(&shard, |locked| locked.index as usize).ok(),
+        };
+        position.expect("whoever names a key has locked its shard") as u32
+    }
+}
+
 /// A key that a lookup found past its deadline.
 struct Overdue {
     key: Vec<u8>,

@@ -8,7 +8,7 @@ pub(super) const HELP: ServerCommand = ServerCommand {
     name: "HELP",
     flags: Flags::LOADING.or(Flags::STALE),
     doc: help::doc(Group::Connection, "5.0.0"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..SUB
 };
 

@@ -34,7 +34,7 @@ pub(super) const KILL: ServerCommand = ServerCommand {
         ],
         ..ABOUT
     },
-    run: ServerRun::Shared(kill),
+    run: ServerRun::Anywhere(kill),
     ..SUB
 };
 

@@ -16,7 +16,7 @@ pub(super) const INFO: ServerCommand = ServerCommand {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: ServerRun::Shared(info),
+    run: ServerRun::Anywhere(info),
     ..SUB
 };
 
@@ -46,7 +46,7 @@ pub(super) const LIST: ServerCommand = ServerCommand {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: ServerRun::Shared(list),
+    run: ServerRun::Anywhere(list),
     ..SUB
 };
 

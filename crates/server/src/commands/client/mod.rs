@@ -70,14 +70,14 @@ const CLIENT: ServerCommand = ServerCommand {
 const ID: ServerCommand = ServerCommand {
     name: "ID",
     doc: Doc { since: "5.0.0", summary: "Shows the number of this connection, never used twice.", ..ABOUT },
-    run: ServerRun::Shared(id),
+    run: ServerRun::Anywhere(id),
     ..SUB
 };
 
 const GETNAME: ServerCommand = ServerCommand {
     name: "GETNAME",
     doc: Doc { since: "2.6.9", summary: "Shows the name of this connection.", ..ABOUT },
-    run: ServerRun::Shared(name),
+    run: ServerRun::Anywhere(name),
     ..SUB
 };
 
@@ -91,7 +91,7 @@ const SETNAME: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..ABOUT
     },
-    run: ServerRun::Shared(set_name),
+    run: ServerRun::Anywhere(set_name),
     ..SUB
 };
 
@@ -108,7 +108,7 @@ const SETINFO: ServerCommand = ServerCommand {
         tips: ON_ALL_NODES,
         ..ABOUT
     },
-    run: ServerRun::Shared(set_info),
+    run: ServerRun::Anywhere(set_info),
     ..SUB
 };
 
@@ -122,7 +122,7 @@ const NO_EVICT: ServerCommand = ServerCommand {
         args: ENABLED,
         ..ABOUT
     },
-    run: ServerRun::Shared(no_evict),
+    run: ServerRun::Anywhere(no_evict),
     ..SUB
 };
 
@@ -135,7 +135,7 @@ const NO_TOUCH: ServerCommand = ServerCommand {
         args: ENABLED,
         ..ABOUT
     },
-    run: ServerRun::Shared(no_touch),
+    run: ServerRun::Anywhere(no_touch),
     ..SUB
 };
 

@@ -16,7 +16,7 @@ pub(super) const REPLY: ServerCommand = ServerCommand {
         )],
         ..ABOUT
     },
-    run: ServerRun::Shared(reply_mode),
+    run: ServerRun::Anywhere(reply_mode),
     ..SUB
 };
 
@@ -31,6 +31,8 @@ fn reply_mode(call: &mut ServerCall<'_>) -> Done {
         b"skip" => ReplyMode::SkipNext,
         _ => return Err(Error::syntax()),
     };
-    call.reply.ok();
+    if call.session.reply_mode.answers() {
+        call.reply.ok();
+    }
     Ok(())
 }

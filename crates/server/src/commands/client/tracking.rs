@@ -11,14 +11,14 @@ pub(super) const GETREDIR: ServerCommand = ServerCommand {
         summary: "Shows which connection is told of this one's tracked keys.",
         ..ABOUT
     },
-    run: ServerRun::Shared(redirection),
+    run: ServerRun::Anywhere(redirection),
     ..SUB
 };
 
 pub(super) const TRACKINGINFO: ServerCommand = ServerCommand {
     name: "TRACKINGINFO",
     doc: Doc { since: "6.2.0", summary: "Shows how this connection tracks keys.", ..ABOUT },
-    run: ServerRun::Shared(info),
+    run: ServerRun::Anywhere(info),
     ..SUB
 };
 

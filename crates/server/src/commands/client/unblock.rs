@@ -22,7 +22,7 @@ pub(super) const UNBLOCK: ServerCommand = ServerCommand {
         ],
         ..ABOUT
     },
-    run: ServerRun::Shared(unblock),
+    run: ServerRun::Anywhere(unblock),
     ..SUB
 };
 

@@ -38,7 +38,7 @@ const COMMAND: ServerCommand = ServerCommand {
         ..ABOUT
     },
     subcommands: &[&COUNT, &DOCS, &GETKEYS, &GETKEYSANDFLAGS, &HELP, &INFO, &LIST],
-    run: ServerRun::Shared(describe_all),
+    run: ServerRun::Anywhere(describe_all),
     ..ANY
 };
 
@@ -46,7 +46,7 @@ const COUNT: ServerCommand = ServerCommand {
     name: "COUNT",
     arity: Arity::Exactly(2),
     doc: Doc { since: "2.8.13", summary: "Counts the commands.", complexity: "O(1)", ..ABOUT },
-    run: ServerRun::Shared(count),
+    run: ServerRun::Anywhere(count),
     ..ANY
 };
 
@@ -62,7 +62,7 @@ const INFO: ServerCommand = ServerCommand {
         tips: UNORDERED,
         ..ABOUT
     },
-    run: ServerRun::Shared(info),
+    run: ServerRun::Anywhere(info),
     ..ANY
 };
 
@@ -76,7 +76,7 @@ const DOCS: ServerCommand = ServerCommand {
         tips: UNORDERED,
         ..ABOUT
     },
-    run: ServerRun::Shared(docs),
+    run: ServerRun::Anywhere(docs),
     ..ANY
 };
 
@@ -90,7 +90,7 @@ const LIST: ServerCommand = ServerCommand {
         tips: UNORDERED,
         ..ABOUT
     },
-    run: ServerRun::Shared(list),
+    run: ServerRun::Anywhere(list),
     ..ANY
 };
 
@@ -110,7 +110,7 @@ const GETKEYS: ServerCommand = ServerCommand {
         args: WHOLE_COMMAND,
         ..ABOUT
     },
-    run: ServerRun::Shared(keys::names),
+    run: ServerRun::Anywhere(keys::names),
     ..ANY
 };
 
@@ -123,7 +123,7 @@ const GETKEYSANDFLAGS: ServerCommand = ServerCommand {
         args: WHOLE_COMMAND,
         ..ABOUT
     },
-    run: ServerRun::Shared(keys::names_and_flags),
+    run: ServerRun::Anywhere(keys::names_and_flags),
     ..ANY
 };
 
@@ -131,7 +131,7 @@ const HELP: ServerCommand = ServerCommand {
     name: "HELP",
     arity: Arity::Exactly(2),
     doc: help::doc(Group::Server, "5.0.0"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..ANY
 };
 

@@ -43,7 +43,7 @@ const HISTOGRAM: ServerCommand = ServerCommand {
         tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(histogram),
+    run: ServerRun::Anywhere(histogram),
     ..ROW
 };
 
@@ -61,7 +61,7 @@ const SAMPLES_DOC: Doc = Doc {
 const DOCTOR: ServerCommand = ServerCommand {
     name: "DOCTOR",
     doc: Doc { summary: "Says in words what took long, and what can be done.", ..SAMPLES_DOC },
-    run: ServerRun::Shared(doctor),
+    run: ServerRun::Anywhere(doctor),
     ..SAMPLES
 };
 
@@ -69,7 +69,7 @@ const GRAPH: ServerCommand = ServerCommand {
     name: "GRAPH",
     arity: Arity::Exactly(3),
     doc: Doc { summary: "Draws the samples of an event.", args: &[Arg::str("event")], ..SAMPLES_DOC },
-    run: ServerRun::Shared(graph),
+    run: ServerRun::Anywhere(graph),
     ..SAMPLES
 };
 
@@ -77,14 +77,14 @@ const HISTORY: ServerCommand = ServerCommand {
     name: "HISTORY",
     arity: Arity::Exactly(3),
     doc: Doc { summary: "Answers the samples of an event.", args: &[Arg::str("event")], ..SAMPLES_DOC },
-    run: ServerRun::Shared(history),
+    run: ServerRun::Anywhere(history),
     ..SAMPLES
 };
 
 const LATEST: ServerCommand = ServerCommand {
     name: "LATEST",
     doc: Doc { summary: "Answers the last sample and the worst of each event.", ..SAMPLES_DOC },
-    run: ServerRun::Shared(latest),
+    run: ServerRun::Anywhere(latest),
     ..SAMPLES
 };
 
@@ -97,7 +97,7 @@ const RESET: ServerCommand = ServerCommand {
         tips: &["request_policy:all_nodes", "response_policy:agg_sum"],
         ..SAMPLES_DOC
     },
-    run: ServerRun::Shared(reset),
+    run: ServerRun::Anywhere(reset),
     ..SAMPLES
 };
 
@@ -106,7 +106,7 @@ const HELP: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
     doc: help::doc(Group::Server, "2.8.13"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..ROW
 };
 

@@ -23,7 +23,7 @@ pub(super) const PUBLISH: ServerCommand = ServerCommand {
         args: &[Arg::str("channel"), Arg::str("message")],
         ..ABOUT
     },
-    run: ServerRun::Shared(publish),
+    run: ServerRun::Anywhere(publish),
     ..ROW
 };
 
@@ -40,7 +40,7 @@ pub(super) const SPUBLISH: ServerCommand = ServerCommand {
         args: &[Arg::str("shardchannel"), Arg::str("message")],
         ..ABOUT
     },
-    run: ServerRun::Shared(spublish),
+    run: ServerRun::Anywhere(spublish),
     ..ROW
 };
 

@@ -39,7 +39,7 @@ const CHANNELS: ServerCommand = ServerCommand {
         args: &[Arg::pattern("pattern").optional()],
         ..ABOUT
     },
-    run: ServerRun::Shared(channels),
+    run: ServerRun::Anywhere(channels),
     ..ANY
 };
 
@@ -52,7 +52,7 @@ const SHARDCHANNELS: ServerCommand = ServerCommand {
         args: &[Arg::pattern("pattern").optional()],
         ..ABOUT
     },
-    run: ServerRun::Shared(shard_channels),
+    run: ServerRun::Anywhere(shard_channels),
     ..ANY
 };
 
@@ -65,7 +65,7 @@ const NUMSUB: ServerCommand = ServerCommand {
         args: &[Arg::str("channel").optional().many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(count_channels),
+    run: ServerRun::Anywhere(count_channels),
     ..ANY
 };
 
@@ -78,7 +78,7 @@ const SHARDNUMSUB: ServerCommand = ServerCommand {
         args: &[Arg::str("shardchannel").optional().many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(count_shard_channels),
+    run: ServerRun::Anywhere(count_shard_channels),
     ..ANY
 };
 
@@ -91,7 +91,7 @@ const NUMPAT: ServerCommand = ServerCommand {
         complexity: "O(1)",
         ..ABOUT
     },
-    run: ServerRun::Shared(count_patterns),
+    run: ServerRun::Anywhere(count_patterns),
     ..ANY
 };
 
@@ -100,7 +100,7 @@ const HELP: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     flags: Flags::LOADING.or(Flags::STALE),
     doc: help::doc(Group::Pubsub, "6.2.0"),
-    run: ServerRun::Shared(help),
+    run: ServerRun::Anywhere(help),
     ..ROW
 };
 

@@ -2,6 +2,8 @@
 //! confirmation for every name, which RESP3 sends as a push.
 use super::ABOUT;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::error;
+use crate::core::modes::Modes;
 use crate::state::pubsub::Topic;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, KeySpec};
 
@@ -23,7 +25,7 @@ pub(super) const SUBSCRIBE: ServerCommand = ServerCommand {
         args: &[Arg::str("channel").many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(subscribe),
+    run: ServerRun::Anywhere(subscribe),
     ..ANY
 };
 
@@ -36,7 +38,7 @@ pub(super) const UNSUBSCRIBE: ServerCommand = ServerCommand {
         args: &[Arg::str("channel").optional().many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(unsubscribe),
+    run: ServerRun::Anywhere(unsubscribe),
     ..ANY
 };
 
@@ -49,7 +51,7 @@ pub(super) const PSUBSCRIBE: ServerCommand = ServerCommand {
         args: &[Arg::pattern("pattern").many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(psubscribe),
+    run: ServerRun::Anywhere(psubscribe),
     ..ANY
 };
 
@@ -62,7 +64,7 @@ pub(super) const PUNSUBSCRIBE: ServerCommand = ServerCommand {
         args: &[Arg::pattern("pattern").optional().many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(punsubscribe),
+    run: ServerRun::Anywhere(punsubscribe),
     ..ANY
 };
 
@@ -77,7 +79,7 @@ pub(super) const SSUBSCRIBE: ServerCommand = ServerCommand {
         args: &[Arg::str("shardchannel").many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(ssubscribe),
+    run: ServerRun::Anywhere(ssubscribe),
     ..ANY
 };
 
@@ -92,7 +94,7 @@ pub(super) const SUNSUBSCRIBE: ServerCommand = ServerCommand {
         args: &[Arg::str("shardchannel").optional().many()],
         ..ABOUT
     },
-    run: ServerRun::Shared(sunsubscribe),
+    run: ServerRun::Anywhere(sunsubscribe),
     ..ANY
 };
 
@@ -105,6 +107,9 @@ fn psubscribe(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn ssubscribe(call: &mut ServerCall<'_>) -> Done {
+    if call.session.modes.has(Modes::EXECUTING) {
+        return Err(error::ssubscribe_denied());
+    }
     begin(call, Topic::Shard, "ssubscribe")
 }
 

@@ -13,12 +13,14 @@
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
+mod exec;
 mod serve;
 
 use super::attack;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
+use crate::core::error;
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::modes::Modes;
 use crate::core::monitors::Feed;
@@ -36,6 +38,7 @@ use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
+use exec::Plan;
 use net::{Meter, Scale, Tick};
 use resp::{Args, Reply};
 use std::hint::cold_path;
@@ -74,6 +77,8 @@ pub(crate) enum Look {
 enum Hindrance<'s> {
     /// It waits for memory that is being freed, or for a worker that has too much to deliver.
     Crowd,
+    /// It waits for EXEC.
+    Queued,
     Refused(Refusal<'s>),
 }
 
@@ -122,6 +127,14 @@ pub(crate) struct Executor<'s> {
     held: Held,
     /// The worker's gate, between `begin` and `end`.
     inside: Option<RwLockReadGuard<'s, ()>>,
+    /// All gates are taken, by [`Executor::alone`].
+    is_alone: bool,
+    /// Those who wait for a key are served when all of a queue has run, not between two of its requests.
+    serves_later: bool,
+    /// Room for what EXEC finds out before it runs a queue.
+    plan: Plan,
+    /// EXEC has run last, and has left out the replies that its client does not want.
+    has_muted: bool,
 }
 
 impl<'s> Executor<'s> {
@@ -159,6 +172,10 @@ impl<'s> Executor<'s> {
             now: Moment::NONE,
             held: Held::Nothing,
             inside: None,
+            is_alone: false,
+            serves_later: false,
+            plan: Plan::default(),
+            has_muted: false,
         }
     }
 
@@ -199,12 +216,13 @@ impl<'s> Executor<'s> {
 
     /// Bytes of memory that it holds between batches.
     pub(crate) fn room_bytes(&self) -> usize {
-        self.positions.capacity() * size_of::<u32>()
+        self.positions.capacity() * size_of::<u32>() + self.plan.room_bytes()
     }
 
-    /// Gives that memory back; the next command of several keys takes it up again.
+    /// Gives that memory back; the next command of several keys, or the next EXEC, takes it up again.
     pub(crate) fn give_room_back(&mut self) {
         self.positions = Vec::new();
+        self.plan = Plan::default();
     }
 
     /// Sets the time that commands see from here on, and takes up the configuration in force.
@@ -289,8 +307,13 @@ impl<'s> Executor<'s> {
     /// waits.
     #[cold]
     fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
-        let Ok(row) = admit(session, request, &self.config) else { return false };
-        let may_change = row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE);
+        let Ok(row) = admit(request) else { return false };
+        if is_locked_out(session, row, &self.config) {
+            return false;
+        }
+        let is_exec = matches!(row.run, Run::Server(ServerRun::Queue));
+        let has = |flag| row.flags.has(flag) || (is_exec && session.has_queued(flag));
+        let may_change = has(Flags::WRITE) || has(Flags::MAY_REPLICATE);
         let waits = may_change || self.held == Held::Everything;
         let waits = waits && !session.record.details().is_monitor;
         if waits {
@@ -357,7 +380,9 @@ impl<'s> Executor<'s> {
         let ran = self.check_and_run(session, request, reply);
         if !session.reply_mode.answers() {
             cold_path();
-            reply.cut(start);
+            if !std::mem::take(&mut self.has_muted) {
+                reply.cut(start);
+            }
             session.append_unmuted(reply);
             if let Some(waiting) = &mut session.waiting {
                 waiting.is_mute = true;
@@ -386,26 +411,28 @@ impl<'s> Executor<'s> {
         request: &Request<'s, '_>,
         reply: &mut Reply,
     ) -> Option<&'s Row> {
-        let row = match admit(session, request, &self.config) {
+        let row = match admit(request) {
             Ok(row) => row,
             Err(refusal) => {
                 cold_path();
                 if attack::is_one(request.args.at(0)) && matches!(refusal, Refusal::UnknownCommand) {
                     attack::end(self.server, session);
                 } else {
-                    self.refuse(&refusal, &request.args, reply);
+                    self.refuse(session, &refusal, &request.args, reply);
                 }
                 return None;
             }
         };
-        if self.is_guarded
-            && let Err(held) = self.guard(session.db, row, request)
+        if session.modes.is_any()
+            && let Err(hindrance) = self.look_at_modes(session, row, request)
         {
-            cold_path();
-            match held {
-                Hindrance::Crowd => session.after = After::Retry,
-                Hindrance::Refused(refusal) => self.refuse(&refusal, &request.args, reply),
-            }
+            self.hinder(session, row, hindrance, (request, reply));
+            return None;
+        }
+        if self.is_guarded
+            && let Err(hindrance) = self.guard(session, row, request)
+        {
+            self.hinder(session, row, hindrance, (request, reply));
             return None;
         }
         session.record.last_row.store(row.number as u32, Relaxed);
@@ -418,20 +445,88 @@ impl<'s> Executor<'s> {
         Some(row)
     }
 
-    /// Whether what a request brings may be kept, and there is memory for it.
+    /// Whether a request of a session that is in some mode runs now.
+    #[cold]
+    fn look_at_modes(
+        &mut self,
+        session: &Session,
+        row: &'s Row,
+        request: &Request<'s, '_>,
+    ) -> Result<(), Hindrance<'s>> {
+        if is_locked_out(session, row, &self.config) {
+            return Err(Hindrance::Refused(Refusal::NotAuthenticated(row)));
+        }
+        if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
+            return Err(Hindrance::Refused(Refusal::OnlyListens(row)));
+        }
+        if !session.modes.has(Modes::TRANSACTION) || row.flags.has(Flags::NEVER_QUEUED) {
+            return Ok(());
+        }
+        if row.flags.has(Flags::NO_MULTI) {
+            return Err(Hindrance::Refused(Refusal::InTransaction(row)));
+        }
+        if self.is_guarded {
+            self.guard(session, row, request)?;
+        }
+        Err(Hindrance::Queued)
+    }
+
+    /// Does what is to be done with a request that does not run now.
+    #[cold]
+    fn hinder(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        hindrance: Hindrance<'s>,
+        (request, reply): (&Request<'s, '_>, &mut Reply),
+    ) {
+        match hindrance {
+            Hindrance::Crowd => session.after = After::Retry,
+            Hindrance::Queued => self.enqueue(session, row, request, reply),
+            Hindrance::Refused(refusal) => self.refuse(session, &refusal, &request.args, reply),
+        }
+    }
+
+    /// Keeps a request for EXEC. A client may queue as much as may be kept of requests that have not run.
+    fn enqueue(&self, session: &mut Session, row: &Row, request: &Request<'s, '_>, reply: &mut Reply) {
+        session.record.last_row.store(row.number as u32, Relaxed);
+        session.enqueue((row.number, row.flags), request.hash, &request.args, self.counters);
+        reply.simple("QUEUED");
+        if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
+            session.after = After::Overflow;
+        }
+    }
+
+    /// Whether what a request brings may be kept, and there is memory for it, or for what EXEC is to run.
     #[inline]
-    fn guard(&mut self, db: u16, row: &'s Row, request: &Request<'s, '_>) -> Result<(), Hindrance<'s>> {
+    fn guard(
+        &mut self,
+        session: &Session,
+        row: &'s Row,
+        request: &Request<'s, '_>,
+    ) -> Result<(), Hindrance<'s>> {
         let bytes_max = self.element_bytes_max;
         if self.request_bytes > bytes_max && is_too_long(row, &request.args, bytes_max, &mut self.positions) {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
-        if self.server.mailboxes.is_congested() && publishes(row) {
+        let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
+        if self.server.mailboxes.is_congested()
+            && (publishes(row) || is_exec && session.has_queued(Flags::PUBSUB))
+        {
             return Err(Hindrance::Crowd);
         }
-        if !self.memory_limit.is_set() || !row.flags.has(Flags::DENYOOM) {
+        if !self.memory_limit.is_set() {
             return Ok(());
         }
-        match self.room_for(db, request) {
+        let room = if row.flags.has(Flags::DENYOOM) {
+            self.room_for(session.db, request)
+        } else if is_exec && session.has_queued(Flags::DENYOOM) {
+            cold_path();
+            self.room_for_bytes(session.queued_bytes() as u64, None)
+        } else {
+            return Ok(());
+        };
+        match room {
             Room::Enough | Room::Later => Ok(()),
             Room::Garbage => Err(Hindrance::Crowd),
             Room::None => Err(Hindrance::Refused(Refusal::OutOfMemory(row))),
@@ -490,7 +585,12 @@ impl<'s> Executor<'s> {
     #[inline(never)]
     fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
         let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
-        let beside = request.hash.map(|hash| (db, hash));
+        self.room_for_bytes(coming_bytes, request.hash.map(|hash| (db, hash)))
+    }
+
+    /// Whether there is memory for so many bytes; `beside` is where keys may go for it first.
+    #[inline]
+    fn room_for_bytes(&mut self, coming_bytes: u64, beside: Option<(u16, Hash)>) -> Room {
         if !self.memory_limit.is_due(coming_bytes)
             || self.memory_limit.make_room_beside(self.now.wall, coming_bytes, beside)
         {
@@ -532,13 +632,19 @@ impl<'s> Executor<'s> {
         room == Room::Later
     }
 
-    /// Answers with the refusal's error and counts it.
+    /// Answers with the refusal's error and counts it. EXEC will run none of a transaction of which a request
+    /// was refused; one whose EXEC is refused is given up.
     #[cold]
-    fn refuse(&mut self, refusal: &Refusal<'_>, args: &Args<'_>, reply: &mut Reply) {
+    fn refuse(&mut self, session: &mut Session, refusal: &Refusal<'_>, args: &Args<'_>, reply: &mut Reply) {
+        session.break_transaction();
+        let mut text = refusal.text(args);
         if let Some(row) = refusal.row() {
             self.counters.commands[row.number].rejected.add(1);
+            if matches!(row.run, Run::Server(ServerRun::Queue)) {
+                session.give_up_transaction(self.counters);
+                text = error::transaction_refused(&text);
+            }
         }
-        let text = refusal.text(args);
         self.counters.count_error(&text);
         append_error(reply, &text);
     }
@@ -566,7 +672,10 @@ impl<'s> Executor<'s> {
                 self.alone(|this| this.run_on_all(db, ways.all, args, reply))
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, request, reply),
-            Run::Server(ServerRun::Shared(run)) => self.run_on_server(session, run, args, reply),
+            Run::Server(ServerRun::Queue) => self.exec(session, reply),
+            Run::Server(ServerRun::Anywhere(run) | ServerRun::Shared(run)) => {
+                self.run_on_server(session, run, args, reply)
+            }
             Run::Server(ServerRun::Outside(run)) => {
                 self.outside(|this| this.run_on_server(session, run, args, reply))
             }
@@ -663,7 +772,7 @@ impl<'s> Executor<'s> {
             garbage: &mut self.garbage,
         });
         free_flushed(self.server, &mut self.garbage);
-        if self.server.key_events.waiters.is_ready() {
+        if self.server.key_events.waiters.is_ready() && !self.serves_later {
             self.serve_ready();
         }
         done
@@ -692,9 +801,12 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs `work` outside the worker's gate: commands that need all gates may run on other workers
-    /// meanwhile.
+    /// meanwhile. Where all gates are taken they stay so.
     #[cold]
     fn outside<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        if self.is_alone {
+            return work(self);
+        }
         self.end();
         let result = work(self);
         self.begin();
@@ -705,9 +817,14 @@ impl<'s> Executor<'s> {
     /// batch.
     #[cold]
     fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        if self.is_alone {
+            return work(self);
+        }
         self.end();
         let all = self.server.gates.enter_alone();
+        self.is_alone = true;
         let result = work(self);
+        self.is_alone = false;
         drop(all);
         self.begin();
         result
@@ -724,10 +841,10 @@ fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
     (config.latency_tracking == Tracking::On).then(|| meter.scale(histogram::UNIT_NS))
 }
 
-/// The checks that need nothing but the row, the number of arguments and the session. Returns the row that
-/// runs, which is a subcommand's where the request names one.
+/// The checks that need nothing but the row and the number of arguments. Returns the row that runs, which is
+/// a subcommand's where the request names one.
 #[inline(always)]
-fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> Result<&'s Row, Refusal<'s>> {
+fn admit<'s>(request: &Request<'s, '_>) -> Result<&'s Row, Refusal<'s>> {
     let args = &request.args;
     let mut row = request.row.ok_or(Refusal::UnknownCommand)?;
     if !row.subcommands.is_empty() && args.len() > 1 {
@@ -736,23 +853,12 @@ fn admit<'s>(session: &Session, request: &Request<'s, '_>, config: &Config) -> R
     if !row.arity.accepts(args.len()) {
         return Err(Refusal::Arity(row));
     }
-    if session.modes.is_any() {
-        cold_path();
-        return look_at_modes(session, row, config);
-    }
     Ok(row)
 }
 
-/// The same for a session that is in some mode.
-#[cold]
-fn look_at_modes<'s>(session: &Session, row: &'s Row, config: &Config) -> Result<&'s Row, Refusal<'s>> {
-    if session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH) {
-        return Err(Refusal::NotAuthenticated(row));
-    }
-    if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
-        return Err(Refusal::OnlyListens(row));
-    }
-    Ok(row)
+/// Whether the client has to give the password before it may do this.
+fn is_locked_out(session: &Session, row: &Row, config: &Config) -> bool {
+    session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH)
 }
 
 /// What a client may do that listens in RESP2.

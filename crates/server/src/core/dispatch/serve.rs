@@ -11,6 +11,7 @@
 //! requests that the one before has made ready.
 use super::{Executor, Request};
 use crate::core::mailbox::Message;
+use crate::core::modes::Modes;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session, Ticket, Waiting};
 use crate::core::waiters::{Place, Ready, Waiter};
@@ -67,6 +68,9 @@ impl<'s> Executor<'s> {
         self.prepare(&mut view, row);
         let mut call = Call::new(&mut view, args, &keys, reply);
         let done = run(&mut call);
+        if session.modes.has(Modes::EXECUTING) {
+            call.give_up_waiting();
+        }
         let wait = call.wait.take();
         if let (Some(wait), Ok(())) = (wait, &done) {
             self.wait_for_keys(session, row, (&mut view, &keys), (request, reply.protocol), &wait);
@@ -105,12 +109,19 @@ impl<'s> Executor<'s> {
         events.hear(&told);
         if events.waiters.is_any() {
             let places = events.waiters.awaited(&told);
-            if !places.is_empty() {
-                self.serve(view, places.into_iter().map(Ready::for_all).collect(), 0);
-                return self.serve_ready();
+            if self.serves_later {
+                events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
+            } else if !places.is_empty() {
+                return self.serve_places(view, places);
             }
         }
         self.free(view);
+    }
+
+    /// Serves those who wait for these keys, whose shards the view holds, and lets the view go.
+    pub(super) fn serve_places(&self, view: View<'_>, places: Vec<Place>) {
+        self.serve(view, places.into_iter().map(Ready::for_all).collect(), 0);
+        self.serve_ready();
     }
 
     fn free(&self, mut view: View<'_>) {

@@ -1,0 +1,273 @@
+//! Several requests as one step that no other worker sees a part of: what EXEC runs.
+//!
+//! ```text
+//! plan: the keys of all requests are found --- all that run need no more ---> on_shards: their shards locked
+//!         \                                                                  in ascending order, each once,
+//!          \                                                                 in one view for all of them
+//!           \--- one needs the whole keyspace, or locks shards itself ------> alone: all gates taken, each
+//!                                                                             request locks what it needs
+//! ```
+//!
+//! Either way each request is counted, timed, and shown to MONITOR and the logs of commands as if it had come
+//! by itself. What a request would leave to be written piece by piece is written at once, because the next
+//! reply stands behind it. A reply that outgrows what its client may be owed stops growing, and the requests
+//! go on: their effects do not depend on who reads.
+use super::{Executor, Request};
+use crate::core::call::{ServerCall, ServerRun};
+use crate::core::error;
+use crate::core::modes::Modes;
+use crate::core::queue::{Queue, Queued};
+use crate::core::registry::{Row, Run};
+use crate::core::session::{After, ReplyMode, Session};
+use crate::core::waiters::Place;
+use base::hash::Hash;
+use command::{Call, DataRun, Done};
+use resp::{Args, Reply};
+use std::hint::cold_path;
+use std::sync::Arc;
+use store::{Garbage, Key, View};
+
+/// How each request of a queue runs, where all can run on the shards of their keys. The room is used again.
+#[derive(Default)]
+pub(super) struct Plan {
+    steps: Vec<Step>,
+    /// The places of the keys among the arguments of their requests, request behind request.
+    keys: Vec<(u32, Hash)>,
+}
+
+struct Step {
+    way: Way,
+    /// Where its keys end.
+    keys_end: usize,
+}
+
+/// What the requests of a queue leave to be done when all have run.
+#[derive(Default)]
+struct Left {
+    garbage: Vec<Garbage>,
+    /// Keys that somebody waits for and that may be ready.
+    ready: Vec<Place>,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Data(fn(&mut Call<'_, '_>) -> Done),
+    Server(fn(&mut ServerCall<'_>) -> Done),
+}
+
+impl Plan {
+    /// Bytes of memory that it holds for the next one.
+    pub(super) fn room_bytes(&self) -> usize {
+        self.steps.capacity() * size_of::<Step>() + self.keys.capacity() * size_of::<(u32, Hash)>()
+    }
+}
+
+impl<'s> Executor<'s> {
+    /// EXEC: runs what the session has queued.
+    pub(super) fn exec(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
+        let Some(queue) = session.take_queue() else { return Err(error::exec_without_multi()) };
+        let done = match queue.is_broken {
+            true => Err(error::transaction_broken()),
+            false => {
+                self.run_as_one(session, &queue, reply);
+                Ok(())
+            }
+        };
+        session.record.forget_queue(self.counters);
+        done
+    }
+
+    /// Runs requests as one step, and answers with an array of their replies. The caller is inside the
+    /// worker's gate and holds no shard.
+    fn run_as_one(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) {
+        let (mark, request_bytes) = (self.mark, self.request_bytes);
+        // What was queued has come in earlier turns, and may be of interest to the log of large requests.
+        self.request_bytes = request_bytes.max(queue.room_bytes());
+        self.bound();
+        session.modes.set(Modes::EXECUTING);
+        let mut plan = std::mem::take(&mut self.plan);
+        match self.plan(&mut plan, queue) {
+            Locks::Keys => self.run_on_shards(session, queue, &plan, reply),
+            Locks::Everything => self.alone(|this| {
+                this.serves_later = true;
+                this.run_alone(session, queue, reply);
+                this.serves_later = false;
+                if this.server.key_events.waiters.is_ready() {
+                    this.serve_ready();
+                }
+            }),
+        }
+        self.plan = plan;
+        session.modes.clear(Modes::EXECUTING);
+        self.request_bytes = request_bytes;
+        self.bound();
+        // The time of the whole is that of its parts too.
+        self.mark = mark;
+        self.has_muted = !session.reply_mode.answers();
+    }
+
+    /// Finds the keys of all requests.
+    fn plan(&mut self, plan: &mut Plan, queue: &Queue) -> Locks {
+        plan.steps.clear();
+        plan.keys.clear();
+        for queued in queue.iter() {
+            let row = self.server.registry.row(queued.row);
+            let way = match row.run {
+                Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Way::Data(run),
+                Run::Data(DataRun::KeysOrAll(ways)) if !(ways.needs_all)(&queued.args) => {
+                    Way::Data(ways.keys)
+                }
+                Run::Server(ServerRun::Anywhere(run)) => Way::Server(run),
+                _ => return Locks::Everything,
+            };
+            if matches!(way, Way::Data(_)) {
+                self.plan_keys(plan, row, &queued);
+            }
+            plan.steps.push(Step { way, keys_end: plan.keys.len() });
+        }
+        Locks::Keys
+    }
+
+    fn plan_keys(&mut self, plan: &mut Plan, row: &Row, Queued { hash, args, .. }: &Queued<'_>) {
+        row.extract_keys(args, &mut self.positions);
+        let mut known = hash.filter(|_| row.first_key() == self.positions.first().map(|p| *p as usize));
+        let hash_of = |position: u32| self.server.keyspace.hash(args.at(position as usize));
+        let keys = self.positions.iter().map(|p| (*p, known.take().unwrap_or_else(|| hash_of(*p))));
+        plan.keys.extend(keys);
+    }
+
+    fn run_on_shards(&mut self, session: &mut Session, queue: &Queue, plan: &Plan, reply: &mut Reply) {
+        // The view keeps these settings while requests may look at newer ones.
+        let config = Arc::clone(&self.config);
+        let hashes = || plan.keys.iter().map(|(_, hash)| *hash);
+        let keyspace = &self.server.keyspace;
+        let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, hashes());
+        view.prefetch(session.db, hashes());
+        begin(session, queue, reply);
+        let mut left = Left::default();
+        let mut tokens = Vec::new();
+        let mut keys = &plan.keys[..];
+        for (step, queued) in plan.steps.iter().zip(queue.iter()) {
+            let (row, args) = (self.server.registry.row(queued.row), queued.args);
+            let mine = keys.split_off(..step.keys_end - (plan.keys.len() - keys.len()));
+            self.run_step(session, row, args, reply, |this, session, reply| match step.way {
+                Way::Server(run) => this.run_on_server(session, run, args, reply),
+                Way::Data(run) => {
+                    tokens.clear();
+                    let mine = mine.unwrap_or_default().iter();
+                    let db = session.db;
+                    tokens.extend(mine.map(|(at, hash)| view.key(db, args.at(*at as usize), *hash)));
+                    this.run_in(&mut view, row, run, (args, &tokens, reply), &mut left)
+                }
+            });
+        }
+        self.let_go_of_queue(view, left);
+    }
+
+    /// Unlocks the shards. Who waits for a key that the queue has changed is served first.
+    fn let_go_of_queue(&self, view: View<'_>, mut left: Left) {
+        if left.ready.is_empty() {
+            drop(view);
+        } else {
+            self.serve_places(view, left.ready);
+        }
+        if !left.garbage.is_empty() {
+            self.server.background.free(&mut left.garbage);
+        }
+    }
+
+    /// Runs a command on keys whose shards are locked already.
+    fn run_in<'k>(
+        &mut self,
+        view: &mut View<'k>,
+        row: &Row,
+        run: fn(&mut Call<'_, '_>) -> Done,
+        (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
+        left: &mut Left,
+    ) -> Done {
+        view.begin_anew();
+        self.prepare(view, row);
+        let mut call = Call::new(view, args, keys, reply);
+        let done = run(&mut call);
+        if done.is_ok() {
+            call.give_up_waiting();
+        }
+        if view.has_garbage() {
+            cold_path();
+            let (told, events) = (view.take_told(), &self.server.key_events);
+            events.hear(&told);
+            if events.waiters.is_any() {
+                left.ready.append(&mut events.waiters.awaited(&told));
+            }
+            left.garbage.append(&mut view.take_garbage());
+        }
+        done
+    }
+
+    /// All gates are taken: each request locks what it needs.
+    fn run_alone(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) {
+        begin(session, queue, reply);
+        for Queued { row, hash, args } in queue.iter() {
+            let row = self.server.registry.row(row);
+            let request = Request { row: Some(row), hash, args };
+            self.run_step(session, row, args, reply, |this, session, reply| {
+                this.run(session, row, &request, reply)
+            });
+        }
+    }
+
+    /// Runs one request and counts it, with its error if it makes one.
+    fn run_step(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        args: Args<'_>,
+        reply: &mut Reply,
+        run: impl FnOnce(&mut Self, &mut Session, &mut Reply) -> Done,
+    ) {
+        let (start, was_full) = (reply.out.len(), reply.is_full());
+        // A client that has had itself closed hears no more of what follows.
+        let is_leaving = session.after >= After::Close;
+        if let Err(error) = run(self, session, reply) {
+            self.counters.commands[row.number].failed.add(1);
+            self.counters.count_error(error.text());
+            reply.error(error.text());
+        }
+        reply.finish();
+        if is_leaving || is_mute(session) {
+            reply.cut(start);
+            session.append_unmuted(reply);
+            if was_full {
+                reply.give_up();
+            }
+        }
+        let ticks = self.lap();
+        let reply_bytes = reply.out.len() - start;
+        self.counters.commands[row.number].count(ticks, self.tracked);
+        if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
+            self.look(session, row, true, (ticks, args, reply_bytes));
+        }
+    }
+}
+
+/// What a queue has to be run under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Locks {
+    /// The shards of its keys.
+    Keys,
+    /// All gates.
+    Everything,
+}
+
+/// Announces as many replies as there are requests.
+fn begin(session: &Session, queue: &Queue, reply: &mut Reply) {
+    if !is_mute(session) {
+        reply.array(queue.len());
+    }
+}
+
+/// Whether nobody wants the reply of the request that has run. CLIENT REPLY SKIP within a queue is about the
+/// first request after the queue.
+fn is_mute(session: &Session) -> bool {
+    matches!(session.reply_mode, ReplyMode::Off | ReplyMode::Skip)
+}

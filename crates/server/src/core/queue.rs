@@ -1,0 +1,192 @@
+//! Requests that are kept to be run later, together: what a client sends between MULTI and EXEC.
+//!
+//! ```text
+//! Queue   parts: [Part]   requests in the order in which they came, some in each part
+//! Part    bytes           the arguments of its requests, one behind the other
+//!         spans           where each argument lies
+//!         requests        each one's command, the hash of its first key, where its spans end
+//! ```
+//!
+//! A part is full at [`PART_BYTES`], so that a long queue is never copied to grow, and a short one takes one
+//! part that grows as it needs.
+use base::hash::Hash;
+use command::Flags;
+use resp::{Args, Span};
+
+/// A part takes no further request when its arguments have so many bytes, or so many requests are in it.
+const PART_BYTES: usize = 32 << 10;
+const PART_REQUESTS: usize = 512;
+
+/// See the file's opener.
+pub(crate) struct Queue {
+    parts: Vec<Part>,
+    len: usize,
+    /// What all arguments have together.
+    arg_bytes: usize,
+    room_bytes: usize,
+    /// The flags of all commands together.
+    flags: Flags,
+    /// A request was refused: EXEC will run none, so nothing more is kept.
+    pub(crate) is_broken: bool,
+}
+
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+    requests: Vec<Kept>,
+}
+
+/// One request.
+struct Kept {
+    /// `Row::number`
+    row: u32,
+    spans_end: u32,
+    hash: Option<Hash>,
+}
+
+/// One request of a queue, as it is run.
+#[derive(Clone, Copy)]
+pub(crate) struct Queued<'q> {
+    /// `Row::number`
+    pub(crate) row: usize,
+    /// Of its first key, where the command's row says which argument that is.
+    pub(crate) hash: Option<Hash>,
+    pub(crate) args: Args<'q>,
+}
+
+impl Queue {
+    /// An empty one, which allocates nothing.
+    pub(crate) fn new() -> Queue {
+        Queue { parts: Vec::new(), len: 0, arg_bytes: 0, room_bytes: 0, flags: Flags::NONE, is_broken: false }
+    }
+
+    /// How many requests there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What all their arguments have together.
+    pub(crate) fn arg_bytes(&self) -> usize {
+        self.arg_bytes
+    }
+
+    /// What it takes of memory.
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.room_bytes
+    }
+
+    /// Whether any of the commands has all of these flags.
+    pub(crate) fn has(&self, flags: Flags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// Appends a request to the command with this number and these flags.
+    pub(crate) fn push(&mut self, (row, flags): (usize, Flags), hash: Option<Hash>, args: &Args<'_>) {
+        let arg_bytes = args.iter_from(0).map(<[u8]>::len).sum();
+        let is_full =
+            |part: &Part| part.bytes.len() + arg_bytes > PART_BYTES || part.requests.len() == PART_REQUESTS;
+        if self.parts.last().is_none_or(is_full) {
+            self.parts.push(Part::default());
+            self.room_bytes += size_of::<Part>();
+        }
+        let last = self.parts.len() - 1;
+        let part = &mut self.parts[last];
+        self.room_bytes -= part.room_bytes();
+        part.push(row, hash, args, arg_bytes);
+        self.room_bytes += part.room_bytes();
+        self.len += 1;
+        self.arg_bytes += arg_bytes;
+        self.flags = self.flags.or(flags);
+    }
+
+    /// The requests, in the order in which they came.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Queued<'_>> {
+        self.parts.iter().flat_map(|part| {
+            let mut start = 0;
+            part.requests.iter().map(move |kept| {
+                let end = kept.spans_end as usize;
+                let args = Args::new(&part.bytes, &part.spans[start..end]);
+                start = end;
+                Queued { row: kept.row as usize, hash: kept.hash, args }
+            })
+        })
+    }
+}
+
+impl Part {
+    fn push(&mut self, row: usize, hash: Option<Hash>, args: &Args<'_>, arg_bytes: usize) {
+        self.bytes.reserve(arg_bytes);
+        for arg in args.iter_from(0) {
+            self.spans.push(Span { start: self.bytes.len(), len: arg.len() });
+            self.bytes.extend_from_slice(arg);
+        }
+        self.requests.push(Kept { row: row as u32, spans_end: self.spans.len() as u32, hash });
+    }
+
+    fn room_bytes(&self) -> usize {
+        self.bytes.capacity()
+            + self.spans.capacity() * size_of::<Span>()
+            + self.requests.capacity() * size_of::<Kept>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arguments that these words are.
+    fn with_args<R>(words: &[&[u8]], work: impl FnOnce(Args<'_>) -> R) -> R {
+        let buffer = words.concat();
+        let mut start = 0;
+        let spans: Vec<Span> = words
+            .iter()
+            .map(|word| {
+                start += word.len();
+                Span { start: start - word.len(), len: word.len() }
+            })
+            .collect();
+        work(Args::new(&buffer, &spans))
+    }
+
+    #[test]
+    fn requests_come_back_as_they_were_whatever_part_they_lie_in() {
+        let (set, get) = ((7, Flags::WRITE), (8, Flags::READONLY));
+        let mut queue = Queue::new();
+        let lens = |n: usize| if n.is_multiple_of(7) { 20_000 } else { n % 100 };
+        for n in 0..2000 {
+            let value = vec![b'a' + (n % 23) as u8; lens(n)];
+            let key = format!("k{n}");
+            let words: &[&[u8]] =
+                if n % 2 == 0 { &[b"SET", key.as_bytes(), &value] } else { &[b"GET", key.as_bytes()] };
+            let row = if n % 2 == 0 { set } else { get };
+            with_args(words, |args| queue.push(row, Some(Hash(n as u64)), &args));
+        }
+        let mut count = 0;
+        for (n, queued) in queue.iter().enumerate() {
+            assert_eq!(queued.hash, Some(Hash(n as u64)));
+            assert_eq!(queued.args.at(1), format!("k{n}").as_bytes());
+            assert_eq!(queued.row, if n % 2 == 0 { 7 } else { 8 });
+            if n % 2 == 0 {
+                assert_eq!(queued.args.at(2), vec![b'a' + (n % 23) as u8; lens(n)]);
+            }
+            count += 1;
+        }
+        assert_eq!((count, queue.len()), (2000, 2000));
+        assert!(queue.has(Flags::WRITE) && queue.has(Flags::READONLY) && !queue.has(Flags::ADMIN));
+    }
+
+    #[test]
+    fn its_memory_is_counted_and_little_more_than_what_it_keeps() {
+        let set = (7, Flags::WRITE);
+        let mut queue = Queue::new();
+        let value = [b'x'; 1000];
+        for _ in 0..10_000 {
+            with_args(&[b"SET", b"k", &value], |args| queue.push(set, None, &args));
+        }
+        let counted: usize = queue.parts.iter().map(|part| part.room_bytes() + size_of::<Part>()).sum();
+        assert_eq!(queue.room_bytes(), counted);
+        assert_eq!(queue.arg_bytes(), 10_000 * 1004);
+        assert!(counted < 2 * queue.arg_bytes() + (1 << 20), "{counted}");
+    }
+}
