@@ -3,11 +3,13 @@
 use crate::commands::families::FAMILIES;
 use crate::core::key_events::{KeyEvents, KeyListener};
 use crate::core::mailbox::Mailboxes;
+use crate::core::notify::Notifier;
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::service::{background, restless};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
+use crate::state::config::notify::published;
 use crate::state::counters::{AllCounters, Counters};
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
@@ -232,9 +234,11 @@ fn share(
         seed: Seed::new(word(0), word(1)),
     });
     keyspace.go_by(config.store.eviction.policy);
-    let key_events = Arc::new(KeyEvents::new(keyspace.shards()));
+    let mailboxes = Arc::new(Mailboxes::new(engines.iter().map(|engine| engine.waker())));
+    let pubsub = Arc::new(PubSub::new(mailboxes.len()));
+    let notifier = Notifier::new(Arc::clone(&pubsub), Arc::clone(&mailboxes));
+    let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier));
     keyspace.listen(Box::new(KeyListener(Arc::clone(&key_events))));
-    let mailboxes = Mailboxes::new(engines.iter().map(|engine| engine.waker()));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new(Server {
         counters: AllCounters(mailboxes.iter().map(|_| Counters::new(registry.count())).collect()),
@@ -265,13 +269,14 @@ fn share(
         registry,
         clock,
         log,
-        pubsub: PubSub::new(mailboxes.len()),
+        pubsub,
         mailboxes,
         background,
         engine_name,
         in_force: InForce::new(config),
         ending: Ending::default(),
     });
+    server.notify_of(published(server.config().notify));
     restless::serve(&server);
     Ok((server, engines))
 }

@@ -136,6 +136,24 @@ fn a_server_that_answers_otherwise_is_found_and_told_in_a_few_requests() {
     assert!(shortest.lines().count() < 12 && shortest.contains("# Sardine: -ERR"), "{shortest}");
 }
 
+#[test]
+fn random_streams_cause_the_events_that_they_cause_at_a_real_server() {
+    // Older ones tell other events.
+    let Some(redis) = RedisServer::unpacked().unwrap() else { return };
+    let sardine = sardine(Config::default().databases);
+    let differ = Differ::new(sardine.addresses[0].into(), redis.address(), &[]).expect("both servers answer");
+    let mut event_count = 0;
+    for seed in FIRST_SEED..FIRST_SEED + STREAM_COUNT {
+        let heard = differ.play_events(seed).expect("both answer");
+        event_count += heard.event_count;
+        if let Some(difference) = heard.difference {
+            let shortest = differ.shrink_events(difference).expect("both answer");
+            panic!("seed {seed}: {} causes other events\n{shortest}", shortest.subject);
+        }
+    }
+    assert!(event_count > 1_000, "only {event_count} events were compared");
+}
+
 /// With shards and workers enough for their mistakes to show.
 fn sardine(databases: u16) -> Running {
     let config = Config { shard_bits: 8, worker_threads: 2, databases, ..InProcess::config() };

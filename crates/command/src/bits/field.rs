@@ -192,6 +192,7 @@ fn write(call: &mut Call<'_, '_>, operations: &[Operation], len_min: u64) -> Don
         outcomes.filter(|outcome| outcome.counts(growth)).count()
     })?;
     call.view.changed(key, changes as u64, SETBIT_EVENT);
+    call.view.tell_if_created(key);
     Ok(())
 }
 

@@ -311,6 +311,7 @@ fn store(
         }
         drop(set);
         let event = if grammar == Grammar::SearchStore { "geosearchstore" } else { "georadiusstore" };
+        call.view.note_stored(existed);
         call.view.changed(&destination, found.len() as u64, Event::zset(event));
     }
     call.reply.int(found.len() as i64);

@@ -5,7 +5,7 @@ use super::row::{ABOUT, ROW};
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
 };
-use store::Usage;
+use store::{Key, Usage, View};
 
 pub(super) const OBJECT: Command = Command {
     name: "OBJECT",
@@ -113,9 +113,19 @@ fn help(call: &mut WholeCall<'_>) -> Done {
     )
 }
 
-fn encoding(call: &mut Call<'_, '_>) -> Done {
+/// What a look at the key tells. Nobody is told where it is not there, as in Redis.
+fn looked_at<T>(
+    call: &mut Call<'_, '_>,
+    look: impl FnOnce(&mut View<'_>, &Key<'_>) -> Option<T>,
+) -> Option<T> {
     let key = call.key(0);
-    match call.view.brief(key) {
+    let found = look(call.view, key);
+    call.view.conceal_misses();
+    found
+}
+
+fn encoding(call: &mut Call<'_, '_>) -> Done {
+    match looked_at(call, |view, key| view.brief(key)) {
         Some(brief) => call.reply.bulk(brief.encoding.as_bytes()),
         None => call.reply.null(),
     }
@@ -129,8 +139,7 @@ const SHARED_REFCOUNT: i64 = i32::MAX as i64;
 /// OBJECT REFCOUNT: 1, but for small integers in the encoding `int`. Redis keeps each of these once for all
 /// keys and answers with a special count, unless its eviction policy has to tell the uses of each key apart.
 fn refcount(call: &mut Call<'_, '_>) -> Done {
-    let key = call.key(0);
-    let Some(brief) = call.view.brief(key) else {
+    let Some(brief) = looked_at(call, |view, key| view.brief(key)) else {
         call.reply.null();
         return Ok(());
     };
@@ -141,8 +150,7 @@ fn refcount(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn freq(call: &mut Call<'_, '_>) -> Done {
-    let key = call.key(0);
-    match call.view.usage(key) {
+    match looked_at(call, |view, key| view.usage(key)) {
         None => call.reply.null(),
         Some(Usage::Frequency(count)) => call.reply.int(i64::from(count)),
         Some(Usage::IdleMs(_) | Usage::Untracked) => return Err(Error::frequency_not_tracked()),
@@ -152,8 +160,7 @@ fn freq(call: &mut Call<'_, '_>) -> Done {
 
 /// Sardine does not keep times of use before somebody asks for one: the first OBJECT IDLETIME starts that.
 fn idletime(call: &mut Call<'_, '_>) -> Done {
-    let key = call.key(0);
-    match call.view.idle(key) {
+    match looked_at(call, |view, key| view.idle(key)) {
         None => call.reply.null(),
         Some(Usage::IdleMs(ms)) => call.reply.int(ms / 1000),
         Some(Usage::Frequency(_)) => return Err(Error::idle_time_not_tracked_but_frequency()),

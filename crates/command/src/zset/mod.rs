@@ -119,6 +119,7 @@ fn store(
             set.update(member, |_| Some(*score));
         }
         drop(set);
+        view.note_stored(existed);
         view.changed(destination, 1, event);
     }
     reply.int(entries.len() as i64);

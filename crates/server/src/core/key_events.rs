@@ -1,5 +1,6 @@
 //! What the server does when something happens to a key: every change, expiry, eviction and flush comes
 //! through here, while the key's shard is locked (`store::Listener`).
+use crate::core::notify::Notifier;
 use crate::core::waiters::{Ready, Waiters};
 use std::sync::Arc;
 use store::{Keyspace, Listener, Told};
@@ -7,17 +8,20 @@ use store::{Keyspace, Listener, Told};
 /// Those to whom it matters what happens to keys.
 pub(crate) struct KeyEvents {
     pub(crate) waiters: Waiters,
+    pub(crate) notifier: Notifier,
 }
 
 impl KeyEvents {
     /// Nobody listens yet.
-    pub(crate) fn new(shards: usize) -> KeyEvents {
-        KeyEvents { waiters: Waiters::new(shards) }
+    pub(crate) fn new(shards: usize, notifier: Notifier) -> KeyEvents {
+        KeyEvents { waiters: Waiters::new(shards), notifier }
     }
 
-    /// These events have happened. Those who wait for the keys are not served by it: whoever runs commands
-    /// does that (`dispatch/serve.rs`).
-    pub(crate) fn hear(&self, _told: &[Told]) {}
+    /// These events have happened: they are published. Those who wait for the keys are not served by it:
+    /// whoever runs commands does that (`dispatch/serve.rs`).
+    pub(crate) fn hear(&self, told: &[Told]) {
+        self.notifier.hear(told);
+    }
 }
 
 /// The keyspace's way to the server.

@@ -23,6 +23,7 @@ pub(crate) mod mailbox;
 pub(crate) mod memory_limit;
 pub(crate) mod modes;
 pub(crate) mod monitors;
+pub(crate) mod notify;
 pub(crate) mod output_bound;
 pub(crate) mod queue;
 pub(crate) mod redact;

@@ -14,6 +14,7 @@ use crate::core::session::ClientRecord;
 use crate::state::background::Background;
 use crate::state::clock::{Clock, Moment};
 use crate::state::config::Config;
+use crate::state::config::notify::published;
 use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
@@ -30,7 +31,7 @@ use crate::state::tls::TlsInForce;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use store::Keyspace;
+use store::{Classes, Keyspace};
 
 /// See the file's opener. Its parts are public to the crate: a command reaches them through its call.
 pub(crate) struct Server {
@@ -50,9 +51,9 @@ pub(crate) struct Server {
     /// Ids begin at 1 and are never used twice.
     pub(crate) next_client_id: AtomicU64,
     /// One for each worker, by its index: how the others reach it.
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) mailboxes: Arc<Mailboxes>,
     /// Who listens to which channel.
-    pub(crate) pubsub: PubSub,
+    pub(crate) pubsub: Arc<PubSub>,
     /// Held by workers while they run commands; whoever takes all of them runs alone.
     pub(crate) gates: Gates,
     pub(crate) counters: AllCounters,
@@ -208,12 +209,21 @@ impl Server {
         let writer = self.in_force.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(change(&self.config())?);
         self.keyspace.go_by(next.store.eviction.policy);
+        self.notify_of(published(next.notify));
         *self.in_force.config.write().unwrap_or_else(PoisonError::into_inner) = next;
         self.in_force.version.fetch_add(1, Ordering::Release);
         drop(writer);
         // Sleeping workers may have planned their sleep by the old settings.
         self.mailboxes.iter().for_each(Mailbox::wake);
         Ok(())
+    }
+
+    /// From here on events of keys of these classes are published. It locks one shard after the other.
+    pub(crate) fn notify_of(&self, classes: Classes) {
+        if self.keyspace.classes() != classes {
+            self.key_events.notifier.obey(classes);
+            self.keyspace.hear_classes(classes);
+        }
     }
 
     /// Calls `work` with a configuration that nobody changes meanwhile. One such call is made at a time:

@@ -18,6 +18,7 @@ mod limits;
 mod lookups;
 mod monitor;
 mod multi;
+mod notify;
 mod output;
 mod pause;
 mod pieces;

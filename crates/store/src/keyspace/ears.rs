@@ -137,6 +137,19 @@ impl Keyspace {
 
 /// How commands tell what they did.
 impl View<'_> {
+    /// The command has made the key, which is told though nothing else has happened to it.
+    pub fn tell_if_created(&mut self, key: &Key<'_>) {
+        if self.aside.has_created {
+            self.touched(key, Event::CHANGE);
+        }
+    }
+
+    /// The command has written a key that `existed`, or not, when it began: one that did is not new, though
+    /// it was removed meanwhile.
+    pub fn note_stored(&mut self, existed: bool) {
+        self.aside.has_created &= !existed;
+    }
+
     /// A command has made so many changes to this key, as Redis counts them, perhaps none. `event` is what is
     /// published of them. Commands that publish several events of one key go on with [`View::touched`], in
     /// the order in which Redis publishes them.

@@ -321,6 +321,7 @@ impl EditContext<'_> {
 
     /// A key has come to be, which is told at once.
     pub(crate) fn tell_created(&mut self, key: &[u8]) {
+        self.aside.has_created = false;
         if self.keyspace.classes().has(Classes::NEW) {
             self.tell(key, Event::NEW);
         }
@@ -439,6 +440,17 @@ impl<'k> View<'k> {
         let stats = &mut self.guards.shard(key).stats;
         stats.hits += u64::from(is_found);
         stats.misses += u64::from(!is_found);
+        if !is_found && self.keyspace.classes().has(Classes::KEYMISS) {
+            self.aside.tell(self.keyspace.told(key, Event::KEYMISS));
+        }
+    }
+
+    /// Nobody is told what the command has looked for in vain: for commands that look at a key without using
+    /// it.
+    pub fn conceal_misses(&mut self) {
+        if let Some(rest) = &mut self.aside.rest {
+            rest.told.retain(|told| told.event != Event::KEYMISS);
+        }
     }
 
     /// The counters of the shard of `key`.
@@ -652,16 +664,17 @@ impl<'k> View<'k> {
             context.timer.arm_for(&mut entry, fields_due);
         }
         // What was there counts as removed before: as in Redis the key is a new one.
-        context.tell_created(key.bytes);
         match entry {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
+                context.tell_created(key.bytes);
                 context.forget_fields(&entry);
                 context.timer.change(&mut entry, before.deadline, deadline);
                 let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
                 context.discard(old);
             }
             Entry::Vacant(mut entry) => {
+                context.tell_created(key.bytes);
                 context.timer.change(&mut entry, Deadline::Never, deadline);
                 entry.insert(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
             }

@@ -8,9 +8,12 @@
 //! come from the tables by themselves; those that cannot be compared are in `excluded`, wanted differences in
 //! `exceptions`, and Redis's own changes between its versions in `versions`, each with its reason.
 //!
+//! `events` plays the same streams and compares what keyspace notifications tell of them.
+//!
 //! A stream is named by its seed alone: whoever has seed and peer can play it again.
 mod compare;
 mod counters;
+mod events;
 mod exceptions;
 mod excluded;
 mod focus;
@@ -24,6 +27,7 @@ mod values;
 mod versions;
 mod vocabulary;
 
+pub use events::{EventDifference, Heard};
 pub use play::{Difference, Played};
 pub use stream::Step;
 pub use vocabulary::Vocabulary;

@@ -1,5 +1,6 @@
 //! `maxmemory` in a process of its own: no other test changes what it counts.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -186,6 +187,22 @@ fn large_values_that_are_freed_elsewhere_neither_cost_more_keys_nor_refuse_comma
     }
     let left = client.keys();
     assert!((7..=9).contains(&left), "{left} of 4 MB are left in 40");
+}
+
+#[test]
+fn every_key_that_is_evicted_is_told_once() {
+    const KEYS: usize = 1000;
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lru", "--notify-keyspace-events", "Ee"]);
+    let [mut client, mut listener] = [server.client(), server.client()];
+    assert_eq!(client.storm(0..KEYS as u32, 100, &[]), 0);
+    listener.call("SUBSCRIBE __keyevent@0__:evicted");
+    client.call("CONFIG SET maxmemory 1");
+    let mut gone = BTreeSet::new();
+    while gone.len() < KEYS {
+        let Value::Aggregate(_, words) = listener.0.receive().unwrap() else { panic!("a message") };
+        assert!(gone.insert(words[2].text().unwrap().to_vec()), "{words:?} is told again");
+    }
+    assert_eq!(client.keys(), 0);
 }
 
 /// The pause between two questions about something that the server does in its own time, and how many

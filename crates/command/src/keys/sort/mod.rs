@@ -178,6 +178,7 @@ fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &
         let mut list = view.list_or_new(destination).expect("whatever was there was removed");
         results.iter().for_each(|result| list.push(End::Tail, result.unwrap_or_default()));
         drop(list);
+        view.note_stored(existed);
         view.changed(destination, results.len() as u64, Event::list("sortstore"));
     }
     reply.int(results.len() as i64);

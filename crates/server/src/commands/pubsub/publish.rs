@@ -2,8 +2,6 @@
 use super::ABOUT;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::mailbox::Message;
-use crate::core::modes::Modes;
-use crate::core::session::After;
 use crate::state::pubsub::Topic;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, KeySpec};
 use std::sync::Arc;
@@ -52,8 +50,6 @@ fn spublish(call: &mut ServerCall<'_>) -> Done {
     publish_to(call, Topic::Shard)
 }
 
-/// A client that listens itself gets what it has published behind this reply and before the next one: its
-/// turn ends here, and messages are delivered between turns.
 fn publish_to(call: &mut ServerCall<'_>, topic: Topic) -> Done {
     let (channel, message) = (call.args.at(1), call.args.at(2));
     let mailboxes = &call.server.mailboxes;
@@ -61,8 +57,5 @@ fn publish_to(call: &mut ServerCall<'_>, topic: Topic) -> Done {
         mailboxes.post(worker, Message::Published(Arc::clone(publication)));
     });
     call.reply.int(receivers as i64);
-    if call.session.modes.has(Modes::SUBSCRIBED) && call.session.after == After::Next {
-        call.session.after = After::Yield;
-    }
     Ok(())
 }

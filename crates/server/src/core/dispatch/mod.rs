@@ -44,7 +44,7 @@ use resp::{Args, Reply};
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
-use store::{Garbage, View};
+use store::{Classes, Garbage, View};
 
 /// A request, and what was looked up for it when it was parsed, so that its key's memory could be asked for
 /// early.
@@ -100,6 +100,8 @@ pub(crate) struct Executor<'s> {
     feed: Feed,
     /// Whether keys that the connection which is served looks at count as used (CLIENT NO-TOUCH).
     leaves_trace: bool,
+    /// Whether that connection listens to channels.
+    listens: bool,
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
@@ -154,6 +156,7 @@ impl<'s> Executor<'s> {
             output_bound: OutputBound::of(&config),
             feed: Feed::default(),
             leaves_trace: true,
+            listens: false,
             request_bytes: 0,
             turn_start: meter.read(),
             is_guarded: true,
@@ -327,6 +330,7 @@ impl<'s> Executor<'s> {
     #[inline]
     pub(crate) fn start_turn(&mut self, session: &Session, request_bytes: usize) {
         self.leaves_trace = session.leaves_trace;
+        self.listens = session.modes.has(Modes::SUBSCRIBED);
         self.request_bytes = request_bytes;
         self.bound();
         self.mark = self.meter.read();
@@ -353,7 +357,7 @@ impl<'s> Executor<'s> {
     #[inline]
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
-        let shows_all = may_be_large || self.server.monitors.is_any();
+        let shows_all = may_be_large || self.listens || self.server.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
         let is_congested = self.server.mailboxes.is_congested();
         let may_be_long = self.request_bytes > self.element_bytes_max;
@@ -511,7 +515,7 @@ impl<'s> Executor<'s> {
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
         if self.server.mailboxes.is_congested()
-            && (publishes(row) || is_exec && session.has_queued(Flags::PUBSUB))
+            && (publishes(row, &self.config) || is_exec && session.has_queued(Flags::PUBSUB))
         {
             return Err(Hindrance::Crowd);
         }
@@ -536,7 +540,10 @@ impl<'s> Executor<'s> {
     /// Looks closer at a call that took long, or that somebody wants to see.
     #[cold]
     fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
-        if self.is_turn_over() && session.after == After::Next {
+        // What a client has caused to be sent to itself comes behind this reply and before the next one:
+        // messages are delivered between turns.
+        let has_mail = self.listens && self.server.mailboxes[self.worker].has_mail();
+        if (self.is_turn_over() || has_mail) && session.after == After::Next {
             session.after = After::Yield;
         }
         if self.ticks_max == 0 && self.server.monitors.is_any() {
@@ -795,6 +802,7 @@ impl<'s> Executor<'s> {
         }
         // It may have been CONFIG SET, MONITOR or CLIENT NO-TOUCH: what follows in this batch obeys it.
         self.leaves_trace = session.leaves_trace;
+        self.listens = session.modes.has(Modes::SUBSCRIBED);
         self.refresh_config();
         self.bound();
         done
@@ -831,9 +839,10 @@ impl<'s> Executor<'s> {
     }
 }
 
-/// Whether this command sends messages to those who listen.
-fn publishes(row: &Row) -> bool {
-    row.flags.has(Flags::PUBSUB.or(Flags::FAST))
+/// Whether this command may send messages to those who listen.
+fn publishes(row: &Row, config: &Config) -> bool {
+    let notifies = row.flags.has(Flags::WRITE) && config.notify != Classes::NONE;
+    notifies || row.flags.has(Flags::PUBSUB.or(Flags::FAST))
 }
 
 /// The scale of the histograms, if calls are tracked.

@@ -16,6 +16,7 @@ mod directive;
 mod docs;
 mod limits;
 mod log_rules;
+pub(crate) mod notify;
 mod paths;
 mod process;
 pub(crate) mod rewrite;

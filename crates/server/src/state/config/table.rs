@@ -2,6 +2,7 @@
 //! and SET, the file, the command line, sardine.conf and docs/settings.md follow.
 //!
 //! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
+use super::notify;
 use super::process::{Facility, OomScore, Supervised};
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
@@ -270,6 +271,19 @@ const CLIENTS: &[Setting] = &[
         "How much may wait for a client that does not read: class (`normal`, `replica`, `pubsub`), hard limit, soft \
          limit, seconds over the soft limit. 0 is no limit.",
         "Set a limit for `normal` where somebody may ask for much and read slowly.",
+    ),
+    row(
+        "notify-keyspace-events",
+        Anytime,
+        Kind::List {
+            get: |c| notify::render(c.notify),
+            set: |c, words| notify::parse(words).map(|classes| c.notify = classes),
+        },
+        "Which events of keys are published, as letters: `K` to `__keyspace@<db>__:<key>`, `E` to \
+         `__keyevent@<db>__:<event>`; `g` commands on keys of any type, `$` strings, `l` lists, `s` sets, `h` hashes, \
+         `z` sorted sets, `t` streams, `x` keys that expire, `e` keys that are evicted, `n` keys that are new, `m` \
+         keys that were looked for and not there, `d` modules, `A` all of these but `n` and `m`.",
+        "Set it where a program has to know what happens to keys. Every event costs a message to whoever listens.",
     ),
     row(
         "client-query-buffer-limit",

@@ -70,6 +70,7 @@ fn samples(setting: &Setting) -> Vec<String> {
         (_, "client-output-buffer-limit") => {
             vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".into()]
         }
+        (_, "notify-keyspace-events") => vec!["AKE".into(), "g$lnKm".into(), String::new()],
         (Kind::Bool { .. }, _) => vec!["yes".into(), "no".into()],
         (Kind::Int { min, max, .. }, _) => vec![min.to_string(), max.to_string()],
         (Kind::Mode { .. }, _) => vec!["700".into(), "0".into()],

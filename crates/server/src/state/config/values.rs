@@ -59,6 +59,8 @@ pub struct Config {
     /// How much may be kept of a client's requests that have not run.
     pub client_query_buffer_bytes_max: u64,
     pub client_output_buffer: OutputLimits,
+    /// `notify-keyspace-events`, as it was given; see [`notify::published`](super::notify::published).
+    pub notify: store::Classes,
     /// The server runs in the background.
     pub daemonize: bool,
     pub pidfile: Option<PathBuf>,
@@ -182,6 +184,7 @@ impl Default for Config {
             logfile: None,
             client_query_buffer_bytes_max: 1 << 30,
             client_output_buffer: OutputLimits::default(),
+            notify: store::Classes::NONE,
             daemonize: false,
             pidfile: None,
             supervised: Supervised::No,

@@ -123,6 +123,11 @@ impl PubSub {
         }
     }
 
+    /// Whether anybody listens to any channel or pattern: two loads.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.channels.len() > 0 || self.pattern_count.load(Relaxed) > 0
+    }
+
     /// Hands a message to `post` for each worker that has receivers, and returns how many these are: a client
     /// counts for its channel and for each of its patterns that match. `post` is called under locks.
     pub(crate) fn publish(

@@ -4,7 +4,7 @@
 //! A row is a name, when it may change, the shape of its values, and its default. `.only` and `.but` mark
 //! values that would promise what is not kept: the first refuses all others, the second warns of them. `.or`
 //! gives the setting an older name.
-use super::shape::{Shape, events, file_name, primary, save_points, shutdown_words, title_template};
+use super::shape::{Shape, file_name, primary, save_points, shutdown_words, title_template};
 use super::{Group, row};
 use crate::state::config::setting::Change::{Anytime, AtStart, Protected};
 use crate::state::config::setting::Setting;
@@ -36,8 +36,8 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
         rows: TLS,
     },
     Group {
-        title: "Users, pub/sub, scripts and modules",
-        because: "There are no ACL users, events of keys, scripts and modules yet.",
+        title: "Users, scripts and modules",
+        because: "There are no ACL users, scripts and modules yet.",
         rows: CLIENTS,
     },
     Group {
@@ -173,8 +173,6 @@ const CLIENTS: &[Setting] = &[
     row("aclfile", AtStart, Text, "").only("", "there are no ACL users yet"),
     row("acllog-max-len", Anytime, COUNT, "128"),
     row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit"),
-    row("notify-keyspace-events", Anytime, Words(events), "")
-        .but("", "there is no pub/sub yet, so nobody is notified"),
     row("tracking-table-max-keys", Anytime, COUNT, "1000000"),
 ];
 

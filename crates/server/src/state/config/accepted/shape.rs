@@ -80,29 +80,6 @@ pub(super) fn primary(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The classes of events that `A` stands for, in the order in which they are shown.
-const ALL_EVENTS: &[u8] = b"g$lshzxetd";
-
-/// `notify-keyspace-events`: letters for classes of events.
-pub(super) fn events(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
-    if words.is_empty() {
-        return Err("wrong number of arguments".into());
-    }
-    let letters = words.join(&b' ');
-    if letters.iter().any(|b| !b"Ag$lshzxeKEtmdn".contains(b)) {
-        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into());
-    }
-    let has = |b: &u8| letters.contains(b) || (letters.contains(&b'A') && ALL_EVENTS.contains(b));
-    let mut shown = Vec::new();
-    if ALL_EVENTS.iter().all(has) {
-        shown.push(b'A');
-    } else {
-        shown.extend(ALL_EVENTS.iter().chain(b"n").filter(|b| has(b)));
-    }
-    shown.extend(b"KEm".iter().filter(|b| has(b)));
-    Ok(shown)
-}
-
 /// `dbfilename`, `appendfilename`
 pub(super) fn file_name(text: &str, path: &'static str) -> Result<(), &'static str> {
     if text.contains('/') { Err(path) } else { Ok(()) }
@@ -161,9 +138,6 @@ mod tests {
         for (shape, text, shown) in [
             (Shape::Bool, "YES", Ok("yes")),
             (Shape::Memory { min: 0, max: 9999 }, "2kb", Ok("2048")),
-            (Shape::Words(events), "AKE", Ok("AKE")),
-            (Shape::Words(events), "lxzgEmn$K", Ok("g$lzxnKEm")),
-            (Shape::Words(events), "q", Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")),
             (Shape::Words(save_points), "900 1 60 5", Ok("900 1 60 5")),
             (Shape::Words(save_points), "900  1", Err("Invalid save parameters")),
             (Shape::Words(save_points), "0 1", Err("Invalid save parameters")),
