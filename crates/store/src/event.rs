@@ -70,48 +70,59 @@ impl BitOr for Classes {
 pub struct Event {
     pub class: Classes,
     pub name: &'static str,
+    /// Whether there may be something for those who wait for the key.
+    pub makes_ready: bool,
 }
 
 impl Event {
     /// The key has changed, and nothing is published of it.
-    pub const CHANGE: Event = Event { class: Classes::NONE, name: "" };
+    pub const CHANGE: Event = Event { class: Classes::NONE, name: "", makes_ready: false };
     /// The key is gone, by a command or because its value became empty.
     pub const DEL: Event = Event::generic("del");
-    pub const EXPIRE: Event = Event::generic("expire");
-    pub const PERSIST: Event = Event::generic("persist");
-    pub const EXPIRED: Event = Event { class: Classes::EXPIRED, name: "expired" };
-    pub const EVICTED: Event = Event { class: Classes::EVICTED, name: "evicted" };
+    pub const EXPIRE: Event = Event::generic("expire").idle();
+    pub const PERSIST: Event = Event::generic("persist").idle();
+    pub const EXPIRED: Event = Event::new(Classes::EXPIRED, "expired");
+    pub const EVICTED: Event = Event::new(Classes::EVICTED, "evicted");
     /// Fields of a hash are past their deadlines.
     pub const FIELDS_EXPIRED: Event = Event::hash("hexpired");
-    pub const KEYMISS: Event = Event { class: Classes::KEYMISS, name: "keymiss" };
-    pub const NEW: Event = Event { class: Classes::NEW, name: "new" };
+    pub const KEYMISS: Event = Event::new(Classes::KEYMISS, "keymiss").idle();
+    pub const NEW: Event = Event::new(Classes::NEW, "new").idle();
+
+    const fn new(class: Classes, name: &'static str) -> Event {
+        Event { class, name, makes_ready: true }
+    }
+
+    /// One after which there is nothing more for those who wait for the key than before it.
+    pub const fn idle(self) -> Event {
+        Event { makes_ready: false, ..self }
+    }
 
     pub const fn generic(name: &'static str) -> Event {
-        Event { class: Classes::GENERIC, name }
+        Event::new(Classes::GENERIC, name)
     }
 
     pub const fn string(name: &'static str) -> Event {
-        Event { class: Classes::STRING, name }
+        Event::new(Classes::STRING, name)
     }
 
     pub const fn list(name: &'static str) -> Event {
-        Event { class: Classes::LIST, name }
+        Event::new(Classes::LIST, name)
     }
 
     pub const fn set(name: &'static str) -> Event {
-        Event { class: Classes::SET, name }
+        Event::new(Classes::SET, name)
     }
 
     pub const fn hash(name: &'static str) -> Event {
-        Event { class: Classes::HASH, name }
+        Event::new(Classes::HASH, name)
     }
 
     pub const fn zset(name: &'static str) -> Event {
-        Event { class: Classes::ZSET, name }
+        Event::new(Classes::ZSET, name)
     }
 
     pub const fn stream(name: &'static str) -> Event {
-        Event { class: Classes::STREAM, name }
+        Event::new(Classes::STREAM, name)
     }
 
     /// Whether the key was changed. One that was looked for in vain was not.

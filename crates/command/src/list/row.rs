@@ -13,5 +13,5 @@ pub(super) fn pushed_event(end: End) -> Event {
 }
 
 pub(super) fn popped_event(end: End) -> Event {
-    Event::list(if end == End::Head { "lpop" } else { "rpop" })
+    Event::list(if end == End::Head { "lpop" } else { "rpop" }).idle()
 }

@@ -82,7 +82,7 @@ fn xdel(call: &mut Call<'_, '_>) -> Done {
     let ids: Vec<Id> = call.args.iter_from(2).map(|text| id::strict(text, 0)).collect::<Result<_, _>>()?;
     let deleted = ids.into_iter().filter(|id| stream.delete(*id)).count() as u64;
     drop(stream);
-    call.view.changed(key, deleted, Event::stream("xdel"));
+    call.view.changed(key, deleted, Event::stream("xdel").idle());
     call.reply.int(deleted as i64);
     Ok(())
 }
@@ -143,7 +143,7 @@ fn xdelex(call: &mut Call<'_, '_>) -> Done {
             call.reply.int(code(fate));
         }
     }
-    call.view.changed(key, deleted, Event::stream("xdel"));
+    call.view.changed(key, deleted, Event::stream("xdel").idle());
     Ok(())
 }
 
@@ -198,7 +198,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> Done {
         stream.set_max_deleted_id(max);
     }
     drop(stream);
-    call.view.changed(key, 1, Event::stream("xsetid"));
+    call.view.changed(key, 1, Event::stream("xsetid").idle());
     call.reply.ok();
     Ok(())
 }

@@ -186,7 +186,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     if !call.view.stream_or_new(key)?.create_group(name, id, options.entries_read) {
         return Err(Error::group_exists());
     }
-    call.view.changed(key, 1, Event::stream("xgroup-create"));
+    call.view.changed(key, 1, Event::stream("xgroup-create").idle());
     call.reply.ok();
     Ok(())
 }
@@ -215,7 +215,7 @@ fn setid(call: &mut Call<'_, '_>) -> Done {
     }
     drop(stream);
     let key = call.key(0);
-    call.view.changed(key, 1, Event::stream("xgroup-setid"));
+    call.view.changed(key, 1, Event::stream("xgroup-setid").idle());
     call.reply.ok();
     Ok(())
 }
@@ -247,7 +247,7 @@ fn delconsumer(call: &mut Call<'_, '_>) -> Done {
     let pending = stream.group_mut(name).and_then(|group| group.delete_consumer(consumer));
     drop(stream);
     let key = call.key(0);
-    call.view.changed(key, u64::from(pending.is_some()), Event::stream("xgroup-delconsumer"));
+    call.view.changed(key, u64::from(pending.is_some()), Event::stream("xgroup-delconsumer").idle());
     call.reply.int(pending.unwrap_or(0) as i64);
     Ok(())
 }

@@ -7,5 +7,5 @@ pub(super) const ROW: Command = Command { acl: Acl::STREAM, doc: ABOUT, ..crate:
 /// Of a row's documentation.
 pub(super) const ABOUT: Doc = Doc { group: Group::Stream, ..Doc::NEW };
 
-pub(super) const XTRIM_EVENT: Event = Event::stream("xtrim");
-pub(super) const CONSUMER_CREATED: Event = Event::stream("xgroup-createconsumer");
+pub(super) const XTRIM_EVENT: Event = Event::stream("xtrim").idle();
+pub(super) const CONSUMER_CREATED: Event = Event::stream("xgroup-createconsumer").idle();

@@ -153,7 +153,7 @@ fn pop(call: &mut Call<'_, '_>, end: End) -> Done {
 
 /// What is published of a set from whose end entries were popped.
 fn popped_event(end: End) -> Event {
-    Event::zset(if end == End::Head { "zpopmin" } else { "zpopmax" })
+    Event::zset(if end == End::Head { "zpopmin" } else { "zpopmax" }).idle()
 }
 
 /// Replies up to `count` entries from an end and removes them. Returns how many there were.

@@ -243,7 +243,7 @@ impl Waiters {
     pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Place> {
         let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
         for Told { db, shard, key, event } in told {
-            let is_awaited = event.is_change() && self.part(*shard as usize).queue(*db, key).is_some();
+            let is_awaited = event.makes_ready && self.part(*shard as usize).queue(*db, key).is_some();
             if is_awaited && seen.insert((*db, &**key)) {
                 places.push(Place { shard: *shard, db: *db, key: key.clone() });
             }
