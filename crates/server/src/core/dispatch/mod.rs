@@ -515,7 +515,7 @@ impl<'s> Executor<'s> {
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
         if self.server.mailboxes.is_congested()
-            && (publishes(row, &self.config) || is_exec && session.has_queued(Flags::PUBSUB))
+            && (publishes(row, &self.config) || is_exec && queues_publishers(session, &self.config))
         {
             return Err(Hindrance::Crowd);
         }
@@ -837,6 +837,12 @@ impl<'s> Executor<'s> {
         self.begin();
         result
     }
+}
+
+/// Whether EXEC may.
+#[cold]
+fn queues_publishers(session: &Session, config: &Config) -> bool {
+    session.has_queued(Flags::PUBSUB) || config.notify != Classes::NONE && session.has_queued(Flags::WRITE)
 }
 
 /// Whether this command may send messages to those who listen.
