@@ -225,7 +225,8 @@ impl<'s> Worker<'s> {
     fn read_messages(&mut self) {
         let mut mail = std::mem::take(&mut self.mail);
         self.server.mailboxes.take(self.index, &mut mail);
-        for message in mail.drain(..) {
+        let mut messages = mail.drain(..).peekable();
+        while let Some(message) = messages.next() {
             match message {
                 Message::Adopt(accepted) => self.adopt(accepted),
                 Message::Feed(lines) => self.feed(&lines),
@@ -233,9 +234,20 @@ impl<'s> Worker<'s> {
                 Message::Killed(client) => self.close_killed(client),
                 Message::Served(client, reply) => self.answer_waiting(client, &reply),
                 Message::Unblocked(client, how) => self.unblock(client, how),
-                Message::Published(publication) => self.deliver(&publication),
+                Message::Published(first) => {
+                    let mut run_bytes = first.bytes();
+                    let mut run = vec![first];
+                    while let Some(Message::Published(next)) = messages.next_if(|message| {
+                        matches!(message, Message::Published(next) if next.goes_with(&run[0], run_bytes))
+                    }) {
+                        run_bytes += next.bytes();
+                        run.push(next);
+                    }
+                    self.deliver(&run);
+                }
             }
         }
+        drop(messages);
         self.mail = mail;
     }
 

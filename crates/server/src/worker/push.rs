@@ -11,7 +11,6 @@ use super::table::Flow;
 use crate::core::subscriptions::{Subscriptions, drop_subscription};
 use crate::state::pubsub::Publication;
 use net::ConnId;
-use resp::Protocol;
 use std::hint::cold_path;
 use std::sync::Arc;
 
@@ -62,14 +61,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends a message to those of this worker's clients that listen.
-    pub(super) fn deliver(&mut self, publication: &Publication) {
+    /// Sends messages to those of this worker's clients that listen: those that go together at once.
+    pub(super) fn deliver(&mut self, publications: &[Arc<Publication>]) {
         let server = self.server;
-        server.pubsub.deliver(self.index, publication, |receivers, text| {
+        server.pubsub.deliver(self.index, publications, |receivers, pushes| {
             for id in receivers {
                 let Some(connection) = self.table.at(*id) else { continue };
-                text[0] = if connection.protocol == Protocol::Resp3 { b'>' } else { b'*' };
-                self.push(*id, text);
+                let protocol = connection.protocol;
+                self.push(*id, pushes.text(protocol));
             }
         });
     }

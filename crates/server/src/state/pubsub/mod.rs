@@ -79,6 +79,52 @@ impl Publication {
     }
 }
 
+/// So many bytes of messages are sent together at most.
+const TOGETHER_BYTES: usize = 64 << 10;
+
+impl Publication {
+    /// Whether this message may be sent together with those of a run that begins with `first` and has so many
+    /// bytes: it has the same receivers.
+    pub(crate) fn goes_with(&self, first: &Publication, run_bytes: usize) -> bool {
+        Arc::ptr_eq(&self.channel, &first.channel)
+            && (self.topic, self.last) == (first.topic, first.last)
+            && self.patterns.is_empty()
+            && first.patterns.is_empty()
+            && run_bytes + self.text.len() <= TOGETHER_BYTES
+    }
+}
+
+/// Messages as clients get them, one behind the other, written once for each protocol.
+pub(crate) struct Pushes {
+    resp2: Vec<u8>,
+    resp3: Vec<u8>,
+    /// Where each message begins.
+    starts: Vec<usize>,
+}
+
+impl Pushes {
+    fn of<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Pushes {
+        let mut pushes = Pushes { resp2: Vec::new(), resp3: Vec::new(), starts: Vec::new() };
+        for text in texts {
+            pushes.starts.push(pushes.resp2.len());
+            pushes.resp2.extend_from_slice(text);
+        }
+        pushes
+    }
+
+    /// All of them in this protocol. RESP3 has another mark in front of each.
+    pub(crate) fn text(&mut self, protocol: Protocol) -> &[u8] {
+        if protocol == Protocol::Resp2 {
+            return &self.resp2;
+        }
+        if self.resp3.is_empty() {
+            self.resp3.clone_from(&self.resp2);
+            self.starts.iter().for_each(|start| self.resp3[*start] = b'>');
+        }
+        &self.resp3
+    }
+}
+
 impl PubSub {
     /// Nobody listens.
     pub(crate) fn new(workers: usize) -> PubSub {
@@ -175,26 +221,29 @@ impl PubSub {
         count
     }
 
-    /// What `worker` has to send of a message: `send` gets the receivers, and what they get in RESP2.
+    /// What `worker` has to send of messages that go together ([`Publication::goes_with`]): `send` gets the
+    /// receivers, and what they get.
     pub(crate) fn deliver(
         &self,
         worker: usize,
-        publication: &Publication,
-        mut send: impl FnMut(&[ConnId], &mut [u8]),
+        publications: &[Arc<Publication>],
+        mut send: impl FnMut(&[ConnId], &mut Pushes),
     ) {
+        let Some(publication) = publications.first() else { return };
         let mut receivers = Vec::new();
         let find = |topic, name: &Name, receivers: &mut Vec<ConnId>| {
             receivers.clear();
             self.audience(worker).find(topic, name, publication.last, receivers);
             !receivers.is_empty()
         };
-        let Publication { topic, channel, message, text: own, patterns, .. } = publication;
+        let Publication { topic, channel, message, text: own, patterns, .. } = &**publication;
         if !own.is_empty() && find(*topic, channel, &mut receivers) {
-            send(&receivers, &mut own.clone());
+            send(&receivers, &mut Pushes::of(publications.iter().map(|publication| &publication.text[..])));
         }
         for pattern in patterns {
             if find(Topic::Pattern, pattern, &mut receivers) {
-                send(&receivers, &mut text(Topic::Pattern, Some(pattern), channel, message));
+                let text = text(Topic::Pattern, Some(pattern), channel, message);
+                send(&receivers, &mut Pushes::of([&text[..]].into_iter()));
             }
         }
     }

@@ -12,8 +12,12 @@ fn publish(pubsub: &PubSub, topic: Topic, channel: &str) -> (u64, Vec<(usize, u3
         posted.push((worker, Arc::clone(publication)));
     });
     for (worker, publication) in posted {
-        pubsub.deliver(worker, &publication, |conns, text| {
-            let kind = String::from_utf8_lossy(text).lines().nth(2).unwrap_or_default().to_owned();
+        pubsub.deliver(worker, &[publication], |conns, pushes| {
+            let kind = String::from_utf8_lossy(pushes.text(Protocol::Resp2))
+                .lines()
+                .nth(2)
+                .unwrap_or_default()
+                .to_owned();
             got.extend(conns.iter().map(|conn| (worker, conn.index, kind.clone())));
         });
     }
@@ -51,7 +55,7 @@ fn who_subscribes_after_a_message_was_published_does_not_get_it() {
         pubsub.unsubscribe(topic, &early, (0, conn(1)));
         let again = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1)));
         let late = pubsub.subscribe(topic, name.as_bytes(), (0, conn(2)));
-        pubsub.deliver(0, &posted[0], |conns, _| panic!("{conns:?} got a message from before they came"));
+        pubsub.deliver(0, &posted[..1], |conns, _| panic!("{conns:?} got a message from before they came"));
         assert_eq!(publish(&pubsub, Topic::Channel, "c").1.len(), 2);
         pubsub.unsubscribe(topic, &again, (0, conn(1)));
         pubsub.unsubscribe(topic, &late, (0, conn(2)));
@@ -80,4 +84,31 @@ fn nothing_is_left_of_those_who_have_gone() {
     assert!((0..4).all(|worker| pubsub.audience(worker).is_empty()));
     let held: usize = names.iter().map(|(_, name, _)| Arc::strong_count(name)).max().unwrap_or(0);
     assert!(held <= names.len(), "only this test has the names: {held}");
+}
+
+#[test]
+fn messages_of_one_channel_go_together_as_long_as_its_receivers_stay() {
+    let pubsub = PubSub::new(1);
+    let mut posted = Vec::new();
+    let mut send = |message: &[u8], channel: &[u8]| {
+        pubsub
+            .publish(Topic::Channel, channel, message, |_, publication| posted.push(Arc::clone(publication)));
+    };
+    pubsub.subscribe(Topic::Channel, b"c", (0, conn(1)));
+    pubsub.subscribe(Topic::Channel, b"d", (0, conn(1)));
+    send(b"one", b"c");
+    send(b"two", b"c");
+    send(b"other", b"d");
+    pubsub.subscribe(Topic::Channel, b"c", (0, conn(2)));
+    send(b"three", b"c");
+    let goes = |n: usize| posted[n].goes_with(&posted[0], 0);
+    assert_eq!([goes(1), goes(2), goes(3)], [true, false, false]);
+    assert!(!posted[1].goes_with(&posted[0], TOGETHER_BYTES));
+    pubsub.deliver(0, &posted[..2], |conns, pushes| {
+        let both =
+            "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\none\r\n*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\ntwo\r\n";
+        assert_eq!(conns, [conn(1)]);
+        assert_eq!(String::from_utf8_lossy(pushes.text(Protocol::Resp2)), both);
+        assert_eq!(String::from_utf8_lossy(pushes.text(Protocol::Resp3)), both.replace('*', ">"));
+    });
 }
