@@ -70,31 +70,46 @@ impl BitOr for Classes {
 pub struct Event {
     pub class: Classes,
     pub name: &'static str,
-    /// Whether there may be something for those who wait for the key.
-    pub makes_ready: bool,
+    pub offer: Offer,
+}
+
+/// What there may be after an event for those who wait for the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// No more than before.
+    Nothing,
+    /// A value that holds something.
+    Value,
+    /// That it is gone.
+    Absence,
 }
 
 impl Event {
     /// The key has changed, and nothing is published of it.
-    pub const CHANGE: Event = Event { class: Classes::NONE, name: "", makes_ready: false };
+    pub const CHANGE: Event = Event { class: Classes::NONE, name: "", offer: Offer::Nothing };
     /// The key is gone, by a command or because its value became empty.
-    pub const DEL: Event = Event::generic("del");
+    pub const DEL: Event = Event::generic("del").of_end();
     pub const EXPIRE: Event = Event::generic("expire").idle();
     pub const PERSIST: Event = Event::generic("persist").idle();
-    pub const EXPIRED: Event = Event::new(Classes::EXPIRED, "expired");
-    pub const EVICTED: Event = Event::new(Classes::EVICTED, "evicted");
+    pub const EXPIRED: Event = Event::new(Classes::EXPIRED, "expired").of_end();
+    pub const EVICTED: Event = Event::new(Classes::EVICTED, "evicted").of_end();
     /// Fields of a hash are past their deadlines.
     pub const FIELDS_EXPIRED: Event = Event::hash("hexpired");
     pub const KEYMISS: Event = Event::new(Classes::KEYMISS, "keymiss").idle();
     pub const NEW: Event = Event::new(Classes::NEW, "new").idle();
 
     const fn new(class: Classes, name: &'static str) -> Event {
-        Event { class, name, makes_ready: true }
+        Event { class, name, offer: Offer::Value }
     }
 
     /// One after which there is nothing more for those who wait for the key than before it.
     pub const fn idle(self) -> Event {
-        Event { makes_ready: false, ..self }
+        Event { offer: Offer::Nothing, ..self }
+    }
+
+    /// One by which the key is gone.
+    pub const fn of_end(self) -> Event {
+        Event { offer: Offer::Absence, ..self }
     }
 
     pub const fn generic(name: &'static str) -> Event {

@@ -51,7 +51,7 @@ mod value;
 mod value_tests;
 mod zset;
 
-pub use event::{Classes, Event, Listener, Told};
+pub use event::{Classes, Event, Listener, Offer, Told};
 pub use eviction::beside::Beside;
 pub use eviction::choose::{Evictor, Outcome, counted_holes};
 pub use eviction::policy::{Eviction, Policy};

@@ -171,8 +171,8 @@ fn renamenx(call: &mut Call<'_, '_>) -> Done {
 }
 
 /// What is published of the key that a value leaves, and of the one that it comes to.
-const MOVED: [Event; 2] = [Event::generic("move_from"), Event::generic("move_to")];
-const RENAMED: [Event; 2] = [Event::generic("rename_from"), Event::generic("rename_to")];
+const MOVED: [Event; 2] = [Event::generic("move_from").of_end(), Event::generic("move_to")];
+const RENAMED: [Event; 2] = [Event::generic("rename_from").of_end(), Event::generic("rename_to")];
 
 /// Moves the value of `source`, which exists, to another key, with its deadline. Returns whether it did.
 fn pass_on(

@@ -30,7 +30,7 @@ impl ServerCall<'_> {
         }
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);
-        let waiting = Waiting { until, late_reply: reply.out, is_mute: false, waiter: None };
+        let waiting = Waiting { until, late_reply: Some(reply.out), is_mute: false, waiter: None };
         *self.session.record.waiting() = Some(Ticket::NO_KEY);
         self.session.waiting = Some(Box::new(waiting));
         self.session.after = After::Wait;

@@ -254,8 +254,8 @@ impl Ticket {
 pub(crate) struct Waiting {
     /// When it ends by itself, by the steady time; None if it never does.
     pub(crate) until: Option<Millis>,
-    /// What it answers when its time is over.
-    pub(crate) late_reply: Vec<u8>,
+    /// What it answers when its time is over; None: as every command that waits for keys.
+    pub(crate) late_reply: Option<Vec<u8>>,
     /// CLIENT REPLY wants no answer, whatever ends the waiting.
     pub(crate) is_mute: bool,
     /// Where it waits for a key: its place in the queues.

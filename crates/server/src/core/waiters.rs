@@ -20,7 +20,7 @@ use resp::{Args, Protocol, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Key, Keyspace, Kind, Told, View};
+use store::{Key, Keyspace, Kind, Offer, Told, View};
 
 /// A request that waits, whole, to be tried again.
 pub(crate) struct Waiter {
@@ -243,12 +243,22 @@ impl Waiters {
     pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Place> {
         let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
         for Told { db, shard, key, event } in told {
-            let is_awaited = event.makes_ready && self.part(*shard as usize).queue(*db, key).is_some();
-            if is_awaited && seen.insert((*db, &**key)) {
+            let mut is_new = || told.len() == 1 || seen.insert((*db, &**key));
+            if self.is_awaited(*shard, *db, key, event.offer) && is_new() {
                 places.push(Place { shard: *shard, db: *db, key: key.clone() });
             }
         }
         places
+    }
+
+    /// Whether anybody who waits for this key may be served by what there is now.
+    fn is_awaited(&self, shard: u32, db: u16, key: &[u8], offer: Offer) -> bool {
+        let part = || self.part(shard as usize);
+        match offer {
+            Offer::Nothing => false,
+            Offer::Value => part().queue(db, key).is_some(),
+            Offer::Absence => part().queue(db, key).is_some_and(|queue| queue.ends_without_key > 0),
+        }
     }
 
     /// Keys of which those who wait for them have to be served, by whoever comes next.

@@ -98,7 +98,10 @@ impl Worker<'_> {
         match how {
             _ if waiting.is_mute => {}
             Ending::Served(reply) => self.reply.append(reply),
-            Ending::Unblocked(Unblock::Timeout) => self.reply.append(&waiting.late_reply),
+            Ending::Unblocked(Unblock::Timeout) => match &waiting.late_reply {
+                Some(reply) => self.reply.append(reply),
+                None => command::Wait::late(&mut self.reply),
+            },
             Ending::Unblocked(Unblock::Error) => {
                 self.executor.counters().count_error(error::UNBLOCKED.as_bytes());
                 self.reply.error(error::UNBLOCKED);

@@ -52,12 +52,15 @@ impl Ears {
 
     fn open(&mut self, hash: Hash) {
         self.counts.get_or_insert_with(|| Box::new([0; _]))[end(hash)] += 1;
-        self.renew();
+        self.bits |= 1 << end(hash);
     }
 
     fn close(&mut self, hash: Hash) {
-        self.counts.as_mut().expect("it was opened before")[end(hash)] -= 1;
-        self.renew();
+        let count = &mut self.counts.as_mut().expect("it was opened before")[end(hash)];
+        *count -= 1;
+        if *count == 0 && !self.hears_all {
+            self.bits &= !(1 << end(hash));
+        }
     }
 
     fn renew(&mut self) {

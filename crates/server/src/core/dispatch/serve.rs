@@ -88,13 +88,11 @@ impl<'s> Executor<'s> {
         (request, protocol): (&Request<'_, '_>, Protocol),
         wait: &Wait,
     ) {
-        let mut late = Reply::new(protocol);
-        Wait::late(&mut late);
         let client = (&session.record, row.number, protocol);
         let waiters = &self.server.key_events.waiters;
         let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
         let until = wait.timeout.map(|timeout| Millis(self.now.steady.0.saturating_add(timeout.0)));
-        let waiting = Waiting { until, late_reply: late.out, is_mute: false, waiter: Some(waiter) };
+        let waiting = Waiting { until, late_reply: None, is_mute: false, waiter: Some(waiter) };
         session.waiting = Some(Box::new(waiting));
         session.after = After::Wait;
     }
