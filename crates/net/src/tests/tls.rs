@@ -40,6 +40,8 @@ on_every_engine! {
     idle_connections_hold_nothing
     a_pause_holds_back_what_is_there_already
     random_sizes_and_closes_lose_nothing
+    changed_handshakes_end_and_harm_nobody
+    new_keys_without_end_are_refused
 }
 
 static FILES: LazyLock<Certificates> = LazyLock::new(|| {
@@ -611,4 +613,67 @@ fn random_sizes_and_closes_lose_nothing(mut rig: Rig) {
             rig.until_gone(id);
         }
     }
+}
+
+/// What an honest client sends until its first request, with some bytes changed, added or left out: the
+/// server does not panic, takes nothing for a request that is none, and lets go of the connection.
+fn changed_handshakes_end_and_harm_nobody(mut rig: Rig) {
+    let tls = tls();
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let version = if random.below(2) == 0 { &version::TLS12 } else { &version::TLS13 };
+        let (socket, id) = rig.connect_raw(&tls);
+        let mut client = Client::over(socket, &Arc::new(client_config(None, &[version])));
+        client.conn.writer().write_all(b"SET k v").unwrap();
+        let spoilt_flight = random.below(2);
+        for flight in 0..2 {
+            let mut bytes = Vec::new();
+            while client.conn.wants_write() {
+                client.conn.write_tls(&mut bytes).unwrap();
+            }
+            if flight == spoilt_flight && !bytes.is_empty() {
+                for _ in 0..=random.below(4) {
+                    let at = random.below(bytes.len() as u64) as usize;
+                    match random.below(3) {
+                        0 => bytes[at] ^= 1 << random.below(8),
+                        1 => bytes.insert(at, random.below(256) as u8),
+                        _ => drop(bytes.drain(at..bytes.len().min(at + 1 + random.below(9) as usize))),
+                    }
+                    if bytes.is_empty() {
+                        break;
+                    }
+                }
+            }
+            let _ = client.socket.write_all(&bytes);
+            rig.settle();
+            let _ = client.conn.read_tls(&mut client.socket);
+            let _ = client.conn.process_new_packets();
+        }
+        let _ = client.socket.shutdown(Shutdown::Write);
+        rig.until("the end", |rig| rig.gone.contains(&id) || rig.has_ended(id));
+        assert!(b"SET k v".starts_with(rig.received(id)), "seed {seed}");
+        rig.close(id, CloseWhen::Now);
+        rig.until_gone(id);
+        rig.gone.clear();
+    }
+    let (mut client, id) = rig.greeted(&tls);
+    client.write(b"still served");
+    rig.until("the request", |rig| rig.received(id).ends_with(b"still served"));
+}
+
+/// New keys again and again, with nothing between: a limit of rustls ends the connection.
+fn new_keys_without_end_are_refused(mut rig: Rig) {
+    let config = client_config(None, &[&version::TLS13]);
+    let (mut client, id) = rig.connect_with(&tls(), &Arc::new(config));
+    rig.until_greeted(&mut client);
+    for _ in 0..100 {
+        if client.conn.refresh_traffic_keys().is_err() {
+            break;
+        }
+        client.go_on();
+        rig.poll(Duration::ZERO);
+        rig.receive_all();
+    }
+    rig.until_gone(id);
+    assert!(rig.received(id).is_empty());
 }
