@@ -2,9 +2,11 @@
 //
 //     node ioredis.mjs PORT SOCKET FOLDER
 //
-// PORT is of 127.0.0.1, SOCKET the path of the same server's Unix socket, FOLDER where node_modules/ioredis lies. It passes on
-// a real redis-server too. The first test that fails ends it.
+// PORT is of 127.0.0.1, SOCKET the path of the same server's Unix socket, FOLDER where node_modules/ioredis lies. With a
+// folder in the variable CERTIFICATES (ca.crt, client.crt, client.key) the port is for TLS. It passes on a real
+// redis-server too. The first test that fails ends it.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { randomBytes } from "node:crypto";
@@ -12,7 +14,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const [port, socket, folder] = process.argv.slice(2);
 const Redis = createRequire(path.join(path.resolve(folder), "x.js"))("ioredis");
-const address = { host: "127.0.0.1", port: Number(port) };
+const certificates = process.env.CERTIFICATES;
+const file = (name) => readFileSync(path.join(certificates, name));
+const tls = certificates && { ca: file("ca.crt"), cert: file("client.crt"), key: file("client.key") };
+const address = { host: "127.0.0.1", port: Number(port), ...(tls && { tls }) };
 const connect = (options = {}) => new Redis({ ...address, ...options });
 
 const tests = {

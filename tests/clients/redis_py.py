@@ -2,10 +2,12 @@
 
     redis_py.py PORT SOCKET [NAME ...]
 
-PORT is of 127.0.0.1, SOCKET the path of the same server's Unix socket; NAMEs choose among the tests. It passes on a real
-redis-server too, which is how its expectations were checked. A failing assertion ends it with its traceback.
+PORT is of 127.0.0.1, SOCKET the path of the same server's Unix socket; NAMEs choose among the tests. With a folder in
+the variable CERTIFICATES (ca.crt, client.crt, client.key) the port is for TLS. It passes on a real redis-server too,
+which is how its expectations were checked. A failing assertion ends it with its traceback.
 """
 
+import os
 import random
 import sys
 import threading
@@ -18,6 +20,12 @@ from redis.retry import Retry
 
 PORT = int(sys.argv[1])
 SOCKET = sys.argv[2]
+FOLDER = os.environ.get("CERTIFICATES")
+SECURE = {
+    "ssl_ca_certs": f"{FOLDER}/ca.crt",
+    "ssl_certfile": f"{FOLDER}/client.crt",
+    "ssl_keyfile": f"{FOLDER}/client.key",
+} if FOLDER else {}
 TESTS = []
 ONCE = Retry(ConstantBackoff(0), 0)
 
@@ -29,7 +37,7 @@ def test(function):
 
 def connect(**options):
     options.setdefault("socket_timeout", 60)
-    return redis.Redis(host="127.0.0.1", port=PORT, **options)
+    return redis.Redis(host="127.0.0.1", port=PORT, ssl=bool(SECURE), **SECURE, **options)
 
 
 def raises(kind, text, function, *args, **options):
@@ -308,7 +316,8 @@ def times_to_live(r):
 @test
 def threads_share_a_blocking_pool(r):
     pool = redis.BlockingConnectionPool(
-        host="127.0.0.1", port=PORT, max_connections=5, timeout=60, socket_timeout=60
+        host="127.0.0.1", port=PORT, max_connections=5, timeout=60, socket_timeout=60,
+        connection_class=redis.SSLConnection if SECURE else redis.Connection, **SECURE
     )
     client = redis.Redis(connection_pool=pool)
     failures = []
@@ -464,7 +473,8 @@ def passwords(r):
                 friend = connect(username=user, password="s3cret", protocol=protocol)
                 assert friend.ping() and friend.set("k", "v")
                 friend.close()
-        assert redis.Redis.from_url(f"redis://:s3cret@127.0.0.1:{PORT}/2").ping()
+        scheme = "rediss" if SECURE else "redis"
+        assert redis.Redis.from_url(f"{scheme}://:s3cret@127.0.0.1:{PORT}/2", **SECURE).ping()
     finally:
         connect(password="s3cret").config_set("requirepass", "")
     assert connect().ping()

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
+use testkit::certificates::Certificates;
 use testkit::redis_server::skip_without;
 use testkit::scratch::Scratch;
 
@@ -30,6 +31,8 @@ impl Drop for Running {
 struct Server {
     port: String,
     folder: Scratch,
+    /// Those of a server whose only port is for TLS.
+    certificates: Option<Certificates>,
     _process: Running,
 }
 
@@ -45,14 +48,27 @@ impl Server {
 
     fn start_with(environment: &[(&str, &str)]) -> Server {
         // Somebody else may take a port between its choice and its use.
-        (0..10).find_map(|_| Server::try_start(environment)).expect("a port that stays free")
+        let started = (0..10).find_map(|_| Server::try_start(environment, "--port", &[]));
+        started.expect("a port that stays free")
     }
 
-    fn try_start(environment: &[(&str, &str)]) -> Option<Server> {
+    /// A server that nobody reaches without TLS, nor without a certificate, but by the Unix socket.
+    fn secure(name: &str) -> Server {
+        let files = Certificates::new(name);
+        let [cert, key, ca] = ["server.crt", "server.key", "ca.crt"].map(|file| files.text(file));
+        let args =
+            ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca, "--port", "0"];
+        let started = (0..10).find_map(|_| Server::try_start(&[], "--tls-port", &args));
+        Server { certificates: Some(files), ..started.expect("a port that stays free") }
+    }
+
+    fn try_start(environment: &[(&str, &str)], port_name: &str, args: &[&str]) -> Option<Server> {
         let folder = Scratch::new("clients").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = Command::new(env!("CARGO_BIN_EXE_sardine"))
-            .args(["--bind", "127.0.0.1", "--save", "", "--worker-threads", "3", "--port", &port.to_string()])
+            .args(["--bind", "127.0.0.1", "--save", "", "--worker-threads", "3"])
+            .args(args)
+            .args([port_name, &port.to_string()])
             .args(["--enable-debug-command", "local", "--unixsocket"])
             .arg(folder.path().join("socket"))
             .envs(environment.iter().copied())
@@ -65,7 +81,12 @@ impl Server {
                 return None;
             }
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Some(Server { port: port.to_string(), folder, _process: process });
+                return Some(Server {
+                    port: port.to_string(),
+                    folder,
+                    certificates: None,
+                    _process: process,
+                });
             }
             sleep(Duration::from_millis(20));
         }
@@ -74,9 +95,26 @@ impl Server {
 
     /// Runs redis-cli with these arguments and this input; what it printed.
     fn cli(&self, args: &[&str], input: &Path) -> Vec<u8> {
-        let mut command = Command::new("redis-cli");
-        command.args(["-p", &self.port]).args(args).stdin(File::open(input).unwrap());
+        let mut command = self.program("redis-cli");
+        command.args(args).stdin(File::open(input).unwrap());
         self.run(&mut command)
+    }
+
+    /// redis-cli or redis-benchmark, told where the server is.
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command.args(["-p", &self.port]);
+        if let Some(files) = &self.certificates {
+            command.args(["--tls", "--cacert", &files.text("ca.crt")]);
+            command.args(["--cert", &files.text("client.crt"), "--key", &files.text("client.key")]);
+        }
+        command
+    }
+
+    /// For the scripts: where the certificates are, if they need some.
+    fn variables(&self) -> Option<(&'static str, String)> {
+        let files = self.certificates.as_ref()?;
+        Some(("CERTIFICATES", files.folder().display().to_string()))
     }
 
     /// Runs a program to its end; what it printed, if it did not fail.
@@ -122,12 +160,22 @@ fn redis_py_in_anger_on_a_restless_server() {
     redis_py(Server::restless);
 }
 
+#[test]
+fn redis_py_in_anger_with_tls() {
+    redis_py(|| Server::secure("redis-py"));
+}
+
 fn redis_py(start: fn() -> Server) {
     let Some(python) = installed("venv/bin/python") else { return skip_without("redis-py") };
     let server = start();
     let script = repository().join("tests/clients/redis_py.py");
-    let told = server
-        .run(Command::new(python).arg(script).arg(&server.port).arg(server.folder.path().join("socket")));
+    let told = server.run(
+        Command::new(python)
+            .arg(script)
+            .arg(&server.port)
+            .arg(server.folder.path().join("socket"))
+            .envs(server.variables()),
+    );
     assert!(String::from_utf8(told).unwrap().lines().count() > 10, "it says what it has tested");
 }
 
@@ -141,6 +189,11 @@ fn ioredis_in_anger_on_a_restless_server() {
     ioredis(Server::restless);
 }
 
+#[test]
+fn ioredis_in_anger_with_tls() {
+    ioredis(|| Server::secure("ioredis"));
+}
+
 fn ioredis(start: fn() -> Server) {
     let Some(library) = installed("node_modules/ioredis") else { return skip_without("ioredis") };
     let server = start();
@@ -151,7 +204,8 @@ fn ioredis(start: fn() -> Server) {
             .arg(script)
             .arg(&server.port)
             .arg(server.folder.path().join("socket"))
-            .arg(folder),
+            .arg(folder)
+            .envs(server.variables()),
     );
     assert!(String::from_utf8(told).unwrap().lines().count() > 5, "it says what it has tested");
 }
@@ -180,8 +234,17 @@ fn assert_same_words(got: &[u8], expected: &[u8]) {
 
 #[test]
 fn the_word_list_goes_in_by_mass_insertion_and_comes_back() {
+    mass_insertion(Server::start);
+}
+
+#[test]
+fn the_word_list_goes_in_and_comes_back_with_tls() {
+    mass_insertion(|| Server::secure("redis-cli"));
+}
+
+fn mass_insertion(start: fn() -> Server) {
     let Some(words) = words() else { return };
-    let server = Server::start();
+    let server = start();
     let requests = server.folder.path().join("requests");
     let count = words.trim_ascii_end().split(|byte| *byte == b'\n').count();
     let mut file = std::io::BufWriter::new(File::create(&requests).unwrap());
@@ -216,17 +279,23 @@ fn words_go_in_through_xargs_and_come_back() {
 
 #[test]
 fn redis_benchmark_runs_through() {
+    redis_benchmark(Server::start);
+}
+
+#[test]
+fn redis_benchmark_runs_through_with_tls() {
+    redis_benchmark(|| Server::secure("redis-benchmark"));
+}
+
+fn redis_benchmark(start: fn() -> Server) {
     if !is_there("redis-benchmark") {
         return skip_without("redis-benchmark");
     }
-    let server = Server::start();
+    let server = start();
     let tests = "ping,set,get,incr,lpush,rpush,lpop,rpop,mset,lrange_100";
     for more in [&["-P", "1"][..], &["-P", "16", "-r", "1000", "--threads", "2"]] {
-        let told = server.run(
-            Command::new("redis-benchmark")
-                .args(["-p", &server.port, "-t", tests, "-n", "2000", "-q"])
-                .args(more),
-        );
+        let told =
+            server.run(server.program("redis-benchmark").args(["-t", tests, "-n", "2000", "-q"]).args(more));
         let told = String::from_utf8_lossy(&told).into_owned();
         assert_eq!(told.matches("requests per second").count(), 12, "{told}");
         assert!(!told.to_ascii_lowercase().contains("error"), "{told}");
