@@ -33,6 +33,7 @@ mod shrink;
 mod speed;
 mod stalls;
 mod store;
+mod tls;
 mod turns;
 mod variants;
 
@@ -115,7 +116,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 18] = [
+const BENCHMARKS: [Benchmark; 19] = [
     part(
         "anysize",
         "COLLECTION",
@@ -145,6 +146,15 @@ const BENCHMARKS: [Benchmark; 18] = [
         speed::run,
     ),
     printed("turns", "TEST", "Server CPU a request to a hundredth: turns of some 50 ms", turns::run),
+    Benchmark {
+        servers: Servers::All,
+        ..printed(
+            "tls",
+            "CASE",
+            "Server CPU of set and get by clients with TLS, and of a connect with its handshake",
+            tls::run,
+        )
+    },
     printed(
         "ops",
         "OPERATION",

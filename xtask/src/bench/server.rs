@@ -24,6 +24,12 @@ impl Spec {
         Ok(Spec { name: name.into(), command: command.split_whitespace().map(String::from).collect() })
     }
 
+    /// The same with more arguments.
+    pub(crate) fn with(&self, args: &str) -> Spec {
+        let command = self.command.iter().cloned().chain(args.split_whitespace().map(String::from));
+        Spec { name: self.name.clone(), command: command.collect() }
+    }
+
     /// Sardine in this binary.
     pub(crate) fn sardine(program: &Path, threads: usize, more: &str) -> Result<Spec, String> {
         let text = format!("sardine={} --port {{port}} --worker-threads {threads} {more}", program.display());
@@ -213,7 +219,7 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> Result<u16, String> {
+pub(super) fn free_port() -> Result<u16, String> {
     let probe = TcpListener::bind("127.0.0.1:0").map_err(|e| format!("bench: no free port: {e}"))?;
     Ok(probe.local_addr().map_err(|e| e.to_string())?.port())
 }
