@@ -80,6 +80,8 @@ impl Transients {
         let mut view = View::new(keyspace, Guards::Many(vec![shard]), BEGINNING, settings);
         stay(&mut view, &keys, random);
         let mut garbage = leave(&mut view, &keys, EXITS[random.below(EXITS.len() as u64) as usize]);
+        // Nobody is told of keys that no client has written.
+        drop(view.take_told());
         garbage.extend(view.take_garbage());
         let shard = view.shard_mut(&keys[0]);
         assert_eq!(len(shard, db), len_before, "transients left with keys of clients, or stayed");
@@ -178,6 +180,7 @@ fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> 
         }
         Exit::Evicted => keys.iter().for_each(|key| evict(view, key)),
     }
+    drop(view.take_told());
     garbage.extend(view.take_garbage());
     for key in keys {
         view.remove(key);
