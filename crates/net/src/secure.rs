@@ -77,6 +77,13 @@ struct Slot {
     error: Option<io::Error>,
 }
 
+impl Slot {
+    /// Whether `receive` has something to tell of which the engine knows nothing.
+    fn can_be_received(&self) -> bool {
+        !self.plain.is_empty() || matches!(self.session.stage(), Stage::Ended | Stage::Failed)
+    }
+}
+
 impl<E: Engine> Secure<E> {
     /// Over an engine without connections.
     pub(crate) fn over(inner: E) -> Secure<E> {
@@ -515,9 +522,11 @@ impl<E: Engine> Engine for Secure<E> {
     fn resume(&mut self, id: ConnId) {
         if let Some(slot) = self.slot(id)
             && std::mem::replace(&mut slot.is_paused, false)
-            && slot.has_news
+            && (slot.has_news || slot.can_be_received())
         {
-            self.news.push_back(id);
+            // Whoever was told before the pause may not have received it.
+            slot.has_news = false;
+            self.note_news(id);
         }
         self.inner.resume(id);
     }

@@ -39,6 +39,7 @@ on_every_engine! {
     handshakes_have_turns
     idle_connections_hold_nothing
     a_pause_holds_back_what_is_there_already
+    pausing_after_readable_keeps_what_is_there_already
     random_sizes_and_closes_lose_nothing
     changed_handshakes_end_and_harm_nobody
     new_keys_without_end_are_refused
@@ -571,6 +572,31 @@ fn a_pause_holds_back_what_is_there_already(mut rig: Rig) {
     assert_eq!(rig.received(id).len(), 100);
     rig.engine.resume(id);
     rig.until_received(id, &pattern(1000));
+}
+
+/// Whoever serves it is told, and pauses instead of receiving: told again after the pause.
+fn pausing_after_readable_keeps_what_is_there_already(mut rig: Rig) {
+    let (mut client, id) = rig.greeted(&tls());
+    rig.receive_limit = 100;
+    client.conn.writer().write_all(&pattern(1000)).unwrap();
+    client.conn.send_close_notify();
+    client.go_on();
+    rig.until("a part", |rig| rig.received(id).len() == 100);
+    for part in 2..=10 {
+        while rig.readable.is_empty() {
+            rig.poll(LIMIT);
+        }
+        rig.readable.clear();
+        rig.engine.pause(id);
+        rig.poll(Duration::ZERO);
+        assert!(rig.readable.is_empty());
+        rig.engine.resume(id);
+        rig.until("the next part", |rig| rig.received(id).len() == part * 100);
+    }
+    rig.engine.pause(id);
+    rig.poll(Duration::ZERO);
+    rig.engine.resume(id);
+    rig.until("the end", |rig| rig.has_ended(id));
 }
 
 fn random_sizes_and_closes_lose_nothing(mut rig: Rig) {
