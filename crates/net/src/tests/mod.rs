@@ -6,7 +6,7 @@ mod abuse;
 mod calm;
 #[path = "../../../testkit/src/certificates.rs"]
 #[allow(dead_code, unreachable_pub, reason = "testkit uses all of it")]
-mod certificates;
+pub(crate) mod certificates;
 mod engine;
 mod tls;
 

@@ -26,8 +26,18 @@ pub(super) fn certified(settings: &TlsSettings, provider: &CryptoProvider) -> Re
     match certified.keys_match() {
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(Error::InconsistentKeys(_)) => Err(no_key("it is not the key of the certificate")),
+        // rustls reads no certificate of version 1, which `openssl x509 -req` made for long; clients may.
+        Err(_) if holds_key(&certified) => Ok(certified),
         Err(error) => Err(no_cert(&error.to_string())),
     }
+}
+
+/// Whether the certificate has the key's public half in it, as it is encoded.
+fn holds_key(certified: &CertifiedKey) -> bool {
+    let (Ok(certificate), Some(key)) = (certified.end_entity_cert(), certified.key.public_key()) else {
+        return false;
+    };
+    certificate.windows(key.len()).any(|window| window == key.as_ref())
 }
 
 /// What decides about the certificates of clients.
@@ -115,4 +125,68 @@ fn is_encrypted(pem: &[u8]) -> bool {
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tls;
+    use crate::tests::certificates::Certificates;
+
+    fn load(files: &Certificates, cert: &str, key: &str) -> Result<Tls, String> {
+        let settings = TlsSettings {
+            cert_file: Some(files.path(cert)),
+            key_file: Some(files.path(key)),
+            auth_clients: AuthClients::No,
+            ..TlsSettings::default()
+        };
+        Tls::load(&settings)
+    }
+
+    #[test]
+    fn a_certificate_of_version_1_goes_with_its_key_and_no_other() {
+        let files = Certificates::new("version-1");
+        let request = ["req", "-new", "-key", "server.key", "-subj", "/CN=old", "-out", "old.csr"];
+        files.openssl(&request);
+        files.openssl(&["x509", "-req", "-in", "old.csr", "-signkey", "server.key", "-out", "old.crt"]);
+        assert!(load(&files, "old.crt", "server.key").is_ok());
+        let refused = load(&files, "old.crt", "client.key").err().unwrap();
+        assert!(refused.starts_with("Failed to load "), "{refused}");
+    }
+
+    #[test]
+    fn keys_of_every_form_are_read_and_encrypted_ones_refused_with_a_way_out() {
+        let files = Certificates::new("keys");
+        files.make_rsa("rsa", Some("ca"));
+        files.openssl(&["ec", "-in", "server.key", "-out", "sec1.key"]);
+        files.openssl(&["rsa", "-in", "rsa.key", "-traditional", "-out", "pkcs1.key"]);
+        for (cert, key) in
+            [("server.crt", "server.key"), ("server.crt", "sec1.key"), ("rsa.crt", "pkcs1.key")]
+        {
+            assert!(load(&files, cert, key).is_ok(), "{key}");
+        }
+        let secret = ["-passout", "pass:secret"];
+        files.openssl(&[&["ec", "-in", "server.key", "-aes256", "-out", "old.key"][..], &secret].concat());
+        files.openssl(&[&["pkcs8", "-topk8", "-in", "server.key", "-out", "new.key"][..], &secret].concat());
+        for key in ["old.key", "new.key"] {
+            let refused = load(&files, "server.crt", key).err().unwrap();
+            assert!(refused.contains("encrypted keys are not supported"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_folder_of_authorities_may_hold_other_things() {
+        let files = Certificates::new("folder");
+        let settings = |folder: &str| TlsSettings {
+            cert_file: Some(files.path("server.crt")),
+            key_file: Some(files.path("server.key")),
+            ca_cert_dir: Some(files.path(folder)),
+            ..TlsSettings::default()
+        };
+        assert!(Tls::load(&settings(".")).is_ok());
+        let refused = Tls::load(&settings("nowhere")).err().unwrap();
+        assert!(refused.starts_with("Failed to configure CA certificate(s) file/directory: "), "{refused}");
+        fs::create_dir(files.path("empty")).unwrap();
+        assert!(Tls::load(&settings("empty")).is_err());
+    }
 }
