@@ -95,6 +95,9 @@ pub enum DataRun {
 pub struct KeysOrAll {
     /// Whether this request is one of the latter, which run alone on the whole keyspace.
     pub needs_all: fn(&resp::Args<'_>) -> bool,
+    /// The option that lets this request read keys which it does not name, if it has one: whoever sends it
+    /// must be allowed to read every key.
+    pub reaches_further: fn(&resp::Args<'_>) -> Option<&'static str>,
     pub keys: fn(&mut Call<'_, '_>) -> Done,
     pub all: fn(&mut WholeCall<'_>) -> Done,
 }

@@ -7,8 +7,10 @@ use crate::core::notify::Notifier;
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::service::{background, restless};
+use crate::state::acl::{self, Accounts, Catalog, Passwords, Rules, Users};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
+use crate::state::config::Checks;
 use crate::state::config::notify::published;
 use crate::state::counters::{AllCounters, Counters};
 use crate::state::defrag::DefragStats;
@@ -26,6 +28,7 @@ use crate::worker::Worker;
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
+use std::cell::OnceCell;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,7 +39,13 @@ impl Source {
     /// The default configuration with all of this over it. `stdin` is read if the command line says so. An
     /// error names the line.
     pub fn load(&self, stdin: &mut dyn Read) -> Result<Config, ConfigError> {
-        self.load_checked(stdin, &|renames| Registry::renamed(FAMILIES, renames).map(drop))
+        let catalog = OnceCell::new();
+        let catalog = || catalog.get_or_init(|| Registry::new(FAMILIES).catalog());
+        let checks = Checks {
+            renames: &|renames| Registry::renamed(FAMILIES, renames).map(drop),
+            user: &|line, channels| acl::file::check(line, &Rules { catalog: catalog(), channels }),
+        };
+        self.load_checked(stdin, checks)
     }
 }
 
@@ -228,6 +237,8 @@ fn share(
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
     let registry = Registry::renamed(FAMILIES, &config.renamed_commands)
         .map_err(|why| StartError(format!("rename-command: {why}")))?;
+    let passwords = Passwords::new(std::array::from_fn(|i| random[52 + i]));
+    let accounts = accounts(&config, registry.catalog(), passwords, &log)?;
     let mut keyspace = Keyspace::new(KeyspaceOptions {
         shard_bits: config.shard_bits,
         databases: config.databases,
@@ -247,7 +258,8 @@ fn share(
         listening,
         tls,
         random_seed: word(2),
-        run_id: base::text::hex(&random[32..]),
+        run_id: base::text::hex(&random[32..52]),
+        accounts,
         replication_id: ReplicationId::new(word(3)),
         next_client_id: 1.into(),
         clients: Default::default(),
@@ -281,10 +293,49 @@ fn share(
     Ok((server, engines))
 }
 
+/// The users with whom the server starts: those of the file that `aclfile` names, or of the configuration's
+/// own lines, and the default user.
+fn accounts(
+    config: &Config,
+    catalog: Catalog,
+    passwords: Passwords,
+    log: &Log,
+) -> Result<Accounts, StartError> {
+    let rules = &Rules { catalog: &catalog, channels: config.acl_channels_default };
+    let mut users = Users::new(&config.requirepass, rules);
+    if let Some(file) = &config.acl_file {
+        if !config.declared_users.is_empty() {
+            let why = "Users are declared by lines of the configuration and by an ACL file ('aclfile') at the same \
+                       time: please do it in one of the two.";
+            return Err(StartError(why.into()));
+        }
+        users = acl::file::load(file, &users, rules).map_err(|faults| {
+            let faults = String::from_utf8_lossy(&faults).into_owned();
+            StartError(format!("Aborting startup because of ACL errors: {faults}"))
+        })?;
+        if !config.requirepass.is_empty() && users.default_user().is_nopass() {
+            log.warning(
+                "WARNING: 'requirepass' has no effect: the ACL file says how the default user logs in",
+            );
+        }
+    }
+    for line in &config.declared_users {
+        users.declare(line, rules).map_err(StartError)?;
+        if users.find(&line.name).is_some_and(|user| !user.is_on()) {
+            log.notice(&format!(
+                "The user '{}' is disabled (there is no 'on' modifier in the user description). Make sure this is \
+                 not a configuration error.",
+                String::from_utf8_lossy(&line.name)
+            ));
+        }
+    }
+    Ok(Accounts::new(users, catalog, passwords))
+}
+
 /// Randomness of the system: 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the
-/// replication id, 20 for the run id.
-fn random_bytes() -> std::io::Result<[u8; 52]> {
-    let mut bytes = [0; 52];
+/// replication id, 20 for the run id, 32 for ACL GENPASS.
+fn random_bytes() -> std::io::Result<[u8; 84]> {
+    let mut bytes = [0; 84];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }

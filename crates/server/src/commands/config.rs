@@ -9,6 +9,7 @@ use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, Ser
 use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::server::Server;
+use crate::state::acl;
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
 use crate::state::config::{Allow, Binds, Config, is_of_tls, reason, rewrite, setting};
 use crate::state::system::{adjust_oom_score, open_files};
@@ -156,6 +157,9 @@ fn set(call: &mut ServerCall<'_>) -> Done {
                 return Err(Obstacle::UnknownNames(Box::new(next)));
             }
             put_in_force(call.server, present, &next, (binds.as_ref(), tls_named(&args)))?;
+            if next.requirepass != present.requirepass {
+                set_default_password(call.server, &next.requirepass);
+            }
             call.server.log.set_level(next.loglevel);
             Ok(next)
         });
@@ -168,6 +172,16 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     }
     call.reply.ok();
     Ok(())
+}
+
+/// `requirepass` is the default user's only password from here on.
+fn set_default_password(server: &Server, password: &[u8]) {
+    let done = server.accounts.replace(|users| {
+        let mut next = users.clone();
+        next.set_default_password(password, &server.rules());
+        Ok::<_, std::convert::Infallible>(next)
+    });
+    let _ = done.expect("the rules are right whatever the password is");
 }
 
 /// Why a change is not in force.
@@ -332,7 +346,11 @@ fn rewrite(call: &mut ServerCall<'_>) -> Done {
     let done = call.server.with_config_kept(|config| {
         let file = config.file.as_deref();
         let file = file.ok_or_else(error::no_config_file)?;
-        Ok::<_, Error>(rewrite::rewrite(file, config))
+        let users = match config.acl_file {
+            None => acl::file::lines(&call.server.accounts.users()),
+            Some(_) => Vec::new(),
+        };
+        Ok::<_, Error>(rewrite::rewrite(file, config, &users))
     })?;
     if let Err(error) = done {
         let why = reason(&error);

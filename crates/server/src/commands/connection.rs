@@ -1,19 +1,19 @@
 //! What a client says about its own connection: who it is (HELLO, AUTH), which protocol and database it
 //! wants, whether anybody is there (PING, ECHO), and that it leaves (QUIT) or starts afresh (RESET).
 //!
-//! There is one user, `default`, and at most one password, `requirepass`. A client that came while a password
-//! was set has to give it before anything else (`Session::must_log_in`); the commands with the flag `NO_AUTH`
-//! are those by which it can.
+//! A client begins as the user `default`. If that user has a password, or is off, it has to log in before
+//! anything else (`Session::must_log_in`); the commands with the flag `NO_AUTH` are those by which it can.
+//! `state/acl` says who may do what.
 use crate::commands::client;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
+use crate::core::permission;
 use crate::core::session::After;
 use crate::core::session::ReplyMode;
-use crate::state::config::Config;
+use crate::state::acl::DEFAULT_USER;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;
-use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) const COMMANDS: &[&ServerCommand] =
     command::checked(&[&AUTH, &ECHO, &HELLO, &PING, &QUIT, &RESET, &SELECT]);
@@ -180,7 +180,7 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 /// again.
 fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.give_up_transaction(call.counters());
-    call.session.modes = Modes::of_new(&call.server.config());
+    call.session.log_out(&call.server.accounts.users());
     if call.session.modes.has(Modes::STRANGER) {
         // What follows is parsed under the limits of those who have not said the password.
         call.session.after = After::Yield;
@@ -196,7 +196,6 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
     speak(call, Protocol::Resp2);
     let mut details = call.session.record.details();
     details.name.clear();
-    details.user = DEFAULT_USER.into();
     (details.is_spared, details.is_touchless) = (false, false);
     drop(details);
     call.reply.simple("RESET");
@@ -210,39 +209,31 @@ fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
     call.session.note_subscriptions(protocol);
 }
 
-/// The one user there is.
-pub(crate) const DEFAULT_USER: &str = "default";
-
 fn auth(call: &mut ServerCall<'_>) -> Done {
-    let config = call.server.config();
     match call.args.len() {
-        2 if !config.needs_password() => return Err(error::no_password_is_set()),
-        2 => log_in(call, &config, DEFAULT_USER.as_bytes(), call.args.at(1))?,
-        3 => log_in(call, &config, call.args.at(1), call.args.at(2))?,
+        2 if call.server.accounts.users().default_user().is_nopass() => {
+            return Err(error::no_password_is_set());
+        }
+        2 => log_in(call, DEFAULT_USER, call.args.at(1))?,
+        3 => log_in(call, call.args.at(1), call.args.at(2))?,
         _ => return Err(Error::syntax()),
     }
     call.reply.ok();
     Ok(())
 }
 
-/// Lets the client in, or counts the attempt and refuses it. With no password set any password of the default
-/// user is right.
-fn log_in(call: &mut ServerCall<'_>, config: &Config, user: &[u8], password: &[u8]) -> Done {
-    let is_right = !config.needs_password() || same_bytes(password, &config.requirepass);
-    if user != DEFAULT_USER.as_bytes() || !is_right {
-        call.server.stats.logins_denied.fetch_add(1, Relaxed);
+/// Lets the client in as this user, or notes the attempt and refuses it. Whether there is such a user takes
+/// no less time to find out than whether the password is right.
+fn log_in(call: &mut ServerCall<'_>, name: &[u8], password: &[u8]) -> Done {
+    let users = call.server.accounts.users();
+    let user = users.find(name);
+    let is_admitted = user.unwrap_or_else(|| users.default_user()).admits(password);
+    let Some(user) = user.filter(|_| is_admitted) else {
+        permission::note_login(call.server, call.session, call.args.at(0), name);
         return Err(error::wrong_password());
-    }
-    call.session.modes.clear(Modes::STRANGER);
-    call.session.record.details().user = DEFAULT_USER.into();
+    };
+    call.session.log_in(user);
     Ok(())
-}
-
-/// Compares a password. It takes as long for a wrong byte at the beginning as for one at the end, so that the
-/// time tells nothing about the password.
-fn same_bytes(given: &[u8], right: &[u8]) -> bool {
-    let differences = right.iter().enumerate().fold(0, |all, (i, b)| all | (b ^ given.get(i).unwrap_or(&!b)));
-    differences == 0 && given.len() == right.len()
 }
 
 /// What HELLO asks for, checked before anything of it is done.
@@ -258,10 +249,10 @@ struct Greeting<'a> {
 fn hello(call: &mut ServerCall<'_>) -> Done {
     let greeting = greeting(&call.args)?;
     if let Some((user, password)) = greeting.login {
-        let config = call.server.config();
-        log_in(call, &config, user, password)?;
+        log_in(call, user, password)?;
     }
-    if call.session.must_log_in(&call.server.config()) {
+    // Unlike other commands HELLO insists on it also where the password was taken away since the client came.
+    if call.session.modes.has(Modes::STRANGER) {
         return Err(error::hello_without_login());
     }
     if let Some(name) = greeting.name {
@@ -323,22 +314,4 @@ fn introduce(call: &mut ServerCall<'_>) {
     reply.bulk(b"master");
     reply.bulk(b"modules");
     reply.array(0);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_the_same_only_byte_by_byte() {
-        for (given, right, same) in [
-            (&b"secret"[..], &b"secret"[..], true),
-            (b"secres", b"secret", false),
-            (b"secret1", b"secret", false),
-            (b"secre", b"secret", false),
-            (b"", b"secret", false),
-        ] {
-            assert_eq!(same_bytes(given, right), same);
-        }
-    }
 }

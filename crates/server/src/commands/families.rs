@@ -3,6 +3,7 @@ use crate::core::call::ServerCommand;
 
 /// Every family's table. A table that is missing here is dead code, so the compiler finds it.
 pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
+    super::acl::COMMANDS,
     super::client::COMMANDS,
     super::command_info::COMMANDS,
     super::commandlog::COMMANDS,

@@ -9,6 +9,7 @@
 //!
 //! `help` is what the HELP subcommands share; `grammar` shows the rows of all commands to programs that draw
 //! random requests.
+mod acl;
 pub(crate) mod client;
 pub(crate) mod command_info;
 pub(crate) mod commandlog;

@@ -64,7 +64,7 @@ pub(crate) fn describe(
         record.queue_bytes.load(Relaxed),
         u8::from(output > 0),
         bytes_of(record),
-        details.user,
+        lossy(&details.user),
         if details.is_resp3 { 3 } else { 2 },
         lossy(&details.lib_name),
         lossy(&details.lib_ver),

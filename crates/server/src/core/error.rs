@@ -3,6 +3,7 @@
 //! `command::Error`.
 //!
 //! Texts that quote what a client sent are built as bytes, which need not be UTF-8.
+use crate::state::acl::{Denied, Reason, User};
 use command::Error;
 use resp::Args;
 
@@ -29,6 +30,30 @@ pub(crate) fn unknown_command(args: &Args<'_>) -> Vec<u8> {
         text.extend_from_slice(b"' ");
     }
     text
+}
+
+/// What a user's rules refused. It names the command, in full, and neither key nor channel.
+pub(crate) fn no_permission(user: &User, command: &str, denied: Denied) -> Vec<u8> {
+    match denied.reason {
+        Reason::Command => [b"NOPERM ", may_not_run(user, command).as_slice()].concat(),
+        Reason::Key => b"NOPERM No permissions to access a key".to_vec(),
+        Reason::Channel => b"NOPERM No permissions to access a channel".to_vec(),
+    }
+}
+
+/// The same as ACL DRYRUN answers it, with the key or channel.
+pub(crate) fn would_be_refused(user: &User, command: &str, denied: Denied, args: &Args<'_>) -> Vec<u8> {
+    let what: &[u8] = match denied.reason {
+        Reason::Command => return may_not_run(user, command),
+        Reason::Key => b"key",
+        Reason::Channel => b"channel",
+    };
+    let object = args.at(denied.position);
+    [b"User ", user.name(), b" has no permissions to access the '", object, b"' ", what].concat()
+}
+
+fn may_not_run(user: &User, command: &str) -> Vec<u8> {
+    [b"User ", user.name(), b" has no permissions to run the '", command.as_bytes(), b"' command"].concat()
 }
 
 /// `called`: what clients call the container.
@@ -84,8 +109,8 @@ pub(crate) fn maxage_not_positive() -> Error {
     Error::custom("ERR maxage should be greater than 0")
 }
 
-pub(crate) fn no_such_user(name: &str) -> Error {
-    Error::custom(format!("ERR No such user '{name}'"))
+pub(crate) fn no_such_user(name: &[u8]) -> Error {
+    Error::quoting(&[b"ERR No such user '", name, b"'"])
 }
 
 pub(crate) fn unknown_client_type(word: &str) -> Error {
@@ -191,6 +216,81 @@ pub(crate) fn monitor_denied() -> Error {
 
 pub(crate) fn ssubscribe_denied() -> Error {
     Error::custom("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+}
+
+/// A queued request that its user may not send any more.
+pub(crate) fn rules_changed(reason: Reason) -> Error {
+    let reason = match reason {
+        Reason::Command => "no permission to execute the command or subcommand",
+        Reason::Key => "no permission to touch the specified keys",
+        Reason::Channel => "no permission to access one of the channels used as argument to the command",
+    };
+    Error::custom(format!(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This \
+         command is no longer allowed for the following reason: {reason}"
+    ))
+}
+
+// Users.
+
+pub(crate) fn user_name_with_spaces() -> Error {
+    Error::custom("ERR Usernames can't contain spaces or null characters")
+}
+
+/// `why` in the words of the rule's error.
+pub(crate) fn wrong_rule(rule: &[u8], why: &str) -> Error {
+    Error::quoting(&[b"ERR Error in ACL SETUSER modifier '", rule, b"': ", why.as_bytes()])
+}
+
+pub(crate) fn selector_not_closed(begin: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unmatched parenthesis in acl selector starting at '", begin, b"'."])
+}
+
+pub(crate) fn default_user_stays() -> Error {
+    Error::custom("ERR The 'default' user cannot be removed")
+}
+
+pub(crate) fn unknown_category(name: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unknown category '", name, b"'"])
+}
+
+pub(crate) fn password_bits() -> Error {
+    Error::custom(
+        "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096",
+    )
+}
+
+pub(crate) fn user_not_found(name: &[u8]) -> Error {
+    Error::quoting(&[b"ERR User '", name, b"' not found"])
+}
+
+pub(crate) fn command_not_found(name: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Command '", name, b"' not found"])
+}
+
+/// The peer's own words: programs and people search for them.
+pub(crate) fn no_acl_file() -> Error {
+    Error::custom(
+        "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the \
+         ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) \
+         in order to store users in the Redis configuration.",
+    )
+}
+
+/// `faults`: all that is wrong with the file.
+pub(crate) fn acl_file_refused(faults: &[u8]) -> Error {
+    Error::quoting(&[b"ERR ", faults])
+}
+
+pub(crate) fn acl_file_not_saved() -> Error {
+    Error::custom(
+        "ERR There was an error trying to save the ACLs. Please check the server logs for more information",
+    )
+}
+
+/// `option`: BY or GET.
+pub(crate) fn sort_pattern_denied(option: &str) -> Error {
+    Error::custom(format!("ERR {option} option of SORT denied due to insufficient ACL permissions."))
 }
 
 // Waiting.

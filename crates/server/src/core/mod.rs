@@ -1,14 +1,14 @@
 //! What runs a request: who sent it, which command it is, whether it may run, and under which locks.
 //!
 //! A `session` is a connection's state, `server` what all workers have together. `dispatch` finds the row of
-//! a command in the `registry`, asks `refusal`, `too_long` and `memory_limit` whether it may run, and hands
-//! it a `call`; `error` has the texts of what goes wrong. `modes` says what a session's requests are looked
-//! at for before; `transaction` and `queue` keep those that wait for EXEC, and `dispatch::exec` runs them.
-//! `blocking` is for commands whose reply comes later, `attack` for peers that are no clients of ours,
-//! `redact` for arguments that nobody else may read.
-//! `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of
-//! clients, `client_line` is the line of CLIENT LIST, `client_memory` what they take, `output_bound` how much
-//! one may be owed. `crash_report` says what all of this was doing when the server failed.
+//! a command in the `registry`, asks `refusal`, `permission`, `too_long` and `memory_limit` whether it may
+//! run, and hands it a `call`; `error` has the texts of what goes wrong. `modes` says what a session's
+//! requests are looked at for before; `transaction` and `queue` keep those that wait for EXEC, and
+//! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `attack` for peers that
+//! are no clients of ours, `redact` for arguments that nobody else may read. `command_log` keeps the calls
+//! that were slow or large, `monitors` says who watches all of them. Of clients, `client_line` is the line of
+//! CLIENT LIST, `client_memory` what they take, `output_bound` how much one may be owed. `crash_report` says
+//! what all of this was doing when the server failed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;
@@ -25,6 +25,7 @@ pub(crate) mod modes;
 pub(crate) mod monitors;
 pub(crate) mod notify;
 pub(crate) mod output_bound;
+pub(crate) mod permission;
 pub(crate) mod queue;
 pub(crate) mod redact;
 pub(crate) mod refusal;

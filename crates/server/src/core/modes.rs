@@ -1,14 +1,14 @@
 //! Which states a session is in that a request has to be looked at for before it runs. All of them are one
 //! word, so a request of a session that is in none, which is nearly every request, pays one test for all of
 //! them (`Executor::check_and_run`); for the others `Executor::look_at_modes` decides.
-use crate::state::config::Config;
+use crate::state::acl::{User, Users};
 
 /// See the file's opener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modes(u8);
 
 impl Modes {
-    /// The client came while a password was set and has not given one; see `Session::must_log_in`.
+    /// The client came while new clients had to log in, and has not; see `Session::must_log_in`.
     pub(crate) const STRANGER: Modes = Modes(1);
     /// It listens to some channel, pattern or channel of a shard.
     pub(crate) const SUBSCRIBED: Modes = Modes(1 << 1);
@@ -18,14 +18,26 @@ impl Modes {
     pub(crate) const TRANSACTION: Modes = Modes(1 << 3);
     /// EXEC runs: a command that would wait does not.
     pub(crate) const EXECUTING: Modes = Modes(1 << 4);
+    /// There is something that its user may not do (`permission`).
+    pub(crate) const RESTRICTED: Modes = Modes(1 << 5);
 
-    /// Those of a session that begins while these settings are in force.
-    pub(crate) fn of_new(config: &Config) -> Modes {
+    /// Those of a session that begins while these users are in force.
+    pub(crate) fn of_new(users: &Users) -> Modes {
         let mut modes = Modes(0);
-        if config.needs_password() {
+        if users.ask_for_login() {
             modes.set(Modes::STRANGER);
         }
+        modes.restrict(users.default_user());
         modes
+    }
+
+    /// From here on the session is this user's.
+    pub(crate) fn restrict(&mut self, user: &User) {
+        if user.may_do_everything() {
+            self.clear(Modes::RESTRICTED);
+        } else {
+            self.set(Modes::RESTRICTED);
+        }
     }
 
     /// Whether the session is in any of these.

@@ -1,7 +1,9 @@
 //! Why a request is not run at all. The texts are in `error`.
 use crate::core::error;
 use crate::core::registry::Row;
+use crate::state::acl::{Denied, User};
 use resp::{Args, Reply};
+use std::sync::Arc;
 
 /// Why a request is not run.
 pub(crate) enum Refusal<'s> {
@@ -16,10 +18,18 @@ pub(crate) enum Refusal<'s> {
     OnlyListens(&'s Row),
     /// It does not run inside a transaction.
     InTransaction(&'s Row),
+    /// The user's rules do not allow it.
+    NoPermission(&'s Row, Box<NoPermission>),
     /// Memory is over `maxmemory`, and nothing may be evicted.
     OutOfMemory(&'s Row),
     /// An argument is longer than what is made of it may be.
     TooLong(&'s Row),
+}
+
+/// Which user may not, and what stands in the way.
+pub(crate) struct NoPermission {
+    pub(crate) user: Arc<User>,
+    pub(crate) denied: Denied,
 }
 
 impl<'s> Refusal<'s> {
@@ -31,6 +41,7 @@ impl<'s> Refusal<'s> {
             | Refusal::NotAuthenticated(row)
             | Refusal::OnlyListens(row)
             | Refusal::InTransaction(row)
+            | Refusal::NoPermission(row, _)
             | Refusal::OutOfMemory(row)
             | Refusal::TooLong(row) => Some(row),
         }
@@ -45,6 +56,7 @@ impl<'s> Refusal<'s> {
             Refusal::NotAuthenticated(_) => error::NOT_AUTHENTICATED.to_vec(),
             Refusal::OnlyListens(row) => error::only_listens(&row.full_name),
             Refusal::InTransaction(_) => error::NOT_IN_TRANSACTIONS.to_vec(),
+            Refusal::NoPermission(row, why) => error::no_permission(&why.user, &row.full_name, why.denied),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
             Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),
         }

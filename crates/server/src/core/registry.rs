@@ -11,6 +11,7 @@
 //! A row holds its handler. A table of handlers beside the rows was measured and is dearer
 //! (docs/decisions/handlers-in-the-row.md).
 use crate::core::call::{ServerCommand, ServerRun};
+use crate::state::acl::{Catalog, Known};
 use crate::state::config::Rename;
 use base::word::is_same_word;
 use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec};
@@ -219,6 +220,16 @@ impl Registry {
         let place = self.places[number];
         let row = &self.rows[place.row];
         place.subcommand.map_or(row, |s| &row.subcommands[s])
+    }
+
+    /// What rules of users need to know of the commands.
+    pub(crate) fn catalog(&self) -> Catalog {
+        let known = |row: &Row| Known {
+            name: row.full_name.clone(),
+            categories: row.acl.with_implied(row.flags),
+            subcommands: row.number + 1..row.number + 1 + row.subcommands.len(),
+        };
+        Catalog::new(self.all().map(known).collect())
     }
 
     /// All rows and subcommands, by number.

@@ -11,6 +11,7 @@ use crate::core::mailbox::{Mailbox, Mailboxes, Message};
 use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
 use crate::core::session::ClientRecord;
+use crate::state::acl::{Accounts, Rules};
 use crate::state::background::Background;
 use crate::state::clock::{Clock, Moment};
 use crate::state::config::Config;
@@ -45,6 +46,8 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     /// The settings; [`Server::config`] reads them.
     pub(crate) in_force: InForce,
+    /// The users in force, and ACL LOG.
+    pub(crate) accounts: Accounts,
     /// The record of every connection, by client id. A connection stands here from the moment it is served
     /// until it is closed or killed.
     pub(crate) clients: Mutex<BTreeMap<u64, Arc<ClientRecord>>>,
@@ -149,6 +152,10 @@ pub(crate) struct Stats {
     pub(crate) connections_rejected: AtomicU64,
     /// AUTH and HELLO with a wrong name or password.
     pub(crate) logins_denied: AtomicU64,
+    /// What users' rules refused.
+    pub(crate) commands_denied: AtomicU64,
+    pub(crate) keys_denied: AtomicU64,
+    pub(crate) channels_denied: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) query_limit_disconnections: AtomicU64,
     /// When the log last heard of an attack (`attack.rs`), in seconds.
@@ -168,7 +175,8 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// CONFIG RESETSTAT sets them back to zero, but for `logins_denied`, which stays as in Redis.
+    /// CONFIG RESETSTAT sets them back to zero, but for what was denied to users, which stays as
+    /// in Redis.
     pub(crate) fn reset(&self) {
         let counters = [
             &self.connections_received,
@@ -231,6 +239,11 @@ impl Server {
     pub(crate) fn with_config_kept<R>(&self, work: impl FnOnce(&Config) -> R) -> R {
         let _writer = self.in_force.writer.lock().unwrap_or_else(PoisonError::into_inner);
         work(&self.config())
+    }
+
+    /// What rules of users are read against.
+    pub(crate) fn rules(&self) -> Rules<'_> {
+        Rules { catalog: &self.accounts.catalog, channels: self.config().acl_channels_default }
     }
 
     /// The records of all clients, locked: nobody connects or leaves while the caller holds them.

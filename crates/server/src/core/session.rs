@@ -5,7 +5,7 @@ use crate::core::modes::Modes;
 use crate::core::queue::Queue;
 use crate::core::subscriptions::Subscriptions;
 use crate::core::waiters::Waiter;
-use crate::state::config::Config;
+use crate::state::acl::{User, Users};
 use crate::state::counters::{Count, Counters};
 use base::Millis;
 use std::hint::cold_path;
@@ -175,7 +175,8 @@ pub(crate) struct ClientDetails {
     pub(crate) name: Vec<u8>,
     pub(crate) lib_name: Vec<u8>,
     pub(crate) lib_ver: Vec<u8>,
-    pub(crate) user: String,
+    /// Whose session it is; any bytes but white space.
+    pub(crate) user: Vec<u8>,
     pub(crate) db: u16,
     pub(crate) is_resp3: bool,
     /// MONITOR
@@ -218,6 +219,9 @@ pub(crate) struct Session {
     pub(crate) db: u16,
     /// What its requests have to be looked at for before they run.
     pub(crate) modes: Modes,
+    /// What its user may do, as of this version of all users (`state/acl`).
+    pub(crate) user: Arc<User>,
+    pub(crate) users_version: u64,
     /// What is to happen after the command that ran last: the one field that the worker looks at between two
     /// requests.
     pub(crate) after: After,
@@ -233,10 +237,41 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Whether the client has to give the password before it may do anything. Clients that are connected when
-    /// the password is taken away are served, and asked again when there is a new one.
-    pub(crate) fn must_log_in(&self, config: &Config) -> bool {
-        self.modes.has(Modes::STRANGER) && config.needs_password()
+    /// Whether the client has to log in before it may do anything. Clients that are connected when the
+    /// default user's password is taken away are served, and asked again when there is a new one.
+    pub(crate) fn must_log_in(&self, users: &Users) -> bool {
+        self.modes.has(Modes::STRANGER) && users.ask_for_login()
+    }
+
+    /// From here on the session is this user's, who has logged in.
+    pub(crate) fn log_in(&mut self, user: &Arc<User>) {
+        self.modes.clear(Modes::STRANGER);
+        self.modes.restrict(user);
+        self.user = Arc::clone(user);
+        self.record.details().user = user.name().to_vec();
+    }
+
+    /// As if the client had just come: it is the default user's session, logged in or not.
+    pub(crate) fn log_out(&mut self, users: &Users) {
+        let user = users.default_user();
+        self.log_in(user);
+        if users.ask_for_login() {
+            self.modes.set(Modes::STRANGER);
+        }
+    }
+
+    /// Takes up what its user may do now. Where the user is there no longer the session is a stranger's who
+    /// may do nothing, and the answer is false: it has to be closed.
+    #[cold]
+    pub(crate) fn obey(&mut self, users: &Users) -> bool {
+        self.users_version = users.version();
+        let renewed = users.renewed(&self.user);
+        self.user = match renewed {
+            Some(user) => Arc::clone(user),
+            None => Arc::new(users.nobody()),
+        };
+        self.modes.restrict(&self.user);
+        renewed.is_some()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the server keeps beside its data, apart from the commands that show and change it. Nothing here knows
 //! a command, a session or a worker.
 //!
-//! * Settings and where they come from: `config`.
+//! * Settings and where they come from: `config`. Users, and what each may do: `acl`.
 //! * Time: `clock`, and `expiry_watch`, which says what worker wakes for the next key that expires.
 //! * Figures: the `counters` of each worker, the `histogram` of how long commands took, `latency` for what
 //!   took too long.
@@ -9,9 +9,10 @@
 //!   `tls` (keys and certificates).
 //! * Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
-//!   the `start_error` that keeps it from starting.
+//!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`.
 //! * The `replication` id, and the `restless` mode of tests.
+pub(crate) mod acl;
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod config;
@@ -26,6 +27,7 @@ pub(crate) mod log;
 pub(crate) mod pause;
 pub(crate) mod pressure;
 pub(crate) mod pubsub;
+pub(crate) mod reason;
 pub(crate) mod replication;
 pub(crate) mod restless;
 pub(crate) mod start_error;

@@ -8,6 +8,7 @@ use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
 use crate::core::server::Server;
 use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
+use crate::state::acl::{DEFAULT_USER, User, Users};
 use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
@@ -58,7 +59,8 @@ impl Worker<'_> {
         } else {
             server.stats.connections_received.fetch_add(1, Relaxed);
             // One with TLS is told by its worker, after the handshake.
-            let is_told = !accepted.is_secure && is_denied(config, &accepted.peer);
+            let is_told = !accepted.is_secure
+                && is_denied(config, server.accounts.users().default_user(), &accepted.peer);
             is_told.then_some(error::PROTECTED)
         };
         if let Some(text) = text {
@@ -78,10 +80,9 @@ impl Worker<'_> {
     pub(super) fn adopt(&mut self, accepted: Accepted) {
         let config = self.executor.config();
         let options = SocketOptions { keepalive_s: config.tcp_keepalive_s };
-        let modes = Modes::of_new(config);
         let (fd, peer) = (accepted.fd.as_raw_fd(), accepted.peer.clone());
         let is_secure = accepted.is_secure;
-        let is_denied = is_secure && is_denied(config, &peer);
+        let is_denied = is_secure && is_denied(config, self.server.accounts.users().default_user(), &peer);
         let (log, warnings) = (&self.server.log, &self.server.warnings);
         if let Err(error) = accepted.set_up(options) {
             // It is served without.
@@ -102,7 +103,7 @@ impl Worker<'_> {
         record.note_tls(self.engine.tls_bytes(id), self.executor.counters());
         self.server.clients().insert(record.id, Arc::clone(&record));
         self.ids.insert(record.id, id);
-        self.table.insert(connection(id, session(id, record, modes)));
+        self.table.insert(connection(id, session(id, record, self.executor.users_now())));
         if is_denied {
             self.server.stats.connections_rejected.fetch_add(1, Relaxed);
             self.engine.send(id, &mut error::PROTECTED.as_bytes().to_vec());
@@ -150,7 +151,7 @@ impl Worker<'_> {
             is_secure,
             waiter_bytes: 0.into(),
             waiting: None.into(),
-            details: ClientDetails { user: "default".to_owned(), ..ClientDetails::default() }.into(),
+            details: ClientDetails { user: DEFAULT_USER.to_vec(), ..ClientDetails::default() }.into(),
         })
     }
 
@@ -209,13 +210,15 @@ impl Worker<'_> {
 }
 
 /// A connection's state before its first request.
-fn session(conn: ConnId, record: Arc<ClientRecord>, modes: Modes) -> Session {
+fn session(conn: ConnId, record: Arc<ClientRecord>, users: &Users) -> Session {
     Session {
         record,
         conn,
         subscriptions: None,
         db: 0,
-        modes,
+        modes: Modes::of_new(users),
+        user: Arc::clone(users.default_user()),
+        users_version: users.version(),
         after: After::Next,
         queue: None,
         waiting: None,
@@ -254,13 +257,13 @@ fn least_loaded(server: &Server) -> usize {
     (0..server.mailboxes.len()).min_by_key(load).unwrap_or(0)
 }
 
-/// Protected mode: without a password only clients on this machine are served.
-fn is_denied(config: &Config, peer: &Peer) -> bool {
+/// Protected mode: while the default user needs no password only clients on this machine are served.
+fn is_denied(config: &Config, default_user: &User, peer: &Peer) -> bool {
     let is_local = match peer {
         Peer::Unix { .. } => true,
         Peer::Tcp { peer, .. } => peer.ip().to_canonical().is_loopback(),
     };
-    config.is_protected && !config.needs_password() && !is_local
+    config.is_protected && default_user.is_nopass() && !is_local
 }
 
 /// Tells a client why it is closed, unless it speaks TLS and so would not understand. Its socket buffer is
@@ -274,6 +277,8 @@ fn turn_away(accepted: Accepted, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::acl::{Catalog, Rules};
+    use crate::state::config::ChannelDefault;
 
     fn peer(address: &str) -> Peer {
         Peer::Tcp { peer: address.parse().unwrap(), local: "10.0.0.1:6379".parse().unwrap() }
@@ -281,14 +286,20 @@ mod tests {
 
     #[test]
     fn protected_mode_denies_other_machines_until_a_password_is_set() {
+        let rules = Rules { catalog: &Catalog::new(Vec::new()), channels: ChannelDefault::None };
+        let mut users = Users::new(b"", &rules);
         let mut config = Config { is_protected: true, ..Config::default() };
-        assert!(is_denied(&config, &peer("10.0.0.2:4000")));
-        assert!(!is_denied(&config, &peer("127.0.0.1:4000")));
-        assert!(!is_denied(&config, &peer("[::1]:4000")));
-        assert!(!is_denied(&config, &peer("[::ffff:127.0.0.1]:4000")));
-        config.requirepass = b"secret".to_vec();
-        assert!(!is_denied(&config, &peer("10.0.0.2:4000")));
-        config = Config { is_protected: false, ..Config::default() };
-        assert!(!is_denied(&config, &peer("10.0.0.2:4000")));
+        let is_denied = |config: &Config, users: &Users, address: &str| {
+            is_denied(config, users.default_user(), &peer(address))
+        };
+        assert!(is_denied(&config, &users, "10.0.0.2:4000"));
+        assert!(!is_denied(&config, &users, "127.0.0.1:4000"));
+        assert!(!is_denied(&config, &users, "[::1]:4000"));
+        assert!(!is_denied(&config, &users, "[::ffff:127.0.0.1]:4000"));
+        users.set_default_password(b"secret", &rules);
+        assert!(!is_denied(&config, &users, "10.0.0.2:4000"));
+        users.set_default_password(b"", &rules);
+        config.is_protected = false;
+        assert!(!is_denied(&config, &users, "10.0.0.2:4000"));
     }
 }

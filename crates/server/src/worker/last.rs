@@ -80,9 +80,9 @@ impl Worker<'_> {
         let mut turn = Turn::of_kept(connection.id);
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.executor.begin();
-        self.executor.start_turn(&connection.session, connection.kept.len());
+        self.executor.start_turn(&mut connection.session, connection.kept.len());
         let progress = loop {
-            let limits = limits(self.executor.config(), connection);
+            let limits = limits(&self.executor, connection);
             self.batch.parse(&mut turn, connection, self.server, &limits);
             let (executed, progress) = self.execute_departed(&turn, connection);
             self.batch.advance(&mut turn, executed);

@@ -39,7 +39,6 @@ use crate::core::server::Server;
 use crate::core::session::{After, ClientRecord, QueryBuffer};
 use crate::core::subscriptions::Subscriptions;
 use crate::state::clock::{Clock, Stopwatch};
-use crate::state::config::Config;
 use crate::state::counters::Counters;
 use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
@@ -370,7 +369,7 @@ impl<'s> Worker<'s> {
     /// Parses the next requests of a connection's turn.
     fn parse(&mut self, turn: &mut Turn) {
         let Some(connection) = self.table.at(turn.id) else { return };
-        let limits = limits(self.executor.config(), connection);
+        let limits = limits(&self.executor, connection);
         self.batch.parse(turn, connection, self.server, &limits);
     }
 
@@ -396,7 +395,8 @@ impl<'s> Worker<'s> {
         }
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.reply.protocol = connection.protocol;
-        self.executor.start_turn(&connection.session, self.batch.bytes(turn, &connection.kept).len());
+        let request_bytes = self.batch.bytes(turn, &connection.kept).len();
+        self.executor.start_turn(&mut connection.session, request_bytes);
         self.execute(turn);
         while matches!(turn.rest, Rest::Unparsed) && self.may_go_on(turn) {
             cold_path();
@@ -640,10 +640,10 @@ fn note_kept(connection: &Connection, counters: &Counters) {
 }
 
 /// What this client may send: less as long as it has not given the password.
-fn limits(config: &Config, connection: &Connection) -> Limits {
+fn limits(executor: &Executor<'_>, connection: &Connection) -> Limits {
     Limits {
-        bulk_len_bytes_max: config.store.proto_max_bulk_len_bytes,
-        is_authenticated: !connection.session.must_log_in(config),
+        bulk_len_bytes_max: executor.config().store.proto_max_bulk_len_bytes,
+        is_authenticated: !connection.session.must_log_in(executor.users()),
         ..Limits::default()
     }
 }

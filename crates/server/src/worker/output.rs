@@ -30,7 +30,7 @@ impl Worker<'_> {
     pub(super) fn limit_stranger(&mut self, id: ConnId) {
         let owed_bytes = self.reply.out.len() + self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
-        let is_stranger = connection.session.must_log_in(self.executor.config());
+        let is_stranger = connection.session.must_log_in(self.executor.users());
         if is_stranger && owed_bytes > UNAUTHENTICATED_BYTES_MAX {
             self.reply.give_up();
         }
@@ -45,7 +45,7 @@ impl Worker<'_> {
         let line = line_of(record, &self.server.registry, self.executor.steady().0);
         // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
         record.note_output_buffer(0, self.executor.counters());
-        let excess = match connection.session.must_log_in(self.executor.config()) {
+        let excess = match connection.session.must_log_in(self.executor.users()) {
             true => Excess::Output,
             false => self.executor.output_bound().least(self.server, record).1,
         };

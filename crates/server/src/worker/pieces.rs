@@ -111,17 +111,17 @@ impl Worker<'_> {
         let Worker { table, executor, engine, reply, server, .. } = self;
         let Some(connection) = table.at(id) else { return };
         let Some(unfinished) = connection.unfinished.as_deref_mut() else { return };
-        let record = &connection.session.record;
-        if record.is_killed.load(Acquire) {
+        if connection.session.record.is_killed.load(Acquire) {
             return;
         }
+        executor.start_turn(&mut connection.session, unfinished.request_bytes());
+        let record = &connection.session.record;
         let (bound, unsent_bytes) =
             (executor.output_bound().least(server, record).0, engine.unsent_bytes(id));
         if unsent_bytes > allowance_bytes(bound) {
             return self.pause(id, unsent_bytes);
         }
         executor.counters().serving.store(record.id, Relaxed);
-        executor.start_turn(&connection.session, unfinished.request_bytes());
         reply.protocol = connection.protocol;
         reply.bound((bound as usize).saturating_sub(unsent_bytes));
         let enough = Enough { bytes: piece_bytes(bound), elements: ELEMENTS_AT_ONCE };

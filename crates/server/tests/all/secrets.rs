@@ -21,7 +21,7 @@ const REQUESTS: &[(&str, &str)] = &[
     ("HELLO 3 SETNAME me", "HELLO 3 SETNAME me"),
 ];
 
-/// The same for CONFIG, which MONITOR does not show.
+/// The same for CONFIG and ACL, which MONITOR does not show.
 const SETTINGS: &[(&str, &str)] = &[
     ("CONFIG SET masterauth s3cret", "CONFIG SET masterauth *"),
     ("CONFIG SET maxmemory 0 MasterAuth s3cret", "CONFIG SET maxmemory 0 MasterAuth *"),
@@ -33,6 +33,10 @@ const SETTINGS: &[(&str, &str)] = &[
     ("CONFIG SET masteruser s3cret", "CONFIG SET masteruser *"),
     ("CONFIG SET proc-title-template requirepass", "CONFIG SET proc-title-template requirepass"),
     ("CONFIG GET requirepass", "CONFIG GET requirepass"),
+    ("ACL SETUSER bob on >s3cret", "ACL SETUSER * * *"),
+    ("ACL SETUSER bob on >s3cret foo", "ACL SETUSER * * * *"),
+    ("ACL GETUSER bob", "ACL GETUSER *"),
+    ("ACL DELUSER bob s3cret", "ACL DELUSER * *"),
 ];
 
 fn shown(words: &str) -> String {

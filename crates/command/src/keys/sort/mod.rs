@@ -64,6 +64,7 @@ pub(super) const SORT: Command = Command {
     },
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Allowed),
+        reaches_further: pattern_option,
         keys: sort,
         all: sort_by_others,
     }),
@@ -85,6 +86,7 @@ pub(super) const SORT_RO: Command = Command {
     },
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Refused),
+        reaches_further: pattern_option,
         keys: sort_ro,
         all: sort_ro_by_others,
     }),
@@ -95,6 +97,24 @@ pub(super) const SORT_RO: Command = Command {
 /// it is refused with only its own keys locked, and other workers go on.
 fn needs_all(args: &Args<'_>, storing: Storing) -> bool {
     Sort::parse(args, storing).is_ok_and(|sort| sort.reads_other_keys())
+}
+
+/// The first BY or GET that makes names of keys of what is sorted; a BY without a star does not. As in Redis
+/// it is told before what is wrong behind it.
+fn pattern_option(args: &Args<'_>) -> Option<&'static str> {
+    let mut at = 2;
+    while at < args.len() {
+        let behind = args.len() - at - 1;
+        let is = |word: &[u8], values| args.at(at).eq_ignore_ascii_case(word) && behind >= values;
+        at += match () {
+            () if is(b"BY", 1) && args.at(at + 1).contains(&b'*') => return Some("BY"),
+            () if is(b"GET", 1) => return Some("GET"),
+            () if is(b"LIMIT", 2) => 3,
+            () if is(b"BY", 1) || is(b"STORE", 1) => 2,
+            () => 1,
+        };
+    }
+    None
 }
 
 fn sort(call: &mut Call<'_, '_>) -> Done {

@@ -2,7 +2,6 @@
 //! told; it is closed at that worker's next turn, and runs no further command.
 use super::list::{ClientType, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
-use crate::commands::connection::DEFAULT_USER;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::session::{After, ClientRecord};
@@ -84,7 +83,7 @@ impl Filter<'_> {
             && self.addr.is_none_or(|a| a == addr.as_bytes())
             && self.laddr.is_none_or(|a| a == laddr.as_bytes())
             && self.kind.is_none_or(|kind| kind.is_of(record))
-            && self.user.is_none_or(|user| user == record.details().user.as_bytes())
+            && self.user.is_none_or(|user| user == record.details().user)
             && self.maxage_s.is_none_or(|s| (now_ms - record.created_ms) / 1000 >= s)
     }
 }
@@ -102,16 +101,16 @@ fn kill(call: &mut ServerCall<'_>) -> Done {
             }
         };
     }
-    let filter = kill_filter(&call.args)?;
+    let filter = kill_filter(call)?;
     let killed = kill_all(call, &filter);
     call.reply.int(killed);
     Ok(())
 }
 
 /// Reads the options, which come in pairs.
-fn kill_filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
+fn kill_filter<'a>(call: &ServerCall<'a>) -> Result<Filter<'a>, Error> {
     let mut filter = Filter::default();
-    let options: Vec<&[u8]> = args.iter_from(2).collect();
+    let options: Vec<&[u8]> = call.args.iter_from(2).collect();
     for pair in options.chunks(2) {
         let [option, value] = *pair else { return Err(Error::syntax()) };
         match option.to_ascii_lowercase().as_slice() {
@@ -119,7 +118,7 @@ fn kill_filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
             b"type" => filter.kind = Some(client_type(value)?),
             b"addr" => filter.addr = Some(value),
             b"laddr" => filter.laddr = Some(value),
-            b"user" => filter.user = Some(known_user(value)?),
+            b"user" => filter.user = Some(known_user(call, value)?),
             b"skipme" => filter.spares = spares(value)?,
             b"maxage" => filter.maxage_s = Some(maxage(value)?),
             _ => return Err(Error::syntax()),
@@ -140,13 +139,12 @@ fn maxage(value: &[u8]) -> Result<i64, Error> {
     positive(value).ok_or_else(error::maxage_not_positive)
 }
 
-/// The name of a user that there is: only `default` so far.
-fn known_user(name: &[u8]) -> Result<&[u8], Error> {
-    if name == DEFAULT_USER.as_bytes() {
-        return Ok(name);
+/// The name of a user that there is.
+fn known_user<'a>(call: &ServerCall<'_>, name: &'a [u8]) -> Result<&'a [u8], Error> {
+    match call.server.accounts.users().find(name) {
+        Some(_) => Ok(name),
+        None => Err(error::no_such_user(name)),
     }
-    let name = String::from_utf8_lossy(name);
-    Err(error::no_such_user(&name))
 }
 
 fn spares(word: &[u8]) -> Result<Spares, Error> {

@@ -16,6 +16,7 @@ use super::{Executor, Request};
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
+use crate::core::permission;
 use crate::core::queue::{Queue, Queued};
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, ReplyMode, Session};
@@ -228,7 +229,8 @@ impl<'s> Executor<'s> {
         let (start, was_full) = (reply.out.len(), reply.is_full());
         // A client that has had itself closed hears no more of what follows.
         let is_leaving = session.after >= After::Close;
-        if let Err(error) = run(self, session, reply) {
+        let done = self.still_permits(session, row, &args).and_then(|()| run(self, session, reply));
+        if let Err(error) = done {
             self.counters.commands[row.number].failed.add(1);
             self.counters.count_error(error.text());
             reply.error(error.text());
@@ -246,6 +248,24 @@ impl<'s> Executor<'s> {
         self.counters.commands[row.number].count(ticks, self.tracked);
         if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
             self.look(session, row, true, (ticks, args, reply_bytes));
+        }
+    }
+}
+
+impl Executor<'_> {
+    /// The rules of the user may have changed since a request was queued, by another client or by what ran
+    /// before it.
+    fn still_permits(&self, session: &Session, row: &Row, args: &Args<'_>) -> Done {
+        if !session.modes.has(Modes::RESTRICTED) {
+            return Ok(());
+        }
+        if let Err(denied) = permission::check(&session.user, row, args) {
+            permission::note(self.server, session, row, (&session.user, denied), args);
+            return Err(error::rules_changed(denied.reason));
+        }
+        match row.run {
+            Run::Data(DataRun::KeysOrAll(ways)) => permission::check_options(session, row, ways, args),
+            _ => Ok(()),
         }
     }
 }

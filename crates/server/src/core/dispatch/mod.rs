@@ -13,6 +13,8 @@
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
+//! What only a session in some mode is looked at for is in `admission`.
+mod admission;
 mod exec;
 mod serve;
 
@@ -25,10 +27,12 @@ use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::modes::Modes;
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
+use crate::core::permission;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
+use crate::state::acl::Users;
 use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;
@@ -91,6 +95,9 @@ pub(crate) struct Executor<'s> {
     /// The worker's copy of the configuration in force, and which version that is.
     config: Arc<Config>,
     config_version: u64,
+    /// The same of the users.
+    users: Arc<Users>,
+    users_version: u64,
     memory_limit: MemoryLimit<'s>,
     /// Calls below these are of no interest to the logs of commands.
     bounds: Bounds,
@@ -144,6 +151,7 @@ impl<'s> Executor<'s> {
     pub(crate) fn new(server: &'s Server, worker: usize) -> Executor<'s> {
         let config_version = server.config_version();
         let config = server.config();
+        let users = server.accounts.users();
         server.keyspace.tend_uses(server.clock.now(), &config.store.eviction);
         let seed = server.random_seed.wrapping_add(worker as u64);
         let meter = Meter::new();
@@ -169,6 +177,8 @@ impl<'s> Executor<'s> {
             mark: meter.read(),
             config_version,
             config,
+            users_version: users.version(),
+            users,
             random: Random::new(seed),
             garbage: Vec::new(),
             positions: Vec::new(),
@@ -261,6 +271,8 @@ impl<'s> Executor<'s> {
     /// command alone.
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.server.gates.enter(self.worker));
+        // All that is about to run has arrived before this.
+        self.refresh_users();
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
         self.held = match self.server.pause.word() {
             0 => Held::Nothing,
@@ -311,7 +323,7 @@ impl<'s> Executor<'s> {
     #[cold]
     fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
         let Ok(row) = admit(request) else { return false };
-        if is_locked_out(session, row, &self.config) {
+        if self.denies(session, row, &request.args).is_some() {
             return false;
         }
         let is_exec = matches!(row.run, Run::Server(ServerRun::Queue));
@@ -328,7 +340,11 @@ impl<'s> Executor<'s> {
     /// A connection's requests begin now; together they had so many bytes. What this worker did before is not
     /// counted as theirs.
     #[inline]
-    pub(crate) fn start_turn(&mut self, session: &Session, request_bytes: usize) {
+    pub(crate) fn start_turn(&mut self, session: &mut Session, request_bytes: usize) {
+        if session.users_version != self.users_version {
+            cold_path();
+            self.obey_users(session);
+        }
         self.leaves_trace = session.leaves_trace;
         self.listens = session.modes.has(Modes::SUBSCRIBED);
         self.request_bytes = request_bytes;
@@ -346,7 +362,7 @@ impl<'s> Executor<'s> {
     /// How many bytes may be kept of this client's requests that have not run.
     pub(crate) fn query_buffer_bytes_max(&self, session: &Session) -> u64 {
         let limit = self.config.client_query_buffer_bytes_max;
-        match session.must_log_in(&self.config) {
+        match session.must_log_in(&self.users) {
             true => limit.min(UNAUTHENTICATED_BUFFER_BYTES_MAX),
             false => limit,
         }
@@ -447,58 +463,6 @@ impl<'s> Executor<'s> {
             reply.error(error.text());
         }
         Some(row)
-    }
-
-    /// Whether a request of a session that is in some mode runs now.
-    #[cold]
-    fn look_at_modes(
-        &mut self,
-        session: &Session,
-        row: &'s Row,
-        request: &Request<'s, '_>,
-    ) -> Result<(), Hindrance<'s>> {
-        if is_locked_out(session, row, &self.config) {
-            return Err(Hindrance::Refused(Refusal::NotAuthenticated(row)));
-        }
-        if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
-            return Err(Hindrance::Refused(Refusal::OnlyListens(row)));
-        }
-        if !session.modes.has(Modes::TRANSACTION) || row.flags.has(Flags::NEVER_QUEUED) {
-            return Ok(());
-        }
-        if row.flags.has(Flags::NO_MULTI) {
-            return Err(Hindrance::Refused(Refusal::InTransaction(row)));
-        }
-        if self.is_guarded {
-            self.guard(session, row, request)?;
-        }
-        Err(Hindrance::Queued)
-    }
-
-    /// Does what is to be done with a request that does not run now.
-    #[cold]
-    fn hinder(
-        &mut self,
-        session: &mut Session,
-        row: &Row,
-        hindrance: Hindrance<'s>,
-        (request, reply): (&Request<'s, '_>, &mut Reply),
-    ) {
-        match hindrance {
-            Hindrance::Crowd => session.after = After::Retry,
-            Hindrance::Queued => self.enqueue(session, row, request, reply),
-            Hindrance::Refused(refusal) => self.refuse(session, &refusal, &request.args, reply),
-        }
-    }
-
-    /// Keeps a request for EXEC. A client may queue as much as may be kept of requests that have not run.
-    fn enqueue(&self, session: &mut Session, row: &Row, request: &Request<'s, '_>, reply: &mut Reply) {
-        session.record.last_row.store(row.number as u32, Relaxed);
-        session.enqueue((row.number, row.flags), request.hash, &request.args, self.counters);
-        reply.simple("QUEUED");
-        if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
-            session.after = After::Overflow;
-        }
     }
 
     /// Whether what a request brings may be kept, and there is memory for it, or for what EXEC is to run.
@@ -645,6 +609,11 @@ impl<'s> Executor<'s> {
     fn refuse(&mut self, session: &mut Session, refusal: &Refusal<'_>, args: &Args<'_>, reply: &mut Reply) {
         session.break_transaction();
         let mut text = refusal.text(args);
+        if let Refusal::NoPermission(row, why) = refusal {
+            // What CLIENT LIST shows of it, and ACL LOG.
+            session.record.last_row.store(row.number as u32, Relaxed);
+            permission::note(self.server, session, row, (&why.user, why.denied), args);
+        }
         if let Some(row) = refusal.row() {
             self.counters.commands[row.number].rejected.add(1);
             if matches!(row.run, Run::Server(ServerRun::Queue)) {
@@ -675,6 +644,11 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
                 self.alone(|this| this.run_on_all(db, run, args, reply))
             }
+            Run::Data(DataRun::KeysOrAll(ways))
+                if let Err(error) = permission::check_options(session, row, ways, &args) =>
+            {
+                Err(error)
+            }
             Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
                 self.alone(|this| this.run_on_all(db, ways.all, args, reply))
             }
@@ -684,7 +658,13 @@ impl<'s> Executor<'s> {
                 self.run_on_server(session, run, args, reply)
             }
             Run::Server(ServerRun::Outside(run)) => {
-                self.outside(|this| this.run_on_server(session, run, args, reply))
+                let users_version = self.users_version;
+                let done = self.outside(|this| this.run_on_server(session, run, args, reply));
+                if self.users_version != users_version {
+                    // What other workers are about to do by the old rules is done before the reply is sent.
+                    self.alone(|_| ());
+                }
+                done
             }
             Run::Server(ServerRun::Exclusive(run)) => {
                 self.alone(|this| this.run_on_server(session, run, args, reply))
@@ -804,6 +784,10 @@ impl<'s> Executor<'s> {
         self.leaves_trace = session.leaves_trace;
         self.listens = session.modes.has(Modes::SUBSCRIBED);
         self.refresh_config();
+        self.refresh_users();
+        if session.users_version != self.users_version {
+            self.obey_users(session);
+        }
         self.bound();
         done
     }
@@ -870,21 +854,3 @@ fn admit<'s>(request: &Request<'s, '_>) -> Result<&'s Row, Refusal<'s>> {
     }
     Ok(row)
 }
-
-/// Whether the client has to give the password before it may do this.
-fn is_locked_out(session: &Session, row: &Row, config: &Config) -> bool {
-    session.must_log_in(config) && !row.flags.has(Flags::NO_AUTH)
-}
-
-/// What a client may do that listens in RESP2.
-const MAY_LISTEN: [&str; 9] = [
-    "subscribe",
-    "unsubscribe",
-    "psubscribe",
-    "punsubscribe",
-    "ssubscribe",
-    "sunsubscribe",
-    "ping",
-    "quit",
-    "reset",
-];

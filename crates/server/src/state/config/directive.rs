@@ -1,19 +1,23 @@
 //! Lines of a configuration file that are no settings: they have no value that CONFIG GET could show.
 //! (`include` is in `source`, because it reads on.)
 use super::setting::{Outcome, Words};
-use super::values::Config;
+use super::split::merged;
+use super::values::{ChannelDefault, Config, Rename, UserLine};
 
-/// A line of `rename-command`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rename {
-    /// What it is called up to this line.
-    pub from: Vec<u8>,
-    /// Empty: it cannot be called any more.
-    pub to: Vec<u8>,
+/// What lines are asked about that the settings cannot judge, because they do not know the commands.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks<'c> {
+    /// Says what is wrong with the renaming so far, if anything is.
+    pub(crate) renames: &'c dyn Fn(&[Rename]) -> Result<(), &'static str>,
+    /// Says what is wrong with the rules of a user, if anything is.
+    pub(crate) user: &'c dyn Fn(&UserLine, ChannelDefault) -> Result<(), &'static str>,
 }
 
-/// Says what is wrong with the renaming so far, if anything is: the settings do not know the commands.
-pub(crate) type RenameCheck = dyn Fn(&[Rename]) -> Result<(), &'static str>;
+impl Checks<'_> {
+    /// Whatever is asked is right.
+    #[cfg(test)]
+    pub(crate) const NONE: Checks<'static> = Checks { renames: &|_| Ok(()), user: &|_, _| Ok(()) };
+}
 
 /// Names that Redis has given up and still accepts in a file.
 const RETIRED: &[&str] =
@@ -24,15 +28,15 @@ pub(super) fn apply(
     config: &mut Config,
     name: &[u8],
     values: Words<'_>,
-    check: &RenameCheck,
+    checks: Checks<'_>,
 ) -> Option<Outcome> {
     let is = |word: &str| word.as_bytes().eq_ignore_ascii_case(name);
     if values.is_empty() {
         return None;
     }
     match values {
-        [from, to] if is("rename-command") => Some(rename(config, from, to, check)),
-        [user, rules @ ..] if is("user") => Some(declare(user, rules)),
+        [from, to] if is("rename-command") => Some(rename(config, from, to, checks)),
+        [user, rules @ ..] if is("user") => Some(declare(config, user, rules, checks)),
         _ if is("loadmodule") => Some(Err("not supported: there are no modules".into())),
         _ if is("sentinel") => Some(Err("sentinel directive while not in sentinel mode".into())),
         _ if RETIRED.iter().any(|retired| is(retired)) => Some(Ok(())),
@@ -40,46 +44,42 @@ pub(super) fn apply(
     }
 }
 
-fn rename(config: &mut Config, from: &[u8], to: &[u8], check: &RenameCheck) -> Outcome {
+fn rename(config: &mut Config, from: &[u8], to: &[u8], checks: Checks<'_>) -> Outcome {
     config.renamed_commands.push(Rename { from: from.into(), to: to.into() });
-    check(&config.renamed_commands).map_err(Into::into)
+    (checks.renames)(&config.renamed_commands).map_err(Into::into)
 }
 
-/// A line `user`. A file that Redis has rewritten describes the default user, who may do everything without a
-/// password; that line is true here too.
-fn declare(user: &[u8], rules: Words<'_>) -> Outcome {
-    const WITHOUT_LIMITS: &[&str] = &[
-        "on",
-        "nopass",
-        "sanitize-payload",
-        "skip-sanitize-payload",
-        "~*",
-        "allkeys",
-        "&*",
-        "allchannels",
-        "+@all",
-        "allcommands",
-    ];
-    let has = |word: &str| rules.iter().any(|rule| rule.eq_ignore_ascii_case(word.as_bytes()));
-    let is_free = |rule: &&[u8]| WITHOUT_LIMITS.iter().any(|w| rule.eq_ignore_ascii_case(w.as_bytes()));
-    if user == b"default" && rules.iter().all(is_free) && has("on") && has("nopass") {
-        return Ok(());
+/// A line `user`. Each user has one at most.
+fn declare(config: &mut Config, name: &[u8], rules: Words<'_>, checks: Checks<'_>) -> Outcome {
+    let wrong = |why: &str| format!("Error in user declaration '{}': {why}", String::from_utf8_lossy(name));
+    if config.declared_users.iter().any(|other| other.name == name) {
+        return Err(wrong("Duplicate user found. A user can only be defined once in config files"));
     }
-    Err("not supported: there are no ACL users yet; `requirepass` sets a password for everybody".into())
+    let rules = merged(rules.iter().copied()).map_err(|_| wrong("Wrong format"))?;
+    let line = UserLine { name: name.to_vec(), rules };
+    (checks.user)(&line, config.acl_channels_default).map_err(wrong)?;
+    config.declared_users.push(line);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(renames: &[Rename]) -> Result<(), &'static str> {
-        let is_known = |rename: &Rename| rename.from == b"get";
-        renames.iter().all(is_known).then_some(()).ok_or("No such command in rename-command")
-    }
+    const CHECKS: Checks<'static> = Checks {
+        renames: &|renames| {
+            let is_known = |rename: &Rename| rename.from == b"get";
+            renames.iter().all(is_known).then_some(()).ok_or("No such command in rename-command")
+        },
+        user: &|user, _| {
+            let is_wrong = user.rules.iter().any(|rule| rule == b"foo");
+            if is_wrong { Err("Syntax error") } else { Ok(()) }
+        },
+    };
 
-    fn line(text: &str) -> Option<Result<(), String>> {
+    fn apply_to(config: &mut Config, text: &str) -> Option<Result<(), String>> {
         let words: Vec<&[u8]> = text.split(' ').map(str::as_bytes).collect();
-        apply(&mut Config::default(), words[0], &words[1..], &check)
+        apply(config, words[0], &words[1..], CHECKS)
     }
 
     #[test]
@@ -88,19 +88,29 @@ mod tests {
             ("hz 10", None),
             ("loadmodule", None),
             ("rename-command get", None),
+            ("user", None),
             ("lua-replicate-commands yes", Some(Ok(()))),
             ("RENAME-COMMAND get fetch", Some(Ok(()))),
             ("rename-command nope fetch", Some(Err("No such command in rename-command"))),
-            ("user default on nopass sanitize-payload ~* &* +@all", Some(Ok(()))),
+            ("USER default on nopass sanitize-payload ~* &* +@all", Some(Ok(()))),
+            ("user bob on foo", Some(Err("Error in user declaration 'bob': Syntax error"))),
+            ("user bob on (+get", Some(Err("Error in user declaration 'bob': Wrong format"))),
             ("loadmodule /x.so a", Some(Err("not supported: there are no modules"))),
             ("sentinel monitor x", Some(Err("sentinel directive while not in sentinel mode"))),
         ] {
-            assert_eq!(line(text), done.map(|d| d.map_err(String::from)), "{text}");
+            let done = done.map(|d: Result<(), &str>| d.map_err(String::from));
+            assert_eq!(apply_to(&mut Config::default(), text), done, "{text}");
         }
-        for text in
-            ["user default on >x ~* +@all", "user x on nopass", "user default on", "user default nopass"]
-        {
-            assert!(line(text).unwrap().unwrap_err().starts_with("not supported: "), "{text}");
-        }
+    }
+
+    #[test]
+    fn a_user_is_declared_once_with_selectors_joined() {
+        let mut config = Config::default();
+        apply_to(&mut config, "user bob on (+get ~a) ~b").unwrap().unwrap();
+        let rules = ["on", "(+get ~a)", "~b"].map(|rule| rule.as_bytes().to_vec()).to_vec();
+        assert_eq!(config.declared_users, [UserLine { name: b"bob".to_vec(), rules }]);
+        let why = "Error in user declaration 'bob': Duplicate user found. A user can only be defined once in \
+                   config files";
+        assert_eq!(apply_to(&mut config, "user bob off").unwrap().unwrap_err(), why);
     }
 }

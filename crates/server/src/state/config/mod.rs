@@ -10,6 +10,7 @@
 //! `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules` and `process` are the values of some
 //! settings, `tls` has the rows of its topic.
 mod accepted;
+mod access;
 mod bind;
 mod defrag;
 mod directive;
@@ -29,18 +30,20 @@ mod table_tests;
 mod tls;
 mod values;
 
+pub(crate) use crate::state::reason::reason;
 pub(crate) use bind::{Bind, Binds};
 pub use defrag::Defrag;
-pub(crate) use directive::Rename;
+pub(crate) use directive::Checks;
 pub(crate) use docs::contents;
 pub use docs::{markdown as settings_reference, sample_file};
 pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub use log_rules::{LogRule, LogRules};
 pub use process::{Facility, OomScore, Supervised};
 pub(crate) use rewrite::replace;
+pub(crate) use setting::until_nul;
 pub use source::Source;
-pub(crate) use source::reason;
-pub(crate) use split::quoted;
+pub(crate) use split::{merged, quoted, words};
 pub(crate) use table::percentiles;
 pub(crate) use tls::is_of_tls;
 pub use values::{Allow, Config, ConfigError, LogLevel, Tracking};
+pub(crate) use values::{ChannelDefault, Rename, UserLine};

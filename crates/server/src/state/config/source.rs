@@ -2,9 +2,10 @@
 //! over earlier ones. The syntax is that of redis.conf: a line is a name and its values, `#` begins a
 //! comment, quotes hold spaces, `include` reads another file in place. Options of the command line become
 //! lines behind the file's, so an error names the line as Redis would.
-use super::directive::{self, RenameCheck};
+use super::directive::{self, Checks};
 use super::values::{Config, ConfigError};
 use super::{paths, setting, split};
+use crate::state::reason::reason;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -53,14 +54,14 @@ impl Source {
     }
 
     /// The default configuration with all of this over it. `stdin` is read if the command line says so;
-    /// `check` is asked after every `rename-command`.
+    /// `checks` are asked about lines that name commands.
     pub(crate) fn load_checked(
         &self,
         stdin: &mut dyn io::Read,
-        check: &RenameCheck,
+        checks: Checks<'_>,
     ) -> Result<Config, ConfigError> {
         let mut text = Vec::new();
-        let mut reading = Reading { config: Config::default(), check, files: 0, bytes: 0 };
+        let mut reading = Reading { config: Config::default(), checks, files: 0, bytes: 0 };
         if let Some(file) = &self.file {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
             text = reading.read(&file)?;
@@ -83,7 +84,7 @@ impl Source {
 /// A configuration that is being read, and how much was read for it.
 struct Reading<'c> {
     config: Config,
-    check: &'c RenameCheck,
+    checks: Checks<'c>,
     files: usize,
     bytes: u64,
 }
@@ -128,12 +129,6 @@ fn finish(lines: &mut Vec<u8>, name: Option<&[u8]>, values: usize) {
     }
 }
 
-/// What the system says of an error, without Rust's "(os error 2)".
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_string()
-}
-
 /// What is wrong with a line.
 enum Fault {
     Here(String),
@@ -168,7 +163,7 @@ impl Reading<'_> {
             return self.include(file, depth);
         }
         let config = &mut self.config;
-        if let Some(done) = directive::apply(config, name, &values, self.check) {
+        if let Some(done) = directive::apply(config, name, &values, self.checks) {
             return done.map_err(Fault::Here);
         }
         let Some(setting) = setting::find(name) else {
@@ -230,7 +225,7 @@ mod tests {
     }
 
     fn load(args: &[&str], stdin: &str) -> Result<Config, String> {
-        source(args).load_checked(&mut stdin.as_bytes(), &|_| Ok(())).map_err(|e| e.0)
+        source(args).load_checked(&mut stdin.as_bytes(), Checks::NONE).map_err(|e| e.0)
     }
 
     fn load_text(text: &str) -> Result<Config, String> {

@@ -1,13 +1,15 @@
 //! The settings by topic, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET
 //! and SET, the file, the command line, sardine.conf and docs/settings.md follow.
 //!
-//! Settings of Redis whose mechanism Sardine does not have are in `accepted`.
+//! Those of who may do what are in `access`; settings of Redis whose mechanism Sardine does not have in
+//! `accepted`.
+use super::access::SECURITY;
 use super::notify;
 use super::process::{Facility, OomScore, Supervised};
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
 use super::tls;
-use super::values::{Allow, Config, LogLevel, Tracking};
+use super::values::{Config, LogLevel, Tracking};
 use net::EngineKind;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -60,8 +62,9 @@ macro_rules! field {
         }
     };
 }
+pub(super) use field;
 
-fn place<T: PartialEq + Copy>(all: &[T], value: T) -> usize {
+pub(super) fn place<T: PartialEq + Copy>(all: &[T], value: T) -> usize {
     all.iter().position(|v| *v == value).expect("every value of the type is listed beside its word")
 }
 
@@ -93,8 +96,6 @@ const FACILITIES: [Facility; 9] = [
 ];
 const FACILITY_WORDS: &[&str] =
     &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"];
-const ALLOWANCES: [Allow; 3] = [Allow::No, Allow::Yes, Allow::Local];
-const ALLOWANCE_WORDS: &[&str] = &["no", "yes", "local"];
 
 /// What belongs together, in the order of the documents.
 pub(super) struct Topic {
@@ -211,38 +212,6 @@ const NETWORK: &[Setting] = &[
         "How the kernel is asked for network events: `epoll`, `uring` (io_uring), or `auto`: io_uring where the \
          kernel allows it.",
         "Measure both with your own load before you change it: `epoll` is ahead where clients wait for each reply.",
-    ),
-];
-
-const SECURITY: &[Setting] = &[
-    row(
-        "requirepass",
-        Anytime,
-        Kind::Text { get: |c| c.requirepass.clone(), set: set_password },
-        "The password that AUTH asks for; empty is none.",
-        "Set it before other machines can reach the server.",
-    )
-    .secret(),
-    row(
-        "enable-protected-configs",
-        AtStart,
-        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_protected_configs),
-        "Who may change protected settings with CONFIG SET: nobody, everybody, or connections from this machine.",
-        "Allow it where an operator has to change `dir` in a running server.",
-    ),
-    row(
-        "enable-debug-command",
-        AtStart,
-        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_debug_command),
-        "Who may use DEBUG: nobody, everybody, or connections from this machine.",
-        "Allow it in tests. DEBUG can stop the server and end it.",
-    ),
-    row(
-        "enable-module-command",
-        AtStart,
-        field!(word ALLOWANCES, ALLOWANCE_WORDS, enable_module_command),
-        "Who may use MODULE's LOAD, LOADEX and UNLOAD, which then find that there are no modules.",
-        "There is no reason to: it is kept for old configuration files.",
     ),
 ];
 
@@ -842,7 +811,7 @@ fn set_bind(config: &mut Config, words: &[&[u8]]) -> Outcome {
 
 /// Whoever puts it in force goes there.
 fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
-    config.dir = std::fs::canonicalize(path(text)).map_err(|e| super::source::reason(&e))?;
+    config.dir = std::fs::canonicalize(path(text)).map_err(|e| crate::state::reason::reason(&e))?;
     if config.dir.is_dir() { Ok(()) } else { Err("Not a directory".into()) }
 }
 
@@ -881,11 +850,6 @@ fn set_oom_score_values(config: &mut Config, words: &[&[u8]]) -> Outcome {
         n.map(|n| n as i32).ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
     };
     config.oom_score_values = [score(a)?, score(b)?, score(c)?];
-    Ok(())
-}
-
-fn set_password(config: &mut Config, text: &[u8]) -> Outcome {
-    config.requirepass = text.to_vec();
     Ok(())
 }
 

@@ -5,7 +5,6 @@
 //! the setting's row (`table.rs`). A field that is a part of `store` is what the data obeys.
 use super::accepted::Accepted;
 use super::defrag::Defrag;
-use super::directive::Rename;
 use super::limits::{MemoryShare, OutputLimits};
 use super::log_rules::LogRules;
 use super::process::{Facility, OomScore, Supervised};
@@ -45,8 +44,15 @@ pub struct Config {
     pub maxmemory_tenacity: u32,
     /// `protected-mode`: without a password only clients on this machine are served.
     pub is_protected: bool,
-    /// Empty: no password.
+    /// The default user's password as it was set last by this name; empty: none. What is in force is the
+    /// user's (`state/acl`).
     pub requirepass: Vec<u8>,
+    /// `aclfile`: where users come from.
+    pub acl_file: Option<PathBuf>,
+    /// `acl-pubsub-default`
+    pub acl_channels_default: ChannelDefault,
+    /// `acllog-max-len`
+    pub acl_log_len_max: usize,
     pub io_engine: net::EngineKind,
     pub worker_threads: usize,
     /// Chosen by number, with SELECT.
@@ -106,6 +112,8 @@ pub struct Config {
     pub huge_pages: bool,
     /// What the data obeys: limits of encodings, eviction, lengths. Kept in step by the setters of the table.
     pub store: store::Settings,
+    /// Lines `user`, in order.
+    pub declared_users: Vec<UserLine>,
     /// `rename-command`, in order.
     pub renamed_commands: Vec<Rename>,
     /// What was given for settings that have no effect.
@@ -120,6 +128,30 @@ pub enum LogLevel {
     Notice,
     Warning,
     Nothing,
+}
+
+/// `acl-pubsub-default`: whether a new user may use every channel or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelDefault {
+    All,
+    None,
+}
+
+/// A line of `rename-command`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// What it is called up to this line.
+    pub from: Vec<u8>,
+    /// Empty: it cannot be called any more.
+    pub to: Vec<u8>,
+}
+
+/// A line of `user`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserLine {
+    pub name: Vec<u8>,
+    /// Those in parentheses joined.
+    pub rules: Vec<Vec<u8>>,
 }
 
 /// `latency-tracking`
@@ -176,6 +208,9 @@ impl Default for Config {
             maxmemory_tenacity: 10,
             is_protected: true,
             requirepass: Vec::new(),
+            acl_file: None,
+            acl_channels_default: ChannelDefault::None,
+            acl_log_len_max: 128,
             io_engine: net::EngineKind::Epoll,
             worker_threads: cores(),
             databases: 16,
@@ -213,6 +248,7 @@ impl Default for Config {
             huge_pages: true,
             defrag: Defrag::default(),
             store: store::Settings::default(),
+            declared_users: Vec::new(),
             renamed_commands: Vec::new(),
             accepted: Accepted::default(),
         }
@@ -220,11 +256,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether clients have to give a password.
-    pub fn needs_password(&self) -> bool {
-        !self.requirepass.is_empty()
-    }
-
     /// Whether clients can connect with TLS.
     pub(crate) fn uses_tls(&self) -> bool {
         self.tls_port != 0 || self.picks_tls_port

@@ -19,4 +19,3 @@ const NO_REPLICATION: &str = "There is no replication yet.";
 const NO_SCRIPTS: &str = "There are no scripts and functions yet.";
 const NO_TRACKING: &str = "No client can track keys yet.";
 const NO_TRANSACTIONS: &str = "There are no transactions yet.";
-const NO_USERS: &str = "There is only the default user, who may do all.";

@@ -1,6 +1,6 @@
 //! Metrics of what the server has done. Counters begin at 0 when the server starts; CONFIG RESETSTAT sets
 //! those back to 0 that Redis sets back.
-use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS, NO_TRACKING, NO_USERS};
+use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS, NO_TRACKING};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, zero};
 use crate::state::pubsub::Topic;
 use std::sync::atomic::Ordering::Relaxed;
@@ -203,9 +203,21 @@ pub(in super::super) const STATS: &[Metric] = &[
         "Logins with a wrong name or password. CONFIG RESETSTAT leaves it as it is.",
         |r| r.server.stats.logins_denied.load(Relaxed).into(),
     ),
-    zero(Kind::Counter, "acl_access_denied_cmd", "Commands that a user may not use.", NO_USERS),
-    zero(Kind::Counter, "acl_access_denied_key", "Keys that a user may not use.", NO_USERS),
-    zero(Kind::Counter, "acl_access_denied_channel", "Channels that a user may not use.", NO_USERS),
+    counter(
+        "acl_access_denied_cmd",
+        "Requests of commands that their user may not use. CONFIG RESETSTAT leaves it as it is.",
+        |r| r.server.stats.commands_denied.load(Relaxed).into(),
+    ),
+    counter(
+        "acl_access_denied_key",
+        "Requests with keys that their user may not use. CONFIG RESETSTAT leaves it as it is.",
+        |r| r.server.stats.keys_denied.load(Relaxed).into(),
+    ),
+    counter(
+        "acl_access_denied_channel",
+        "Requests with channels that their user may not use. CONFIG RESETSTAT leaves it as it is.",
+        |r| r.server.stats.channels_denied.load(Relaxed).into(),
+    ),
 ];
 
 fn kibibytes(bytes: u64) -> Value {

@@ -35,11 +35,7 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
         because: "There are no connections to other servers yet, and no finite-field Diffie-Hellman.",
         rows: TLS,
     },
-    Group {
-        title: "Users, scripts and modules",
-        because: "There are no ACL users, scripts and modules yet.",
-        rows: CLIENTS,
-    },
+    Group { title: "Scripts and modules", because: "There are no scripts and modules yet.", rows: CLIENTS },
     Group {
         title: "What Redis needs otherwise",
         because: "Nothing here needs them: threads, rehashing and allocators are others.",
@@ -169,9 +165,6 @@ const TLS: &[Setting] = &[
 ];
 
 const CLIENTS: &[Setting] = &[
-    row("acl-pubsub-default", Anytime, Word(&["allchannels", "resetchannels"]), "resetchannels"),
-    row("aclfile", AtStart, Text, "").only("", "there are no ACL users yet"),
-    row("acllog-max-len", Anytime, COUNT, "128"),
     row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit"),
     row("tracking-table-max-keys", Anytime, COUNT, "1000000"),
 ];

@@ -1,0 +1,129 @@
+//! Whether a session may send what it sends: whoever is in some mode (`core/modes.rs`) is looked at here,
+//! before the request runs. A client has to log in first; its user's rules have to allow the request; it may
+//! be listening, and may do little else; or it collects requests for EXEC.
+//!
+//! The rules are those of the users by which the worker goes. A worker looks whether they have changed when
+//! it enters its gate, and then at the start of each session's turn whether the session goes by them.
+use super::{Executor, Hindrance, Request};
+use crate::core::modes::Modes;
+use crate::core::permission;
+use crate::core::refusal::{NoPermission, Refusal};
+use crate::core::registry::Row;
+use crate::core::session::{After, Session};
+use crate::state::acl::Users;
+use command::Flags;
+use resp::{Args, Reply};
+use std::hint::cold_path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl<'s> Executor<'s> {
+    /// The users by which this worker goes at the moment.
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Those in force now, by which it goes from here on.
+    pub(crate) fn users_now(&mut self) -> &Users {
+        self.refresh_users();
+        &self.users
+    }
+
+    #[inline]
+    pub(super) fn refresh_users(&mut self) {
+        if self.server.accounts.version() != self.users_version {
+            cold_path();
+            self.users = self.server.accounts.users();
+            self.users_version = self.users.version();
+        }
+    }
+
+    /// The users have changed since this session was served last. Where its user has gone it may do nothing
+    /// more, and is closed.
+    #[cold]
+    pub(super) fn obey_users(&self, session: &mut Session) {
+        // One who has removed itself gets the reply to that first.
+        if !session.obey(&self.users) && session.after < After::Close {
+            self.server.kill(&session.record);
+        }
+    }
+
+    /// Whether a request of a session that is in some mode runs now.
+    #[cold]
+    pub(super) fn look_at_modes(
+        &mut self,
+        session: &Session,
+        row: &'s Row,
+        request: &Request<'s, '_>,
+    ) -> Result<(), Hindrance<'s>> {
+        if let Some(refusal) = self.denies(session, row, &request.args) {
+            return Err(Hindrance::Refused(refusal));
+        }
+        if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
+            return Err(Hindrance::Refused(Refusal::OnlyListens(row)));
+        }
+        if !session.modes.has(Modes::TRANSACTION) || row.flags.has(Flags::NEVER_QUEUED) {
+            return Ok(());
+        }
+        if row.flags.has(Flags::NO_MULTI) {
+            return Err(Hindrance::Refused(Refusal::InTransaction(row)));
+        }
+        if self.is_guarded {
+            self.guard(session, row, request)?;
+        }
+        Err(Hindrance::Queued)
+    }
+
+    /// Why a session may not send this, if it may not: it has to log in, or its user's rules do not allow it.
+    #[cold]
+    pub(super) fn denies(&self, session: &Session, row: &'s Row, args: &Args<'_>) -> Option<Refusal<'s>> {
+        if session.must_log_in(&self.users) && !row.flags.has(Flags::NO_AUTH) {
+            return Some(Refusal::NotAuthenticated(row));
+        }
+        if !session.modes.has(Modes::RESTRICTED) {
+            return None;
+        }
+        let denied = permission::check(&session.user, row, args).err()?;
+        let user = Arc::clone(&session.user);
+        Some(Refusal::NoPermission(row, Box::new(NoPermission { user, denied })))
+    }
+
+    /// Does what is to be done with a request that does not run now.
+    #[cold]
+    pub(super) fn hinder(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        hindrance: Hindrance<'s>,
+        (request, reply): (&Request<'s, '_>, &mut Reply),
+    ) {
+        match hindrance {
+            Hindrance::Crowd => session.after = After::Retry,
+            Hindrance::Queued => self.enqueue(session, row, request, reply),
+            Hindrance::Refused(refusal) => self.refuse(session, &refusal, &request.args, reply),
+        }
+    }
+
+    /// Keeps a request for EXEC. A client may queue as much as may be kept of requests that have not run.
+    fn enqueue(&self, session: &mut Session, row: &Row, request: &Request<'s, '_>, reply: &mut Reply) {
+        session.record.last_row.store(row.number as u32, Relaxed);
+        session.enqueue((row.number, row.flags), request.hash, &request.args, self.counters);
+        reply.simple("QUEUED");
+        if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
+            session.after = After::Overflow;
+        }
+    }
+}
+
+/// What a client may do that listens in RESP2.
+const MAY_LISTEN: [&str; 9] = [
+    "subscribe",
+    "unsubscribe",
+    "psubscribe",
+    "punsubscribe",
+    "ssubscribe",
+    "sunsubscribe",
+    "ping",
+    "quit",
+    "reset",
+];

@@ -1,0 +1,192 @@
+//! All users together: the value that nobody changes, [`Users`], and where the one in force is kept,
+//! [`Accounts`].
+use super::catalog::Catalog;
+use super::log::AclLog;
+use super::password::Passwords;
+use super::rule::{RuleError, Rules};
+use super::user::User;
+use crate::state::config::ChannelDefault;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The user of clients that have not logged in as another. It cannot be removed.
+pub(crate) const DEFAULT_USER: &[u8] = b"default";
+
+/// Every user by name. `default` is always among them.
+#[derive(Clone, Debug)]
+pub(crate) struct Users {
+    /// Grows with every change.
+    version: u64,
+    /// The id of the next user.
+    next_id: u64,
+    all: BTreeMap<Vec<u8>, Arc<User>>,
+}
+
+impl Users {
+    /// With nobody but the default user, who may do everything: without a password, or with this one.
+    pub(crate) fn new(password: &[u8], rules: &Rules<'_>) -> Users {
+        let mut users = Users { version: 0, next_id: 0, all: BTreeMap::new() };
+        users.add_free_default(rules);
+        users.set_default_password(password, rules);
+        users
+    }
+
+    /// Which value this is: see [`Accounts::version`].
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn find(&self, name: &[u8]) -> Option<&Arc<User>> {
+        self.all.get(name)
+    }
+
+    /// The user that `session` had, as that user is now; None where the user was removed, also if somebody
+    /// else goes by the name.
+    pub(crate) fn renewed(&self, user: &User) -> Option<&Arc<User>> {
+        self.find(&user.name).filter(|present| present.id == user.id)
+    }
+
+    /// The default user.
+    pub(crate) fn default_user(&self) -> &Arc<User> {
+        &self.all[DEFAULT_USER]
+    }
+
+    /// A user who may do nothing, and is none of these.
+    pub(crate) fn nobody(&self) -> User {
+        User::new(u64::MAX, b"", ChannelDefault::None)
+    }
+
+    /// All of them, by name.
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = &Arc<User>> {
+        self.all.values()
+    }
+
+    /// Whether clients that come now have to log in.
+    pub(crate) fn ask_for_login(&self) -> bool {
+        self.default_user().asks_for_login()
+    }
+
+    /// Makes or changes a user by rules. Where one is refused, which and why; nothing has changed then.
+    pub(crate) fn set<'r>(
+        &mut self,
+        name: &[u8],
+        rules: &'r [Vec<u8>],
+        by: &Rules<'_>,
+    ) -> Result<(), (&'r [u8], RuleError)> {
+        let mut user = match self.all.get(name) {
+            Some(user) => User::clone(user),
+            None => User::new(self.take_id(), name, by.channels),
+        };
+        for rule in rules {
+            user.apply(rule, by).map_err(|why| (rule.as_slice(), why))?;
+        }
+        self.all.insert(name.to_vec(), Arc::new(user));
+        Ok(())
+    }
+
+    /// Whether there was such a user, who is there no longer. The caller spares the default user.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
+        debug_assert!(name != DEFAULT_USER, "the default user cannot be removed");
+        self.all.remove(name).is_some()
+    }
+
+    /// What `requirepass` means: the default user's only password; empty is none.
+    pub(crate) fn set_default_password(&mut self, password: &[u8], rules: &Rules<'_>) {
+        let rule = if password.is_empty() { b"nopass".to_vec() } else { [b">", password].concat() };
+        self.set(DEFAULT_USER, &[b"resetpass".to_vec(), rule], rules).expect("these rules are always right");
+    }
+
+    /// A default user as there is one at first.
+    fn add_free_default(&mut self, rules: &Rules<'_>) {
+        const FREE: [&str; 6] = ["reset", "on", "nopass", "allkeys", "allchannels", "allcommands"];
+        let free: Vec<Vec<u8>> = FREE.iter().map(|rule| rule.as_bytes().to_vec()).collect();
+        self.set(DEFAULT_USER, &free, rules).expect("these rules are always right");
+    }
+
+    /// These users instead of the present ones; users of the same name are the same users. Without one for
+    /// the default user that one is free again.
+    pub(super) fn replaced_by(&self, named: Vec<User>, rules: &Rules<'_>) -> Users {
+        let mut next = Users { version: self.version, next_id: self.next_id, all: BTreeMap::new() };
+        for mut user in named {
+            user.id = match self.all.get(&user.name) {
+                Some(present) => present.id,
+                None => next.take_id(),
+            };
+            next.all.insert(user.name.clone(), Arc::new(user));
+        }
+        if !next.all.contains_key(DEFAULT_USER) {
+            let present = User::new(self.default_user().id, DEFAULT_USER, ChannelDefault::None);
+            next.all.insert(DEFAULT_USER.to_vec(), Arc::new(present));
+            next.add_free_default(rules);
+        }
+        next
+    }
+
+    fn take_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}
+
+/// The users in force, and what goes with them.
+pub(crate) struct Accounts {
+    /// What rules are read against.
+    pub(crate) catalog: Catalog,
+    /// ACL LOG
+    pub(crate) log: AclLog,
+    /// Where ACL GENPASS has them from.
+    pub(crate) passwords: Passwords,
+    /// Replaced as a whole, so that whoever has read them goes on with what it has.
+    users: RwLock<Arc<Users>>,
+    /// Held while they are changed or written to their file, which may take long: readers do not wait.
+    writer: Mutex<()>,
+    /// That of `users`.
+    version: AtomicU64,
+}
+
+impl Accounts {
+    /// These users are in force from the start.
+    pub(crate) fn new(users: Users, catalog: Catalog, passwords: Passwords) -> Accounts {
+        Accounts {
+            catalog,
+            log: AclLog::default(),
+            passwords,
+            version: AtomicU64::new(users.version),
+            users: RwLock::new(Arc::new(users)),
+            writer: Mutex::default(),
+        }
+    }
+
+    /// The users as they are now. It takes a lock that is held for no longer than to copy a pointer.
+    pub(crate) fn users(&self) -> Arc<Users> {
+        Arc::clone(&self.users.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The version of the users in force. Whoever has seen an effect of a change sees its version too.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Changes the users as a whole: `change` sees the present ones and makes the next, or says why there are
+    /// none. One change is made at a time. Returns those before and after.
+    pub(crate) fn replace<E>(
+        &self,
+        change: impl FnOnce(&Users) -> Result<Users, E>,
+    ) -> Result<(Arc<Users>, Arc<Users>), E> {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.users();
+        let mut next = change(&before)?;
+        next.version = before.version + 1;
+        let next = Arc::new(next);
+        *self.users.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
+        self.version.store(next.version, Ordering::Release);
+        Ok((before, next))
+    }
+
+    /// Calls `work` with users that nobody changes meanwhile: ACL SAVE writes its file in it.
+    pub(crate) fn with_users_kept<R>(&self, work: impl FnOnce(&Users) -> R) -> R {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&self.users())
+    }
+}
