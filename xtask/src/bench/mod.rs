@@ -29,6 +29,7 @@ mod progress;
 mod redis_benchmark;
 mod replies;
 mod server;
+mod sessions;
 mod shrink;
 mod speed;
 mod stalls;
@@ -116,7 +117,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 19] = [
+const BENCHMARKS: [Benchmark; 20] = [
     part(
         "anysize",
         "COLLECTION",
@@ -175,6 +176,15 @@ const BENCHMARKS: [Benchmark; 19] = [
         "Hit ratios at the same number of keys, against the peer's and exact LRU; a trace may be named too",
         eviction::run,
     ),
+    Benchmark {
+        servers: Servers::All,
+        ..printed(
+            "sessions",
+            "CASE",
+            "Server CPU of PUBLISH to many clients, and by many patterns",
+            sessions::run,
+        )
+    },
     printed("full-cache", "CASE", "Server CPU of a SET that makes a full cache evict", full_cache::run),
     printed(
         "stalls",
