@@ -50,7 +50,7 @@ impl Pressure {
         self.hole_bytes.load(Relaxed)
     }
 
-    /// Ten times a second, where there is a limit.
+    /// Ten times a second where there is a limit, and as memory comes near it.
     pub(crate) fn note_holes(&self) {
         self.hole_bytes.store(arena::usage().hole_bytes as u64, Relaxed);
     }

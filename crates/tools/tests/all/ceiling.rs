@@ -290,3 +290,30 @@ fn the_last_writes_of_a_client_that_leaves_while_memory_is_freed_run_when_it_is(
         client.call("FLUSHALL");
     }
 }
+
+/// The memory that the process has had at most.
+fn resident_most(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// What a cache leaves unused between its data is looked at as it fills, and not only at the ticks of a
+/// clock:
+/// a fast client fills much between two of those.
+#[test]
+fn the_process_stays_near_the_ceiling_while_a_cache_fills_between_two_ticks() {
+    const LIMIT: u64 = 64 << 20;
+    let limit = LIMIT.to_string();
+    let args = ["--maxmemory", &limit, "--worker-threads", "1", "--enable-debug-command", "local"];
+    for (policy, value_bytes) in [("allkeys-lru", 400), ("allkeys-random", 200)] {
+        let server = Server::start(&[&args[..], &["--maxmemory-policy", policy]].concat());
+        let mut client = server.client();
+        client.call("DEBUG PAUSE-CRON 1");
+        let before = resident_most(&server);
+        assert_eq!(client.storm(0..LIMIT as u32 * 3 / 2 / value_bytes, value_bytes as usize, &[]), 0);
+        assert!(client.info("stats", "evicted_keys") > 10_000, "{policy}: the cache was full");
+        let parts = (resident_most(&server) - before) * 1000 / LIMIT;
+        assert!(parts < 1050, "{policy}: the process took {parts} thousandths of the limit");
+    }
+}
