@@ -103,6 +103,7 @@ mod tests {
             "bench hiccups --seconds 3",
             "differ --checked --restless 7",
             "differ --groups list --help",
+            "differ --connections 4 --requests 1000000",
             "soak 0.5 --seed 1",
             "fuzz all 60",
             "fuzz keep",

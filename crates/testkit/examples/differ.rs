@@ -3,13 +3,14 @@
 //!
 //! Streams are played until `--requests` were sent; the seed of a stream is `--seed` and its number. Each
 //! command that differs is told once, shrunk, as a transcript; the exit status says whether there was any.
-//! `--streams 1 --seed N` plays stream N again.
+//! `--streams 1 --seed N` plays stream N again. `--connections N` plays talks of so many connections, which
+//! wait for each other, watch each other's keys and hear each other's messages.
 use clap::{Arg, Command, value_parser};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
-use testkit::differ::{Differ, Difference};
+use testkit::differ::{Differ, Talks};
 use testkit::redis_server::RedisServer;
 use testkit::resp_client::RespClient;
 
@@ -27,6 +28,8 @@ struct Options {
     workers: String,
     /// Sardine does all the time, at random, what it does rarely by itself (`DEBUG RESTLESS`).
     restless: Option<String>,
+    /// Talks of so many connections instead of streams of single requests.
+    connections: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -72,6 +75,9 @@ fn options() -> Options {
                 .help("Only commands of these: string,list,keys,..."),
             option("shards", "N").default_value("256").help("Of Sardine's keyspace"),
             option("workers", "N").default_value("2").help("Threads of Sardine that serve clients"),
+            number("connections", "N").help(
+                "Talks of so many connections: transactions, clients that wait, subscribers (4 are enough)",
+            ),
             option("restless", "SEED")
                 .help("Sardine does all the time, at random, what it does rarely by itself (DEBUG RESTLESS)"),
         ])
@@ -88,6 +94,7 @@ fn options() -> Options {
         shards: text("shards"),
         workers: text("workers"),
         restless: matches.get_one("restless").cloned(),
+        connections: number("connections").map(|count| count as usize),
     }
 }
 
@@ -95,7 +102,7 @@ struct Run<'o> {
     options: &'o Options,
     ours: RedisServer,
     _theirs: RedisServer,
-    differ: Differ,
+    runner: Runner,
     request_count: usize,
     error_count: usize,
     stream_count: usize,
@@ -104,17 +111,70 @@ struct Run<'o> {
     subjects: BTreeMap<String, usize>,
 }
 
+/// Either kind of stream.
+enum Runner {
+    Requests(Differ),
+    Talks(Talks),
+}
+
+/// What came of one stream: the numbers of requests and of errors or of values that nobody had asked for, and
+/// the command that differs with its shortest form, which is made when it is needed.
+struct Outcome<'r> {
+    requests: usize,
+    errors: usize,
+    difference: Option<(String, Box<dyn Fn(bool) -> io::Result<String> + 'r>)>,
+}
+
+impl Runner {
+    fn new(options: &Options, ours: &RedisServer, theirs: &RedisServer) -> io::Result<Runner> {
+        let (ours, theirs) = (ours.address(), theirs.address());
+        Ok(match options.connections {
+            Some(count) => Runner::Talks(Talks::new(ours, theirs, &options.groups, count)?),
+            None => Runner::Requests(Differ::new(ours, theirs, &options.groups)?),
+        })
+    }
+
+    fn play(&self, seed: u64) -> io::Result<Outcome<'_>> {
+        match self {
+            Runner::Requests(differ) => {
+                let played = differ.play(seed)?;
+                let (requests, errors) = (played.request_count, played.error_count);
+                let difference = played.difference.map(|found| {
+                    let subject = found.subject.clone();
+                    let tell = move |shrinks| {
+                        let shortest = if shrinks { differ.shrink(&found)? } else { found.clone() };
+                        Ok(shortest.to_string())
+                    };
+                    (subject, Box::new(tell) as Box<dyn Fn(bool) -> io::Result<String>>)
+                });
+                Ok(Outcome { requests, errors, difference })
+            }
+            Runner::Talks(talks) => {
+                let talked = talks.play(seed)?;
+                let difference = talked.difference.map(|found| {
+                    let subject = found.subject.clone();
+                    let tell = move |shrinks| {
+                        let shortest = if shrinks { talks.shrink(&found)? } else { found.clone() };
+                        Ok(shortest.to_string())
+                    };
+                    (subject, Box::new(tell) as Box<dyn Fn(bool) -> io::Result<String>>)
+                });
+                Ok(Outcome { requests: talked.request_count, errors: 0, difference })
+            }
+        }
+    }
+}
+
 impl<'o> Run<'o> {
     fn begin(options: &'o Options) -> Result<Run<'o>, Box<dyn Error>> {
         let theirs = start(&options.peer)?;
         let ours = start_sardine(options)?;
-        let differ = Differ::new(ours.address(), theirs.address(), &options.groups)?;
-        eprintln!("{} commands against {}", differ.vocabulary().command_count(), options.peer);
+        let runner = Runner::new(options, &ours, &theirs)?;
         Ok(Run {
             options,
             ours,
             _theirs: theirs,
-            differ,
+            runner,
             request_count: 0,
             error_count: 0,
             stream_count: 0,
@@ -124,12 +184,9 @@ impl<'o> Run<'o> {
     }
 
     fn play(&mut self, seed: u64) -> Result<(), Box<dyn Error>> {
-        let played = self.differ.play(seed)?;
-        self.request_count += played.request_count;
-        self.error_count += played.error_count;
-        self.stream_count += 1;
-        if let Some(difference) = played.difference {
-            self.take(seed, &difference)?;
+        self.play_and_tell(seed)?;
+        if !self.ours.is_alive() {
+            self.restart()?;
         }
         if self.request_count / SHOWN_EVERY > self.shown {
             self.shown = self.request_count / SHOWN_EVERY;
@@ -139,17 +196,17 @@ impl<'o> Run<'o> {
     }
 
     /// Tells the first difference of each kind at its shortest.
-    fn take(&mut self, seed: u64, difference: &Difference) -> Result<(), Box<dyn Error>> {
-        let count = self.subjects.entry(difference.subject.clone()).or_default();
+    fn play_and_tell(&mut self, seed: u64) -> io::Result<()> {
+        let Outcome { requests, errors, difference } = self.runner.play(seed)?;
+        self.request_count += requests;
+        self.error_count += errors;
+        self.stream_count += 1;
+        let Some((subject, tell)) = difference else { return Ok(()) };
+        let count = self.subjects.entry(subject.clone()).or_default();
         *count += 1;
         if *count == 1 {
-            eprintln!("\n# seed {seed}: {} differs; shrinking", difference.subject);
-            let shortest =
-                if self.ours.is_alive() { self.differ.shrink(difference)? } else { difference.clone() };
-            eprintln!("{shortest}");
-        }
-        if !self.ours.is_alive() {
-            self.restart()?;
+            eprintln!("\n# seed {seed}: {subject} differs; shrinking");
+            eprintln!("{}", tell(self.ours.is_alive())?);
         }
         Ok(())
     }
@@ -158,7 +215,7 @@ impl<'o> Run<'o> {
     fn restart(&mut self) -> Result<(), Box<dyn Error>> {
         eprintln!("# Sardine ended; starting it again");
         self.ours = start_sardine(self.options)?;
-        self.differ = Differ::new(self.ours.address(), self._theirs.address(), &self.options.groups)?;
+        self.runner = Runner::new(self.options, &self.ours, &self._theirs)?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use pack::arena::Arena;
 use pack::counted::Counted;
 use server::{Clock, Config, Log, Running};
-use testkit::differ::{Differ, raw};
+use testkit::differ::{Differ, Talks, raw};
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
 use testkit::resp_client::RespClient;
@@ -32,6 +32,61 @@ fn random_streams_are_answered_as_the_unpacked_redis_server_answers_them() {
     if let Some(redis) = RedisServer::unpacked().unwrap() {
         compare(&redis);
     }
+}
+
+/// Talks of several connections, some seconds.
+const TALK_COUNT: u64 = 60;
+const TALKERS: usize = 4;
+
+#[test]
+fn several_connections_are_answered_as_the_unpacked_redis_server_answers_them() {
+    let Some(redis) = RedisServer::unpacked().unwrap() else { return };
+    let sardine = sardine(Config::default().databases);
+    talk(&Talks::new(sardine.addresses[0].into(), redis.address(), &[], TALKERS).unwrap());
+}
+
+#[test]
+fn a_restless_server_talks_with_several_connections_as_a_real_one_does() {
+    let Some(redis) = RedisServer::unpacked().unwrap() else { return };
+    let sardine = sardine(Config::default().databases);
+    sardine.make_restless(FIRST_SEED);
+    let talks = Talks::new(sardine.addresses[0].into(), redis.address(), &[], TALKERS).unwrap();
+    talk(&talks.without_events());
+}
+
+/// What the real server answers one time and not the other is nothing to hold Sardine to.
+#[test]
+fn a_real_server_talks_like_another() {
+    match (RedisServer::installed().unwrap(), RedisServer::installed().unwrap()) {
+        (Some(one), Some(other)) => {
+            talk(&Talks::new(one.address(), other.address(), &[], TALKERS).unwrap());
+        }
+        _ => skip_without("redis-server"),
+    }
+}
+
+fn talk(talks: &Talks) {
+    let (mut requests, mut unasked, mut blocked, mut executed, mut aborted) = (0, 0, 0, 0, 0);
+    for seed in FIRST_SEED..FIRST_SEED + TALK_COUNT {
+        let talked = talks.play(seed).expect("the peer answers");
+        requests += talked.request_count;
+        unasked += talked.unasked_count;
+        blocked += talked.blocked_count;
+        executed += talked.transaction_count;
+        aborted += talked.aborted_count;
+        if let Some(difference) = talked.difference {
+            panic!("seed {seed}\n{}", talks.shrink(&difference).expect("the peer answers"));
+        }
+    }
+    assert!(requests > 2_000, "only {requests} requests were compared");
+    let has = |name, found: bool| found || !talks.knows(name);
+    assert!(
+        has("subscribe", unasked > 100)
+            && has("blpop", blocked > 50)
+            && has("multi", executed > 50)
+            && has("watch", aborted > 5),
+        "{unasked} values unasked, {blocked} requests waited, {executed} transactions, {aborted} aborted"
+    );
 }
 
 /// Streams of bytes that need not be requests.

@@ -44,7 +44,8 @@ const TIMES: [&str; 9] = [
 const CHOICES: [&str; 5] = ["randomkey", "spop", "srandmember", "zrandmember", "hrandfield"];
 /// Commands whose answers each server gives in an order of its own, and whose row has no tip that says so, or
 /// is not in the vocabulary: KEYS is asked after every stream, whatever groups it is drawn from.
-const UNORDERED: [&str; 6] = ["config|get", "keys", "scan", "hscan", "sscan", "zscan"];
+const UNORDERED: [&str; 8] =
+    ["config|get", "keys", "scan", "hscan", "sscan", "zscan", "pubsub|channels", "pubsub|shardchannels"];
 
 pub(super) fn agree(exchange: &Exchange<'_>, vocabulary: &Vocabulary) -> bool {
     exchange.theirs == exchange.ours

@@ -9,6 +9,8 @@
 //! `exceptions`, and Redis's own changes between its versions in `versions`, each with its reason.
 //!
 //! `events` plays the same streams and compares what keyspace notifications tell of them.
+//! `talk` has streams of another kind, in which several connections meet: transactions, clients that wait,
+//! subscribers.
 //!
 //! A stream is named by its seed alone: whoever has seed and peer can play it again.
 mod compare;
@@ -22,6 +24,7 @@ pub mod raw;
 mod request;
 mod shrink;
 mod stream;
+mod talk;
 mod told;
 mod values;
 mod versions;
@@ -30,6 +33,7 @@ mod vocabulary;
 pub use events::{EventDifference, Heard};
 pub use play::{Difference, Played};
 pub use stream::Step;
+pub use talk::{TalkDifference, Talked, Talks};
 pub use vocabulary::Vocabulary;
 
 use crate::resp_client::{Address, RespClient};

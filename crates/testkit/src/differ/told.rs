@@ -40,7 +40,7 @@ fn write_answer(f: &mut fmt::Formatter<'_>, head: &str, answer: &Answer) -> fmt:
 }
 
 /// A word as a request line of a transcript has it.
-fn quote(word: &[u8]) -> String {
+pub(super) fn quote(word: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.iter().all(is_plain) {
         return String::from_utf8_lossy(word).into_owned();

@@ -68,7 +68,7 @@ fn group_name(grammar: &Grammar) -> &'static str {
 }
 
 /// Full names in lower case.
-fn commands(client: &mut RespClient) -> io::Result<BTreeSet<String>> {
+pub(super) fn commands(client: &mut RespClient) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     if let Value::Aggregate(_, entries) = client.call(&["COMMAND"])? {
         entries.iter().for_each(|entry| append_names(entry, &mut names));

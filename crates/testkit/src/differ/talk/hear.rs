@@ -1,0 +1,307 @@
+//! One of the two servers during a talk: what its connections hear.
+use super::super::stream::Step;
+use super::super::vocabulary::Vocabulary;
+use crate::resp_client::{Address, RespClient};
+use crate::resp_value::Value;
+use std::io;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often something is looked for, [`MOMENT`] apart.
+const PATIENCE: usize = 50_000;
+const MOMENT: Duration = Duration::from_micros(100);
+/// In a request: the number of the connection that follows, in CLIENT UNBLOCK.
+pub(super) const ID_OF: &[u8] = b"id-of-";
+/// Commands that may have to wait.
+const WAITING: [&str; 10] = [
+    "blpop",
+    "brpop",
+    "blmove",
+    "brpoplpush",
+    "blmpop",
+    "bzpopmin",
+    "bzpopmax",
+    "bzmpop",
+    "xread",
+    "xreadgroup",
+];
+
+/// What one request has caused.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    /// What arrived on each connection.
+    pub(super) values: Vec<Vec<Value>>,
+    /// The request is not answered yet.
+    pub(super) waits: bool,
+}
+
+impl Heard {
+    pub(super) fn nothing(connections: usize) -> Heard {
+        Heard { values: vec![Vec::new(); connections], waits: false }
+    }
+}
+
+pub(super) struct Side {
+    /// For questions of our own.
+    control: RespClient,
+    connections: Vec<Connection>,
+}
+
+struct Connection {
+    client: RespClient,
+    id: String,
+    waits: bool,
+    /// Its last request was queued or began a transaction.
+    is_in_transaction: bool,
+}
+
+impl Side {
+    /// Empties the server, when all clients of the talk before have left.
+    pub(super) fn begin(address: &Address, vocabulary: &Vocabulary, count: usize) -> io::Result<Side> {
+        let mut control = RespClient::connect(address)?;
+        for _ in 0..PATIENCE {
+            if lines(&control.call(&["CLIENT", "LIST"])?) <= 1 {
+                break;
+            }
+            sleep(MOMENT);
+        }
+        for (name, values) in &vocabulary.settings {
+            control.call(&["CONFIG", "SET", name, values[0]])?;
+        }
+        control.call(&["CONFIG", "SET", super::draw::NOTIFIES, ""])?;
+        control.call(&["FLUSHALL"])?;
+        let connections = (0..count).map(|_| Connection::open(address));
+        Ok(Side { control, connections: connections.collect::<io::Result<_>>()? })
+    }
+
+    pub(super) fn waits(&self, connection: usize) -> bool {
+        self.connections[connection].waits
+    }
+
+    /// Sends a request; all that it causes, from a server with one thread.
+    pub(super) fn ask(&mut self, step: &Step) -> io::Result<Heard> {
+        let mut heard = self.send(step)?;
+        self.control.call(&["PING"])?;
+        self.take_all(&mut heard)?;
+        self.note(step, &heard);
+        Ok(heard)
+    }
+
+    /// Sends a request; waits for as much on every connection as there has to be, and takes what is more.
+    pub(super) fn ask_expecting(&mut self, step: &Step, expected: &Heard) -> io::Result<Heard> {
+        let mut heard = self.send(step)?;
+        if heard.waits == expected.waits {
+            for (at, values) in expected.values.iter().enumerate() {
+                while heard.values[at].len() < values.len() {
+                    match self.connections[at].receive_in_time()? {
+                        Some(value) => heard.values[at].push(value),
+                        None => break,
+                    }
+                }
+            }
+        }
+        self.control.call(&["PING"])?;
+        self.take_all(&mut heard)?;
+        self.note(step, &heard);
+        Ok(heard)
+    }
+
+    /// Sends a request, until its first answer has come or it waits.
+    fn send(&mut self, step: &Step) -> io::Result<Heard> {
+        let request: Vec<Vec<u8>> = step.request.iter().map(|word| self.with_id(word)).collect();
+        let mut heard = Heard::nothing(self.connections.len());
+        let values = &mut heard.values[step.connection];
+        self.connections[step.connection].client.send(&request)?;
+        if !WAITING.contains(&&*step.name()) {
+            values.push(self.connections[step.connection].client.receive()?);
+            return Ok(heard);
+        }
+        for _ in 0..PATIENCE {
+            while let Some(value) = self.connections[step.connection].client.try_receive()? {
+                values.push(value);
+            }
+            if values.iter().any(|value| !is_push(value)) {
+                return Ok(heard);
+            }
+            if !has_short_timeout(&request) && self.is_blocked(step.connection)? {
+                heard.waits = true;
+                return Ok(heard);
+            }
+            sleep(MOMENT);
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    fn with_id(&self, word: &[u8]) -> Vec<u8> {
+        let number = word.strip_prefix(ID_OF).and_then(base::text::parse_i64);
+        let connection = number.and_then(|number| self.connections.get(usize::try_from(number).ok()?));
+        connection.map_or(word.to_vec(), |connection| connection.id.clone().into_bytes())
+    }
+
+    fn is_blocked(&mut self, connection: usize) -> io::Result<bool> {
+        let told = self.control.call(&["CLIENT", "LIST", "ID", &self.connections[connection].id])?;
+        let line = String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned();
+        let flags = line.split(' ').find_map(|field| field.strip_prefix("flags="));
+        Ok(flags.is_some_and(|flags| flags.contains('b')))
+    }
+
+    fn take_all(&mut self, heard: &mut Heard) -> io::Result<()> {
+        for (connection, values) in self.connections.iter_mut().zip(&mut heard.values) {
+            while let Some(value) = connection.client.try_receive()? {
+                values.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, step: &Step, heard: &Heard) {
+        for (at, connection) in self.connections.iter_mut().enumerate() {
+            connection.waits &= heard.values[at].iter().all(is_push);
+            if at == step.connection {
+                connection.waits = heard.waits;
+            }
+        }
+        let connection = &mut self.connections[step.connection];
+        let answer = heard.values[step.connection].first();
+        match &*step.name() {
+            "multi" => connection.is_in_transaction = true,
+            "exec" | "discard" | "reset" => connection.is_in_transaction = false,
+            _ => {
+                connection.is_in_transaction = matches!(answer, Some(Value::Line(b'+', text)) if text == b"QUEUED")
+                    || connection.is_in_transaction;
+            }
+        }
+    }
+
+    /// What has been sent beyond what was taken: behind two PINGs where the connection can answer them.
+    pub(super) fn ask_for_rest(&mut self) -> io::Result<Vec<Vec<Value>>> {
+        let mut heard = Heard::nothing(self.connections.len());
+        for (connection, values) in self.connections.iter_mut().zip(&mut heard.values) {
+            if connection.waits || connection.is_in_transaction {
+                continue;
+            }
+            for _ in 0..2 {
+                connection.client.send(&["PING", "is it quiet?"])?;
+                loop {
+                    let value = connection.client.receive()?;
+                    let is_error = matches!(value, Value::Line(b'-', _));
+                    if is_error || value.lines().last().is_some_and(|line| line.ends_with("is it quiet?")) {
+                        break;
+                    }
+                    values.push(value);
+                }
+            }
+        }
+        self.take_all(&mut heard)?;
+        Ok(heard.values)
+    }
+
+    pub(super) fn digest(&mut self) -> io::Result<Value> {
+        self.control.call(&["DEBUG", "DIGEST"])
+    }
+}
+
+impl Connection {
+    fn open(address: &Address) -> io::Result<Connection> {
+        let mut client = RespClient::connect(address)?;
+        let id = client.call(&["CLIENT", "ID"])?;
+        let id = String::from_utf8_lossy(id.text().unwrap_or_default()).into_owned();
+        Ok(Connection { client, id, waits: false, is_in_transaction: false })
+    }
+
+    fn receive_in_time(&mut self) -> io::Result<Option<Value>> {
+        for _ in 0..PATIENCE {
+            if let Some(value) = self.client.try_receive()? {
+                return Ok(Some(value));
+            }
+            sleep(MOMENT);
+        }
+        Ok(None)
+    }
+}
+
+fn lines(list: &Value) -> usize {
+    list.text().unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+}
+
+fn is_push(value: &Value) -> bool {
+    matches!(value, Value::Aggregate(b'>', _))
+}
+
+/// Whether a timeout of the request is waited for as its answer.
+fn has_short_timeout(request: &[Vec<u8>]) -> bool {
+    use super::draw::{SHORT_MS, SHORT_SECONDS};
+    let is_block = |word: &[u8]| word.eq_ignore_ascii_case(b"block");
+    request.iter().any(|word| word == SHORT_SECONDS.as_bytes())
+        || request.windows(2).any(|pair| is_block(&pair[0]) && pair[1] == SHORT_MS.as_bytes())
+}
+
+pub(super) fn is_null(value: &Value) -> bool {
+    matches!(value, Value::Null(_) | Value::Line(b'_', _))
+}
+
+/// Whether one connection hears the same: in the same order, but for what Redis takes from hash tables, the
+/// patterns that match a message and the channels that UNSUBSCRIBE without names leaves.
+pub(super) fn are_alike(step: &Step, theirs: &[Value], ours: &[Value]) -> bool {
+    theirs == ours || in_any_order(step, theirs) == in_any_order(step, ours)
+}
+
+fn in_any_order(step: &Step, values: &[Value]) -> Vec<Vec<String>> {
+    if step.request.len() == 1 && step.name().ends_with("unsubscribe") {
+        return names_and_counts(values);
+    }
+    let mut told: Vec<Vec<String>> = values.iter().map(Value::lines).collect();
+    let is_of_pattern = |lines: &Vec<String>| lines.get(1).is_some_and(|line| line.ends_with(" pmessage"));
+    told.chunk_by_mut(|a, b| is_of_pattern(a) && is_of_pattern(b)).for_each(<[_]>::sort);
+    told
+}
+
+/// The names of channels and the counts after each, apart: the counts go down whatever the order.
+fn names_and_counts(values: &[Value]) -> Vec<Vec<String>> {
+    let part = |at: usize| {
+        let mut parts: Vec<String> = values
+            .iter()
+            .map(|value| match value {
+                Value::Aggregate(_, parts) if at < parts.len() => parts[at].lines().join(" "),
+                value => value.lines().join(" "),
+            })
+            .collect();
+        parts.sort();
+        parts
+    };
+    vec![part(0), part(1), part(2)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(texts: &[&str]) -> Vec<Value> {
+        let word = |word: &str| Value::Blob(b'$', word.as_bytes().to_vec());
+        texts.iter().map(|text| Value::Aggregate(b'*', text.split(' ').map(word).collect())).collect()
+    }
+
+    fn step(line: &str) -> Step {
+        Step { connection: 0, request: line.split(' ').map(|word| word.as_bytes().to_vec()).collect() }
+    }
+
+    #[test]
+    fn messages_keep_their_order_but_not_the_patterns_of_one() {
+        let publish = step("PUBLISH c 1");
+        let (a, b) =
+            (values(&["pmessage c* c 1", "pmessage ? c 1"]), values(&["pmessage ? c 1", "pmessage c* c 1"]));
+        assert!(are_alike(&publish, &a, &b));
+        assert!(!are_alike(&publish, &a, &a[..1]));
+        let (a, b) = (values(&["message c 1", "message c 2"]), values(&["message c 2", "message c 1"]));
+        assert!(!are_alike(&publish, &a, &b));
+    }
+
+    #[test]
+    fn leaving_all_channels_names_each_once() {
+        let leave = step("UNSUBSCRIBE");
+        let a = values(&["unsubscribe a 1", "unsubscribe b 0"]);
+        assert!(are_alike(&leave, &a, &values(&["unsubscribe b 1", "unsubscribe a 0"])));
+        assert!(!are_alike(&leave, &a, &values(&["unsubscribe b 1", "unsubscribe b 0"])));
+        assert!(!are_alike(&step("UNSUBSCRIBE b a"), &a, &values(&["unsubscribe b 1", "unsubscribe a 0"])));
+    }
+}
