@@ -6,6 +6,7 @@ mod bench;
 mod differ;
 mod docs;
 mod fuzz;
+mod histories;
 mod peers;
 mod sanitize;
 mod setup;
@@ -34,6 +35,7 @@ fn command_line() -> Command {
             bench::command(),
             differ::command(),
             soak::command(),
+            histories::command(),
             command("peers", "Unpacks the servers to compare with into target/peers"),
             fuzz::command(),
             arena::command(),
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Some(("bench", matches)) => bench::run(matches),
         Some(("differ", matches)) => differ::run(matches),
         Some(("soak", matches)) => soak::run(matches),
+        Some(("histories", matches)) => histories::run(matches),
         Some(("peers", _)) => peers::run(),
         Some(("fuzz", matches)) => fuzz::run(matches),
         Some(("arena", matches)) => arena::run(matches),
@@ -105,6 +108,7 @@ mod tests {
             "differ --groups list --help",
             "differ --connections 4 --requests 1000000",
             "soak 0.5 --seed 1",
+            "histories 10 --clients 8",
             "fuzz all 60",
             "fuzz keep",
             "arena 30",

@@ -117,19 +117,25 @@ enum Runner {
     Talks(Talks),
 }
 
+/// Tells a difference, at its shortest where it may be played again.
+type Tell<'r> = Box<dyn Fn(bool) -> io::Result<String> + 'r>;
+
 /// What came of one stream: the numbers of requests and of errors or of values that nobody had asked for, and
 /// the command that differs with its shortest form, which is made when it is needed.
 struct Outcome<'r> {
     requests: usize,
     errors: usize,
-    difference: Option<(String, Box<dyn Fn(bool) -> io::Result<String> + 'r>)>,
+    difference: Option<(String, Tell<'r>)>,
 }
 
 impl Runner {
     fn new(options: &Options, ours: &RedisServer, theirs: &RedisServer) -> io::Result<Runner> {
         let (ours, theirs) = (ours.address(), theirs.address());
         Ok(match options.connections {
-            Some(count) => Runner::Talks(Talks::new(ours, theirs, &options.groups, count)?),
+            Some(count) => {
+                let talks = Talks::new(ours, theirs, &options.groups, count)?;
+                Runner::Talks(if options.restless.is_some() { talks.without_events() } else { talks })
+            }
             None => Runner::Requests(Differ::new(ours, theirs, &options.groups)?),
         })
     }
@@ -145,7 +151,7 @@ impl Runner {
                         let shortest = if shrinks { differ.shrink(&found)? } else { found.clone() };
                         Ok(shortest.to_string())
                     };
-                    (subject, Box::new(tell) as Box<dyn Fn(bool) -> io::Result<String>>)
+                    (subject, Box::new(tell) as Tell<'_>)
                 });
                 Ok(Outcome { requests, errors, difference })
             }
@@ -157,7 +163,7 @@ impl Runner {
                         let shortest = if shrinks { talks.shrink(&found)? } else { found.clone() };
                         Ok(shortest.to_string())
                     };
-                    (subject, Box::new(tell) as Box<dyn Fn(bool) -> io::Result<String>>)
+                    (subject, Box::new(tell) as Tell<'_>)
                 });
                 Ok(Outcome { requests: talked.request_count, errors: 0, difference })
             }

@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod conversation;
 pub mod differ;
 pub mod fuzz;
+pub mod histories;
 pub mod in_process;
 pub mod redis_server;
 pub mod resp_client;
