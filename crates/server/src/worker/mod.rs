@@ -33,7 +33,7 @@ mod push;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
-use crate::core::mailbox::Message;
+use crate::core::mailbox::{Mailbox, Message};
 use crate::core::modes::Modes;
 use crate::core::server::Server;
 use crate::core::session::{After, ClientRecord, QueryBuffer};
@@ -75,6 +75,8 @@ const WIND_UP: Duration = Duration::from_millis(1000);
 pub(crate) struct Worker<'s> {
     server: &'s Server,
     index: usize,
+    /// Its own, which it looks into once a turn and before each batch.
+    mailbox: &'s Mailbox,
     /// epoll or io_uring: the sockets.
     engine: Box<dyn Engine>,
     /// The connections, by the index that the engine gave them.
@@ -119,6 +121,7 @@ impl<'s> Worker<'s> {
         Worker {
             server,
             index,
+            mailbox: &server.mailboxes[index],
             engine,
             table: Table::default(),
             executor: Executor::new(server, index),
@@ -173,7 +176,7 @@ impl<'s> Worker<'s> {
     /// How long to sleep. This is computed from the time at which the turn began, so what has become due
     /// during the turn ends the sleep at once.
     fn wait(&mut self) -> Wait {
-        if self.server.mailboxes[self.index].has_mail() || !self.leaving.is_empty() {
+        if self.mailbox.has_mail() || !self.leaving.is_empty() {
             return Wait::Not;
         }
         if std::mem::take(&mut self.is_retrying) {
@@ -324,7 +327,7 @@ impl<'s> Worker<'s> {
         if self.batch.turns.is_empty() {
             return;
         }
-        if self.server.mailboxes[self.index].has_mail() {
+        if self.mailbox.has_mail() {
             cold_path();
             // What was published before these requests were sent comes before their replies.
             self.read_messages();
@@ -557,7 +560,7 @@ impl<'s> Worker<'s> {
 
     /// Messages, timers, and the end of what clients wait for.
     fn tend(&mut self) {
-        if self.server.mailboxes[self.index].has_mail() {
+        if self.mailbox.has_mail() {
             self.read_messages();
         }
         self.end_some_subscriptions();

@@ -23,6 +23,7 @@ use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
 use crate::core::error;
+use crate::core::mailbox::Mailboxes;
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::modes::Modes;
 use crate::core::monitors::Feed;
@@ -92,6 +93,7 @@ pub(crate) struct Executor<'s> {
     server: &'s Server,
     worker: usize,
     counters: &'s Counters,
+    mailboxes: &'s Mailboxes,
     /// The worker's copy of the configuration in force, and which version that is.
     config: Arc<Config>,
     config_version: u64,
@@ -160,6 +162,7 @@ impl<'s> Executor<'s> {
             server,
             worker,
             counters: &server.counters.0[worker],
+            mailboxes: &server.mailboxes,
             bounds: Bounds::of(&config, &meter),
             output_bound: OutputBound::of(&config),
             feed: Feed::default(),
@@ -309,7 +312,7 @@ impl<'s> Executor<'s> {
         if !self.feed.is_empty() {
             self.feed.send(self.server);
         }
-        self.server.mailboxes.announce(self.worker);
+        self.mailboxes.announce(self.worker);
     }
 
     /// Whether CLIENT PAUSE holds this request back.
@@ -375,7 +378,7 @@ impl<'s> Executor<'s> {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
         let shows_all = may_be_large || self.listens || self.server.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
-        let is_congested = self.server.mailboxes.is_congested();
+        let is_congested = self.mailboxes.is_congested();
         let may_be_long = self.request_bytes > self.element_bytes_max;
         self.is_guarded = self.memory_limit.is_set() || may_be_long || is_congested;
     }
@@ -478,7 +481,7 @@ impl<'s> Executor<'s> {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
-        if self.server.mailboxes.is_congested()
+        if self.mailboxes.is_congested()
             && (publishes(row, &self.config) || is_exec && queues_publishers(session, &self.config))
         {
             return Err(Hindrance::Crowd);
@@ -506,7 +509,7 @@ impl<'s> Executor<'s> {
     fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
         // What a client has caused to be sent to itself comes behind this reply and before the next one:
         // messages are delivered between turns.
-        let has_mail = self.listens && self.server.mailboxes[self.worker].has_mail();
+        let has_mail = self.listens && self.mailboxes[self.worker].has_mail();
         if (self.is_turn_over() || has_mail) && session.after == After::Next {
             session.after = After::Yield;
         }
