@@ -28,6 +28,8 @@ pub(crate) enum Message {
     Listen,
     /// Serve this connection.
     Adopt(net::Accepted),
+    /// The users have changed: who listens to what its user may not hear any more is closed.
+    UsersChanged,
     /// Show these lines to the clients that watch.
     Feed(Arc<[u8]>),
     /// Send this to the clients that listen to its channel.

@@ -7,6 +7,7 @@ use crate::core::subscriptions::Subscriptions;
 use crate::core::waiters::Waiter;
 use crate::state::acl::{User, Users};
 use crate::state::counters::{Count, Counters};
+use crate::state::pubsub::Topic;
 use base::Millis;
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -260,18 +261,27 @@ impl Session {
         }
     }
 
-    /// Takes up what its user may do now. Where the user is there no longer the session is a stranger's who
-    /// may do nothing, and the answer is false: it has to be closed.
+    /// Takes up what its user may do now. Where the user is there no longer the session is nobody's, who may
+    /// do nothing. The answer is false if it has to be closed: for that, or because its user has changed and
+    /// it listens to what that user may not hear.
     #[cold]
     pub(crate) fn obey(&mut self, users: &Users) -> bool {
         self.users_version = users.version();
-        let renewed = users.renewed(&self.user);
-        self.user = match renewed {
-            Some(user) => Arc::clone(user),
-            None => Arc::new(users.nobody()),
-        };
-        self.modes.restrict(&self.user);
-        renewed.is_some()
+        let renewed = users.renewed(&self.user).cloned();
+        let is_known = renewed.is_some();
+        let user = renewed.unwrap_or_else(|| Arc::new(users.nobody()));
+        let is_changed = !Arc::ptr_eq(&user, &self.user);
+        self.modes.restrict(&user);
+        self.user = user;
+        is_known && !(is_changed && self.hears_too_much())
+    }
+
+    /// Whether it listens to what its user may not.
+    fn hears_too_much(&self) -> bool {
+        [Topic::Channel, Topic::Pattern, Topic::Shard].into_iter().any(|topic| {
+            let is_pattern = matches!(topic, Topic::Pattern);
+            self.subscribed(topic).iter().any(|name| !self.user.allows_channel(name, is_pattern))
+        })
     }
 }
 

@@ -155,6 +155,17 @@ impl Worker<'_> {
         })
     }
 
+    /// The users have changed. A client that only listens has no turn in which that would be seen.
+    #[cold]
+    pub(super) fn look_at_listeners(&mut self) {
+        self.executor.users_now();
+        for connection in self.table.iter_mut() {
+            if connection.session.modes.has(Modes::SUBSCRIBED) {
+                self.executor.obey_users(&mut connection.session);
+            }
+        }
+    }
+
     /// CLIENT KILL has marked this client.
     pub(super) fn close_killed(&mut self, client: u64) {
         if let Some(id) = self.ids.get(&client) {

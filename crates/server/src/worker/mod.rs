@@ -233,6 +233,7 @@ impl<'s> Worker<'s> {
                 Message::Adopt(accepted) => self.adopt(accepted),
                 Message::Feed(lines) => self.feed(&lines),
                 Message::Listen => self.listen(),
+                Message::UsersChanged => self.look_at_listeners(),
                 Message::Killed(client) => self.close_killed(client),
                 Message::Served(client, reply) => self.answer_waiting(client, &reply),
                 Message::Unblocked(client, how) => self.unblock(client, how),

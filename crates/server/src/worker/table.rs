@@ -127,4 +127,9 @@ impl Table {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
         self.slots.iter().flatten().map(Box::as_ref)
     }
+
+    /// The same, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.slots.iter_mut().flatten().map(Box::as_mut)
+    }
 }

@@ -99,6 +99,30 @@ fn a_new_client_has_to_log_in_from_the_moment_the_default_user_has_a_password() 
 }
 
 #[test]
+fn who_listens_to_what_its_user_may_not_hear_any_more_is_closed() {
+    let server = on_four_workers();
+    let mut admin = Client::connect(&server);
+    admin.check("ACL SETUSER bob on nopass +@all allchannels", "+OK\r\n");
+    let mut clients: Vec<Client> = (0..12).map(|_| bob(&server)).collect();
+    for (index, client) in clients.iter_mut().enumerate() {
+        match index % 3 {
+            0 => client.check("SUBSCRIBE a", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"),
+            1 => client.check("SUBSCRIBE b", "*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n"),
+            _ => client.check("PSUBSCRIBE b*", "*3\r\n$10\r\npsubscribe\r\n$2\r\nb*\r\n:1\r\n"),
+        }
+    }
+    admin.check("ACL SETUSER bob resetchannels &b &x*", "+OK\r\n");
+    for (index, client) in clients.iter_mut().enumerate() {
+        match index % 3 {
+            1 => client.check("SUBSCRIBE a", "-NOPERM No permissions to access a channel\r\n"),
+            _ => client.expect_end(),
+        }
+    }
+    admin.check("PUBLISH b hi", ":4\r\n");
+    clients[1].expect("*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$2\r\nhi\r\n");
+}
+
+#[test]
 fn what_a_transaction_has_queued_is_looked_at_again_when_it_runs() {
     let server = on_four_workers();
     let mut admin = Client::connect(&server);

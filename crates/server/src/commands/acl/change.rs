@@ -6,6 +6,7 @@
 use super::{ABOUT, PATTERNS_SINCE, PER_USER};
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
+use crate::core::mailbox::Message;
 use crate::core::session::After;
 use crate::state::acl::{self, DEFAULT_USER, Users, has_spaces};
 use crate::state::config::{merged, reason, rewrite};
@@ -136,6 +137,7 @@ fn replace<'c>(
     if after.renewed(&call.session.user).is_none() {
         call.session.after = After::Close;
     }
+    call.server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::UsersChanged));
     let clients: Vec<_> = call.server.clients().values().cloned().collect();
     let is_gone = |name: &[u8]| after.find(name).is_none();
     for record in clients.iter().filter(|record| record.id != call.session.record.id) {

@@ -38,12 +38,11 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// The users have changed since this session was served last. Where its user has gone it may do nothing
-    /// more, and is closed.
+    /// The users have changed since this session was looked at last. Where its user has gone, or may not hear
+    /// what it listens to, it is closed.
     #[cold]
-    pub(super) fn obey_users(&self, session: &mut Session) {
-        // One who has removed itself gets the reply to that first.
-        if !session.obey(&self.users) && session.after < After::Close {
+    pub(crate) fn obey_users(&self, session: &mut Session) {
+        if !session.obey(&self.users) {
             self.server.kill(&session.record);
         }
     }

@@ -788,8 +788,10 @@ impl<'s> Executor<'s> {
         self.listens = session.modes.has(Modes::SUBSCRIBED);
         self.refresh_config();
         self.refresh_users();
-        if session.users_version != self.users_version {
-            self.obey_users(session);
+        let is_new = session.users_version != self.users_version;
+        if is_new && !session.obey(&self.users) && session.after < After::Close {
+            // The client has done that to itself: it gets its reply.
+            session.after = After::Close;
         }
         self.bound();
         done

@@ -191,7 +191,7 @@ impl Selector {
     }
 
     /// Whether a channel, or a pattern of channels, may be used.
-    fn allows_channel(&self, name: &[u8], is_pattern: bool) -> bool {
+    pub(super) fn allows_channel(&self, name: &[u8], is_pattern: bool) -> bool {
         match &self.channels {
             Channels::All => true,
             Channels::These(globs) if is_pattern => globs.iter().any(|glob| glob == name),

@@ -88,6 +88,11 @@ impl User {
         self.selectors().any(|selector| selector.reads_all_keys() && selector.check(wanted).is_ok())
     }
 
+    /// Whether a channel, or a pattern of channels, may be used in some request.
+    pub(crate) fn allows_channel(&self, name: &[u8], is_pattern: bool) -> bool {
+        self.selectors().any(|selector| selector.allows_channel(name, is_pattern))
+    }
+
     /// Applies one rule. Where it is refused nothing has changed.
     pub(super) fn apply(&mut self, rule: &[u8], rules: &Rules<'_>) -> Result<(), RuleError> {
         let is = |word: &str| is_word(rule, &[word]);
