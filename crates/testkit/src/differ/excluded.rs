@@ -6,6 +6,8 @@ use server::Grammar;
 
 /// Full names, or a container with `|*` for all its subcommands.
 pub(super) const EXCLUDED: &[(&str, &str)] = &[
+    ("acl|genpass", "draws at random"),
+    ("acl|cat", "lists all commands, of which Sardine has fewer"),
     ("quit", "closes the connection, and every later request with it"),
     ("client|reply", "whoever is not answered cannot be compared"),
     ("client|pause", "stops the stream for as long as it says"),
