@@ -71,6 +71,9 @@ pub struct Event {
     pub class: Classes,
     pub name: &'static str,
     pub offer: Offer,
+    /// Of a stream it changes what its groups know, or its last id, and no entry. As in Redis, those who
+    /// watch the key or keep a copy of it are not told.
+    is_of_groups: bool,
 }
 
 /// What there may be after an event for those who wait for the key.
@@ -86,7 +89,8 @@ pub enum Offer {
 
 impl Event {
     /// The key has changed, and nothing is published of it.
-    pub const CHANGE: Event = Event { class: Classes::NONE, name: "", offer: Offer::Nothing };
+    pub const CHANGE: Event =
+        Event { class: Classes::NONE, name: "", offer: Offer::Nothing, is_of_groups: false };
     /// The key is gone, by a command or because its value became empty.
     pub const DEL: Event = Event::generic("del").of_end();
     pub const EXPIRE: Event = Event::generic("expire").idle();
@@ -99,7 +103,7 @@ impl Event {
     pub const NEW: Event = Event::new(Classes::NEW, "new").idle();
 
     const fn new(class: Classes, name: &'static str) -> Event {
-        Event { class, name, offer: Offer::Value }
+        Event { class, name, offer: Offer::Value, is_of_groups: false }
     }
 
     /// One after which there is nothing more for those who wait for the key than before it.
@@ -140,6 +144,16 @@ impl Event {
         Event::new(Classes::STREAM, name)
     }
 
+    /// One of a stream that changes no entry.
+    pub const fn of_groups(self) -> Event {
+        Event { is_of_groups: true, ..self }
+    }
+
+    /// Whether those who watch the key or keep a copy of it are told.
+    pub fn changes_value(self) -> bool {
+        self.is_change() && !self.is_of_groups
+    }
+
     /// Whether the key was changed. One that was looked for in vain was not.
     pub fn is_change(self) -> bool {
         self.class != Classes::KEYMISS
@@ -168,5 +182,5 @@ pub trait Listener: Send + Sync {
     fn flush(&self, keyspace: &crate::Keyspace, db: Option<u16>);
 
     /// Two databases are about to change places; the same holds.
-    fn swap(&self, keyspace: &crate::Keyspace, a: u16, b: u16);
+    fn swap(&self, keyspace: &crate::Keyspace, dbs: (u16, u16), now: base::Millis);
 }

@@ -266,7 +266,7 @@ impl Run {
             }
             2 => {
                 let (a, b) = (self.db(), self.db());
-                self.keyspace.swap(a, b);
+                self.keyspace.swap(a, b, Millis(0));
                 self.model.swap(a, b);
             }
             3..=10 => {

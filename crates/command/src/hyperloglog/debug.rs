@@ -8,7 +8,6 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags,
 use base::random::Random;
 use base::text::I64Text;
 use std::fmt::Write;
-use store::Event;
 
 pub(super) const PFDEBUG: Command = Command {
     name: "PFDEBUG",
@@ -142,7 +141,7 @@ fn make_dense(call: &mut Call<'_, '_>) -> Result<bool, Error> {
         sketch::make_dense(text).map(|()| text.len() != len)
     };
     let was_sparse = call.view.edit_text(key, |_| Ok::<(), Error>(()), edit)??;
-    call.view.changed(key, u64::from(was_sparse), Event::CHANGE);
+    call.view.dirty(u64::from(was_sparse));
     Ok(was_sparse)
 }
 

@@ -31,7 +31,7 @@ fn swapdb(call: &mut WholeCall<'_>) -> Done {
     else {
         return Err(Error::no_such_db());
     };
-    call.keyspace.swap(first, second);
+    call.keyspace.swap(first, second, call.now);
     call.keyspace.dirty(1);
     call.reply.ok();
     Ok(())

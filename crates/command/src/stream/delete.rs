@@ -198,7 +198,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> Done {
         stream.set_max_deleted_id(max);
     }
     drop(stream);
-    call.view.changed(key, 1, Event::stream("xsetid").idle());
+    call.view.changed(key, 1, Event::stream("xsetid").idle().of_groups());
     call.reply.ok();
     Ok(())
 }

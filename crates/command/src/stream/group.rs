@@ -178,6 +178,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     if stream.is_none() && !options.creates_key {
         return Err(Error::xgroup_without_key());
     }
+    let (is_new, event) = (stream.is_none(), Event::stream("xgroup-create").idle());
     let last = stream.map_or(Id::MIN, store::Stream::last_id);
     if call.args.len() > 8 {
         return Err(Error::unknown_subcommand(call.args.at(1), "XGROUP"));
@@ -186,7 +187,8 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     if !call.view.stream_or_new(key)?.create_group(name, id, options.entries_read) {
         return Err(Error::group_exists());
     }
-    call.view.changed(key, 1, Event::stream("xgroup-create").idle());
+    let event = if is_new { event } else { event.of_groups() };
+    call.view.changed(key, 1, event);
     call.reply.ok();
     Ok(())
 }
@@ -215,7 +217,7 @@ fn setid(call: &mut Call<'_, '_>) -> Done {
     }
     drop(stream);
     let key = call.key(0);
-    call.view.changed(key, 1, Event::stream("xgroup-setid").idle());
+    call.view.changed(key, 1, Event::stream("xgroup-setid").idle().of_groups());
     call.reply.ok();
     Ok(())
 }
@@ -225,7 +227,7 @@ fn destroy(call: &mut Call<'_, '_>) -> Done {
     let mut stream = call.view.stream_mut(key)?.ok_or_else(Error::xgroup_without_key)?;
     let was_there = stream.destroy_group(call.args.at(3));
     drop(stream);
-    call.view.changed(key, u64::from(was_there), Event::stream("xgroup-destroy"));
+    call.view.changed(key, u64::from(was_there), Event::stream("xgroup-destroy").of_groups());
     call.reply.int(i64::from(was_there));
     Ok(())
 }
@@ -247,7 +249,11 @@ fn delconsumer(call: &mut Call<'_, '_>) -> Done {
     let pending = stream.group_mut(name).and_then(|group| group.delete_consumer(consumer));
     drop(stream);
     let key = call.key(0);
-    call.view.changed(key, u64::from(pending.is_some()), Event::stream("xgroup-delconsumer").idle());
+    call.view.changed(
+        key,
+        u64::from(pending.is_some()),
+        Event::stream("xgroup-delconsumer").idle().of_groups(),
+    );
     call.reply.int(pending.unwrap_or(0) as i64);
     Ok(())
 }

@@ -8,4 +8,4 @@ pub(super) const ROW: Command = Command { acl: Acl::STREAM, doc: ABOUT, ..crate:
 pub(super) const ABOUT: Doc = Doc { group: Group::Stream, ..Doc::NEW };
 
 pub(super) const XTRIM_EVENT: Event = Event::stream("xtrim").idle();
-pub(super) const CONSUMER_CREATED: Event = Event::stream("xgroup-createconsumer").idle();
+pub(super) const CONSUMER_CREATED: Event = Event::stream("xgroup-createconsumer").idle().of_groups();

@@ -179,7 +179,8 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 /// same batch was parsed under the old state, so the turn ends here if the client has to give the password
 /// again.
 fn reset(call: &mut ServerCall<'_>) -> Done {
-    call.session.give_up_transaction(call.counters());
+    call.session.give_up_transaction(call.server);
+    call.session.unwatch(call.server);
     call.session.log_out(&call.server.accounts.users());
     if call.session.modes.has(Modes::STRANGER) {
         // What follows is parsed under the limits of those who have not said the password.

@@ -1,12 +1,14 @@
-//! Transactions: MULTI opens one, EXEC runs what was queued since, DISCARD gives it up.
+//! Transactions: MULTI opens one, EXEC runs what was queued since, DISCARD gives it up. EXEC runs nothing
+//! if a key has changed that the client watches (WATCH, UNWATCH).
 //!
 //! What a request becomes while a transaction is open is decided in `core/dispatch/mod.rs`;
 //! `core/transaction.rs` keeps it, and `core/dispatch/exec.rs` runs it.
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use command::{Acl, Arity, Doc, Done, Flags, Group};
+use crate::core::modes::Modes;
+use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, Group, KeySpec};
 
-pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&DISCARD, &EXEC, &MULTI]);
+pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&DISCARD, &EXEC, &MULTI, &UNWATCH, &WATCH]);
 
 const ABOUT: Doc = Doc { group: Group::Transactions, ..Doc::NEW };
 /// The flags of all of them: none waits for EXEC.
@@ -58,6 +60,34 @@ const DISCARD: ServerCommand = ServerCommand {
     ..ROW
 };
 
+const WATCH: ServerCommand = ServerCommand {
+    name: "WATCH",
+    arity: Arity::AtLeast(2),
+    flags: FAST,
+    acl: Acl::TRANSACTION,
+    keys: &[KeySpec::range(1, -1, 1, Access::RO)],
+    doc: Doc {
+        since: "2.2.0",
+        summary: "Has the next EXEC run nothing if one of the keys changes before it.",
+        complexity: "O(1) for every key.",
+        args: &[Arg::key("key", 0).many()],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(watch),
+    ..ROW
+};
+
+/// It may be queued: EXEC has forgotten all watched keys by then.
+const UNWATCH: ServerCommand = ServerCommand {
+    name: "UNWATCH",
+    arity: Arity::Exactly(1),
+    flags: Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE).or(Flags::FAST).or(Flags::ALLOW_BUSY),
+    acl: Acl::TRANSACTION,
+    doc: Doc { since: "2.2.0", summary: "Forgets all watched keys.", complexity: "O(1)", ..ABOUT },
+    run: ServerRun::Anywhere(unwatch),
+    ..ROW
+};
+
 fn multi(call: &mut ServerCall<'_>) -> Done {
     if !call.session.begin_transaction() {
         return Err(error::multi_in_multi());
@@ -67,8 +97,31 @@ fn multi(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn discard(call: &mut ServerCall<'_>) -> Done {
-    if !call.session.give_up_transaction(call.counters()) {
+    if !call.session.give_up_transaction(call.server) {
         return Err(error::discard_without_multi());
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+/// A client one of whose keys has changed gets no answer but null from EXEC whatever it watches besides.
+fn watch(call: &mut ServerCall<'_>) -> Done {
+    if call.session.modes.has(Modes::TRANSACTION) {
+        return Err(error::watch_in_multi());
+    }
+    for name in call.args.iter_from(1) {
+        if call.session.record.is_watch_broken() {
+            break;
+        }
+        call.session.watch(call.server, name, call.now);
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+fn unwatch(call: &mut ServerCall<'_>) -> Done {
+    if !call.session.modes.has(Modes::EXECUTING) {
+        call.session.unwatch(call.server);
     }
     call.reply.ok();
     Ok(())

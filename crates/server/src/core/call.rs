@@ -3,7 +3,6 @@
 //! them, through `command::Call`.
 use crate::core::server::Server;
 use crate::core::session::Session;
-use crate::state::counters::Counters;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
@@ -22,13 +21,6 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) steady: Millis,
     /// What had arrived on the connection when its turn began, this request included.
     pub(crate) request_bytes: usize,
-}
-
-impl<'c> ServerCall<'c> {
-    /// The counters of the worker that serves the client, which only it writes.
-    pub(crate) fn counters(&self) -> &'c Counters {
-        &self.server.counters.0[self.session.record.worker]
-    }
 }
 
 /// How a server command runs beside the commands on other workers. Pick the first that is right: the further

@@ -57,10 +57,11 @@ pub(crate) fn describe(
     );
     let _ = write!(
         line,
-        " sub={sub} psub={psub} ssub={ssub} multi={} watch=0 qbuf={query} qbuf-free={query_free} \
+        " sub={sub} psub={psub} ssub={ssub} multi={} watch={} qbuf={query} qbuf-free={query_free} \
          argv-mem={parsed} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} \
          cmd={command} user={} redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
         record.queued.load(Relaxed),
+        record.watched_keys(),
         record.queue_bytes.load(Relaxed),
         u8::from(output > 0),
         bytes_of(record),
@@ -88,6 +89,7 @@ fn flags(record: &ClientRecord) -> String {
         (details.is_monitor, 'O'),
         (record.is_subscribed(), 'P'),
         (record.queued.load(Relaxed) != ClientRecord::NO_TRANSACTION, 'x'),
+        (record.is_watch_broken(), 'd'),
         (record.is_parked.load(Relaxed), 'b'),
         (record.is_killed.load(Relaxed), 'A'),
         (matches!(record.peer, net::Peer::Unix { .. }), 'U'),

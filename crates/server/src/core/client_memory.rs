@@ -11,7 +11,7 @@ pub(crate) const CONNECTION_BYTES: usize = 256;
 /// What a client takes that sends nothing and reads everything.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
-/// What one client takes now, buffers and what it has queued included: CLIENT LIST's tot-mem. Six loads.
+/// What one client takes now, buffers and what it has queued included: CLIENT LIST's tot-mem. Seven loads.
 pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
     let parts = [
         &record.query_buffer_bytes,
@@ -20,6 +20,7 @@ pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
         &record.subscription_bytes,
         &record.waiter_bytes,
         &record.queue_bytes,
+        &record.watched_bytes,
     ];
     IDLE_BYTES + parts.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>()
 }

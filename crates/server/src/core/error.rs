@@ -209,6 +209,10 @@ pub(crate) fn multi_in_multi() -> Error {
     Error::custom("ERR MULTI calls can not be nested")
 }
 
+pub(crate) fn watch_in_multi() -> Error {
+    Error::custom("ERR WATCH inside MULTI is not allowed")
+}
+
 /// Of commands that would go on inside a transaction; the peer has an article in one of them.
 pub(crate) fn monitor_denied() -> Error {
     Error::custom("ERR MONITOR isn't allowed for DENY BLOCKING client")

@@ -2,6 +2,8 @@
 //! through here, while the key's shard is locked (`store::Listener`).
 use crate::core::notify::Notifier;
 use crate::core::waiters::{Ready, Waiters};
+use crate::state::watched::Watched;
+use base::Millis;
 use std::sync::Arc;
 use store::{Keyspace, Listener, Told};
 
@@ -9,18 +11,20 @@ use store::{Keyspace, Listener, Told};
 pub(crate) struct KeyEvents {
     pub(crate) waiters: Waiters,
     pub(crate) notifier: Notifier,
+    pub(crate) watched: Watched,
 }
 
 impl KeyEvents {
     /// Nobody listens yet.
     pub(crate) fn new(shards: usize, notifier: Notifier) -> KeyEvents {
-        KeyEvents { waiters: Waiters::new(shards), notifier }
+        KeyEvents { waiters: Waiters::new(shards), notifier, watched: Watched::new(shards) }
     }
 
-    /// These events have happened: they are published. Those who wait for the keys are not served by it:
-    /// whoever runs commands does that (`dispatch/serve.rs`).
+    /// These events have happened: they are published, and those who watch the keys are marked. Those who
+    /// wait for the keys are not served by it: whoever runs commands does that (`dispatch/serve.rs`).
     pub(crate) fn hear(&self, told: &[Told]) {
         self.notifier.hear(told);
+        self.watched.hear(told);
     }
 }
 
@@ -38,11 +42,13 @@ impl Listener for KeyListener {
         }
     }
 
-    fn flush(&self, _: &Keyspace, flushed: Option<u16>) {
+    fn flush(&self, keyspace: &Keyspace, flushed: Option<u16>) {
+        self.0.watched.flush(keyspace, flushed);
         self.0.waiters.make_all_ready(|db| flushed.is_none_or(|flushed| flushed == db));
     }
 
-    fn swap(&self, _: &Keyspace, a: u16, b: u16) {
+    fn swap(&self, keyspace: &Keyspace, (a, b): (u16, u16), now: Millis) {
+        self.0.watched.swap(keyspace, a, b, now);
         self.0.waiters.make_all_ready(|db| db == a || db == b);
     }
 }

@@ -8,10 +8,12 @@ use crate::core::waiters::Waiter;
 use crate::state::acl::{User, Users};
 use crate::state::counters::{Count, Counters};
 use crate::state::pubsub::Topic;
+use crate::state::watched::Mark;
 use base::Millis;
+use base::hash::Hash;
 use std::hint::cold_path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 const CACHE_LINE: usize = 64;
 
@@ -65,6 +67,11 @@ pub(crate) struct ClientRecord {
     pub(crate) queued: AtomicI64,
     /// What that queue takes of memory.
     pub(crate) queue_bytes: AtomicU64,
+    /// How many keys the client watches, and what that takes.
+    pub(crate) watched: AtomicU64,
+    pub(crate) watched_bytes: AtomicU64,
+    /// Whether one of them has changed: then the next EXEC runs nothing. Made when the client first watches.
+    pub(crate) watch_mark: OnceLock<Mark>,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -150,6 +157,17 @@ impl ClientRecord {
         self.waiting().take().is_some()
     }
 
+    /// Whether a key that the client watches has changed.
+    #[inline]
+    pub(crate) fn is_watch_broken(&self) -> bool {
+        self.watch_mark.get().is_some_and(|mark| mark.load(Acquire))
+    }
+
+    /// How many keys the client watches; none once one of them has changed, as in Redis.
+    pub(crate) fn watched_keys(&self) -> u64 {
+        if self.is_watch_broken() { 0 } else { self.watched.load(Relaxed) }
+    }
+
     /// What changes rarely, locked. Not for the path of every request.
     pub(crate) fn details(&self) -> MutexGuard<'_, ClientDetails> {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
@@ -228,6 +246,8 @@ pub(crate) struct Session {
     pub(crate) after: After,
     /// What is queued since MULTI; Some exactly in [`Modes::TRANSACTION`].
     pub(crate) queue: Option<Box<Queue>>,
+    /// The keys that this client watches; see `state/watched.rs`.
+    pub(crate) watching: Option<Box<Watching>>,
     /// The command that this client waits for, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY. After each command dispatch drops what it wrote unless this answers, and moves on to
@@ -293,6 +313,17 @@ pub(crate) struct Ticket(pub(crate) u64);
 impl Ticket {
     /// Of a command that waits for no key: nobody looks for it in a queue.
     pub(crate) const NO_KEY: Ticket = Ticket(0);
+}
+
+/// What a client watches.
+#[derive(Default)]
+pub(crate) struct Watching(pub(crate) Vec<WatchedKey>);
+
+/// A key that a client watches.
+pub(crate) struct WatchedKey {
+    pub(crate) db: u16,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) hash: Hash,
 }
 
 /// A command that waits.

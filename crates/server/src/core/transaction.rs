@@ -5,14 +5,19 @@
 //!              \--- EXEC ------> its requests run as one step (`dispatch/exec.rs`); a broken one is given up
 //!               \--- DISCARD, RESET, the client leaves ---> given up
 //! ```
+//!
+//! What a client watches (`state/watched.rs`) is forgotten when its transaction ends, however it does.
 use crate::core::modes::Modes;
 use crate::core::queue::Queue;
-use crate::core::session::{ClientRecord, Session};
+use crate::core::server::Server;
+use crate::core::session::{ClientRecord, Session, WatchedKey};
 use crate::state::counters::Counters;
+use crate::state::watched::{Mark, Spot};
+use base::Millis;
 use base::hash::Hash;
 use command::Flags;
 use resp::Args;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// `counters` are always those of the session's own worker.
 impl Session {
@@ -35,7 +40,9 @@ impl Session {
         args: &Args<'_>,
         counters: &Counters,
     ) {
-        let Some(queue) = self.queue.as_deref_mut().filter(|queue| !queue.is_broken) else { return };
+        // What will not run is not kept.
+        let is_kept = |queue: &&mut Queue| !queue.is_broken && !self.record.is_watch_broken();
+        let Some(queue) = self.queue.as_deref_mut().filter(is_kept) else { return };
         queue.push(row, hash, args);
         self.record.note_queue(queue, counters);
     }
@@ -54,10 +61,56 @@ impl Session {
     }
 
     /// Gives up what is queued. False where no transaction is open.
-    pub(crate) fn give_up_transaction(&mut self, counters: &Counters) -> bool {
+    pub(crate) fn give_up_transaction(&mut self, server: &Server) -> bool {
         let queue = self.take_queue();
-        self.record.forget_queue(counters);
+        self.record.forget_queue(&server.counters.0[self.record.worker]);
+        if queue.is_some() {
+            self.unwatch(server);
+        }
         queue.is_some()
+    }
+
+    /// WATCH of one key, at this time. Locks its shard.
+    pub(crate) fn watch(&mut self, server: &Server, name: &[u8], now: Millis) {
+        let (config, db, hash) = (server.config(), self.db, server.keyspace.hash(name));
+        let (mut view, key) = server.keyspace.lock_one_hashed(db, now, &config.store, name, hash);
+        let spot = Spot { shard: server.keyspace.shard_number(hash), db, key: name };
+        let mark = self.record.watch_mark.get_or_init(Mark::default);
+        if server.key_events.watched.add(spot, (self.record.id, mark), view.is_overdue(&key)) {
+            view.open_ear(&key);
+            let watched = WatchedKey { db, key: name.into(), hash };
+            let watching = self.watching.get_or_insert_default();
+            watching.0.push(watched);
+            let bytes = self.record.watched_bytes.load(Relaxed) + watched_bytes(name);
+            self.record.note_watched(watching.0.len() as u64, bytes, &server.counters.0[self.record.worker]);
+        }
+    }
+
+    /// The client watches nothing any more. Locks the shard of each key that it has watched.
+    pub(crate) fn unwatch(&mut self, server: &Server) {
+        let Some(watching) = self.watching.take() else { return };
+        for WatchedKey { db, key, hash } in &watching.0 {
+            let spot = Spot { shard: server.keyspace.shard_number(*hash), db: *db, key };
+            server.key_events.watched.remove(spot, self.record.id);
+            server.keyspace.close_ear(key);
+        }
+        // Nobody marks it from here on.
+        if let Some(mark) = self.record.watch_mark.get() {
+            mark.store(false, Relaxed);
+        }
+        self.record.note_watched(0, 0, &server.counters.0[self.record.worker]);
+    }
+
+    /// Whether a key that the client watches has changed, or is past its deadline since. `is_overdue` tells
+    /// the latter. The caller keeps all of these keys as they are: it holds their shards, or all gates.
+    pub(crate) fn has_stale_watch(&self, server: &Server, is_overdue: impl Fn(&WatchedKey) -> bool) -> bool {
+        let was_overdue = |watched: &WatchedKey| {
+            let shard = server.keyspace.shard_number(watched.hash);
+            let spot = Spot { shard, db: watched.db, key: &watched.key };
+            server.key_events.watched.was_overdue(spot, self.record.id)
+        };
+        self.record.is_watch_broken()
+            || self.watching.iter().flat_map(|all| &all.0).any(|key| is_overdue(key) && !was_overdue(key))
     }
 
     /// How many bytes of requests are queued.
@@ -69,6 +122,12 @@ impl Session {
     pub(crate) fn has_queued(&self, flag: Flags) -> bool {
         self.queue.as_deref().is_some_and(|queue| !queue.is_broken && queue.has(flag))
     }
+}
+
+/// What is kept of a watched key, about: its name here and there, and its places in the lists.
+fn watched_bytes(name: &[u8]) -> u64 {
+    const PLACES_BYTES: usize = 160;
+    (2 * name.len() + PLACES_BYTES) as u64
 }
 
 /// Only the connection's worker calls these.
@@ -86,10 +145,20 @@ impl ClientRecord {
     }
 
     fn note_queue_bytes(&self, bytes: u64, counters: &Counters) {
-        let before = self.queue_bytes.load(Relaxed);
-        if before != bytes {
-            self.queue_bytes.store(bytes, Relaxed);
-            counters.queue_bytes.add(bytes.wrapping_sub(before));
-        }
+        note(&self.queue_bytes, bytes, counters);
+    }
+
+    fn note_watched(&self, count: u64, bytes: u64, counters: &Counters) {
+        self.watched.store(count, Relaxed);
+        note(&self.watched_bytes, bytes, counters);
+    }
+}
+
+/// Brings a figure and its worker's sum up to date.
+fn note(cell: &AtomicU64, bytes: u64, counters: &Counters) {
+    let before = cell.load(Relaxed);
+    if before != bytes {
+        cell.store(bytes, Relaxed);
+        counters.queue_bytes.add(bytes.wrapping_sub(before));
     }
 }

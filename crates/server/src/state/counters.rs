@@ -92,7 +92,8 @@ pub(crate) struct Counters {
     pub(crate) bytes_out: Count,
     /// Memory for unfinished requests and unread replies of all its clients; it goes up and down.
     pub(crate) client_bytes: Count,
-    /// Memory for what its clients have queued since MULTI, which `maxmemory` counts; it goes up and down.
+    /// Memory for what its clients have queued since MULTI and for keys that they watch, which `maxmemory`
+    /// counts; it goes up and down.
     pub(crate) queue_bytes: Count,
     /// The largest of the buffers since somebody took them: 0 is put in their place ten times a second.
     pub(crate) input_peak: AtomicU64,

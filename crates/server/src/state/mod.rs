@@ -10,7 +10,7 @@
 //! * Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
-//! * Who listens to which channel: `pubsub`.
+//! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
 //! * The `replication` id, and the `restless` mode of tests.
 pub(crate) mod acl;
 pub(crate) mod background;
@@ -34,3 +34,4 @@ pub(crate) mod start_error;
 mod syslog;
 pub(crate) mod system;
 pub(crate) mod tls;
+pub(crate) mod watched;

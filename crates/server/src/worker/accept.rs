@@ -14,8 +14,8 @@ use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::{Arc, OnceLock};
 
 impl Worker<'_> {
     /// CONFIG SET has changed where the server listens.
@@ -145,6 +145,9 @@ impl Worker<'_> {
             subscription_bytes: 0.into(),
             queued: ClientRecord::NO_TRANSACTION.into(),
             queue_bytes: 0.into(),
+            watched: 0.into(),
+            watched_bytes: 0.into(),
+            watch_mark: OnceLock::new(),
             last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
@@ -207,10 +210,11 @@ impl Worker<'_> {
     }
 
     /// The connection is no client any more: neither listed nor counted.
-    pub(super) fn deregister(&mut self, connection: &Connection) {
+    pub(super) fn deregister(&mut self, connection: &mut Connection) {
         if let Some(waiting) = &connection.session.waiting {
             self.leave_queues(&connection.session, waiting);
         }
+        connection.session.unwatch(self.server);
         let record = &connection.session.record;
         record.forget_queue(self.executor.counters());
         self.ids.remove(&record.id);
@@ -232,6 +236,7 @@ fn session(conn: ConnId, record: Arc<ClientRecord>, users: &Users) -> Session {
         users_version: users.version(),
         after: After::Next,
         queue: None,
+        watching: None,
         waiting: None,
         reply_mode: ReplyMode::default(),
         leaves_trace: true,

@@ -51,7 +51,7 @@ impl Worker<'_> {
     pub(super) fn keep_last_requests(&mut self, mut connection: Box<Connection>) {
         let is_served = !matches!(connection.flow, Flow::Parked | Flow::Closing);
         if !is_served || connection.kept.is_empty() {
-            return self.deregister(&connection);
+            return self.deregister(&mut connection);
         }
         connection.kept.truncate(READ_BYTES);
         // It may have read beyond that, of a request that was not whole.
@@ -65,7 +65,7 @@ impl Worker<'_> {
             let Some(mut connection) = self.departed.0.pop_front() else { return };
             match self.run_departed(&mut connection) {
                 Progress::Later => self.departed.0.push_back(connection),
-                Progress::Done => self.deregister(&connection),
+                Progress::Done => self.deregister(&mut connection),
             }
         }
     }

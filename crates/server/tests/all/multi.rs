@@ -357,3 +357,118 @@ fn a_long_queue_runs_whole_and_locks_each_shard_once() {
     client.check("DBSIZE", &format!(":{COUNT}\r\n"));
     client.check("GET k99999", "$5\r\n99999\r\n");
 }
+
+/// A counter that clients raise by reading and writing it, each time under WATCH until nobody was between.
+#[test]
+fn a_watched_key_that_others_write_is_never_overwritten() {
+    const CLIENTS: u64 = 4;
+    const ROUNDS: u64 = 100;
+    let server = start(Config { worker_threads: 4, ..config() });
+    let mut client = Client::connect(&server);
+    client.check("MSET a 0 b 0", "+OK\r\n");
+    std::thread::scope(|scope| {
+        for thread in 0..CLIENTS {
+            let mut client = Client::connect(&server);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    // Now and then the whole keyspace is taken, where the watch is looked at too.
+                    let more = if (round + thread).is_multiple_of(10) { "KEYS none*\r\n" } else { "" };
+                    let queued = 2 + more.len() / 12;
+                    loop {
+                        client.check("WATCH a b", "+OK\r\n");
+                        let next = client.ask("GET a").parse::<u64>().unwrap() + 1;
+                        client.send(
+                            format!("MULTI\r\nSET a {next}\r\nSET b {next}\r\n{more}EXEC\r\n").as_bytes(),
+                        );
+                        client.expect("+OK\r\n");
+                        client.expect(&"+QUEUED\r\n".repeat(queued));
+                        if client.bulk() == format!("*{queued}\r\n") {
+                            client.expect("+OK\r\n+OK\r\n");
+                            client.expect(if more.is_empty() { "" } else { "*0\r\n" });
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let sum = (CLIENTS * ROUNDS).to_string();
+    assert_eq!((client.ask("GET a"), client.ask("GET b")), (sum.clone(), sum));
+    assert_eq!(
+        (client.info("watching_clients"), client.info("total_watched_keys")),
+        ("0".into(), "0".into())
+    );
+}
+
+#[test]
+fn watched_keys_show_in_the_list_of_clients_and_are_gone_with_them() {
+    let server = start(config());
+    let [mut a, mut b, mut c] = [(); 3].map(|()| Client::connect(&server));
+    a.check("CLIENT SETNAME a", "+OK\r\n");
+    b.check("WATCH k", "+OK\r\n");
+    a.check("WATCH k l k", "+OK\r\n");
+    a.check("SELECT 1", "+OK\r\n");
+    a.check("WATCH k", "+OK\r\n");
+    let counts = |c: &mut Client| (c.info("watching_clients"), c.info("total_watched_keys"));
+    assert_eq!(counts(&mut c), ("2".into(), "3".into()));
+    assert_eq!(field_of(&mut c, "a", "watch"), "3");
+    c.check("SET l 1", "+OK\r\n");
+    assert_eq!(counts(&mut c), ("1".into(), "1".into()));
+    assert_eq!((field_of(&mut c, "a", "flags"), field_of(&mut c, "a", "watch")), ("d".into(), "0".into()));
+    a.check("MULTI", "+OK\r\n");
+    assert_eq!(field_of(&mut c, "a", "flags"), "xd");
+    a.check("GET k", "+QUEUED\r\n");
+    assert_eq!(field_of(&mut c, "a", "multi"), "0");
+    a.check("EXEC", "*-1\r\n");
+    assert_eq!(field_of(&mut c, "a", "flags"), "N");
+    a.check("WATCH x y", "+OK\r\n");
+    drop(a);
+    drop(b);
+    c.wait_for_info("watching_clients", "0");
+    assert_eq!(counts(&mut c), ("0".into(), "0".into()));
+    // The ears are closed: a write tells nobody, and a watch of the same key begins anew.
+    c.check("SET x 1", "+OK\r\n");
+    c.send(b"WATCH x\r\nMULTI\r\nPING\r\nEXEC\r\n");
+    c.expect("+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+}
+
+#[test]
+fn a_watched_key_that_expires_is_seen_whoever_removes_it() {
+    for pause in [false, true] {
+        let (server, time) = start_at_noon(config());
+        let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+        b.check("SET k 1 PX 100", "+OK\r\n");
+        a.check("WATCH k", "+OK\r\n");
+        a.check("MULTI", "+OK\r\n");
+        a.check("PING", "+QUEUED\r\n");
+        if pause {
+            // Nothing expires while writes are held back.
+            b.check("CLIENT PAUSE 100000 WRITE", "+OK\r\n");
+        }
+        time.advance(Duration::from_millis(100));
+        a.check("EXEC", "*-1\r\n");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_watched_keys_count_as_memory_and_are_forgotten() {
+    let server = start(config());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    a.check("CLIENT SETNAME a", "+OK\r\n");
+    let idle: u64 = field_of(&mut b, "a", "tot-mem").parse().unwrap();
+    for first in (0..100_000).step_by(1000) {
+        let keys: Vec<String> = (first..first + 1000).map(|n| format!("k{n}")).collect();
+        let words: Vec<&str> = std::iter::once("WATCH").chain(keys.iter().map(String::as_str)).collect();
+        a.send(&request(&words));
+        a.expect("+OK\r\n");
+    }
+    assert_eq!(field_of(&mut b, "a", "watch"), "100000");
+    let bytes = field_of(&mut b, "a", "tot-mem").parse::<u64>().unwrap() - idle;
+    assert!(bytes > 10_000_000, "{bytes}");
+    b.check("SET other 1", "+OK\r\n");
+    b.check("SET k99999 1", "+OK\r\n");
+    a.send(b"MULTI\r\nPING\r\nEXEC\r\n");
+    a.expect("+OK\r\n+QUEUED\r\n*-1\r\n");
+    assert_eq!(field_of(&mut b, "a", "tot-mem").parse::<u64>().unwrap(), idle);
+    assert_eq!(b.info("total_watched_keys"), "0");
+}

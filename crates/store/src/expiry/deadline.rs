@@ -9,7 +9,8 @@ pub enum Deadline {
 }
 
 impl Deadline {
-    pub(crate) fn is_past(self, now: Millis) -> bool {
+    /// Whether it has passed. One at this time has.
+    pub fn is_past(self, now: Millis) -> bool {
         matches!(self, Deadline::At(at) if at <= now)
     }
 }

@@ -30,7 +30,7 @@ impl Listener for Recorder {
         self.note(format!("flush {db:?} of {}", keyspace.len(0)));
     }
 
-    fn swap(&self, _: &Keyspace, a: u16, b: u16) {
+    fn swap(&self, _: &Keyspace, (a, b): (u16, u16), _: Millis) {
         self.note(format!("swap {a} {b}"));
     }
 }
@@ -204,8 +204,8 @@ fn fields_that_expire_are_told_and_the_hash_that_they_leave_empty() {
 fn flushes_and_swaps_are_told_before_they_happen() {
     let (keyspace, recorder) = heard(2, Classes::NONE);
     put(&keyspace, NOW, "k", Expiry::Clear);
-    keyspace.swap(0, 1);
-    keyspace.swap(0, 1);
+    keyspace.swap(0, 1, Millis(0));
+    keyspace.swap(0, 1, Millis(0));
     keyspace.flush(None);
     assert_eq!(recorder.taken(), ["swap 0 1", "swap 0 1", "flush None of 1"]);
 }

@@ -87,9 +87,9 @@ impl Walk<'_> {
             6 => drop(self.keyspace.flush(Some(3))),
             // There and back: nothing of database 0 is missing when the next call comes.
             _ => {
-                self.keyspace.swap(0, 3);
+                self.keyspace.swap(0, 3, Millis(0));
                 self.churn();
-                self.keyspace.swap(3, 0);
+                self.keyspace.swap(3, 0, Millis(0));
             }
         }
     }

@@ -125,7 +125,8 @@ impl Keyspace {
         self.shard_number(self.hash(key))
     }
 
-    pub(crate) fn shard_number(&self, hash: Hash) -> usize {
+    /// Which shard keys of this hash lie in.
+    pub fn shard_number(&self, hash: Hash) -> usize {
         hash.shard(self.shard_bits)
     }
 

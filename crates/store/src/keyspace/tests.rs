@@ -282,8 +282,8 @@ fn swapped_databases_keep_their_deadlines_and_expire_on_time() {
         let (mut view, key) = keyspace.lock_one(4, NOW, &settings, &name);
         view.put_string(&key, b"v", Form::Auto, Expiry::At(Millis(NOW.0 + 1 + i64::from(n % 50))));
     }
-    keyspace.swap(4, 0);
-    keyspace.swap(2, 15);
+    keyspace.swap(4, 0, Millis(0));
+    keyspace.swap(2, 15, Millis(0));
     assert_eq!([0, 4].map(|db| keyspace.len(db)), [200, 0]);
     assert_eq!(keyspace.volatile(0, NOW).0, 200);
     let mut garbage: Vec<Garbage> = Vec::new();
@@ -370,7 +370,7 @@ fn the_number_of_keys_is_exact_without_a_lock_whatever_was_done_in_any_database(
             let now = Millis(NOW.0 + step);
             match random.below(12) {
                 0 => drop(keyspace.flush((db > 0).then_some(db))),
-                1 => keyspace.swap(db, other),
+                1 => keyspace.swap(db, other, Millis(0)),
                 2 => drop(keyspace.expire(now, 100, &mut Vec::new())),
                 _ => {
                     let (mut view, key) = keyspace.lock_one(db, now, &settings, name.as_bytes());

@@ -580,6 +580,16 @@ impl<'k> View<'k> {
         self.look(key).is_some()
     }
 
+    /// Whether the key is there, past its deadline. It counts as no lookup and removes nothing.
+    pub fn is_overdue(&self, key: &Key<'_>) -> bool {
+        self.peek(key).is_some_and(|found| Db::is_overdue(&found, self.now))
+    }
+
+    /// [`View::is_overdue`] of a key whose shard the view holds.
+    pub fn has_overdue(&self, db: u16, name: &[u8], hash: Hash) -> bool {
+        self.is_overdue(&Key::new(name, hash, self.guards.position(self.keyspace.shard_number(hash)), db))
+    }
+
     /// The type of the value; None where there is no such key.
     pub fn kind(&mut self, key: &Key<'_>) -> Option<Kind> {
         self.look(key).as_ref().map(kind)

@@ -9,6 +9,7 @@
 //! ```
 //!
 //! Clients see it hidden by [`Keyspace::key_cursors`], so that it tells them nothing of hashes.
+use crate::Deadline;
 use crate::Keyspace;
 use crate::entry::Meta;
 use crate::expiry::notes::NEVER_DUE;
@@ -232,11 +233,19 @@ impl Keyspace {
         (keys, garbage)
     }
 
+    /// The deadline of a key that is there, passed or not; None where there is no such key. Locks its shard.
+    pub fn deadline_of(&self, db: u16, key: &[u8]) -> Option<Deadline> {
+        let hash = self.hash(key);
+        let shard = self.shard_of(hash);
+        let found = shard.db(db)?.map.find(hash, key)?;
+        Some(Meta(found.meta).deadline(found.inline))
+    }
+
     /// Exchanges all keys of two databases, with their deadlines and timing wheels. The due times of shards
     /// stay right, because each is that of all databases of its shard.
-    pub fn swap(&self, a: u16, b: u16) {
+    pub fn swap(&self, a: u16, b: u16, now: Millis) {
         if let Some(listener) = self.listener() {
-            listener.swap(self, a, b);
+            listener.swap(self, (a, b), now);
         }
         (0..self.shards()).for_each(|index| self.shard(index).swap(a, b));
     }

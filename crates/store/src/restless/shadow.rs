@@ -112,7 +112,7 @@ impl Shadow {
 
     fn upset(&mut self, garbage: &mut Vec<Garbage>) {
         match self.random.below(4) {
-            0 => self.keyspace.swap(0, 1),
+            0 => self.keyspace.swap(0, 1, self.now),
             1 => self.now.0 -= self.random.below(3_000) as i64,
             2 => {
                 let db = self.random.below(u64::from(DATABASES)) as u16;

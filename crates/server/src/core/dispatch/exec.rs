@@ -19,7 +19,7 @@ use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::queue::{Queue, Queued};
 use crate::core::registry::{Row, Run};
-use crate::core::session::{After, ReplyMode, Session};
+use crate::core::session::{After, ReplyMode, Session, WatchedKey};
 use crate::core::waiters::Place;
 use base::hash::Hash;
 use command::{Call, DataRun, Done};
@@ -75,6 +75,7 @@ impl<'s> Executor<'s> {
             }
         };
         session.record.forget_queue(self.counters);
+        session.unwatch(self.server);
         done
     }
 
@@ -141,9 +142,14 @@ impl<'s> Executor<'s> {
         // The view keeps these settings while requests may look at newer ones.
         let config = Arc::clone(&self.config);
         let hashes = || plan.keys.iter().map(|(_, hash)| *hash);
+        let watched = session.watching.iter().flat_map(|all| &all.0).map(|watched| watched.hash);
         let keyspace = &self.server.keyspace;
-        let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, hashes());
+        let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, hashes().chain(watched));
         view.prefetch(session.db, hashes());
+        let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
+        if session.has_stale_watch(self.server, is_overdue) {
+            return give_nothing(session, reply);
+        }
         begin(session, queue, reply);
         let mut left = Left::default();
         let mut tokens = Vec::new();
@@ -207,6 +213,12 @@ impl<'s> Executor<'s> {
 
     /// All gates are taken: each request locks what it needs.
     fn run_alone(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) {
+        let (keyspace, now) = (&self.server.keyspace, self.now.wall);
+        let is_overdue =
+            |key: &WatchedKey| keyspace.deadline_of(key.db, &key.key).is_some_and(|at| at.is_past(now));
+        if session.has_stale_watch(self.server, is_overdue) {
+            return give_nothing(session, reply);
+        }
         begin(session, queue, reply);
         for Queued { row, hash, args } in queue.iter() {
             let row = self.server.registry.row(row);
@@ -277,6 +289,13 @@ enum Locks {
     Keys,
     /// All gates.
     Everything,
+}
+
+/// A key that the client watches has changed: nothing runs.
+fn give_nothing(session: &Session, reply: &mut Reply) {
+    if !is_mute(session) {
+        reply.null_array();
+    }
 }
 
 /// Announces as many replies as there are requests.

@@ -620,7 +620,7 @@ impl<'s> Executor<'s> {
         if let Some(row) = refusal.row() {
             self.counters.commands[row.number].rejected.add(1);
             if matches!(row.run, Run::Server(ServerRun::Queue)) {
-                session.give_up_transaction(self.counters);
+                session.give_up_transaction(self.server);
                 text = error::transaction_refused(&text);
             }
         }

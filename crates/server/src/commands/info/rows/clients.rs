@@ -1,5 +1,5 @@
 //! Metrics of connections, and of the workers that serve them.
-use super::{NO_CLUSTER, NO_TRACKING, NO_TRANSACTIONS};
+use super::{NO_CLUSTER, NO_TRACKING};
 use crate::commands::info::metric::{Cell, Kind, Line, Metric, Unit, cell, each, gauge, zero};
 use crate::commands::info::reading::Reading;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,11 +29,15 @@ pub(in super::super) const CLIENTS: &[Metric] = &[
     gauge("pubsub_clients", "Clients that listen to channels.", |r| {
         r.server.clients().values().filter(|record| record.is_subscribed()).count().into()
     }),
-    zero(Kind::Gauge, "watching_clients", "Clients that watch keys for a transaction.", NO_TRANSACTIONS),
+    gauge("watching_clients", "Clients that watch keys for a transaction.", |r| {
+        r.server.clients().values().filter(|record| record.watched_keys() > 0).count().into()
+    }),
     gauge("clients_in_timeout_table", "Clients that wait in a command with a timeout.", |r| {
         r.server.counters.0.iter().map(|worker| worker.timed_waits.load(Relaxed)).sum::<u64>().into()
     }),
-    zero(Kind::Gauge, "total_watched_keys", "Keys that are watched for a transaction.", NO_TRANSACTIONS),
+    gauge("total_watched_keys", "Keys that are watched for a transaction.", |r| {
+        r.server.key_events.watched.keys().into()
+    }),
     gauge("total_blocking_keys", "Keys that clients wait for.", |r| {
         r.server.key_events.waiters.keys.load(Relaxed).into()
     }),

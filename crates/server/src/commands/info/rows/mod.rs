@@ -18,4 +18,3 @@ const NO_IO_THREADS: &str = "No thread does nothing but input and output: worker
 const NO_REPLICATION: &str = "There is no replication yet.";
 const NO_SCRIPTS: &str = "There are no scripts and functions yet.";
 const NO_TRACKING: &str = "No client can track keys yet.";
-const NO_TRANSACTIONS: &str = "There are no transactions yet.";
