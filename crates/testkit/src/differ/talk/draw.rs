@@ -143,6 +143,11 @@ impl Writer<'_> {
         if !self.known.contains(&name) && !self.known.contains(&full_name) {
             return;
         }
+        // Inside a transaction Sardine tells of keys when it ends, after whoever unsubscribes in it.
+        let leaves = name.ends_with("unsubscribe") && self.is_in_transaction[connection];
+        if leaves && self.themes.contains(&Theme::Events) {
+            return;
+        }
         match &*name {
             "multi" => self.is_in_transaction[connection] = true,
             "watch" => self.is_watching[connection] = true,
