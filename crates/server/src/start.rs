@@ -2,10 +2,11 @@
 //! starts its threads, and waits for them when it ends. This is where all parts of the crate meet.
 use crate::commands::families::FAMILIES;
 use crate::core::key_events::{KeyEvents, KeyListener};
-use crate::core::mailbox::Mailboxes;
+use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::notify::Notifier;
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
+use crate::core::tracking::Tracking;
 use crate::service::{background, restless};
 use crate::state::acl::{self, Accounts, Catalog, Passwords, Rules, Users};
 use crate::state::background::Background;
@@ -220,6 +221,12 @@ fn open_engines(config: &Config, log: &Log) -> Result<Vec<Opened>, StartError> {
     open(EngineKind::Epoll)
 }
 
+/// What clients are told of keys that they track goes by the workers' mailboxes.
+fn tracking(mailboxes: Arc<Mailboxes>, keyspace: &Keyspace) -> Tracking {
+    let post = move |worker, invalidation| mailboxes.post(worker, Message::Invalidated(invalidation));
+    Tracking::new(Box::new(post), *keyspace.seed())
+}
+
 type Engines = Vec<Box<dyn Engine>>;
 
 /// Puts the server together, with one engine for each worker.
@@ -248,7 +255,8 @@ fn share(
     let mailboxes = Arc::new(Mailboxes::new(engines.iter().map(|engine| engine.waker())));
     let pubsub = Arc::new(PubSub::new(mailboxes.len()));
     let notifier = Notifier::new(Arc::clone(&pubsub), Arc::clone(&mailboxes));
-    let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier));
+    let tracking = tracking(Arc::clone(&mailboxes), &keyspace);
+    let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking));
     keyspace.listen(Box::new(KeyListener(Arc::clone(&key_events))));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new(Server {

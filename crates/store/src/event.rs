@@ -47,8 +47,6 @@ impl Classes {
     pub const MODULE: Classes = Classes(1 << 12);
     /// `n`: a key has come to be.
     pub const NEW: Classes = Classes(1 << 13);
-    /// Every change of every key is heard, whatever its class: clients keep copies of keys by prefix.
-    pub const ALL_CHANGES: Classes = Classes(1 << 31);
 
     /// Whether it has all of these.
     pub const fn has(self, classes: Classes) -> bool {

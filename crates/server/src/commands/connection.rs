@@ -181,6 +181,7 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
 fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.give_up_transaction(call.server);
     call.session.unwatch(call.server);
+    client::tracking::end(call);
     call.session.log_out(&call.server.accounts.users());
     if call.session.modes.has(Modes::STRANGER) {
         // What follows is parsed under the limits of those who have not said the password.

@@ -3,6 +3,7 @@
 use super::client_memory::bytes_of;
 use super::registry::Registry;
 use super::session::ClientRecord;
+use super::tracking::Ways;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -59,13 +60,14 @@ pub(crate) fn describe(
         line,
         " sub={sub} psub={psub} ssub={ssub} multi={} watch={} qbuf={query} qbuf-free={query_free} \
          argv-mem={parsed} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={events} \
-         cmd={command} user={} redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
+         cmd={command} user={} redir={} resp={} lib-name={} lib-ver={} io-thread={}",
         record.queued.load(Relaxed),
         record.watched_keys(),
         record.queue_bytes.load(Relaxed),
         u8::from(output > 0),
         bytes_of(record),
         lossy(&details.user),
+        redirect(record),
         if details.is_resp3 { 3 } else { 2 },
         lossy(&details.lib_name),
         lossy(&details.lib_ver),
@@ -82,15 +84,25 @@ pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
+/// The client that is told what this one tracks: 0 for itself, -1 where it tracks nothing.
+fn redirect(record: &ClientRecord) -> i64 {
+    let redirect = record.tracker.get().and_then(|tracker| tracker.redirect());
+    redirect.map_or(-1, |client| client as i64)
+}
+
 /// Redis's letters, one for each thing that is special about a client; `N` where nothing is.
 fn flags(record: &ClientRecord) -> String {
     let details = record.details();
+    let ways = record.tracker.get().map_or(Ways::default(), |tracker| tracker.ways());
     let marks = [
         (details.is_monitor, 'O'),
         (record.is_subscribed(), 'P'),
         (record.queued.load(Relaxed) != ClientRecord::NO_TRANSACTION, 'x'),
         (record.is_watch_broken(), 'd'),
         (record.is_parked.load(Relaxed), 'b'),
+        (ways.has(Ways::ON), 't'),
+        (ways.has(Ways::BROKEN), 'R'),
+        (ways.has(Ways::BCAST), 'B'),
         (record.is_killed.load(Relaxed), 'A'),
         (matches!(record.peer, net::Peer::Unix { .. }), 'U'),
         (details.is_spared, 'e'),

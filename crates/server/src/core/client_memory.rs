@@ -19,6 +19,7 @@ pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
         &record.tls_bytes,
         &record.subscription_bytes,
         &record.waiter_bytes,
+        &record.tracking_bytes,
         &record.queue_bytes,
         &record.watched_bytes,
     ];

@@ -131,6 +131,55 @@ pub(crate) fn not_a_word(what: &str) -> Error {
     Error::custom(format!("ERR {what} cannot contain spaces, newlines or special characters."))
 }
 
+pub(crate) fn one_redirection() -> Error {
+    Error::custom("ERR A client can only redirect to a single other client")
+}
+
+pub(crate) fn no_client_to_redirect_to() -> Error {
+    Error::custom("ERR The client ID you want redirect to does not exist")
+}
+
+pub(crate) fn prefix_without_bcast() -> Error {
+    Error::custom("ERR PREFIX option requires BCAST mode to be enabled")
+}
+
+/// `what`: which mode the client has tried to leave.
+pub(crate) fn tracking_mode_switched(what: &str) -> Error {
+    Error::custom(format!(
+        "ERR You can't switch {what} before disabling tracking for this client, and then re-enabling it with a \
+         different mode."
+    ))
+}
+
+pub(crate) fn bcast_with_options() -> Error {
+    Error::custom("ERR OPTIN and OPTOUT are not compatible with BCAST")
+}
+
+pub(crate) fn optin_and_optout() -> Error {
+    Error::custom("ERR You can't specify both OPTIN mode and OPTOUT mode")
+}
+
+/// `which`: what the other prefix is, up to its quote.
+pub(crate) fn prefixes_overlap(prefix: &[u8], which: &[u8], other: &[u8]) -> Error {
+    let end = b"'. Prefixes for a single client must not overlap.";
+    Error::quoting(&[b"ERR Prefix '", prefix, b"' overlaps with ", which, other, end])
+}
+
+pub(crate) fn caching_without_tracking() -> Error {
+    Error::custom(
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+    )
+}
+
+pub(crate) fn caching_not_in_mode(word: &str, mode: &str) -> Error {
+    Error::custom(format!("ERR CLIENT CACHING {word} is only valid when tracking is enabled in {mode} mode."))
+}
+
+/// More than a million at once: Redis knows no such bound.
+pub(crate) fn too_many_trackers() -> Error {
+    Error::custom("ERR too many clients track keys")
+}
+
 pub(crate) fn unblock_reason() -> Error {
     Error::custom("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 }

@@ -9,6 +9,7 @@
 //! A worker may be slower than all others that publish to its clients. A mailbox that holds much is
 //! *congested*, and who wants to publish waits as long as there is one (`dispatch`).
 use crate::core::session::Unblock;
+use crate::core::tracking::Invalidation;
 use crate::state::pubsub::Publication;
 use std::collections::VecDeque;
 use std::hint::cold_path;
@@ -34,6 +35,10 @@ pub(crate) enum Message {
     Feed(Arc<[u8]>),
     /// Send this to the clients that listen to its channel.
     Published(Arc<Publication>),
+    /// Tell these clients that what they have read is no longer true.
+    Invalidated(Invalidation),
+    /// Tell the client with this id, in place of another, of these keys: an array, or null.
+    Redirected(u64, Arc<[u8]>),
     /// The client with this id was killed.
     Killed(u64),
     /// The request of the client with this id, which waited for a key, has this reply.

@@ -6,9 +6,10 @@
 //! requests are looked at for before; `transaction` and `queue` keep those that wait for EXEC, and
 //! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `attack` for peers that
 //! are no clients of ours, `redact` for arguments that nobody else may read. `command_log` keeps the calls
-//! that were slow or large, `monitors` says who watches all of them. Of clients, `client_line` is the line of
-//! CLIENT LIST, `client_memory` what they take, `output_bound` how much one may be owed. `crash_report` says
-//! what all of this was doing when the server failed.
+//! that were slow or large, `monitors` says who watches all of them. Of clients, `tracking` knows who keeps
+//! copies of which keys, `client_line` is the line of CLIENT LIST, `client_memory` what they take,
+//! `output_bound` how much one may be owed. `crash_report` says what all of this was doing when the server
+//! failed.
 mod attack;
 pub(crate) mod blocking;
 pub(crate) mod call;
@@ -34,5 +35,6 @@ pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod subscriptions;
 mod too_long;
+pub(crate) mod tracking;
 mod transaction;
 pub(crate) mod waiters;

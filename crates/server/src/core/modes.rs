@@ -20,6 +20,10 @@ impl Modes {
     pub(crate) const EXECUTING: Modes = Modes(1 << 4);
     /// There is something that its user may not do (`permission`).
     pub(crate) const RESTRICTED: Modes = Modes(1 << 5);
+    /// It tracks keys (CLIENT TRACKING): what it reads is remembered.
+    pub(crate) const TRACKING: Modes = Modes(1 << 6);
+    /// It is sent what it has not asked for, perhaps because of what it has done itself.
+    pub(crate) const HEARS: Modes = Modes(Modes::SUBSCRIBED.0 | Modes::TRACKING.0);
 
     /// Those of a session that begins while these users are in force.
     pub(crate) fn of_new(users: &Users) -> Modes {
@@ -46,7 +50,7 @@ impl Modes {
         self.0 != 0
     }
 
-    /// Whether it is in this one.
+    /// Whether it is in this one, or in one of these.
     #[inline]
     pub(crate) fn has(self, mode: Modes) -> bool {
         self.0 & mode.0 != 0

@@ -4,6 +4,7 @@
 use crate::core::modes::Modes;
 use crate::core::queue::Queue;
 use crate::core::subscriptions::Subscriptions;
+use crate::core::tracking::tracker::Tracker;
 use crate::core::waiters::Waiter;
 use crate::state::acl::{User, Users};
 use crate::state::counters::{Count, Counters};
@@ -72,6 +73,9 @@ pub(crate) struct ClientRecord {
     pub(crate) watched_bytes: AtomicU64,
     /// Whether one of them has changed: then the next EXEC runs nothing. Made when the client first watches.
     pub(crate) watch_mark: OnceLock<Mark>,
+    /// How it tracks keys, if it ever has; and what its prefixes take.
+    pub(crate) tracker: OnceLock<Arc<Tracker>>,
+    pub(crate) tracking_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -166,6 +170,13 @@ impl ClientRecord {
     /// How many keys the client watches; none once one of them has changed, as in Redis.
     pub(crate) fn watched_keys(&self) -> u64 {
         if self.is_watch_broken() { 0 } else { self.watched.load(Relaxed) }
+    }
+
+    /// Notes what the prefixes take that it tracks. Only the connection's worker calls this.
+    pub(crate) fn note_tracking(&self, counters: &Counters) {
+        let bytes = self.tracker.get().map_or(0, |tracker| tracker.prefix_bytes());
+        let before = self.tracking_bytes.swap(bytes, Relaxed);
+        counters.client_bytes.add(bytes.wrapping_sub(before));
     }
 
     /// What changes rarely, locked. Not for the path of every request.

@@ -153,6 +153,8 @@ impl Worker<'_> {
             is_parked: false.into(),
             is_secure,
             waiter_bytes: 0.into(),
+            tracker: OnceLock::new(),
+            tracking_bytes: 0.into(),
             waiting: None.into(),
             details: ClientDetails { user: DEFAULT_USER.to_vec(), ..ClientDetails::default() }.into(),
         })
@@ -217,6 +219,10 @@ impl Worker<'_> {
         connection.session.unwatch(self.server);
         let record = &connection.session.record;
         record.forget_queue(self.executor.counters());
+        if let Some(tracker) = record.tracker.get() {
+            self.server.key_events.tracking.disconnect(&self.server.keyspace, tracker);
+            record.note_tracking(self.executor.counters());
+        }
         self.ids.remove(&record.id);
         self.server.monitors.remove(record);
         self.server.clients().remove(&record.id);

@@ -23,6 +23,7 @@ mod calm;
 mod client_eviction;
 mod cron;
 mod flow;
+mod invalidate;
 mod kept;
 mod last;
 mod output;
@@ -248,6 +249,8 @@ impl<'s> Worker<'s> {
                     }
                     self.deliver(&run);
                 }
+                Message::Invalidated(invalidation) => self.invalidate(&invalidation),
+                Message::Redirected(client, keys) => self.invalidate_instead(client, &keys),
             }
         }
         drop(messages);

@@ -3,21 +3,23 @@
 //!
 //! ```text
 //! bits of a shard: 64; bit h is set while somebody listens to a key of the shard whose hash ends with h, and
-//! all are while events are published whatever their keys
+//! all are while events are published whatever their keys, or every change of every key is heard
 //! ```
 //!
 //! Several keys share a bit, so a listener may be told of a key that nobody listens to, and looks it up in
 //! vain. The bits change under the shard's lock alone, so no change that follows is missed.
 use crate::event::{Classes, Event, Listener, Told};
-use crate::keyspace::shard::Shard;
+use crate::keyspace::shard::{Db, Shard};
 use crate::{Key, Keyspace, View};
 use base::hash::Hash;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What the keyspace knows of its listener.
 #[derive(Default)]
 pub(crate) struct Listening {
     classes: AtomicU32,
+    /// Every change of every key is told.
+    hears_changes: AtomicBool,
     /// How many ears are open.
     open: AtomicU64,
     listener: Option<Box<dyn Listener>>,
@@ -27,8 +29,9 @@ pub(crate) struct Listening {
 #[derive(Default)]
 pub(crate) struct Ears {
     bits: u64,
-    /// All keys are listened to.
-    hears_all: bool,
+    /// All keys are listened to, because events are published or because every change is heard.
+    hears_classes: bool,
+    hears_changes: bool,
     /// How many listen to keys whose hashes end with h. Made when somebody first does.
     counts: Option<Box<[u32; u64::BITS as usize]>>,
 }
@@ -58,7 +61,7 @@ impl Ears {
     fn close(&mut self, hash: Hash) {
         let count = &mut self.counts.as_mut().expect("it was opened before")[end(hash)];
         *count -= 1;
-        if *count == 0 && !self.hears_all {
+        if *count == 0 && !self.hears_classes && !self.hears_changes {
             self.bits &= !(1 << end(hash));
         }
     }
@@ -66,7 +69,7 @@ impl Ears {
     fn renew(&mut self) {
         let heard = |counts: &[u32; _]| (0..64).filter(|h| counts[*h] != 0).fold(0, |bits, h| bits | 1 << h);
         let of_keys = self.counts.as_deref().map_or(0, heard);
-        self.bits = if self.hears_all { u64::MAX } else { of_keys };
+        self.bits = if self.hears_classes || self.hears_changes { u64::MAX } else { of_keys };
     }
 }
 
@@ -87,9 +90,31 @@ impl Keyspace {
         self.listening.classes.store(classes.0, Relaxed);
         for index in 0..self.shards() {
             let mut shard = self.shard(index);
-            shard.ears.hears_all = classes != Classes::NONE;
+            shard.ears.hears_classes = classes != Classes::NONE;
             shard.ears.renew();
         }
+    }
+
+    /// From here on every change of every key is told, or no longer. Locks one shard after the other; one
+    /// thread at a time may call it.
+    pub fn hear_every_change(&self, is_on: bool) {
+        self.listening.hears_changes.store(is_on, Relaxed);
+        for index in 0..self.shards() {
+            let mut shard = self.shard(index);
+            shard.ears.hears_changes = is_on;
+            shard.ears.renew();
+        }
+    }
+
+    /// The name of any key with this hash, in any database. Locks its shard.
+    pub fn name_of(&self, hash: Hash) -> Option<Box<[u8]>> {
+        let shard = self.shard_of(hash);
+        let in_db = |db: &Db| {
+            let crowd = db.map.crowd(hash.order())?;
+            let mut likely = (0..crowd.len()).filter(|at| crowd.tag(*at) == hash.tag());
+            likely.find_map(|at| Some(crowd.at(at).key).filter(|key| self.hash(key) == hash).map(Box::from))
+        };
+        shard.dbs().find_map(in_db)
     }
 
     /// What [`Keyspace::hear_classes`] was last told.
@@ -117,13 +142,14 @@ impl Keyspace {
     fn wants(&self, ears: &Ears, hash: Hash, event: Event) -> bool {
         let classes = self.classes();
         let is_published = event.class != Classes::NONE && classes.has(event.class);
-        let is_heard = classes.has(Classes::ALL_CHANGES) || ears.hears_it(hash);
+        let is_heard = ears.hears_changes || ears.hears_it(hash);
         is_published || is_heard && event.is_change()
     }
 
     /// Whether anybody listens to anything.
     pub(crate) fn hears_anything(&self) -> bool {
-        self.classes() != Classes::NONE || self.listening.open.load(Relaxed) > 0
+        let is_on = self.listening.hears_changes.load(Relaxed);
+        is_on || self.classes() != Classes::NONE || self.listening.open.load(Relaxed) > 0
     }
 
     /// Tells the listener. The caller holds the shards of the keys.

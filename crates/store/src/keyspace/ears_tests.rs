@@ -98,10 +98,14 @@ fn only_what_somebody_listens_to_is_told() {
     keyspace.hear_classes(Classes::LIST);
     put(&keyspace, NOW, "a", Expiry::Clear);
     assert!(recorder.taken().is_empty(), "a string is of no interest");
-    keyspace.hear_classes(Classes::ALL_CHANGES);
+    keyspace.hear_every_change(true);
     put(&keyspace, NOW, "b", Expiry::Clear);
-    assert_eq!(recorder.taken(), ["0 b new", "0 b set"]);
     keyspace.hear_classes(Classes::NONE);
+    put(&keyspace, NOW, "b", Expiry::Clear);
+    assert_eq!(recorder.taken(), ["0 b new", "0 b set", "0 b set"]);
+    keyspace.hear_every_change(false);
+    put(&keyspace, NOW, "b", Expiry::Clear);
+    assert!(recorder.taken().is_empty(), "nobody hears every change any more");
     keyspace.open_ear(b"a");
     keyspace.open_ear(b"a");
     keyspace.close_ear(b"a");

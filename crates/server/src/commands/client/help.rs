@@ -18,10 +18,12 @@ fn help(call: &mut ServerCall<'_>) -> Done {
 }
 
 const HELP_LINES: &[&str] = &[
+    "CACHING (YES|NO)",
+    "    Say whether keys of the next command are tracked, in the modes OPTIN and OPTOUT.",
     "GETNAME",
     "    Show the name of this connection.",
     "GETREDIR",
-    "    Show which connection is told of this one's tracked keys: -1, there is no tracking yet.",
+    "    Show which connection is told of this one's tracked keys (0: itself, -1: none).",
     "ID",
     "    Show the number of this connection.",
     "INFO",
@@ -64,8 +66,11 @@ const HELP_LINES: &[&str] = &[
     "    * LIB-VER: its version.",
     "SETNAME <name>",
     "    Name this connection.",
+    "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+    "         [OPTIN] [OPTOUT] [NOLOOP]",
+    "    Tell this connection, or another, when keys that it has read are changed.",
     "TRACKINGINFO",
-    "    Show how this connection tracks keys: not, there is no tracking yet.",
+    "    Show how this connection tracks keys.",
     "UNBLOCK <client-id> [TIMEOUT|ERROR]",
     "    End the waiting of a connection's command.",
     "UNPAUSE",

@@ -8,7 +8,7 @@ mod kill;
 mod list;
 mod pause;
 mod reply;
-mod tracking;
+pub(crate) mod tracking;
 mod unblock;
 
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
@@ -19,7 +19,7 @@ use kill::KILL;
 use list::{INFO, LIST};
 use pause::{PAUSE, UNPAUSE};
 use reply::REPLY;
-use tracking::{GETREDIR, TRACKINGINFO};
+use tracking::{CACHING, GETREDIR, TRACKING, TRACKINGINFO};
 use unblock::UNBLOCK;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CLIENT]);
@@ -46,6 +46,7 @@ const CLIENT: ServerCommand = ServerCommand {
         ..ABOUT
     },
     subcommands: &[
+        &CACHING,
         &GETNAME,
         &GETREDIR,
         &HELP,
@@ -59,6 +60,7 @@ const CLIENT: ServerCommand = ServerCommand {
         &REPLY,
         &SETINFO,
         &SETNAME,
+        &TRACKING,
         &TRACKINGINFO,
         &UNBLOCK,
         &UNPAUSE,

@@ -1,8 +1,45 @@
-//! CLIENT GETREDIR and TRACKINGINFO: what Redis answers to a connection that does not use client-side
-//! caching, which Sardine does not have yet.
+//! Client-side caching: CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO. `core/tracking` does the work.
 use super::{ABOUT, SUB};
 use crate::core::call::{ServerCall, ServerCommand, ServerRun};
-use command::{Doc, Done};
+use crate::core::error;
+use crate::core::modes::Modes;
+use crate::core::tracking::{Overlap, Tracker, Ways, find_overlap};
+use command::{Arg, Arity, Doc, Done, Error};
+
+pub(super) const TRACKING: ServerCommand = ServerCommand {
+    name: "TRACKING",
+    arity: Arity::AtLeast(3),
+    doc: Doc {
+        since: "6.0.0",
+        summary: "Tells this connection, or another, when keys that it has read are changed.",
+        complexity: "O(1). Some options may introduce additional complexity.",
+        args: &[
+            Arg::one_of("status", &[Arg::word("on", "ON"), Arg::word("off", "OFF")]),
+            Arg::int("client-id").after("REDIRECT").optional(),
+            Arg::str("prefix").after("PREFIX").optional().many_with_token(),
+            Arg::word("bcast", "BCAST").optional(),
+            Arg::word("optin", "OPTIN").optional(),
+            Arg::word("optout", "OPTOUT").optional(),
+            Arg::word("noloop", "NOLOOP").optional(),
+        ],
+        ..ABOUT
+    },
+    run: ServerRun::Shared(tracking),
+    ..SUB
+};
+
+pub(super) const CACHING: ServerCommand = ServerCommand {
+    name: "CACHING",
+    arity: Arity::Exactly(3),
+    doc: Doc {
+        since: "6.0.0",
+        summary: "Says whether keys of the next command are tracked.",
+        args: &[Arg::one_of("mode", &[Arg::word("yes", "YES"), Arg::word("no", "NO")])],
+        ..ABOUT
+    },
+    run: ServerRun::Anywhere(caching),
+    ..SUB
+};
 
 pub(super) const GETREDIR: ServerCommand = ServerCommand {
     name: "GETREDIR",
@@ -22,23 +59,162 @@ pub(super) const TRACKINGINFO: ServerCommand = ServerCommand {
     ..SUB
 };
 
-/// The answer of a connection that does not track.
+/// What GETREDIR answers to a connection that does not track.
 const NOBODY: i64 = -1;
 
+/// What CLIENT TRACKING asks for.
+#[derive(Default)]
+struct Wish<'a> {
+    ways: Ways,
+    redirect: u64,
+    prefixes: Vec<&'a [u8]>,
+}
+
+fn tracking(call: &mut ServerCall<'_>) -> Done {
+    let wish = wish(call)?;
+    let tracking = &call.server.key_events.tracking;
+    match call.args.at(2).to_ascii_lowercase().as_slice() {
+        b"on" => {
+            check(&wish, call.session.record.tracker.get().map(|tracker| &**tracker))?;
+            let record = &call.session.record;
+            let tracker = match record.tracker.get() {
+                Some(tracker) => tracker,
+                None => {
+                    let tracker = tracking.connect(&call.server.keyspace, record.id, record.worker);
+                    let tracker = tracker.ok_or_else(error::too_many_trackers)?;
+                    record.tracker.get_or_init(|| tracker)
+                }
+            };
+            tracking.begin(tracker, (wish.ways, wish.redirect), &wish.prefixes);
+            call.session.modes.set(Modes::TRACKING);
+        }
+        b"off" => end(call),
+        _ => return Err(Error::syntax()),
+    }
+    call.session.record.note_tracking(&call.server.counters.0[call.session.record.worker]);
+    call.reply.ok();
+    Ok(())
+}
+
+/// The connection tracks no more.
+pub(crate) fn end(call: &mut ServerCall<'_>) {
+    if let Some(tracker) = call.session.record.tracker.get() {
+        call.server.key_events.tracking.end(tracker);
+    }
+    call.session.record.note_tracking(&call.server.counters.0[call.session.record.worker]);
+    call.session.modes.clear(Modes::TRACKING);
+}
+
+/// Reads the options. The client to be told instead has to be there now, though it may leave later.
+fn wish<'a>(call: &ServerCall<'a>) -> Result<Wish<'a>, Error> {
+    let mut wish = Wish::default();
+    let mut rest = call.args.iter_from(3);
+    while let Some(option) = rest.next() {
+        let way = match option.to_ascii_lowercase().as_slice() {
+            b"bcast" => Ways::BCAST,
+            b"optin" => Ways::OPTIN,
+            b"optout" => Ways::OPTOUT,
+            b"noloop" => Ways::NOLOOP,
+            b"redirect" => {
+                let id = rest.next().ok_or_else(Error::syntax)?;
+                if wish.redirect != 0 {
+                    return Err(error::one_redirection());
+                }
+                let id = base::text::parse_i64(id).ok_or_else(Error::not_an_integer)?;
+                let id = u64::try_from(id).ok().filter(|id| call.server.clients().contains_key(id));
+                wish.redirect = id.ok_or_else(error::no_client_to_redirect_to)?;
+                continue;
+            }
+            b"prefix" => {
+                wish.prefixes.push(rest.next().ok_or_else(Error::syntax)?);
+                continue;
+            }
+            _ => return Err(Error::syntax()),
+        };
+        wish.ways = wish.ways.with(way);
+    }
+    Ok(wish)
+}
+
+/// Whether the options go together, and with how the client tracks already.
+fn check(wish: &Wish<'_>, tracker: Option<&Tracker>) -> Done {
+    let before = tracker.map_or(Ways::default(), Tracker::ways);
+    let is_bcast = wish.ways.has(Ways::BCAST);
+    let (optin, optout) = (wish.ways.has(Ways::OPTIN), wish.ways.has(Ways::OPTOUT));
+    if !is_bcast && !wish.prefixes.is_empty() {
+        return Err(error::prefix_without_bcast());
+    }
+    if before.has(Ways::ON) && before.has(Ways::BCAST) != is_bcast {
+        return Err(error::tracking_mode_switched("BCAST mode on/off"));
+    }
+    if is_bcast && (optin || optout) {
+        return Err(error::bcast_with_options());
+    }
+    if optin && optout {
+        return Err(error::optin_and_optout());
+    }
+    if optin && before.has(Ways::OPTOUT) || optout && before.has(Ways::OPTIN) {
+        return Err(error::tracking_mode_switched("OPTIN/OPTOUT mode"));
+    }
+    let none = Default::default();
+    let own = tracker.map(Tracker::prefixes);
+    match find_overlap(own.as_deref().unwrap_or(&none), &wish.prefixes) {
+        None => Ok(()),
+        Some(Overlap::Existing(prefix, other)) => {
+            Err(error::prefixes_overlap(&prefix, b"an existing prefix '", &other))
+        }
+        Some(Overlap::Provided(prefix, other)) => {
+            Err(error::prefixes_overlap(&prefix, b"another provided prefix '", &other))
+        }
+    }
+}
+
+fn caching(call: &mut ServerCall<'_>) -> Done {
+    let tracker = call.session.record.tracker.get().filter(|tracker| tracker.ways().has(Ways::ON));
+    let tracker = tracker.ok_or_else(error::caching_without_tracking)?;
+    let ways = tracker.ways();
+    match call.args.at(2).to_ascii_lowercase().as_slice() {
+        b"yes" if ways.has(Ways::OPTIN) => {}
+        b"yes" => return Err(error::caching_not_in_mode("YES", "OPTIN")),
+        b"no" if ways.has(Ways::OPTOUT) => {}
+        b"no" => return Err(error::caching_not_in_mode("NO", "OPTOUT")),
+        _ => return Err(Error::syntax()),
+    }
+    tracker.set_ways(ways.with(Ways::CACHING));
+    call.reply.ok();
+    Ok(())
+}
+
 fn redirection(call: &mut ServerCall<'_>) -> Done {
-    call.reply.int(NOBODY);
+    let redirect = call.session.record.tracker.get().and_then(|tracker| tracker.redirect());
+    call.reply.int(redirect.map_or(NOBODY, |id| id as i64));
     Ok(())
 }
 
 fn info(call: &mut ServerCall<'_>) -> Done {
+    let tracker = call.session.record.tracker.get().map(|tracker| &**tracker);
+    let ways = tracker.map_or(Ways::default(), Tracker::ways);
     let reply = &mut *call.reply;
     reply.map(3);
     reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
+    let flags = [
+        (ways.has(Ways::ON), "on"),
+        (!ways.has(Ways::ON), "off"),
+        (ways.has(Ways::BCAST), "bcast"),
+        (ways.has(Ways::OPTIN), "optin"),
+        (ways.has(Ways::OPTIN) && ways.has(Ways::CACHING), "caching-yes"),
+        (ways.has(Ways::OPTOUT), "optout"),
+        (ways.has(Ways::OPTOUT) && ways.has(Ways::CACHING), "caching-no"),
+        (ways.has(Ways::NOLOOP), "noloop"),
+        (ways.has(Ways::BROKEN), "broken_redirect"),
+    ];
+    reply.set(flags.iter().filter(|(is, _)| *is).count());
+    flags.iter().filter(|(is, _)| *is).for_each(|(_, flag)| reply.bulk(flag.as_bytes()));
     reply.bulk(b"redirect");
-    reply.int(NOBODY);
+    reply.int(tracker.and_then(Tracker::redirect).map_or(NOBODY, |id| id as i64));
     reply.bulk(b"prefixes");
-    reply.array(0);
+    let prefixes = tracker.map(Tracker::prefixes);
+    reply.array(prefixes.as_ref().map_or(0, |prefixes| prefixes.len()));
+    prefixes.iter().flat_map(|prefixes| prefixes.iter()).for_each(|prefix| reply.bulk(prefix));
     Ok(())
 }

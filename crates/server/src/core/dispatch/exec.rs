@@ -193,7 +193,7 @@ impl<'s> Executor<'s> {
         left: &mut Left,
     ) -> Done {
         view.begin_anew();
-        self.prepare(view, row);
+        self.prepare(view, row, keys);
         let mut call = Call::new(view, args, keys, reply);
         let done = run(&mut call);
         if done.is_ok() {
@@ -202,7 +202,7 @@ impl<'s> Executor<'s> {
         if view.has_garbage() {
             cold_path();
             let (told, events) = (view.take_told(), &self.server.key_events);
-            events.hear(&told);
+            self.hear(&told);
             if events.waiters.is_any() {
                 left.ready.append(&mut events.waiters.awaited(&told));
             }

@@ -16,6 +16,7 @@
 //! What only a session in some mode is looked at for is in `admission`.
 mod admission;
 mod exec;
+mod remember;
 mod serve;
 
 use super::attack;
@@ -25,7 +26,6 @@ use crate::core::command_log::{Bounds, Measured};
 use crate::core::error;
 use crate::core::mailbox::Mailboxes;
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
-use crate::core::modes::Modes;
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::permission;
@@ -45,6 +45,7 @@ use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
 use exec::Plan;
 use net::{Meter, Scale, Tick};
+use remember::Reader;
 use resp::{Args, Reply};
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -109,8 +110,12 @@ pub(crate) struct Executor<'s> {
     feed: Feed,
     /// Whether keys that the connection which is served looks at count as used (CLIENT NO-TOUCH).
     leaves_trace: bool,
-    /// Whether that connection listens to channels.
+    /// Whether that connection is sent what it has not asked for: messages, or that keys have changed.
     listens: bool,
+    /// Nothing is to be noted of what the connection reads but what is noted of every one.
+    is_plain: bool,
+    /// What is noted where it tracks keys.
+    reader: Reader,
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
@@ -168,6 +173,8 @@ impl<'s> Executor<'s> {
             feed: Feed::default(),
             leaves_trace: true,
             listens: false,
+            is_plain: true,
+            reader: Reader::default(),
             request_bytes: 0,
             turn_start: meter.read(),
             is_guarded: true,
@@ -308,6 +315,10 @@ impl<'s> Executor<'s> {
         if self.server.key_events.waiters.is_ready() {
             self.serve_ready();
         }
+        if self.server.key_events.tracking.is_unsettled() {
+            cold_path();
+            self.settle();
+        }
         self.inside = None;
         if !self.feed.is_empty() {
             self.feed.send(self.server);
@@ -348,8 +359,7 @@ impl<'s> Executor<'s> {
             cold_path();
             self.obey_users(session);
         }
-        self.leaves_trace = session.leaves_trace;
-        self.listens = session.modes.has(Modes::SUBSCRIBED);
+        self.attend(session);
         self.request_bytes = request_bytes;
         self.bound();
         self.mark = self.meter.read();
@@ -513,6 +523,7 @@ impl<'s> Executor<'s> {
         if (self.is_turn_over() || has_mail) && session.after == After::Next {
             session.after = After::Yield;
         }
+        self.forget_caching(session, Some(row));
         if self.ticks_max == 0 && self.server.monitors.is_any() {
             self.feed.add(row, &call.1, session, self.server.clock.now_us());
         }
@@ -610,6 +621,7 @@ impl<'s> Executor<'s> {
     /// was refused; one whose EXEC is refused is given up.
     #[cold]
     fn refuse(&mut self, session: &mut Session, refusal: &Refusal<'_>, args: &Args<'_>, reply: &mut Reply) {
+        self.forget_caching(session, refusal.row());
         session.break_transaction();
         let mut text = refusal.text(args);
         if let Refusal::NoPermission(row, why) = refusal {
@@ -691,7 +703,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
-        self.prepare(&mut view, row);
+        self.prepare(&mut view, row, &[key]);
         let done = run(&mut Call::new(&mut view, args, &[key], reply));
         self.let_go(view);
         done
@@ -716,21 +728,10 @@ impl<'s> Executor<'s> {
             (name, known.take().unwrap_or_else(|| keyspace.hash(name)))
         });
         let (mut view, keys) = keyspace.lock(db, self.now.wall, settings, names);
-        self.prepare(&mut view, row);
+        self.prepare(&mut view, row, &keys);
         let done = run(&mut Call::new(&mut view, *args, &keys, reply));
         self.let_go(view);
         done
-    }
-
-    /// Tells the view what the lookups of this command count as: hits and misses of INFO, uses of a key.
-    #[inline]
-    fn prepare(&self, view: &mut View<'_>, row: &Row) {
-        if row.flags.has(Flags::READONLY) {
-            view.count_lookups();
-        }
-        if !self.leaves_trace {
-            view.leave_no_trace();
-        }
     }
 
     /// Unlocks the shards, after what is left to be done while they are locked.
@@ -784,8 +785,7 @@ impl<'s> Executor<'s> {
             session.after = After::Close;
         }
         // It may have been CONFIG SET, MONITOR or CLIENT NO-TOUCH: what follows in this batch obeys it.
-        self.leaves_trace = session.leaves_trace;
-        self.listens = session.modes.has(Modes::SUBSCRIBED);
+        self.attend(session);
         self.refresh_config();
         self.refresh_users();
         let is_new = session.users_version != self.users_version;

@@ -20,7 +20,7 @@ use command::{Call, DataRun, Done, Wait};
 use resp::{Protocol, Reply};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
-use store::{Keys, View};
+use store::{Keys, Told, View};
 
 /// So many of a key's waiting requests are taken up in the first round, since a push most often serves one,
 /// and in later rounds.
@@ -65,7 +65,7 @@ impl<'s> Executor<'s> {
         let names = self.positions.iter().map(|position| args.at(*position as usize));
         let names = names.map(|name| (name, keyspace.hash(name)));
         let (mut view, keys) = keyspace.lock(session.db, self.now.wall, settings, names);
-        self.prepare(&mut view, row);
+        self.prepare(&mut view, row, &keys);
         let mut call = Call::new(&mut view, args, &keys, reply);
         let done = run(&mut call);
         if session.modes.has(Modes::EXECUTING) {
@@ -104,7 +104,7 @@ impl<'s> Executor<'s> {
     pub(super) fn finish(&self, mut view: View<'_>) {
         let told = view.take_told();
         let events = &self.server.key_events;
-        events.hear(&told);
+        self.hear(&told);
         if events.waiters.is_any() {
             let places = events.waiters.awaited(&told);
             if self.serves_later {
@@ -140,9 +140,9 @@ impl<'s> Executor<'s> {
         let due: Vec<Vec<Arc<Waiter>>> = ready.iter().map(taken).collect();
         // From here on the view lives no longer than the requests that it is lent to.
         let mut view: View<'_> = view;
-        let (mut contended, mut next) = (Vec::new(), Vec::new());
+        let (mut contended, mut next, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (Ready { place, .. }, due) in ready.iter().zip(&due) {
-            match self.serve_key(&mut view, place, due) {
+            match self.serve_key(&mut view, place, due, &mut told) {
                 Tried::Contended(first) => contended.push(Ready { place: place.clone(), first }),
                 Tried::All(Some(last)) if due.len() == count => {
                     next.push(Ready { place: place.clone(), first: Ticket(last.0 + 1) });
@@ -150,8 +150,9 @@ impl<'s> Executor<'s> {
                 Tried::All(_) | Tried::Enough => {}
             }
         }
-        let told = view.take_told();
-        events.hear(&told);
+        let rest = view.take_told();
+        events.hear(&rest, None);
+        told.extend(rest);
         next.extend(events.waiters.awaited(&told).into_iter().map(Ready::for_all));
         events.waiters.make_ready(contended);
         match next.is_empty() {
@@ -160,8 +161,15 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Tries those who wait for one key, in their order.
-    fn serve_key<'v>(&self, view: &mut View<'v>, place: &'v Place, due: &'v [Arc<Waiter>]) -> Tried {
+    /// Tries those who wait for one key, in their order. What happens to keys by that is told, and added to
+    /// `told`.
+    fn serve_key<'v>(
+        &self,
+        view: &mut View<'v>,
+        place: &'v Place,
+        due: &'v [Arc<Waiter>],
+        told: &mut Vec<Told>,
+    ) -> Tried {
         let waiters = &self.server.key_events.waiters;
         let Some(keys) = view.try_add(place.db, std::iter::once(&*place.key)) else {
             return Tried::Contended(due.first().map_or(Ticket(0), |waiter| waiter.ticket));
@@ -176,6 +184,10 @@ impl<'s> Executor<'s> {
             }
             match self.try_again(view, waiter) {
                 Outcome::Answered => {
+                    let changes = view.take_told();
+                    let tracker = waiter.record.tracker.get().map(|tracker| &**tracker);
+                    self.server.key_events.hear(&changes, tracker);
+                    told.extend(changes);
                     if waiters.leave(place.shard as usize, &place.key, waiter) {
                         view.close_ear(&keys[0]);
                     }
@@ -200,7 +212,7 @@ impl<'s> Executor<'s> {
         };
         let mut reply = Reply::new(waiter.protocol);
         view.begin_anew();
-        self.prepare(view, row);
+        self.prepare_anew(view, row, &keys, &waiter.record);
         let mut call = Call::new(view, waiter.args(), &keys, &mut reply);
         let done = run(&mut call);
         if done.is_ok() && call.wait.is_some() {

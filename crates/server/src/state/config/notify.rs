@@ -1,5 +1,8 @@
 //! `notify-keyspace-events`: which events of keys are published, as letters.
+use super::setting::Change::Anytime;
 use super::setting::Words;
+use super::setting::{Kind, Setting};
+use super::table::row;
 use store::Classes;
 
 /// The letters in the order in which they are shown. Those before `n` are the ones that `A` stands for.
@@ -59,6 +62,18 @@ pub(crate) fn published(classes: Classes) -> Classes {
         false => Classes::NONE,
     }
 }
+
+/// The setting's row.
+pub(super) const ROW: Setting = row(
+    "notify-keyspace-events",
+    Anytime,
+    Kind::List { get: |c| render(c.notify), set: |c, words| parse(words).map(|classes| c.notify = classes) },
+    "Which events of keys are published, as letters: `K` to `__keyspace@<db>__:<key>`, `E` to \
+     `__keyevent@<db>__:<event>`; `g` commands on keys of any type, `$` strings, `l` lists, `s` sets, `h` hashes, \
+     `z` sorted sets, `t` streams, `x` keys that expire, `e` keys that are evicted, `n` keys that are new, `m` \
+     keys that were looked for and not there, `d` modules, `A` all of these but `n` and `m`.",
+    "Set it where a program has to know what happens to keys. Every event costs a message to whoever listens.",
+);
 
 #[cfg(test)]
 mod tests {

@@ -224,6 +224,14 @@ const CLIENTS: &[Setting] = &[
         "Raise it, with the limit of open files (`ulimit -n`), where clients are turned away.",
     ),
     row(
+        "tracking-table-max-keys",
+        Anytime,
+        field!(int 0, i64::MAX, tracking_table_keys_max as u64),
+        "Of how many keys it is kept which clients have read them, for client-side caching. Beyond that keys are \
+         forgotten at random, and the clients told so; 0 keeps any number.",
+        "Raise it where clients together keep copies of more keys; each takes about 10 bytes here.",
+    ),
+    row(
         "timeout",
         Anytime,
         field!(int 0, INT_MAX, timeout_s as u32),
@@ -241,19 +249,7 @@ const CLIENTS: &[Setting] = &[
          limit, seconds over the soft limit. 0 is no limit.",
         "Set a limit for `normal` where somebody may ask for much and read slowly.",
     ),
-    row(
-        "notify-keyspace-events",
-        Anytime,
-        Kind::List {
-            get: |c| notify::render(c.notify),
-            set: |c, words| notify::parse(words).map(|classes| c.notify = classes),
-        },
-        "Which events of keys are published, as letters: `K` to `__keyspace@<db>__:<key>`, `E` to \
-         `__keyevent@<db>__:<event>`; `g` commands on keys of any type, `$` strings, `l` lists, `s` sets, `h` hashes, \
-         `z` sorted sets, `t` streams, `x` keys that expire, `e` keys that are evicted, `n` keys that are new, `m` \
-         keys that were looked for and not there, `d` modules, `A` all of these but `n` and `m`.",
-        "Set it where a program has to know what happens to keys. Every event costs a message to whoever listens.",
-    ),
+    notify::ROW,
     row(
         "client-query-buffer-limit",
         Anytime,

@@ -36,6 +36,8 @@ pub struct Config {
     /// A client that has been idle for so long is closed. 0: never.
     pub timeout_s: u32,
     pub maxclients: u32,
+    /// `tracking-table-max-keys`; 0: any number.
+    pub tracking_table_keys_max: u64,
     /// 0: no limit.
     pub maxmemory_bytes: u64,
     /// How much all clients may take together.
@@ -203,6 +205,7 @@ impl Default for Config {
             tcp_keepalive_s: 300,
             timeout_s: 0,
             maxclients: 10_000,
+            tracking_table_keys_max: 1_000_000,
             maxmemory_bytes: 0,
             maxmemory_clients: MemoryShare::Bytes(0),
             maxmemory_tenacity: 10,

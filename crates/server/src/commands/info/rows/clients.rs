@@ -1,5 +1,5 @@
 //! Metrics of connections, and of the workers that serve them.
-use super::{NO_CLUSTER, NO_TRACKING};
+use super::NO_CLUSTER;
 use crate::commands::info::metric::{Cell, Kind, Line, Metric, Unit, cell, each, gauge, zero};
 use crate::commands::info::reading::Reading;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +25,7 @@ pub(in super::super) const CLIENTS: &[Metric] = &[
         "Clients whose next request has to wait: behind a command such as WAIT, or for the end of CLIENT PAUSE.",
         |r| r.server.clients().values().filter(|record| record.is_parked.load(Relaxed)).count().into(),
     ),
-    zero(Kind::Gauge, "tracking_clients", "Clients that track keys.", NO_TRACKING),
+    gauge("tracking_clients", "Clients that track keys.", |r| r.server.key_events.tracking.clients().into()),
     gauge("pubsub_clients", "Clients that listen to channels.", |r| {
         r.server.clients().values().filter(|record| record.is_subscribed()).count().into()
     }),

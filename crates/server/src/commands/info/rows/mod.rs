@@ -17,4 +17,3 @@ const NO_FORKS: &str = "The process never forks.";
 const NO_IO_THREADS: &str = "No thread does nothing but input and output: workers do their own.";
 const NO_REPLICATION: &str = "There is no replication yet.";
 const NO_SCRIPTS: &str = "There are no scripts and functions yet.";
-const NO_TRACKING: &str = "No client can track keys yet.";

@@ -1,6 +1,6 @@
 //! Metrics of what the server has done. Counters begin at 0 when the server starts; CONFIG RESETSTAT sets
 //! those back to 0 that Redis sets back.
-use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS, NO_TRACKING};
+use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, zero};
 use crate::state::pubsub::Topic;
 use std::sync::atomic::Ordering::Relaxed;
@@ -147,9 +147,19 @@ pub(in super::super) const STATS: &[Metric] = &[
         |r| (r.server.defrag.current_us.load(Relaxed) / 1000).into(),
     )
     .unit(Unit::Milliseconds),
-    zero(Kind::Gauge, "tracking_total_keys", "Keys that clients track.", NO_TRACKING),
-    zero(Kind::Gauge, "tracking_total_items", "Keys and clients that track them.", NO_TRACKING),
-    zero(Kind::Gauge, "tracking_total_prefixes", "Prefixes that clients track.", NO_TRACKING),
+    gauge("tracking_total_keys", "Keys that clients have read and are told of when they change.", |r| {
+        r.server.key_events.tracking.keys_and_items().0.into()
+    }),
+    gauge("tracking_total_items", "The same, each as often as there are clients that have read it.", |r| {
+        r.server.key_events.tracking.keys_and_items().1.into()
+    }),
+    gauge("tracking_total_prefixes", "Prefixes of which clients track all keys.", |r| {
+        r.server.key_events.tracking.prefix_count().into()
+    }),
+    gauge("tracking_table_bytes", "What it takes to know which client has read which key.", |r| {
+        r.server.key_events.tracking.table_bytes().into()
+    })
+    .unit(Unit::Bytes),
     zero(Kind::Counter, "unexpected_error_replies", "Errors where none may be.", NO_REPLICATION),
     counter("total_error_replies", "Replies that were errors.", |r| {
         r.server.counters.errors().values().sum::<u64>().into()

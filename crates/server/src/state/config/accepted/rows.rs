@@ -164,10 +164,7 @@ const TLS: &[Setting] = &[
     row("tls-replication", Anytime, Bool, "no"),
 ];
 
-const CLIENTS: &[Setting] = &[
-    row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit"),
-    row("tracking-table-max-keys", Anytime, COUNT, "1000000"),
-];
+const CLIENTS: &[Setting] = &[row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit")];
 
 const OTHERWISE: &[Setting] = &[
     row("active-expire-effort", Anytime, int(1, 10), "1"),

@@ -1,0 +1,125 @@
+//! What is noted of the reads of a client that tracks keys (`core/tracking`), or that wants to leave no trace
+//! of them (CLIENT NO-TOUCH). Others pay one test for both.
+use super::Executor;
+use crate::core::modes::Modes;
+use crate::core::registry::Row;
+use crate::core::session::{ClientRecord, Session};
+use base::hash::Hash;
+use command::{Acl, Flags};
+use std::cell::RefCell;
+use std::hint::cold_path;
+use std::sync::Arc;
+use store::{Key, Told, View};
+
+/// The client that is served, where it tracks keys.
+#[derive(Default)]
+pub(super) struct Reader {
+    record: Option<Arc<ClientRecord>>,
+    /// The keys that its present command reads: one that the command itself finds past its deadline is told
+    /// as a change, by which it is forgotten, and has to be remembered again.
+    keys: RefCell<Vec<Hash>>,
+}
+
+impl Executor<'_> {
+    /// The next requests are this session's, or it has changed its ways.
+    #[inline]
+    pub(super) fn attend(&mut self, session: &Session) {
+        self.listens = session.modes.has(Modes::HEARS);
+        let is_plain = session.leaves_trace && !session.modes.has(Modes::TRACKING);
+        if !(is_plain && self.is_plain) {
+            cold_path();
+            self.is_plain = is_plain;
+            self.attend_closely(session);
+        }
+    }
+
+    #[inline(never)]
+    fn attend_closely(&mut self, session: &Session) {
+        self.leaves_trace = session.leaves_trace;
+        let tracks = session.modes.has(Modes::TRACKING);
+        self.reader.record = tracks.then(|| Arc::clone(&session.record));
+        self.reader.keys.borrow_mut().clear();
+    }
+
+    /// Tells the view what the lookups of this command count as: hits and misses of INFO, uses of a key.
+    #[inline]
+    pub(super) fn prepare(&self, view: &mut View<'_>, row: &Row, keys: &[Key<'_>]) {
+        if row.flags.has(Flags::READONLY) {
+            view.count_lookups();
+        }
+        if !self.is_plain {
+            self.prepare_closely(view, row, keys);
+        }
+    }
+
+    /// A command is about to look these keys up, whose shards are locked.
+    #[cold]
+    #[inline(never)]
+    fn prepare_closely(&self, view: &mut View<'_>, row: &Row, keys: &[Key<'_>]) {
+        if !self.leaves_trace {
+            view.leave_no_trace();
+        }
+        let mut read = self.reader.keys.borrow_mut();
+        read.clear();
+        if let Some(record) = self.reader.record.as_deref().filter(|_| row.flags.has(Flags::READONLY)) {
+            read.extend(keys.iter().map(|key| self.server.keyspace.hash(key.bytes())));
+            self.remember(record, &read);
+        }
+    }
+
+    /// The same for a request of this client that has waited.
+    pub(super) fn prepare_anew(
+        &self,
+        view: &mut View<'_>,
+        row: &Row,
+        keys: &[Key<'_>],
+        record: &ClientRecord,
+    ) {
+        if row.flags.has(Flags::READONLY) {
+            view.count_lookups();
+            let read: Vec<Hash> = keys.iter().map(|key| self.server.keyspace.hash(key.bytes())).collect();
+            self.remember(record, &read);
+        }
+        if record.details().is_touchless {
+            view.leave_no_trace();
+        }
+    }
+
+    fn remember(&self, record: &ClientRecord, read: &[Hash]) {
+        if let Some(tracker) = record.tracker.get() {
+            let keys_max = self.config.tracking_table_keys_max;
+            self.server.key_events.tracking.remember(tracker, read, keys_max);
+        }
+    }
+
+    /// What happened to keys by the present command is told. Their shards are locked.
+    #[cold]
+    pub(super) fn hear(&self, told: &[Told]) {
+        let record = self.reader.record.as_deref();
+        self.server
+            .key_events
+            .hear(told, record.and_then(|record| record.tracker.get()).map(|tracker| &**tracker));
+        if let Some(record) = record {
+            self.remember(record, &self.reader.keys.borrow());
+        }
+    }
+
+    /// A command has ended, or was refused: CLIENT CACHING was about it, unless it is a subcommand of CLIENT
+    /// itself or part of a transaction.
+    pub(super) fn forget_caching(&self, session: &Session, row: Option<&Row>) {
+        let is_part = session.modes.has(Modes::TRANSACTION) || session.modes.has(Modes::EXECUTING);
+        // The only container among the commands about connections.
+        let is_client = row.is_some_and(|row| row.acl.has(Acl::CONNECTION) && row.full_name.contains('|'));
+        if let Some(tracker) = session.record.tracker.get().filter(|_| !is_part && !is_client) {
+            tracker.forget_caching();
+        }
+    }
+
+    /// After a batch: clients are told what has changed under their prefixes, and the table of what was read
+    /// is brought back to its bound.
+    #[inline(never)]
+    pub(super) fn settle(&mut self) {
+        let keys_max = self.config.tracking_table_keys_max;
+        self.server.key_events.tracking.settle(&self.server.keyspace, keys_max, &mut self.random);
+    }
+}

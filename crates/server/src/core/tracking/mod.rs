@@ -1,0 +1,408 @@
+//! Client-side caching: clients keep copies of values and are told when these are no longer true (CLIENT
+//! TRACKING).
+//!
+//! ```text
+//! GET k by a client that tracks --- remember, under the lock of k's shard ---> table: hash of k, client
+//! k changes, whoever changes it --- hear, under the same lock ---> taken out of the table
+//!   ---> a message to the worker of each client that has read it ---> worker/invalidate.rs: `invalidate [k]`
+//! with BCAST: k changes ---> gathered under each prefix of k ---> after the batch: `invalidate [k ...]`
+//! ```
+//!
+//! A key is remembered and found changed under the lock of its shard, so no change between a read and its
+//! entry is missed. As in Redis a key is the same in all databases here: a change of `k` in one database is
+//! told to those who have read `k` in another.
+//!
+//! The table (`table.rs`) knows hashes, not names. A change brings the name. Where the table is over
+//! `tracking-table-max-keys`, a key that is forgotten is looked for in the keyspace by its hash; if it is not
+//! there, whoever has read it is told to forget everything, which is always right.
+//!
+//! While any client that is connected has ever switched tracking on, every change of every key is heard
+//! (`Keyspace::hear_every_change`). When the last of them has gone the table is emptied, and nobody pays.
+mod table;
+pub(crate) mod tracker;
+
+use base::hash::{Hash, Seed};
+use base::random::Random;
+use resp::{Protocol, Reply};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use store::{Event, Keyspace, Told};
+use table::{SLOT_BITS, Slot, Table};
+pub(crate) use tracker::{Overlap, Tracker, Ways, find_overlap};
+
+/// From so many slots on those of clients that have gone are taken up again.
+const SLOTS_BEFORE_SWEEP: usize = 1 << 16;
+/// So many keys are forgotten after a batch at most, where the table is over its bound.
+const FORGOTTEN_AT_ONCE: usize = 1 << 12;
+
+/// What is to be told to clients of one worker.
+pub(crate) struct Invalidation {
+    /// The array of keys as it is sent; None: everything.
+    pub(crate) keys: Option<Arc<[u8]>>,
+    /// The ids of the clients that track them.
+    pub(crate) clients: Vec<u64>,
+}
+
+/// Who changed a key, if it is a client that tracks keys.
+pub(crate) type Origin<'o> = Option<&'o Tracker>;
+
+#[derive(Default)]
+struct Slots {
+    /// None: its client has gone, and the table may still name it.
+    clients: Vec<Option<Arc<Tracker>>>,
+    free: Vec<Slot>,
+    gone: usize,
+}
+
+/// One prefix that clients track (BCAST).
+#[derive(Default)]
+struct Prefix {
+    /// By their ids.
+    clients: BTreeMap<u64, Arc<Tracker>>,
+    /// Keys that have changed since they were last told, and the id of who changed them last; 0: nobody.
+    changed: BTreeMap<Box<[u8]>, u64>,
+}
+
+#[derive(Default)]
+struct Prefixes {
+    all: BTreeMap<Box<[u8]>, Prefix>,
+    /// How many of them have so many bytes.
+    lens: BTreeMap<usize, usize>,
+    /// Those under which keys have changed.
+    due: Vec<Box<[u8]>>,
+}
+
+/// See the file's opener.
+pub(crate) struct Tracking {
+    /// Leaves it for the worker with this index. Called under locks.
+    post: Box<dyn Fn(usize, Invalidation) + Send + Sync>,
+    /// What the keyspace hashes names with.
+    seed: Seed,
+    table: Table,
+    slots: RwLock<Slots>,
+    prefixes: Mutex<Prefixes>,
+    prefix_count: AtomicU64,
+    /// Some prefix has changed keys.
+    is_due: AtomicBool,
+    /// INFO's tracking_clients.
+    clients: AtomicU64,
+    /// The connections that have a slot. Whoever changes the number from 0 or to 0 holds it until the
+    /// keyspace knows.
+    connected: Mutex<u64>,
+    /// The table holds too many keys.
+    is_over: AtomicBool,
+}
+
+impl Tracking {
+    /// Nobody tracks.
+    pub(crate) fn new(post: Box<dyn Fn(usize, Invalidation) + Send + Sync>, seed: Seed) -> Tracking {
+        Tracking {
+            post,
+            seed,
+            table: Table::new(),
+            slots: RwLock::default(),
+            prefixes: Mutex::default(),
+            prefix_count: AtomicU64::new(0),
+            is_due: AtomicBool::new(false),
+            clients: AtomicU64::new(0),
+            connected: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn clients(&self) -> u64 {
+        self.clients.load(Relaxed)
+    }
+
+    /// The keys in the table, and for how many clients together.
+    pub(crate) fn keys_and_items(&self) -> (u64, u64) {
+        (self.table.keys(), self.table.items())
+    }
+
+    pub(crate) fn prefix_count(&self) -> u64 {
+        self.prefix_count.load(Relaxed)
+    }
+
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Makes a client one that may track. `client` is its id, `worker` serves it. The caller holds no shard.
+    /// None: there are too many.
+    pub(crate) fn connect(&self, keyspace: &Keyspace, client: u64, worker: usize) -> Option<Arc<Tracker>> {
+        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        let tracker = self.take_slot(client, worker)?;
+        *connected += 1;
+        if *connected == 1 {
+            keyspace.hear_every_change(true);
+        }
+        Some(tracker)
+    }
+
+    fn take_slot(&self, client: u64, worker: usize) -> Option<Arc<Tracker>> {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        if slots.free.is_empty() && slots.gone >= SLOTS_BEFORE_SWEEP.max(slots.clients.len() / 2) {
+            self.table.forget(|slot| slots.clients[slot.0 as usize].is_none());
+            slots.gone = 0;
+            let is_free = |(at, client): (usize, &Option<_>)| client.is_none().then_some(Slot(at as u32));
+            slots.free = slots.clients.iter().enumerate().filter_map(is_free).collect();
+        }
+        let slot = slots.free.pop().unwrap_or(Slot(slots.clients.len() as u32));
+        if slot.0 >= 1 << SLOT_BITS {
+            return None;
+        }
+        let tracker = Arc::new(Tracker::new(client, worker, slot));
+        if slot.0 as usize == slots.clients.len() {
+            slots.clients.push(None);
+        }
+        slots.clients[slot.0 as usize] = Some(Arc::clone(&tracker));
+        Some(tracker)
+    }
+
+    /// CLIENT TRACKING ON.
+    pub(crate) fn begin(&self, tracker: &Arc<Tracker>, (ways, redirect): (Ways, u64), prefixes: &[&[u8]]) {
+        self.clients.fetch_add(u64::from(!tracker.ways().has(Ways::ON)), Relaxed);
+        tracker.set_redirect(redirect);
+        tracker.set_ways(ways.with(Ways::ON).with(Ways(tracker.ways().0 & Ways::CACHING.0)));
+        if ways.has(Ways::BCAST) {
+            let prefixes = if prefixes.is_empty() { &[&b""[..]] } else { prefixes };
+            self.add_prefixes(tracker, prefixes);
+        }
+    }
+
+    fn add_prefixes(&self, tracker: &Arc<Tracker>, prefixes: &[&[u8]]) {
+        let mut all = self.prefixes();
+        let mut own = tracker.prefixes();
+        for prefix in prefixes.iter().copied() {
+            if !own.insert(prefix.into()) {
+                continue;
+            }
+            if !all.all.contains_key(prefix) {
+                *all.lens.entry(prefix.len()).or_default() += 1;
+            }
+            let clients = &mut all.all.entry(prefix.into()).or_default().clients;
+            clients.insert(tracker.client, Arc::clone(tracker));
+            tracker.note_prefix(prefix);
+        }
+        self.prefix_count.store(all.all.len() as u64, Relaxed);
+    }
+
+    /// CLIENT TRACKING OFF. What the client has read stays in the table, as in Redis.
+    pub(crate) fn end(&self, tracker: &Tracker) {
+        if !tracker.ways().has(Ways::ON) {
+            return;
+        }
+        self.clients.fetch_sub(1, Relaxed);
+        tracker.set_ways(Ways::default());
+        tracker.set_redirect(0);
+        let own = tracker.take_prefixes();
+        if own.is_empty() {
+            return;
+        }
+        let mut guard = self.prefixes();
+        let all = &mut *guard;
+        for name in &own {
+            let Some(prefix) = all.all.get_mut(name) else { continue };
+            prefix.clients.remove(&tracker.client);
+            if prefix.clients.is_empty() {
+                all.all.remove(name);
+                let Some(count) = all.lens.get_mut(&name.len()) else { continue };
+                *count -= 1;
+                if *count == 0 {
+                    all.lens.remove(&name.len());
+                }
+            }
+        }
+        self.prefix_count.store(all.all.len() as u64, Relaxed);
+    }
+
+    /// The client's connection has ended. The caller holds no shard.
+    pub(crate) fn disconnect(&self, keyspace: &Keyspace, tracker: &Tracker) {
+        self.end(tracker);
+        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |client: &Arc<Tracker>| client.client == tracker.client;
+        let Some(client) = slots.clients.get_mut(tracker.slot.0 as usize) else { return };
+        if client.take_if(|client| is_it(client)).is_none() {
+            return;
+        }
+        slots.gone += 1;
+        drop(slots);
+        *connected -= 1;
+        if *connected == 0 {
+            keyspace.hear_every_change(false);
+            self.table.clear();
+            *self.slots.write().unwrap_or_else(PoisonError::into_inner) = Slots::default();
+        }
+    }
+
+    /// The client reads these keys, whose shards are locked. `keys_max` is `tracking-table-max-keys`.
+    pub(crate) fn remember(&self, tracker: &Tracker, keys: &[Hash], keys_max: u64) {
+        if !tracker.ways().remembers() {
+            return;
+        }
+        for key in keys {
+            self.table.insert(*key, tracker.slot);
+        }
+        self.look_at_bound(keys_max);
+    }
+
+    /// Whether the table holds more keys than it may (0: any number).
+    fn look_at_bound(&self, keys_max: u64) {
+        if keys_max != 0 && self.table.keys() > keys_max {
+            self.is_over.store(true, Relaxed);
+        }
+    }
+
+    /// These keys have changed. Their shards are locked.
+    pub(crate) fn hear(&self, told: &[Told], origin: Origin<'_>) {
+        for Told { key, event, .. } in told.iter().filter(|told| changes_value(told.event)) {
+            if self.prefix_count.load(Relaxed) > 0 {
+                let is_own = *event != Event::EXPIRED && *event != Event::EVICTED;
+                self.gather(key, origin.filter(|_| is_own).map_or(0, |tracker| tracker.client));
+            }
+            if self.table.keys() > 0 {
+                let slots = self.table.take(self.seed.hash(key));
+                if !slots.is_empty() {
+                    self.tell(&slots, Some(array_of(std::iter::once(&**key)).into()), origin);
+                }
+            }
+        }
+    }
+
+    /// Tells those who have read a key.
+    fn tell(&self, slots: &[Slot], keys: Option<Arc<[u8]>>, origin: Origin<'_>) {
+        let all = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        for tracker in slots.iter().filter_map(|slot| all.clients.get(slot.0 as usize)?.as_ref()) {
+            let ways = tracker.ways();
+            let is_it = |origin: &Tracker| origin.client == tracker.client;
+            let is_own = ways.has(Ways::NOLOOP) && origin.is_some_and(is_it);
+            if ways.has(Ways::ON) && !ways.has(Ways::BCAST) && !is_own {
+                of_workers.entry(tracker.worker).or_default().push(tracker.client);
+            }
+        }
+        drop(all);
+        for (worker, clients) in of_workers {
+            self.post(worker, keys.clone(), clients);
+        }
+    }
+
+    fn post(&self, worker: usize, keys: Option<Arc<[u8]>>, clients: Vec<u64>) {
+        (self.post)(worker, Invalidation { keys, clients });
+    }
+
+    /// A key has changed: it is noted under each prefix of it that somebody tracks.
+    fn gather(&self, key: &[u8], origin: u64) {
+        let mut guard = self.prefixes();
+        let Prefixes { all, lens, due } = &mut *guard;
+        for len in lens.range(..=key.len()).map(|(len, _)| *len) {
+            if let Some(prefix) = all.get_mut(&key[..len]) {
+                if prefix.changed.is_empty() {
+                    due.push(key[..len].into());
+                }
+                prefix.changed.insert(key.into(), origin);
+            }
+        }
+        let is_due = !due.is_empty();
+        drop(guard);
+        if is_due {
+            self.is_due.store(true, Relaxed);
+        }
+    }
+
+    /// Whether [`Tracking::settle`] has anything to do: two loads.
+    #[inline]
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.is_due.load(Relaxed) || self.is_over.load(Relaxed)
+    }
+
+    /// After a batch: tells what was gathered, and brings the table back to its bound. The caller holds no
+    /// shard.
+    #[cold]
+    pub(crate) fn settle(&self, keyspace: &Keyspace, keys_max: u64, random: &mut Random) {
+        if self.is_due.swap(false, Relaxed) {
+            self.broadcast();
+        }
+        if self.is_over.swap(false, Relaxed) {
+            self.shrink(keyspace, keys_max, random);
+        }
+    }
+
+    fn broadcast(&self) {
+        let mut guard = self.prefixes();
+        let Prefixes { all, due, .. } = &mut *guard;
+        due.sort_unstable();
+        for name in due.drain(..) {
+            let Some(prefix) = all.get_mut(&name) else { continue };
+            let changed = std::mem::take(&mut prefix.changed);
+            let keys: Arc<[u8]> = array_of(changed.keys().map(|key| &**key)).into();
+            let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+            for tracker in prefix.clients.values() {
+                if tracker.ways().has(Ways::NOLOOP)
+                    && changed.values().any(|origin| *origin == tracker.client)
+                {
+                    let others = changed.iter().filter(|(_, origin)| **origin != tracker.client);
+                    let others: Vec<&[u8]> = others.map(|(key, _)| &**key).collect();
+                    if !others.is_empty() {
+                        let keys = Some(array_of(others.into_iter()).into());
+                        self.post(tracker.worker, keys, vec![tracker.client]);
+                    }
+                } else {
+                    of_workers.entry(tracker.worker).or_default().push(tracker.client);
+                }
+            }
+            of_workers.into_iter().for_each(|(to, clients)| self.post(to, Some(Arc::clone(&keys)), clients));
+        }
+    }
+
+    /// Forgets keys at random until there are no more than `keys_max`, and tells those who have read them.
+    fn shrink(&self, keyspace: &Keyspace, keys_max: u64, random: &mut Random) {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            if keys_max == 0 || self.table.keys() <= keys_max {
+                return;
+            }
+            let Some(hash) = self.table.any(random) else { return };
+            let name = keyspace.name_of(hash);
+            let slots = self.table.take(hash);
+            let keys = name.map(|name| array_of(std::iter::once(&*name)).into());
+            self.tell(&slots, keys, None);
+        }
+        self.look_at_bound(keys_max);
+    }
+
+    /// A database is about to lose all keys: every client that tracks is told so, whatever it has read.
+    pub(crate) fn flush(&self) {
+        if self.clients() > 0 {
+            let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+            let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+            for tracker in slots.clients.iter().flatten() {
+                if tracker.ways().has(Ways::ON) {
+                    of_workers.entry(tracker.worker).or_default().push(tracker.client);
+                }
+            }
+            drop(slots);
+            of_workers.into_iter().for_each(|(worker, clients)| self.post(worker, None, clients));
+        }
+        self.table.clear();
+    }
+
+    fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
+        self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether clients that have read the key have to read it anew. As in Redis what happens to consumer groups
+/// does not count.
+fn changes_value(event: Event) -> bool {
+    event.is_change() && !event.name.starts_with("xgroup-") && event.name != "xsetid"
+}
+
+/// An array of keys, as it is sent in both protocols.
+fn array_of<'k>(keys: impl ExactSizeIterator<Item = &'k [u8]>) -> Vec<u8> {
+    let mut reply = Reply::new(Protocol::Resp3);
+    reply.array(keys.len());
+    keys.for_each(|key| reply.bulk(key));
+    reply.out
+}

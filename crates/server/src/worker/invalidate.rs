@@ -1,0 +1,86 @@
+//! Clients that keep copies of values are told that these are no longer true.
+//!
+//! ```text
+//! RESP3                                    >2 "invalidate" [key ...]
+//! RESP2, told in place of another          *3 "message" "__redis__:invalidate" [key ...], if it listens
+//! the client to be told has gone, RESP3    >2 "tracking-redir-broken" :its id
+//! ```
+//!
+//! The array is null where everything is to be forgotten. A client that can be told nothing in its protocol
+//! is told nothing.
+use super::Worker;
+use crate::core::mailbox::Message;
+use crate::core::tracking::{Invalidation, Ways};
+use resp::{Protocol, Reply};
+use std::sync::Arc;
+
+impl Worker<'_> {
+    /// Tells clients of this worker, or whoever is to be told in their place.
+    pub(super) fn invalidate(&mut self, invalidation: &Invalidation) {
+        for client in &invalidation.clients {
+            let Some(id) = self.ids.get(client).copied() else { continue };
+            let Some(connection) = self.table.at(id) else { continue };
+            let (protocol, record) = (connection.protocol, Arc::clone(&connection.session.record));
+            // It may have switched tracking off meanwhile.
+            let Some(tracker) = record.tracker.get() else { continue };
+            let Some(redirect) = tracker.redirect() else { continue };
+            let keys = invalidation.keys.clone().unwrap_or_else(|| null(protocol));
+            if redirect == 0 {
+                if protocol == Protocol::Resp3 {
+                    self.push(id, &push_of(&keys));
+                }
+                continue;
+            }
+            let worker = self.server.clients().get(&redirect).map(|other| other.worker);
+            match worker {
+                Some(worker) if worker == self.index => self.invalidate_instead(redirect, &keys),
+                Some(worker) => self.server.mailboxes[worker].send(Message::Redirected(redirect, keys)),
+                None => {
+                    tracker.set_ways(tracker.ways().with(Ways::BROKEN));
+                    if protocol == Protocol::Resp3 {
+                        self.push(id, &broken(redirect));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells a client what is meant for another.
+    pub(super) fn invalidate_instead(&mut self, client: u64, keys: &[u8]) {
+        let Some(id) = self.ids.get(&client).copied() else { return };
+        let Some(connection) = self.table.at(id) else { return };
+        if connection.protocol == Protocol::Resp3 {
+            self.push(id, &push_of(keys));
+        } else if connection.session.record.is_subscribed() {
+            let mut reply = Reply::new(Protocol::Resp2);
+            reply.array(3);
+            reply.bulk(b"message");
+            reply.bulk(b"__redis__:invalidate");
+            reply.append(keys);
+            self.push(id, &reply.out);
+        }
+    }
+}
+
+fn push_of(keys: &[u8]) -> Vec<u8> {
+    let mut reply = Reply::new(Protocol::Resp3);
+    reply.push(2);
+    reply.bulk(b"invalidate");
+    reply.append(keys);
+    reply.out
+}
+
+fn broken(redirect: u64) -> Vec<u8> {
+    let mut reply = Reply::new(Protocol::Resp3);
+    reply.push(2);
+    reply.bulk(b"tracking-redir-broken");
+    reply.int(redirect as i64);
+    reply.out
+}
+
+/// As the client writes it that tracks, whoever is told: Redis does so too.
+fn null(protocol: Protocol) -> Arc<[u8]> {
+    let mut reply = Reply::new(protocol);
+    reply.null();
+    reply.out.into()
+}
