@@ -633,6 +633,8 @@ impl<'s> Executor<'s> {
             self.counters.commands[row.number].rejected.add(1);
             if matches!(row.run, Run::Server(ServerRun::Queue)) {
                 session.give_up_transaction(self.server);
+                // Outside a transaction too.
+                session.unwatch(self.server);
                 text = error::transaction_refused(&text);
             }
         }
