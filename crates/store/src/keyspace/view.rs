@@ -195,7 +195,22 @@ impl Aside {
         self.rest.get_or_insert_default().told.push(told);
     }
 
-    /// A key was found past its deadline: it is told once.
+    /// A key was found past its deadline.
+    #[cold]
+    fn bury_overdue(&mut self, keyspace: &Keyspace, key: &Key<'_>) {
+        self.bury_later(key);
+        self.tell_expired(keyspace, keyspace.told(key, Event::EXPIRED));
+    }
+
+    /// A key was looked for that is not there.
+    #[inline(never)]
+    fn tell_miss(&mut self, keyspace: &Keyspace, key: &Key<'_>) {
+        if keyspace.classes().has(Classes::KEYMISS) {
+            self.tell(keyspace.told(key, Event::KEYMISS));
+        }
+    }
+
+    /// A key that is past its deadline is told once.
     #[cold]
     fn tell_expired(&mut self, keyspace: &Keyspace, told: Told) {
         let is_wanted = keyspace.hears_anything() && !keyspace.expiry_rests();
@@ -230,8 +245,7 @@ impl Lookup<'_> {
     ) -> Option<Found<'f, Value>> {
         let mut found = found;
         if found.as_ref().is_some_and(|found| Db::is_overdue(found, self.now)) {
-            self.aside.bury_later(key);
-            self.aside.tell_expired(self.keyspace, self.keyspace.told(key, Event::EXPIRED));
+            self.aside.bury_overdue(self.keyspace, key);
             found = None;
         }
         if HASH && found.as_ref().is_some_and(|found| Db::has_overdue_fields(found, self.now)) {
@@ -240,8 +254,8 @@ impl Lookup<'_> {
         if self.counts {
             self.stats.hits += u64::from(found.is_some());
             self.stats.misses += u64::from(found.is_none());
-            if found.is_none() && self.keyspace.classes().has(Classes::KEYMISS) {
-                self.aside.tell(self.keyspace.told(key, Event::KEYMISS));
+            if found.is_none() {
+                self.aside.tell_miss(self.keyspace, key);
             }
         }
         found
@@ -440,8 +454,8 @@ impl<'k> View<'k> {
         let stats = &mut self.guards.shard(key).stats;
         stats.hits += u64::from(is_found);
         stats.misses += u64::from(!is_found);
-        if !is_found && self.keyspace.classes().has(Classes::KEYMISS) {
-            self.aside.tell(self.keyspace.told(key, Event::KEYMISS));
+        if !is_found {
+            self.aside.tell_miss(self.keyspace, key);
         }
     }
 

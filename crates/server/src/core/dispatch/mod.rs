@@ -643,7 +643,25 @@ impl<'s> Executor<'s> {
     }
 
     /// Calls the command's handler under the locks that its row asks for.
+    #[inline(always)]
     fn run(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        request: &Request<'s, '_>,
+        reply: &mut Reply,
+    ) -> Done {
+        if let Run::Data(DataRun::Keys(run)) = row.run
+            && let (Some(key), Some(hash)) = (row.only_key(&request.args), request.hash)
+        {
+            return self.run_on_key(session.db, row, run, (key, hash), (request.args, reply));
+        }
+        self.run_otherwise(session, row, request, reply)
+    }
+
+    /// The same of every command that is not one of a single key.
+    #[inline(never)]
+    fn run_otherwise(
         &mut self,
         session: &mut Session,
         row: &'s Row,
@@ -652,10 +670,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let (db, args) = (session.db, request.args);
         match row.run {
-            Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
-                (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
-                _ => self.run_on_keys(db, row, run, request, reply),
-            },
+            Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
@@ -695,6 +710,7 @@ impl<'s> Executor<'s> {
 
     /// A command of one key: its shard is locked while the handler runs. The hash was computed when the
     /// request was parsed.
+    #[inline(always)]
     fn run_on_key(
         &mut self,
         db: u16,
