@@ -181,7 +181,7 @@ const BENCHMARKS: [Benchmark; 20] = [
         ..printed(
             "sessions",
             "CASE",
-            "Server CPU of PUBLISH to many clients, and by many patterns",
+            "Server CPU of PUBLISH to many clients or by many patterns, transactions, elements handed over",
             sessions::run,
         )
     },

@@ -1,0 +1,115 @@
+//! Server CPU of what happens between clients: PUBLISH to a thousand who listen, PUBLISH where a thousand
+//! patterns are listened by of which one matches, transactions of five commands, and elements handed over to
+//! clients that wait for them. The servers take turns, and a turn ends when everything has arrived; what
+//! counts is the median over the turns, and the median of the ratios within rounds.
+mod audience;
+mod hand_over;
+mod publish;
+mod transactions;
+
+use super::Options;
+use super::anysize::median;
+use super::server::Server;
+use std::io::{self, Read};
+use std::net::TcpStream;
+
+const ROUNDS: usize = 40;
+const DEPTHS: [usize; 2] = [1, 16];
+const TEXT: [u8; 32] = [b'm'; 32];
+
+/// The clients of one server.
+trait Talk {
+    /// Does so many of what is measured, so many of them sent together, and reads everything that comes of
+    /// it. Returns how many they were.
+    fn take_turn(&mut self, count: usize, depth: usize) -> Result<usize, String>;
+}
+
+struct Case {
+    name: &'static str,
+    /// What is counted.
+    unit: &'static str,
+    /// So many of them are a turn.
+    count: usize,
+    connect: fn(u16) -> Result<Box<dyn Talk>, String>,
+}
+
+const CASES: [Case; 4] = [
+    Case { name: "publish-1000", unit: "PUBLISH", count: 64, connect: publish::to_many },
+    Case { name: "publish-patterns", unit: "PUBLISH", count: 8000, connect: publish::by_pattern },
+    Case { name: "exec-5", unit: "transaction", count: 4000, connect: transactions::connect },
+    Case { name: "hand-over", unit: "element", count: 4000, connect: hand_over::connect },
+];
+
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let servers: Result<Vec<Server>, String> =
+        options.servers.iter().map(|spec| Server::start(spec, None)).collect();
+    let servers = servers?;
+    let is_wanted =
+        |case: &&Case| options.names.is_empty() || options.names.iter().any(|name| name == case.name);
+    for case in CASES.iter().filter(is_wanted) {
+        for depth in DEPTHS {
+            let rounds = options.rounds.unwrap_or(ROUNDS);
+            compare(&servers, case, depth, rounds)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Result<(), String> {
+    let talks: Result<Vec<_>, String> = servers.iter().map(|server| (case.connect)(server.port)).collect();
+    let mut talks = talks?;
+    let mut times_us = vec![Vec::new(); servers.len()];
+    for round in 0..=rounds {
+        for at in 0..servers.len() {
+            // The servers take turns in being first.
+            let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
+            let before = servers[at].cpu_us();
+            let count = talks[at].take_turn(case.count, depth)?;
+            // The first round only warms the caches.
+            if round > 0 {
+                times_us[at].push((servers[at].cpu_us() - before) / count as f64);
+            }
+        }
+    }
+    for (server, theirs) in servers.iter().zip(&times_us) {
+        let mut ratios: Vec<f64> = times_us[0].iter().zip(theirs).map(|(ours, them)| ours / them).collect();
+        let (time_us, ratio) = (median(&mut theirs.clone()), median(&mut ratios));
+        let (Case { name, unit, .. }, server) = (case, &server.name);
+        println!("{name:17} P={depth:<3} {server:12} {time_us:9.2} us a {unit}; sardine/it {ratio:.2}");
+    }
+    Ok(())
+}
+
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+fn failed(error: &io::Error) -> String {
+    format!("bench: a client: {error}")
+}
+
+/// An array of words as it comes over the wire.
+fn array(words: &[&str]) -> String {
+    let bulk = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    format!("*{}\r\n", words.len()) + &words.iter().map(bulk).collect::<String>()
+}
+
+/// Reads so many bytes and leaves them; fewer are an error.
+fn read(stream: &mut TcpStream, len: usize) -> io::Result<()> {
+    match io::copy(&mut stream.take(len as u64), &mut io::sink())? {
+        read if read == len as u64 => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_as_long_as_the_server_sends_it() {
+        assert_eq!(array(&["message", "c", "hi"]), "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n");
+    }
+}
