@@ -1,9 +1,9 @@
 //! Waking an engine at a time.
 //!
-//! The timeout of `epoll_wait` is a timer that the kernel sets before every sleep and takes back after it. On
-//! a virtual machine both are calls to the host: of a sleep's 20 us they took 4 where this was measured, and
-//! a server whose clients wait for their replies sleeps every eighth request. The alarm is a timer that stays
-//! set from one sleep to the next, because what a worker waits for is mostly the same:
+//! The timeout of `epoll_wait` is a timer that the kernel sets before every sleep and takes back after it,
+//! which on a virtual machine costs two calls to the host. The alarm is a timer that stays set from one sleep
+//! to the next, because the time that a worker waits for is mostly the same
+//! (docs/decisions/a-timer-that-stays-set.md has the figures):
 //!
 //! ```text
 //! quiet          `ring_by` sets it                                     -> set for T
@@ -14,8 +14,9 @@
 //! So it may ring early, for a time that nobody waits for any more: once at most for each time that it was
 //! set for.
 //!
-//! Times are the system's, not from some start: then a time that has come once the clock was put forward
-//! rings at once. Put back, it rings early. The engine watches it by edge and never reads it.
+//! Times are those of the system's clock, by which deadlines of keys go. Setting that clock, forward or back,
+//! rings the alarm at once, so that whoever waits looks at the new time. The engine watches it by edge and
+//! never reads it.
 use base::Millis;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -25,11 +25,11 @@
 //! then *dying*, when closed or failed: it is on `dying`, and the next `poll` takes it out of the table,
 //! closes its socket and reports `Gone`. Only then can its slot be used again, so no event still in the
 //! kernel can be mistaken.
+use crate::accept_pause::AcceptPause;
 use crate::alarm::Alarm;
+use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
-use crate::queue::{Pool, SendQueue};
-use crate::rest::Rest;
-use crate::table::{Life, Table};
+use crate::send_queue::{Pool, SendQueue};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, socket};
 use base::Millis;
 use std::hint::cold_path;
@@ -79,8 +79,8 @@ pub(crate) struct Epoll {
     alarm: Alarm,
     table: Table<Conn>,
     listeners: Vec<Arc<Listener>>,
-    /// The listeners are not watched meanwhile.
-    rest: Rest,
+    /// While it lasts no listener is watched.
+    accept_pause: AcceptPause,
     again: Vec<ConnId>,
     unsent: Vec<ConnId>,
     dying: Vec<ConnId>,
@@ -134,7 +134,7 @@ impl Epoll {
             alarm: Alarm::new()?,
             table: Table::new(),
             listeners: Vec::new(),
-            rest: Rest::default(),
+            accept_pause: AcceptPause::default(),
             again: Vec::new(),
             unsent: Vec::new(),
             dying: Vec::new(),
@@ -163,30 +163,30 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, self.listeners[index].fd(), events, token_of_listener(index))
     }
 
-    /// Watches no listener any more. One that was not watched is no error: accepting may rest.
+    /// Watches no listener any more. One that was not watched, because of a pause in accepting, is no error.
     fn unwatch_all(&self) {
         for listener in &self.listeners {
             let _ = self.control(libc::EPOLL_CTL_DEL, listener.fd(), 0, 0);
         }
     }
 
-    /// Watches the listeners again once their rest is over; until when it still lasts. One that cannot be
-    /// watched makes all of them rest again.
+    /// Watches the listeners again once the pause in accepting is over. Returns until when it still lasts. A
+    /// listener that cannot be watched begins another pause for all of them.
     #[cold]
-    fn end_rest(&mut self, events: &mut Vec<Event>) -> Option<Millis> {
-        if self.rest.has_ended()
+    fn end_accept_pause(&mut self, events: &mut Vec<Event>) -> Option<Millis> {
+        if self.accept_pause.has_ended()
             && let Err(error) = (0..self.listeners.len()).try_for_each(|index| self.watch(index))
         {
-            self.begin_rest(error, events);
+            self.begin_accept_pause(error, events);
         }
-        self.rest.until()
+        self.accept_pause.until()
     }
 
     /// Stops watching the listeners for a while.
     #[cold]
-    fn begin_rest(&mut self, error: io::Error, events: &mut Vec<Event>) {
+    fn begin_accept_pause(&mut self, error: io::Error, events: &mut Vec<Event>) {
         self.unwatch_all();
-        self.rest.begin();
+        self.accept_pause.begin();
         events.push(Event::Refused(error));
     }
 
@@ -199,8 +199,8 @@ impl Epoll {
                 Ok(accepted) => events.push(Event::Accepted(accepted)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 // Some of those who were accepted may be turned away, which makes room: the next poll sees.
-                Err(e) if Rest::is_needed(&e) && number > 0 => return,
-                Err(e) if Rest::is_needed(&e) => return self.begin_rest(e, events),
+                Err(e) if AcceptPause::is_needed(&e) && number > 0 => return,
+                Err(e) if AcceptPause::is_needed(&e) => return self.begin_accept_pause(e, events),
                 // This connection failed before it was accepted; the next may be well.
                 Err(_) => {}
             }
@@ -397,7 +397,7 @@ impl Engine for Epoll {
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         self.listeners.push(listener);
-        match self.rest.is_on() {
+        match self.accept_pause.is_on() {
             true => Ok(()),
             false => self.watch(self.listeners.len() - 1),
         }
@@ -406,7 +406,7 @@ impl Engine for Epoll {
     fn stop_listening(&mut self) {
         self.unwatch_all();
         self.listeners.clear();
-        self.rest = Rest::default();
+        self.accept_pause = AcceptPause::default();
     }
 
     fn is_listening(&self) -> bool {
@@ -443,13 +443,13 @@ impl Engine for Epoll {
 
     fn poll(&mut self, wait: Wait, events: &mut Vec<Event>) -> io::Result<()> {
         let before = events.len();
-        let rest = if self.rest.is_on() { self.end_rest(events) } else { None };
+        let pause_until = if self.accept_pause.is_on() { self.end_accept_pause(events) } else { None };
         self.table.reuse();
         self.flush_unsent(events);
         if !(self.dying.is_empty() && self.again.is_empty()) {
             self.report_kept(events);
         }
-        let wait = if events.len() == before { wait.or_until(rest) } else { Wait::Not };
+        let wait = if events.len() == before { wait.or_until(pause_until) } else { Wait::Not };
         let count = self.wait(wait)?;
         for at in 0..count {
             let libc::epoll_event { events: edges, u64: token } = self.events[at];
@@ -609,7 +609,8 @@ fn write_queued(conn: &Conn) -> io::Result<usize> {
     }
 }
 
-/// Apart, because making room for so many pieces costs as much as all else that a reply takes here.
+/// Several pieces in one call. Apart from `write_queued`, because clearing the array of pieces costs as much
+/// as all else that a reply takes here.
 #[cold]
 fn write_pieces(conn: &Conn) -> io::Result<usize> {
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];

@@ -1,18 +1,18 @@
 //! The event loop: sockets in, events out. One trait, two engines (epoll, io_uring), and TLS over either.
 //! Knows nothing of what the bytes mean. One engine belongs to one thread.
+mod accept_pause;
 mod alarm;
+mod conn_table;
 mod epoll;
 mod listener;
 mod meter;
-mod program;
-mod queue;
-mod rest;
-mod secure;
+mod program_code;
+mod send_queue;
 mod socket;
-mod table;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod tls_engine;
 mod uring;
 mod waker;
 
@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use listener::Listener;
 pub use meter::{Meter, Scale, Tick};
-pub use program::map_code;
+pub use program_code::map_code;
 pub use tls::{AuthClients, Tls, TlsSettings};
 pub use waker::Waker;
 
@@ -84,7 +84,7 @@ pub enum Event {
     /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or `pause` and
     /// `resume`.
     Readable(ConnId),
-    /// All that was queued by `send` has left, after it could not leave at once.
+    /// The kernel has taken all that was queued by `send`, after it had once refused a part of it.
     Drained(ConnId),
     /// The connection has failed, after what had arrived before was told of, or was closed by `close`. Its id
     /// names nothing after this. A connection of a later poll may have its index, none of this poll has.
@@ -139,7 +139,7 @@ impl Wait {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "net may read the clock: here only when accepting rests, and io_uring's waits"
+    reason = "net may read the clock: for waits, pauses in accepting, and deadlines of TLS"
 )]
 fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -212,10 +212,7 @@ pub enum CloseWhen {
     Now,
 }
 
-/// `io-engine`. Which is better was measured again and again. By `examples/echo_bench.rs` the two were even:
-/// at depth 1 epoll took 0.81 to 0.91 of redis-server's processor time a request, io_uring 0.80 to 0.89. By
-/// whole servers and whole commands epoll is ahead at depth 1, and neither beyond
-/// (docs/decisions/epoll-or-io-uring.md has the figures), so it is the default.
+/// The setting `io-engine`. docs/decisions/epoll-or-io-uring.md says why epoll is its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     /// io_uring where the kernel accepts all that is needed, else epoll.
@@ -231,10 +228,8 @@ pub struct Opened {
     pub refused: Option<io::Error>,
 }
 
-/// Makes an engine. `Auto` takes io_uring where the kernel accepts all that is needed, and epoll otherwise.
-///
-/// An engine may be opened on one thread and moved to another; it then belongs to the thread that first polls
-/// it.
+/// Makes an engine. It may be opened on one thread and moved to another; it belongs to the thread that first
+/// polls it.
 pub fn open(kind: EngineKind) -> io::Result<Opened> {
     match kind {
         EngineKind::Epoll => open_epoll(None),
@@ -244,12 +239,12 @@ pub fn open(kind: EngineKind) -> io::Result<Opened> {
 }
 
 fn open_epoll(refused: Option<io::Error>) -> io::Result<Opened> {
-    Ok(Opened { engine: Box::new(secure::Secure::over(epoll::Epoll::new()?)), name: "epoll", refused })
+    Ok(Opened { engine: Box::new(tls_engine::TlsEngine::over(epoll::Epoll::new()?)), name: "epoll", refused })
 }
 
 fn open_uring() -> io::Result<Opened> {
     Ok(Opened {
-        engine: Box::new(secure::Secure::over(uring::Uring::new()?)),
+        engine: Box::new(tls_engine::TlsEngine::over(uring::Uring::new()?)),
         name: "io_uring",
         refused: None,
     })

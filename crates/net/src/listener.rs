@@ -28,8 +28,8 @@ impl Listener {
         Listener::bound(address, backlog, |_| Ok(()))
     }
 
-    /// As [`Listener::tcp`], where listeners that [`Listener::share`] the address may still have all or a
-    /// part of it.
+    /// As [`Listener::tcp`], but listeners that [`Listener::share`] their address may still hold this one, or
+    /// one that overlaps with it (`*` with any other).
     pub fn tcp_beside(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
         let alone = Listener::tcp(address, backlog);
         if !alone.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse) {
@@ -40,8 +40,8 @@ impl Listener {
         Ok(beside)
     }
 
-    /// Whether [`Listener::tcp_beside`] may have the same address: for one that is soon closed, by whoever is
-    /// the last to hold it and whenever the kernel is done with it.
+    /// Sets whether [`Listener::tcp_beside`] may bind this address while this listener is still open. A
+    /// listener that is being replaced closes only when the last engine and the kernel let go of it.
     pub fn share(&self, is_leaving: bool) -> io::Result<()> {
         self.socket.set_reuse_port(is_leaving)
     }
@@ -81,7 +81,7 @@ impl Listener {
         Ok(Listener { socket, address, file: Some((made.dev(), made.ino())), is_secure: false })
     }
 
-    /// The same, for clients that speak TLS.
+    /// This listener, for clients that speak TLS.
     pub fn secure(mut self) -> Listener {
         self.is_secure = true;
         self
@@ -150,8 +150,8 @@ fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
 }
 
-/// Removes a socket file on which nobody listens any more. An owner that hangs, and has no room for another
-/// connection, is one that listens: we do not wait for it.
+/// Removes a socket file on which nobody listens any more. A server that hangs with a full backlog still
+/// listens: connecting to it fails at once, with another error than that of a dead file.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
         return Ok(());

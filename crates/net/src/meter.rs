@@ -15,11 +15,12 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What the counter's speed is measured over: it is known to some ten nanoseconds in this time.
+/// What the counter's speed is measured over. A reading of the clock is wrong by some ten nanoseconds, so the
+/// speed is right to about one part in 100,000.
 const MEASURED: Duration = Duration::from_millis(2);
 
-/// Reads moments and knows what their differences are in nanoseconds. All of one process agree; copy it to
-/// where it is used.
+/// Reads moments and knows what their differences are in nanoseconds. All meters of a process are the same:
+/// copy one to where it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter(Source);
 

@@ -2,13 +2,13 @@
 //! so far; `on_every_engine!` runs it on each kind, and says so where the kernel refuses io_uring. Clients
 //! are plain std sockets. Nothing is timed: waits end when what they wait for has come, or after a generous
 //! limit that fails.
-mod abuse;
-mod calm;
 #[path = "../../../testkit/src/certificates.rs"]
 #[allow(dead_code, unreachable_pub, reason = "testkit uses all of it")]
 pub(crate) mod certificates;
 mod engine;
+mod hostile;
 mod tls;
+mod well_behaved;
 
 use crate::{Accepted, CloseWhen, ConnId, Engine, EngineKind, Event, Listener, Peer, Received, Wait, open};
 use std::collections::{BTreeMap, VecDeque};
@@ -81,7 +81,8 @@ impl Rig {
         }
     }
 
-    /// One poll, its events sorted into the rig's fields; nothing is received. The number of events.
+    /// One poll, whose events are sorted into the rig's fields; nothing is received. Returns how many events
+    /// came.
     pub(crate) fn poll(&mut self, timeout: Duration) -> usize {
         let mut events = Vec::new();
         self.engine.poll(Wait::at_most(timeout), &mut events).unwrap();

@@ -2,7 +2,7 @@
 //! every moment, handshakes that stall.
 use super::certificates::Certificates;
 use super::{LIMIT, Rig, on_every_engine, pattern};
-use crate::secure::SESSION_BYTES;
+use crate::tls_engine::SESSION_BYTES;
 use crate::{AuthClients, CloseWhen, ConnId, Tls, TlsSettings};
 use base::random::Random;
 use rustls::crypto::aws_lc_rs;
@@ -27,7 +27,7 @@ on_every_engine! {
     a_peer_that_has_ended_gets_its_reply
     what_is_owed_and_the_last_words_are_sent_before_a_close
     what_is_sent_before_the_handshake_is_done_waits_for_it
-    a_close_at_once_says_goodbye
+    a_close_at_once_sends_close_notify
     clients_show_certificates_as_they_have_to
     sessions_are_resumed_where_they_are_kept
     garbage_ends_a_handshake_and_is_said
@@ -139,13 +139,13 @@ impl Rig {
         (Client::over(socket, config), id)
     }
 
-    fn greeted(&mut self, tls: &Tls) -> (Client, ConnId) {
+    fn with_handshake(&mut self, tls: &Tls) -> (Client, ConnId) {
         let (mut client, id) = self.connect_with(tls, &Arc::new(client_config(None, rustls::ALL_VERSIONS)));
-        self.until_greeted(&mut client);
+        self.until_handshake_done(&mut client);
         (client, id)
     }
 
-    fn until_greeted(&mut self, client: &mut Client) {
+    fn until_handshake_done(&mut self, client: &mut Client) {
         self.until("the handshake", |_| {
             client.go_on();
             !client.conn.is_handshaking()
@@ -186,7 +186,7 @@ fn what_is_asked_for_is_not_exceeded_whatever_the_split(mut rig: Rig) {
     let tls = tls();
     for seed in 0..6 {
         let mut random = Random::new(seed);
-        let (mut client, id) = rig.greeted(&tls);
+        let (mut client, id) = rig.with_handshake(&tls);
         let sent = pattern(120_000);
         let mut rest = &sent[..];
         rig.receive_limit = 1 + random.below(20_000) as usize;
@@ -209,7 +209,7 @@ fn what_is_asked_for_is_not_exceeded_whatever_the_split(mut rig: Rig) {
 }
 
 fn large_transfers_reach_either_side(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     let (up, down) = (pattern(6 << 20), pattern(9 << 20));
     rig.send(id, &down);
     let mut rest = &up[..];
@@ -236,7 +236,7 @@ fn what_comes_with_the_last_words_of_a_handshake_is_told(mut rig: Rig) {
 }
 
 fn plain_connections_are_served_beside(mut rig: Rig) {
-    let (mut secure, secure_id) = rig.greeted(&tls());
+    let (mut secure, secure_id) = rig.with_handshake(&tls());
     let (mut plain, plain_id) = rig.connect();
     for _ in 0..20 {
         rig.inbox.clear();
@@ -256,7 +256,7 @@ fn plain_connections_are_served_beside(mut rig: Rig) {
 
 fn the_end_of_a_peer_is_told_behind_its_bytes(mut rig: Rig) {
     for shuts_down in [false, true] {
-        let (mut client, id) = rig.greeted(&tls());
+        let (mut client, id) = rig.with_handshake(&tls());
         client.conn.writer().write_all(b"the last").unwrap();
         client.conn.send_close_notify();
         client.go_on();
@@ -268,7 +268,7 @@ fn the_end_of_a_peer_is_told_behind_its_bytes(mut rig: Rig) {
         rig.settle();
         assert!(!rig.gone.contains(&id));
     }
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     client.write(b"no goodbye");
     drop(client);
     rig.until("the end", |rig| rig.has_ended(id) || rig.gone.contains(&id));
@@ -276,7 +276,7 @@ fn the_end_of_a_peer_is_told_behind_its_bytes(mut rig: Rig) {
 }
 
 fn a_peer_that_has_ended_gets_its_reply(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     client.conn.writer().write_all(b"GET k").unwrap();
     client.conn.send_close_notify();
     client.go_on();
@@ -291,7 +291,7 @@ fn a_peer_that_has_ended_gets_its_reply(mut rig: Rig) {
 }
 
 fn what_is_owed_and_the_last_words_are_sent_before_a_close(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     let owed = pattern(3 << 20);
     rig.send(id, &owed);
     rig.close(id, CloseWhen::Flushed);
@@ -314,8 +314,8 @@ fn what_is_sent_before_the_handshake_is_done_waits_for_it(mut rig: Rig) {
     assert!(client.has_ended);
 }
 
-fn a_close_at_once_says_goodbye(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+fn a_close_at_once_sends_close_notify(mut rig: Rig) {
+    let (mut client, id) = rig.with_handshake(&tls());
     rig.settle();
     rig.close(id, CloseWhen::Now);
     rig.until_gone(id);
@@ -410,7 +410,7 @@ fn garbage_ends_a_handshake_and_is_said(mut rig: Rig) {
 }
 
 fn a_record_that_was_changed_ends_the_connection_behind_what_came_before(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     rig.settle();
     client.conn.writer().write_all(b"good").unwrap();
     client.conn.writer().write_all(b"bad").unwrap();
@@ -436,7 +436,7 @@ fn a_message_in_pieces_leaves_sending_alone(mut rig: Rig) {
     let mut config = client_config(None, &[&version::TLS13]);
     config.enable_secret_extraction = true;
     let (mut client, id) = rig.connect_with(&tls(), &Arc::new(config));
-    rig.until_greeted(&mut client);
+    rig.until_handshake_done(&mut client);
     let Client { conn, mut socket, .. } = client;
     let (mut encrypter, mut seq) = encrypter_of(conn);
     let mut send = |piece: &[u8]| {
@@ -544,12 +544,12 @@ fn handshakes_have_turns(mut rig: Rig) {
         now == clients.len()
     });
     for (client, _) in &mut clients {
-        rig.until_greeted(client);
+        rig.until_handshake_done(client);
     }
 }
 
 fn idle_connections_hold_nothing(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     assert_eq!(rig.engine.tls_bytes(id), SESSION_BYTES);
     client.conn.writer().write_all(&pattern(10_000)).unwrap();
     let mut bytes = Vec::new();
@@ -563,7 +563,7 @@ fn idle_connections_hold_nothing(mut rig: Rig) {
 }
 
 fn a_pause_holds_back_what_is_there_already(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     rig.receive_limit = 100;
     client.write(&pattern(1000));
     rig.until("a part", |rig| rig.received(id).len() == 100);
@@ -576,7 +576,7 @@ fn a_pause_holds_back_what_is_there_already(mut rig: Rig) {
 
 /// Whoever serves it is told, and pauses instead of receiving: told again after the pause.
 fn pausing_after_readable_keeps_what_is_there_already(mut rig: Rig) {
-    let (mut client, id) = rig.greeted(&tls());
+    let (mut client, id) = rig.with_handshake(&tls());
     rig.receive_limit = 100;
     client.conn.writer().write_all(&pattern(1000)).unwrap();
     client.conn.send_close_notify();
@@ -604,7 +604,7 @@ fn random_sizes_and_closes_lose_nothing(mut rig: Rig) {
     for seed in 0..3 {
         let mut random = Random::new(seed);
         for _ in 0..15 {
-            let (mut client, id) = rig.greeted(&tls);
+            let (mut client, id) = rig.with_handshake(&tls);
             let (mut sent, mut expected) = (Vec::new(), Vec::new());
             rig.receive_limit = 1 + random.below(70_000) as usize;
             for _ in 0..random.below(30) {
@@ -682,7 +682,7 @@ fn changed_handshakes_end_and_harm_nobody(mut rig: Rig) {
         rig.until_gone(id);
         rig.gone.clear();
     }
-    let (mut client, id) = rig.greeted(&tls);
+    let (mut client, id) = rig.with_handshake(&tls);
     client.write(b"still served");
     rig.until("the request", |rig| rig.received(id).ends_with(b"still served"));
 }
@@ -691,7 +691,7 @@ fn changed_handshakes_end_and_harm_nobody(mut rig: Rig) {
 fn new_keys_without_end_are_refused(mut rig: Rig) {
     let config = client_config(None, &[&version::TLS13]);
     let (mut client, id) = rig.connect_with(&tls(), &Arc::new(config));
-    rig.until_greeted(&mut client);
+    rig.until_handshake_done(&mut client);
     for _ in 0..100 {
         if client.conn.refresh_traffic_keys().is_err() {
             break;

@@ -70,7 +70,7 @@ const TLS13: [Named; 3] = [
     },
     Named { suite: suite::TLS13_AES_128_GCM_SHA256, names: &["TLS_AES_128_GCM_SHA256"], groups: &[] },
 ];
-/// Those of TLS 1.3 that OpenSSL has beside them.
+/// Suites of TLS 1.3 that OpenSSL has and rustls has not: lists may name them, and they are passed over.
 const NOT_HERE: [&str; 2] = ["TLS_AES_128_CCM_SHA256", "TLS_AES_128_CCM_8_SHA256"];
 
 /// The suites of both lists, the preferred ones first; an empty list chooses all. An error is a line for the

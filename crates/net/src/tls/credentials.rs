@@ -26,7 +26,8 @@ pub(super) fn certified(settings: &TlsSettings, provider: &CryptoProvider) -> Re
     match certified.keys_match() {
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(Error::InconsistentKeys(_)) => Err(no_key("it is not the key of the certificate")),
-        // rustls reads no certificate of version 1, which `openssl x509 -req` made for long; clients may.
+        // rustls cannot look into a certificate of X.509 version 1, as `openssl x509 -req` made them for
+        // long. Clients may accept it all the same.
         Err(_) if holds_key(&certified) => Ok(certified),
         Err(error) => Err(no_cert(&error.to_string())),
     }

@@ -3,15 +3,15 @@
 //!
 //! `Tls` is the settings put into force: keys, certificates, protocols. It is made as a whole from
 //! [`TlsSettings`] or not at all, is shared by all engines, and is never changed: connections keep the one
-//! with which they began. `credentials` reads its files, `ciphers` the names of cipher suites, `cache` keeps
-//! the sessions that clients may resume. A [`session`] is one connection's side of the protocol; the engine
-//! over all engines, `secure`, moves the bytes.
+//! with which they began. `credentials` reads its files, `ciphers` the names of cipher suites,
+//! `session_cache` keeps the sessions that clients may resume. A [`session`] is one connection's side of the
+//! protocol; `tls_engine`, beside this folder, moves the bytes.
 //!
 //! docs/decisions/tls.md has the figures that chose aws-lc-rs, and why the kernel does not do it.
-mod cache;
 mod ciphers;
 mod credentials;
 pub(crate) mod session;
+mod session_cache;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{NoServerSessionStorage, ServerConfig};
@@ -103,9 +103,10 @@ impl Tls {
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.ignore_client_order = settings.prefers_server_ciphers;
         config.session_storage = match settings.caches_sessions {
-            true => {
-                Arc::new(cache::Cache::new(settings.session_cache_size, settings.session_cache_timeout_s))
-            }
+            true => Arc::new(session_cache::SessionCache::new(
+                settings.session_cache_size,
+                settings.session_cache_timeout_s,
+            )),
             false => Arc::new(NoServerSessionStorage {}),
         };
         config.send_tls13_tickets = if settings.caches_sessions { 2 } else { 0 };

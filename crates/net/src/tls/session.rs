@@ -1,12 +1,12 @@
 //! One connection's side of TLS: received bytes in, plaintext and bytes to send out. No socket, no clock.
 //!
 //! ```text
-//! greeting --- the handshake is done ---> open --- close_notify ---> ended (it may still be sent to)
-//!     \                                    /
-//!      `--- what breaks the protocol -----`---> failed
+//! handshake --- it is done ---> open --- close_notify ---> ended (it may still be sent to)
+//!     \                          /
+//!      `-- a protocol error ----`---> failed
 //! ```
 //!
-//! rustls keeps no buffers here (its *unbuffered* face): records are decrypted where they were received, and
+//! rustls keeps no buffers here (its *unbuffered* API): records are decrypted where they were received, and
 //! only what is incomplete is kept, a part of a record or of a message of the handshake. So an open
 //! connection that is idle holds its keys and nothing else. rustls remembers positions in what is incomplete,
 //! so it has to see just that at every call, also when something is sent. On the path of every request with
@@ -31,7 +31,7 @@ pub(crate) struct Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    Greeting,
+    Handshake,
     Open,
     /// The peer sends nothing more.
     Ended,
@@ -60,7 +60,7 @@ impl Session {
     /// A session before its first byte.
     pub(crate) fn new(config: &Arc<ServerConfig>) -> Result<Session, Error> {
         let conn = UnbufferedServerConnection::new(Arc::clone(config))?;
-        Ok(Session { conn, stage: Stage::Greeting, incomplete: Vec::new() })
+        Ok(Session { conn, stage: Stage::Handshake, incomplete: Vec::new() })
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -98,7 +98,7 @@ impl Session {
                     false
                 }
                 Ok(ConnectionState::WriteTraffic(_)) => {
-                    if self.stage == Stage::Greeting {
+                    if self.stage == Stage::Handshake {
                         self.stage = Stage::Open;
                     }
                     true
@@ -141,8 +141,8 @@ impl Session {
         Err(error)
     }
 
-    /// Encrypts all of `data` behind what is in `out`. Whether it could: not before the handshake is done,
-    /// nor after a failure.
+    /// Encrypts all of `data` behind what is in `out`. Returns whether it could: not before the handshake is
+    /// done, nor after a failure.
     pub(crate) fn seal(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let records = data.len().div_ceil(RECORD_BYTES);
         self.write(data.len() + records * RECORD_GROWS_BYTES, out, |room, traffic| {
@@ -150,8 +150,9 @@ impl Session {
         })
     }
 
-    /// Appends the words that end the session.
-    pub(crate) fn say_goodbye(&mut self, out: &mut Vec<u8>) -> bool {
+    /// Appends the alert that ends the session. False where there is none: before the handshake is done, or
+    /// after a failure.
+    pub(crate) fn close_notify(&mut self, out: &mut Vec<u8>) -> bool {
         self.write(2 * RECORD_GROWS_BYTES, out, |room, traffic| traffic.queue_close_notify(room))
     }
 
@@ -162,7 +163,7 @@ impl Session {
         out: &mut Vec<u8>,
         mut write: impl FnMut(&mut [u8], &mut WriteTraffic<'_>) -> Result<usize, EncryptError>,
     ) -> bool {
-        if matches!(self.stage, Stage::Greeting | Stage::Failed) {
+        if matches!(self.stage, Stage::Handshake | Stage::Failed) {
             return false;
         }
         let mut room_bytes = room_bytes;

@@ -1,15 +1,15 @@
 //! Accepting with io_uring: one multishot operation a listener.
 //!
 //! A listener is *armed* while the kernel accepts from it. The operation ends by an error, and is armed anew
-//! by the next poll, but after a rest when descriptors have run out; or it is *ending*, cancelled by
+//! by the next poll, or after a pause where descriptors have run out; or it is *ending*, cancelled by
 //! `stop_listening`, and its place in the list is free for another listener once its last completion has
 //! come. The kernel takes entries in order, so a cancellation that comes too late finds nothing, and not what
 //! has been armed behind it.
 use super::Uring;
 use super::token::Token;
 use crate::Event;
+use crate::accept_pause::AcceptPause;
 use crate::listener::Listener;
-use crate::rest::Rest;
 use base::Millis;
 use io_uring::{cqueue, opcode, types};
 use std::io;
@@ -35,11 +35,12 @@ impl Uring {
         }
     }
 
-    /// Arms what listens and is not armed, unless accepting rests; until when the rest still lasts.
+    /// Arms every listener that is not armed, unless there is a pause in accepting. Returns until when that
+    /// lasts.
     pub(super) fn arm_listeners(&mut self) -> Option<Millis> {
-        let rest = self.rest.until();
-        if rest.is_some() {
-            return rest;
+        let pause_until = self.accept_pause.until();
+        if pause_until.is_some() {
+            return pause_until;
         }
         for index in 0..self.accepting.len() {
             self.arm_listener(index);
@@ -74,7 +75,7 @@ impl Uring {
             // Some of those who were accepted may be turned away, which makes room: it is armed anew at once.
             error if is_shortage(error) && accepting.has_accepted => {}
             error if is_shortage(error) => {
-                self.rest.begin();
+                self.accept_pause.begin();
                 events.push(Event::Refused(io::Error::from_raw_os_error(-error)));
             }
             // It concerned one connection, or the end of the accepting.
@@ -101,13 +102,13 @@ impl Uring {
                 false => self.accepting[index] = None,
             }
         }
-        self.rest = Rest::default();
+        self.accept_pause = AcceptPause::default();
     }
 }
 
 /// Whether a completion says that descriptors or memory have run out.
 fn is_shortage(result: i32) -> bool {
-    Rest::is_needed(&io::Error::from_raw_os_error(-result))
+    AcceptPause::is_needed(&io::Error::from_raw_os_error(-result))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Received bytes are read in the order `stash`, then `chain`: what `receive` leaves is moved from the chain
 //! behind the stash by the next poll, so that the kernel has its buffers back.
 use super::buffers::{BUFFER_BYTES, Chain};
-use crate::queue::SendQueue;
-use crate::table::Life;
+use crate::conn_table::Life;
+use crate::send_queue::SendQueue;
 use std::os::fd::OwnedFd;
 
 /// Unread bytes of a connection beyond which it is not received from.
@@ -17,12 +17,13 @@ pub(super) struct Conn {
     pub(super) is_paused: bool,
     /// Something waits that `receive` has not been told of, or has not taken.
     pub(super) is_unread: bool,
-    /// On the list of that name.
+    /// The connection is on the engine's list `again`; the next three are of `held`, `unsent` and `idle`.
     pub(super) is_again: bool,
     pub(super) is_held: bool,
     pub(super) is_unsent: bool,
     pub(super) is_idle: bool,
-    /// Operations that the kernel has.
+    /// The kernel has a multishot operation that receives from it; the next two are of a send and of a watch
+    /// for resets.
     pub(super) is_receiving: bool,
     pub(super) is_sending: bool,
     pub(super) is_watched: bool,

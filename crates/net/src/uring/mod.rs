@@ -26,10 +26,10 @@ mod conn;
 mod ring;
 mod token;
 
+use crate::accept_pause::AcceptPause;
+use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
-use crate::queue::{Pool, SendQueue};
-use crate::rest::Rest;
-use crate::table::{Life, Table};
+use crate::send_queue::{Pool, SendQueue};
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, now, socket};
 use accept::Accepting;
 use base::Millis;
@@ -62,7 +62,7 @@ pub(crate) struct Uring {
     is_waker_armed: bool,
     /// By the index in the token; ended ones leave a gap, which the next one takes.
     accepting: Vec<Option<Accepting>>,
-    rest: Rest,
+    accept_pause: AcceptPause,
     /// Those to tell `Readable` of at the next poll.
     again: Vec<ConnId>,
     /// Those told `Readable` by the last poll, or with a chain since.
@@ -93,7 +93,7 @@ impl Uring {
             waker: Waker::new()?,
             is_waker_armed: false,
             accepting: Vec::new(),
-            rest: Rest::default(),
+            accept_pause: AcceptPause::default(),
             again: Vec::new(),
             held: Vec::new(),
             unsent: Vec::new(),
@@ -520,11 +520,11 @@ impl Engine for Uring {
         self.table.reuse();
         self.empty_buffers();
         self.arm_waker();
-        let rest = self.arm_listeners();
+        let pause_until = self.arm_listeners();
         self.arm_idle();
         self.send_unsent();
         self.report_kept(events);
-        let wait = if events.len() == before { wait.or_until(rest) } else { Wait::Not };
+        let wait = if events.len() == before { wait.or_until(pause_until) } else { Wait::Not };
         let quick = (self.quick_sends > 0).then_some(QUICK_WAIT);
         let (want, timeout) = match wait {
             Wait::Not => (0, None),

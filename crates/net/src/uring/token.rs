@@ -5,7 +5,7 @@
 //! [ generation   |  what  |   index      ]   generation 0: not a connection
 //! ```
 use crate::ConnId;
-use crate::table::INDEX_MAX;
+use crate::conn_table::INDEX_MAX;
 
 /// An operation, and the connection or listener that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use crate::now;
 use base::Millis;
 use std::io;
 
-const REST_MS: i64 = 100;
+const PAUSE_MS: i64 = 100;
 
 #[derive(Default)]
-pub(crate) struct Rest(Option<Millis>);
+pub(crate) struct AcceptPause(Option<Millis>);
 
-impl Rest {
+impl AcceptPause {
     /// Whether accepting has failed for want of descriptors or memory.
     pub(crate) fn is_needed(error: &io::Error) -> bool {
         matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
@@ -19,15 +19,15 @@ impl Rest {
 
     /// Begins a pause now.
     pub(crate) fn begin(&mut self) {
-        self.0 = now().checked_add(REST_MS);
+        self.0 = now().checked_add(PAUSE_MS);
     }
 
     /// Until when the pause lasts; None when it is over, or there was none.
     pub(crate) fn until(&self) -> Option<Millis> {
-        self.0.filter(|until| (1..=REST_MS).contains(&until.since(now())))
+        self.0.filter(|until| (1..=PAUSE_MS).contains(&until.since(now())))
     }
 
-    /// Whether there was a pause that is over. Says so once.
+    /// Whether there was a pause that is over. True once for each pause.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.until().is_none() && self.0.take().is_some()
     }

@@ -10,7 +10,7 @@
 //! poll.
 use crate::ConnId;
 
-/// Tokens have 28 bits for the index; see `Token` of the engines.
+/// io_uring's tokens have 28 bits for the index (`uring/token.rs`).
 pub(crate) const INDEX_MAX: u32 = (1 << 28) - 1;
 
 /// Where a connection is between `adopt` and `Gone`. Each engine's opener says who moves it.

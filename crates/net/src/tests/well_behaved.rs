@@ -104,7 +104,7 @@ fn a_large_request_is_received_in_pieces_of_the_limit(mut rig: Rig) {
     writer.join().unwrap().unwrap();
 }
 
-/// Reads everything, with rests.
+/// Reads everything, with pauses.
 fn read_slowly(mut client: TcpStream, len: usize) -> Vec<u8> {
     let mut all = vec![0; len];
     for (at, piece) in all.chunks_mut(1 << 20).enumerate() {

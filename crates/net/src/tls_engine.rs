@@ -15,8 +15,8 @@
 //!   done, or `Unsecured` if it fails. A private key's work takes up to half a millisecond, so only some
 //!   connections in handshake have a turn between two polls, in the order in which their bytes have come; the
 //!   others wait and the poll does not sleep. One that has not finished in time is ended.
-//! * **Closing** sends what is queued, then the session's last words. At once, these are offered to the
-//!   kernel where nothing waits before them, and otherwise lost.
+//! * **Closing** sends what is queued, then the alert that ends the session (close_notify). A close at once
+//!   offers the alert to the kernel where nothing waits before it; otherwise the alert is lost.
 use crate::listener::Listener;
 use crate::tls::session::{Plain, Session, Stage};
 use crate::tls::{HANDSHAKE_MS, Tls};
@@ -28,7 +28,7 @@ use std::io;
 use std::sync::Arc;
 
 /// Received at once of a connection in handshake.
-const GREETING_BYTES: usize = 16 << 10;
+const HANDSHAKE_RECEIVE_BYTES: usize = 16 << 10;
 /// The least that is received at once: a caller who asks for less gets the rest later.
 const RECEIVE_BYTES_MIN: usize = 4 << 10;
 /// Shared buffers with more room than this are freed after use.
@@ -38,7 +38,7 @@ pub(crate) const SESSION_BYTES: usize = 3 << 10;
 /// Events of one poll that are news of sessions rather than of the engine.
 const NEWS_MAX: usize = 512;
 
-pub(crate) struct Secure<E> {
+pub(crate) struct TlsEngine<E> {
     inner: E,
     /// How many connections have a session.
     count: usize,
@@ -46,7 +46,8 @@ pub(crate) struct Secure<E> {
     slots: Vec<Option<Box<Slot>>>,
     /// Those in handshake of whom something has come.
     waiting: VecDeque<ConnId>,
-    /// Until when each handshake has to be done, soonest first; also of those that are.
+    /// Until when each handshake has to be done, soonest first. Handshakes that are done stay in it until
+    /// then.
     deadlines: VecDeque<(Millis, ConnId)>,
     handshakes_per_turn: usize,
     /// Those to tell `Readable` of at the next poll.
@@ -71,7 +72,7 @@ struct Slot {
     /// `receive` has something to tell that no byte will bring: plaintext, the end, a failure.
     has_news: bool,
     is_paused: bool,
-    /// Closed once what is in `early` has been sent.
+    /// `close` was called: the connection closes once `early` has been sent, or is closing already.
     is_closing: bool,
     /// Why it has failed; told by the next `receive`.
     error: Option<io::Error>,
@@ -84,10 +85,10 @@ impl Slot {
     }
 }
 
-impl<E: Engine> Secure<E> {
+impl<E: Engine> TlsEngine<E> {
     /// Over an engine without connections.
-    pub(crate) fn over(inner: E) -> Secure<E> {
-        Secure {
+    pub(crate) fn over(inner: E) -> TlsEngine<E> {
+        TlsEngine {
             inner,
             count: 0,
             slots: Vec::new(),
@@ -119,7 +120,7 @@ impl<E: Engine> Secure<E> {
         self.take_from(events, first);
         for _ in 0..self.handshakes_per_turn.min(self.waiting.len()) {
             if let Some(id) = self.waiting.pop_front() {
-                self.greet(id, events);
+                self.advance_handshake(id, events);
             }
         }
         self.end_overdue(events);
@@ -148,7 +149,7 @@ impl<E: Engine> Secure<E> {
 
     /// Whether bytes have come for a handshake; its connection is then among those that wait.
     fn is_for_handshake(&mut self, id: ConnId) -> bool {
-        let Some(slot) = self.slot(id).filter(|slot| slot.session.stage() == Stage::Greeting) else {
+        let Some(slot) = self.slot(id).filter(|slot| slot.session.stage() == Stage::Handshake) else {
             return false;
         };
         if !std::mem::replace(&mut slot.is_waiting, true) {
@@ -173,10 +174,12 @@ impl<E: Engine> Secure<E> {
     }
 
     /// Goes on with a handshake as far as what has come allows.
-    fn greet(&mut self, id: ConnId, events: &mut Vec<Event>) {
-        let Some(slot) = self.slot(id).filter(|slot| slot.session.stage() == Stage::Greeting) else { return };
+    fn advance_handshake(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(slot) = self.slot(id).filter(|slot| slot.session.stage() == Stage::Handshake) else {
+            return;
+        };
         slot.is_waiting = false;
-        match self.receive_sealed(id, GREETING_BYTES) {
+        match self.receive_sealed(id, HANDSHAKE_RECEIVE_BYTES) {
             Received::Bytes(_) => {}
             Received::Empty => return,
             Received::End => {
@@ -190,14 +193,14 @@ impl<E: Engine> Secure<E> {
         self.received.clear();
         match opened {
             Err(error) => self.refuse(id, io::Error::new(io::ErrorKind::InvalidData, error), events),
-            Ok(()) => self.go_on_greeting(id),
+            Ok(()) => self.after_handshake_step(id),
         }
     }
 
-    /// Sends what the handshake has to say, and, once it is done, what has waited for that.
-    fn go_on_greeting(&mut self, id: ConnId) {
+    /// Sends what the handshake answers, and, once it is done, what has waited for that.
+    fn after_handshake_step(&mut self, id: ConnId) {
         let Some(slot) = slot_of(&mut self.slots, id) else { return };
-        let is_done = slot.session.stage() != Stage::Greeting;
+        let is_done = slot.session.stage() != Stage::Handshake;
         let early = std::mem::take(&mut slot.early);
         match is_done {
             true if !early.is_empty() => drop(slot.session.seal(&early, &mut self.sealed)),
@@ -228,13 +231,13 @@ impl<E: Engine> Secure<E> {
     /// Ends handshakes whose time is over.
     fn end_overdue(&mut self, events: &mut Vec<Event>) {
         while let Some((due, id)) = self.deadlines.front().copied() {
-            let is_greeting = self.slot(id).is_some_and(|slot| slot.session.stage() == Stage::Greeting);
+            let is_in_handshake = self.slot(id).is_some_and(|slot| slot.session.stage() == Stage::Handshake);
             // A clock that was put back must not make it last longer.
-            if is_greeting && (1..=HANDSHAKE_MS).contains(&due.since(now())) {
+            if is_in_handshake && (1..=HANDSHAKE_MS).contains(&due.since(now())) {
                 return;
             }
             self.deadlines.pop_front();
-            if is_greeting {
+            if is_in_handshake {
                 self.refuse(id, io::ErrorKind::TimedOut.into(), events);
             }
         }
@@ -294,7 +297,7 @@ impl<E: Engine> Secure<E> {
         }
         match slot.session.stage() {
             Stage::Open => self.receive_open(id, into, limit),
-            Stage::Greeting => Received::Empty,
+            Stage::Handshake => Received::Empty,
             Stage::Ended => self.receive_ended(id),
             Stage::Failed => {
                 let error = slot.error.take().unwrap_or_else(|| io::ErrorKind::NotConnected.into());
@@ -353,11 +356,11 @@ impl<E: Engine> Secure<E> {
         }
     }
 
-    /// After the peer's last words nothing that it sends counts; but a reset has to be seen.
+    /// After its close_notify nothing counts that the peer sends, but a reset has to be seen.
     #[cold]
     fn receive_ended(&mut self, id: ConnId) -> Received {
         self.received.clear();
-        let received = self.inner.receive(id, &mut self.received, GREETING_BYTES);
+        let received = self.inner.receive(id, &mut self.received, HANDSHAKE_RECEIVE_BYTES);
         self.received.clear();
         match received {
             Received::Failed(error) => Received::Failed(error),
@@ -369,7 +372,7 @@ impl<E: Engine> Secure<E> {
     #[inline(never)]
     fn send_secure(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         let Some(slot) = slot_of(&mut self.slots, id) else { return 0 };
-        if slot.session.stage() == Stage::Greeting {
+        if slot.session.stage() == Stage::Handshake {
             cold_path();
             if !slot.is_closing {
                 slot.early.append(data);
@@ -394,18 +397,18 @@ impl<E: Engine> Secure<E> {
         let Some(slot) = slot_of(&mut self.slots, id) else { return };
         let stage = slot.session.stage();
         match when {
-            CloseWhen::Flushed if stage == Stage::Greeting && !slot.early.is_empty() => {
+            CloseWhen::Flushed if stage == Stage::Handshake && !slot.early.is_empty() => {
                 slot.is_closing = true;
                 return;
             }
             CloseWhen::Flushed if slot.is_closing => return self.inner.close(id, when),
             CloseWhen::Flushed if matches!(stage, Stage::Open | Stage::Ended) => {
                 slot.is_closing = true;
-                slot.session.say_goodbye(&mut self.sealed);
+                slot.session.close_notify(&mut self.sealed);
                 self.inner.send(id, &mut self.sealed);
             }
             CloseWhen::Now if matches!(stage, Stage::Open | Stage::Ended) => {
-                slot.session.say_goodbye(&mut self.sealed);
+                slot.session.close_notify(&mut self.sealed);
                 self.inner.last_words(id, &self.sealed);
             }
             _ => {}
@@ -420,7 +423,7 @@ fn slot_of(slots: &mut [Option<Box<Slot>>], id: ConnId) -> Option<&mut Slot> {
     slots.get_mut(id.index as usize)?.as_deref_mut().filter(|slot| slot.generation == id.generation)
 }
 
-impl<E: Engine> Engine for Secure<E> {
+impl<E: Engine> Engine for TlsEngine<E> {
     fn listen(&mut self, listener: Arc<Listener>) -> io::Result<()> {
         self.inner.listen(listener)
     }

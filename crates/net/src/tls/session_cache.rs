@@ -1,9 +1,9 @@
-//! The sessions that clients may resume, which spares both sides the expensive half of a handshake. What a
-//! client is given is a name that means something here only, so nobody else can resume its session, and all
-//! are forgotten when the settings are made anew, with them who was trusted.
+//! The sessions that clients may resume, which spares both sides the expensive half of a handshake. A client
+//! is given only the name of its session; the secrets stay here. All sessions are forgotten when the settings
+//! of TLS are loaded anew, so that nobody resumes a session whose certificate is trusted no longer.
 //!
 //! Bounded in number (`tls-session-cache-size`: the oldest goes) and in time (`tls-session-cache-timeout`).
-//! Of TLS 1.3 a session is given out twice and taken out when it is used.
+//! With TLS 1.3 a client gets two names at each handshake, and each is good for one resumption.
 use crate::now;
 use base::Millis;
 use rustls::server::StoresServerSessions;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const DEFAULT_SIZE: usize = 20 << 10;
 
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct SessionCache {
     size: usize,
     timeout_ms: i64,
     kept: Mutex<Kept>,
@@ -23,7 +23,7 @@ pub(super) struct Cache {
 #[derive(Debug, Default)]
 struct Kept {
     by_name: BTreeMap<Vec<u8>, Entry>,
-    /// In the order in which they came, with those that have been taken out since.
+    /// Names in the order in which they came, also those of sessions that have been taken out since.
     order: VecDeque<(Vec<u8>, Millis)>,
 }
 
@@ -33,18 +33,19 @@ struct Entry {
     secrets: Vec<u8>,
 }
 
-impl Cache {
+impl SessionCache {
     /// Without sessions.
-    pub(super) fn new(size: u32, timeout_s: u32) -> Cache {
+    pub(super) fn new(size: u32, timeout_s: u32) -> SessionCache {
         let size = if size == 0 { DEFAULT_SIZE } else { size as usize };
-        Cache { size, timeout_ms: i64::from(timeout_s) * 1000, kept: Mutex::default() }
+        SessionCache { size, timeout_ms: i64::from(timeout_s) * 1000, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A clock that was put back ends what it cannot date.
+    /// Whether a session is too old. One that seems to be from the future, because the clock was put back, is
+    /// taken for too old as well.
     fn is_over(&self, since: Millis, now: Millis) -> bool {
         !(0..self.timeout_ms).contains(&now.since(since))
     }
@@ -75,14 +76,14 @@ impl Cache {
 impl Kept {
     fn drop_oldest(&mut self) {
         let Some((name, since)) = self.order.pop_front() else { return };
-        // One of the same name may have come since.
+        // A later session may have the same name.
         if self.by_name.get(&name).is_some_and(|entry| entry.since == since) {
             self.by_name.remove(&name);
         }
     }
 }
 
-impl StoresServerSessions for Cache {
+impl StoresServerSessions for SessionCache {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
         self.put_at(key, value, now());
         true
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_when_there_is_no_room() {
-        let cache = Cache::new(3, 300);
+        let cache = SessionCache::new(3, 300);
         for n in 0..5u8 {
             cache.put_at(vec![n], vec![n, n], Millis(i64::from(n)));
         }
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_session_is_forgotten_when_its_time_is_over_or_cannot_be_known() {
-        let cache = Cache::new(0, 300);
+        let cache = SessionCache::new(0, 300);
         cache.put_at(vec![1], vec![1], Millis(1000));
         assert!(cache.find_at(&[1], Millis(300_999)).is_some());
         assert_eq!(cache.find_at(&[1], Millis(301_000)), None);
