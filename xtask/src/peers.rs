@@ -199,8 +199,8 @@ impl Drop for Scratch {
     }
 }
 
-/// From lines like `'http://HOST/debian/dists/bookworm/InRelease' NAME 0`; each root once,
-/// security archives left out.
+/// From lines like `'http://HOST/debian/dists/bookworm/InRelease' NAME 0`; each root once, security archives
+/// left out.
 fn mirrors(uris: &str) -> Vec<String> {
     let mut mirrors: Vec<String> = Vec::new();
     for line in uris.lines() {

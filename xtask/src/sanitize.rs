@@ -4,8 +4,8 @@ use crate::shell::{Outcome, cargo, execute, host, nightly_cargo, target};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Loom's threads switch stacks by themselves, which neither tool follows; their bodies have
-/// no memory worth a look.
+/// Loom's threads switch stacks by themselves, which neither tool follows; what they run touches no memory
+/// but the counts.
 const SKIPPED: [&str; 2] = ["--skip", "refs_interleavings"];
 
 /// Where `unsafe` is allowed.

@@ -1,5 +1,5 @@
-//! Bytes of RSS a key, and where they are: 256 maps loaded with entries of several shapes, one
-//! process a case.
+//! Bytes of RSS a key, and where they are: 256 maps loaded with entries of several lengths, one process a
+//! case.
 //!
 //! `cargo run --release --manifest-path bench/Cargo.toml --bin map_bytes [keys]` (1M by default), under the
 //! arena over the system's allocator.

@@ -1,5 +1,5 @@
-//! Nanoseconds an operation: the map against the standard hash map of boxed keys, in one run,
-//! on the same keys.
+//! Nanoseconds an operation: the map against the standard hash map of boxed keys, in one run, on the same
+//! keys.
 //!
 //! `cargo run --release --manifest-path bench/Cargo.toml --bin map_speed [keys] [shards]`: 256 maps (shards),
 //! keys `user:N` of 11 bytes, payloads of 6 bytes, operations on random keys, in this thread's processor

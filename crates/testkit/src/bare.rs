@@ -139,7 +139,7 @@ impl Peer for Bare {
     }
 }
 
-/// Nobody waits here.
+/// Runs a command. One that would wait for a key answers as if its time were over: nobody else is here.
 fn run_or_give_up(run: fn(&mut Call<'_, '_>) -> Done, call: &mut Call<'_, '_>) -> Done {
     run(call)?;
     call.give_up_waiting();

@@ -27,12 +27,13 @@ impl Certificates {
         made
     }
 
-    /// Makes a certificate of this name, signed by another's key, or by itself and then an authority.
+    /// Makes a certificate of this name, signed by the key of `signer`. Without a signer it signs itself, and
+    /// is an authority.
     pub fn make(&self, name: &str, signer: Option<&str>) {
         self.make_with(name, signer, &["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
     }
 
-    /// The same with RSA of 2,048 bits.
+    /// As [`Certificates::make`], with a key of RSA of 2,048 bits instead of P-256.
     pub fn make_rsa(&self, name: &str, signer: Option<&str>) {
         self.make_with(name, signer, &["rsa:2048"]);
     }
@@ -68,7 +69,7 @@ impl Certificates {
         self.folder.join(name)
     }
 
-    /// The same as text.
+    /// The path of a file of the folder, as text.
     pub fn text(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }

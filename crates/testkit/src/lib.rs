@@ -1,6 +1,14 @@
-//! What tests share: transcripts and how they are played ([`suite`]), what they are played to ([`bare`],
-//! [`in_process`], [`redis_server`]), a client, [`certificates`], and random streams of requests that are
-//! compared with a real server ([`differ`]).
+//! What tests share.
+//!
+//! * [`transcript`]s: requests with the replies of a real server. [`suite`] finds and plays them;
+//!   [`conversation`] is what those of several clients need.
+//! * What they are played to: the data commands alone ([`bare`]), a server in this process ([`in_process`]),
+//!   a real one ([`redis_server`]); both servers through a socket ([`socket_peer`]).
+//! * Tests at random: streams of requests compared with a real server ([`differ`]), concurrent clients whose
+//!   answers must have an order ([`histories`]), hostile and friendly clients for hours ([`soak`]), any bytes
+//!   ([`fuzz`]).
+//! * A client and its replies ([`resp_client`], [`resp_value`]), [`certificates`], folders that go by
+//!   themselves ([`scratch`]).
 pub mod bare;
 pub mod certificates;
 pub mod conversation;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Where `cargo xtask peers` puts it.
 const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/redis-8.0.2/redis-server");
-/// How often it is asked whether it answers, 20 ms apart.
+/// How many times it is sent PING until it answers, 20 ms apart.
 const PATIENCE: usize = 1000;
 
 pub struct RedisServer {

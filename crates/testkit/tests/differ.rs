@@ -9,13 +9,13 @@ use testkit::redis_server::{RedisServer, skip_without};
 use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
 
-/// As in the program: data moves in the arena alone.
+/// As in the program: only data in the arena can move.
 #[global_allocator]
 static HEAP: Counted<Arena<std::alloc::System>> = Counted(Arena(std::alloc::System));
 
 /// About ten thousand requests, some seconds.
 const STREAM_COUNT: u64 = 80;
-/// Different from day to day would be a test that fails for no change: the long run draws others.
+/// Fixed: with other seeds each time the test could fail though nothing has changed. Long runs draw others.
 const FIRST_SEED: u64 = 1_000_000;
 
 #[test]
@@ -54,7 +54,7 @@ fn a_restless_server_talks_with_several_connections_as_a_real_one_does() {
     talk(&talks.without_events());
 }
 
-/// What the real server answers one time and not the other is nothing to hold Sardine to.
+/// The comparison itself: it must not ask for anything to which two real servers do not keep.
 #[test]
 fn a_real_server_talks_like_another() {
     match (RedisServer::installed().unwrap(), RedisServer::installed().unwrap()) {
@@ -142,8 +142,8 @@ fn a_restless_server_answers_random_streams_as_a_real_one_does() {
     }
 }
 
-/// All that a restless server does was done meanwhile, or is while it is asked; huge pages the kernel may
-/// refuse.
+/// Waits until restless mode has done each of its deeds at least once. Huge pages are left out: the kernel
+/// may refuse them.
 fn assert_unrest(sardine: &Running) {
     const QUESTIONS_MAX: usize = 1_000_000;
     let mut client = RespClient::connect(&sardine.addresses[0].into()).expect("it listens");

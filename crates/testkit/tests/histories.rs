@@ -6,7 +6,7 @@ use server::{Clock, Config, Log, Running};
 use testkit::histories::{Checked, Size, play};
 use testkit::in_process::InProcess;
 
-/// As in the program: data moves in the arena alone.
+/// As in the program: only data in the arena can move.
 #[global_allocator]
 static HEAP: Counted<Arena<std::alloc::System>> = Counted(Arena(std::alloc::System));
 

@@ -15,7 +15,7 @@ use testkit::socket_peer::SocketPeer;
 use testkit::suite::{Script, is_of_redis, load, replay, transcripts_folder};
 use testkit::transcript::{Mismatch, Peer, Version};
 
-/// As in the program: the ceiling on memory is one on what is counted, and data moves in the arena alone.
+/// As in the program: `maxmemory` limits what this counts, and only data in the arena can move.
 #[global_allocator]
 static HEAP: Counted<Arena<std::alloc::System>> = Counted(Arena(std::alloc::System));
 

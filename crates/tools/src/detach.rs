@@ -18,8 +18,7 @@ pub(crate) fn is_detached() -> bool {
 
 /// Begins a session of its own, so that it does not end with a terminal.
 pub(crate) fn settle() {
-    // It fails where this process leads a group already, which it does if somebody has set the
-    // variable by hand.
+    // It fails where this process leads a group already: somebody has set the variable by hand.
     let _ = nix::unistd::setsid();
 }
 

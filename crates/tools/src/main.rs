@@ -1,6 +1,7 @@
-//! `sardine`: the server. It is the process that was started, unless `daemonize` is on; standard
-//! output carries its log.
-#![allow(clippy::disallowed_macros)] // The one program: it prints.
+//! The program `sardine`: reads its command line, then serves, or prints what it was asked for. The process
+//! that was started becomes the server, unless `daemonize` is on; its log goes to standard output where
+//! `logfile` is empty.
+#![allow(clippy::disallowed_macros, reason = "the one program: it prints")]
 mod allocator;
 mod arguments;
 mod detach;
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Zero if a server would start with this configuration, as far as its text says.
+/// Reads a configuration and prints what it says. Zero if a server would start with it, as far as the text
+/// tells.
 fn check(source: &Source) -> ExitCode {
     let config = match source.load(&mut std::io::stdin()) {
         Ok(config) => config,
@@ -60,7 +62,7 @@ fn fail(text: &str) -> ExitCode {
 }
 
 fn serve(source: &Source) -> ExitCode {
-    // Comes first, so that every thread inherits it.
+    // Before any thread is started, so that all of them inherit it.
     let signals = match Signals::block() {
         Ok(signals) => signals,
         Err(error) => return fail(&format!("Cannot block signals: {error}")),

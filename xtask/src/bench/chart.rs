@@ -1,6 +1,6 @@
-//! What a part of the bench leaves behind: charts of bars, in groups along the axis, one bar a
-//! server or variant, and of each bar the parts it opens into. The page draws exactly this; the JSON
-//! files hold exactly this.
+//! What a part of the bench leaves behind: charts of bars, in groups along the axis, one bar a server or
+//! variant, and of each bar the parts it opens into. The page draws exactly this; the JSON files hold exactly
+//! this.
 use serde_json::{Value, json};
 
 /// Which way is good.

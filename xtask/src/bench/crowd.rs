@@ -1,7 +1,7 @@
-//! Fifty clients of one server that stay connected: each sends, waits for all its replies, and sends
-//! again. One thread, one event loop, which registers each socket anew for each direction: what
-//! redis-benchmark does, at its cost, so that the server meets the same pattern of arrivals. Between turns
-//! the connections rest.
+//! Fifty clients of one server that stay connected: each sends, waits for all its replies, and sends again.
+//! One thread, one event loop, which registers each socket anew for each direction: what redis-benchmark
+//! does, at its cost, so that the server meets the same pattern of arrivals. Between turns the connections
+//! are idle.
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use std::io::{ErrorKind, Read, Write};

@@ -118,8 +118,8 @@ fn count(spec: &Spec, test: &str, requests: u64) -> Result<u64, String> {
             load(test, requests)?;
         }
     }
-    // The connection is closed instead of an answer; the count is written when the server has
-    // ended by itself.
+    // The connection is closed instead of an answer; the count is written when the server has ended by
+    // itself.
     let _ = server.client().and_then(|mut client| client.call(&[b"SHUTDOWN", b"NOSAVE"]));
     server.wait()?;
     let text = std::fs::read_to_string(&log).map_err(failed)?;

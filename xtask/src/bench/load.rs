@@ -1,6 +1,6 @@
 //! redis-benchmark's own tests at depths 1 to 1000, the servers taking turns: throughput, the server's
-//! processor time a request, latency. Values of 64 bytes, keys from ten thousand million, so that
-//! hardly any comes twice.
+//! processor time a request, latency. Values of 64 bytes, keys from ten thousand million, so that hardly any
+//! comes twice.
 //!
 //! With one thread the server has a processor and the load another; with more the whole machine is shared.
 use super::Options;

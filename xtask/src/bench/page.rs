@@ -5,8 +5,8 @@ const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page over these parts, each a JSON text. `<` is escaped, so that no text in it ends the
-/// script element.
+/// The page over these parts, each a JSON text. `<` is escaped, so that no text in it ends the script
+/// element.
 pub(crate) fn html(parts: &[String]) -> String {
     let data = format!("[{}]", parts.join(",")).replace('<', "\\u003c");
     FRAME.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT).replace("/*DATA*/", &data)

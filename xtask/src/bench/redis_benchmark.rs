@@ -51,8 +51,8 @@ impl Load<'_> {
         words.chain(self.what()).collect()
     }
 
-    /// LRANGE is spelled out: its own test would fill the list first, at the cost of the
-    /// server that is measured.
+    /// LRANGE is spelled out: its own test would fill the list first, at the cost of the server that is
+    /// measured.
     fn what(&self) -> Vec<String> {
         let count = self.test.strip_prefix("lrange_").and_then(|count| count.parse::<u32>().ok());
         match count {

@@ -1,5 +1,5 @@
-//! Servers under measurement: started on a free port of the loopback, watched through /proc,
-//! ended when dropped.
+//! Servers under measurement: started on a free port of the loopback, watched through /proc, ended when
+//! dropped.
 
 use super::client::Client;
 use crate::peers::{PEERS, Peer};
@@ -30,7 +30,7 @@ impl Spec {
         Spec { name: self.name.clone(), command: command.collect() }
     }
 
-    /// Sardine in this binary.
+    /// Sardine, as this program.
     pub(crate) fn sardine(program: &Path, threads: usize, more: &str) -> Result<Spec, String> {
         let text = format!("sardine={} --port {{port}} --worker-threads {threads} {more}", program.display());
         Spec::named(&text)
@@ -111,8 +111,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it, on the processors named by `cores` (as taskset takes them) or on all, and
-    /// waits until it answers.
+    /// Starts it, on the processors named by `cores` (as taskset takes them) or on all, and waits until it
+    /// answers.
     pub(crate) fn start(spec: &Spec, cores: Option<&str>) -> Result<Server, String> {
         let port = free_port()?;
         let mut words: Vec<String> =
@@ -202,8 +202,8 @@ fn pin(cores: &str, what: &str, id: u32) -> Result<(), String> {
     status.is_ok_and(|s| s.success()).then_some(()).ok_or("bench: taskset failed".to_string())
 }
 
-/// The 14th and 15th field of `/proc/PID/stat`. The name before them may hold anything, but ends with
-/// the last parenthesis.
+/// The 14th and 15th field of `/proc/PID/stat`. The name before them may hold anything, but ends with the
+/// last parenthesis.
 fn ticks(stat: &str) -> (f64, f64) {
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let number =

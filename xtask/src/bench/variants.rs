@@ -15,8 +15,8 @@ pub(crate) struct Variant {
 /// What the others are compared with.
 pub(crate) const BASE: &str = "release";
 
-/// A choice in one dimension: its name, and what it does to a build. The first of each dimension is
-/// the release profile's.
+/// A choice in one dimension: its name, and what it does to a build. The first of each dimension is the
+/// release profile's.
 type Choice = (&'static str, fn(&mut Variant));
 
 const OPT_LEVELS: [Choice; 3] = [
@@ -42,8 +42,8 @@ const TARGETS: [Choice; 3] = [
 const PROFILING: [Choice; 2] = [("", |_| {}), ("pgo", |variant| variant.is_profiled = true)];
 const DIMENSIONS: [&[Choice]; 5] = [&OPT_LEVELS, &LTO, &ALLOCATORS, &TARGETS, &PROFILING];
 
-/// The release profile, and what changes it in one dimension; with it everything that was profiled
-/// for this very machine.
+/// The release profile, and each build that changes it in one dimension. Last a profile-guided build for this
+/// very processor, which changes two.
 pub(crate) fn star() -> Vec<Variant> {
     let mut variants = vec![built_from(&[])];
     for choice in DIMENSIONS.into_iter().flatten().filter(|choice| !choice.0.is_empty()) {

@@ -36,8 +36,8 @@ pub(crate) fn dead_paths(path: &str, text: &str) -> Vec<Complaint> {
     complaints
 }
 
-/// Where the links of a line lead, those to other sites and within the page left out, without
-/// the headings they name.
+/// Where the links of a line lead, those to other sites and within the page left out, without the headings
+/// they name.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
     let files = targets.map(|target| target.split('#').next().unwrap_or_default());

@@ -1,6 +1,6 @@
-//! The figures of style that tidy prints beside its complaints, with the marks of CONVENTIONS.md, section 9.
-//! A figure that has reached its mark is kept there: tidy complains when it is lost. Those that have not are
-//! printed, with the parts of the workspace that are short of it. Tests count where a rule forbids, not here.
+//! The figures of style that tidy prints beside its complaints, each with its mark. A figure that has reached
+//! its mark is kept there: tidy complains when it is lost. Beside every figure stand the parts of the
+//! workspace that are outside the mark themselves. Most figures leave tests out.
 use super::Complaint;
 use super::functions::{Function, functions};
 use super::source::Source;

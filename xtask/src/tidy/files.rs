@@ -1,5 +1,5 @@
-//! Rules about files as wholes: how they open, how long they are, what they are called, what
-//! is left over in them.
+//! Rules about files as wholes: how they open, how long they are, what they are called, what is left over in
+//! them.
 use super::Complaint;
 use super::source::{Source, has_word};
 
@@ -41,8 +41,8 @@ pub(crate) fn name(source: &Source) -> Vec<Complaint> {
     empty.map(complaint).into_iter().collect()
 }
 
-/// Files that stand beside the folder of their own modules: everything that belongs to a
-/// module is in one place.
+/// Files that stand beside the folder of their own modules: everything that belongs to a module is in one
+/// place.
 pub(crate) fn beside_folder(sources: &[Source]) -> Vec<Complaint> {
     let has_folder = |source: &&Source| {
         let folder = format!("{}/", source.path.trim_end_matches(".rs"));

@@ -1,5 +1,5 @@
-//! Which folders of a crate may import which: the layers inside a crate, as `layers` has those
-//! between crates.
+//! Which folders of a crate may import which: the layers inside a crate, as `layers` has those between
+//! crates.
 use super::circles::{self, Module};
 use super::source::Source;
 use super::{Complaint, layers};
@@ -13,8 +13,8 @@ struct Folder {
     below: &'static [&'static str],
 }
 
-/// The server's files outside its folders, those that start it, name them all; the table of the families is
-/// `commands/families.rs`. The faces of `pack` are made of its lower folders and know nothing of each other,
+/// The server's files outside its folders, those that start it, may name all of them. The structures of
+/// `pack` (map, list, sorted, integers, log) are made of its lower folders and know nothing of each other,
 /// but that a sorted set keeps the members of long runs of one score in a map.
 const FOLDERS: [Folder; 21] = [
     Folder { in_crate: "server", name: "state", below: &[] },

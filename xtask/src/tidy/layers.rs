@@ -1,4 +1,4 @@
-//! Who may import whom (DESIGN.md, section 7; ARCHITECTURE.md draws it), and what each layer does without.
+//! Which crate may import which (ARCHITECTURE.md draws it), and what each layer does without.
 use super::Complaint;
 use super::source::Source;
 

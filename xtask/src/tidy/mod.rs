@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: the rules of the house that a machine can check, each with its reason in the message.
-//! A rule is a function from a file to complaints, with a good and a bad snippet beside it. A new rule is a
-//! function and a row in [`RULES`].
+//! `cargo xtask tidy`: the rules for this repository that a machine can check, each with its reason in the
+//! message. A rule of single files is a function from a file to complaints, with a good and a bad snippet
+//! beside it, and a row in [`RULES`]; the rules that look at several files are called by [`run`].
 mod circles;
 mod command_names;
 mod documents;

@@ -34,7 +34,7 @@ fn declares_unsafe(code: &str) -> bool {
     !behind.starts_with("fn(") && !behind.starts_with('(') && !behind.starts_with('_')
 }
 
-/// Whether the line is a method of `impl Trait for Type`: what its callers promise is written at the trait.
+/// Whether the line is a method of `impl Trait for Type`: what its callers vouch for is written at the trait.
 fn keeps_a_trait(source: &Source, at: usize) -> bool {
     let indent = |line: &Line| line.code.len() - line.code.trim_start().len();
     let own = indent(&source.lines[at]);
@@ -44,8 +44,8 @@ fn keeps_a_trait(source: &Source, at: usize) -> bool {
     is_method && around.is_some_and(|line| line.has_word("impl") && line.has_word("for"))
 }
 
-/// Whether a comment on the line or above it, with a few lines of the same statement between,
-/// gives the reason.
+/// Whether a comment on the line or above it, with a few lines of the same statement between, gives the
+/// reason.
 fn has_reason(source: &Source, at: usize) -> bool {
     let mut between = 0;
     for line in source.lines[..=at].iter().rev() {

@@ -1,9 +1,9 @@
-//! A Rust file as the rules see it: its lines, each with its code apart from its comments, and
-//! which lines are tests.
+//! A Rust file as the rules see it: its lines, each with its code apart from its comments, and which lines
+//! are tests.
 //!
 //! This is no parser. It knows what hides text from the compiler (comments, strings, character literals) and
 //! blanks it, so that a rule may search code for a word and braces may be counted. That is enough for every
-//! rule of the house, and it is a hundred lines that do not break when the language grows.
+//! rule, and it does not break when the language grows.
 
 /// One file.
 pub(crate) struct Source {
@@ -146,8 +146,8 @@ pub(crate) enum End {
     Semicolon,
 }
 
-/// `text` with comments, strings and character literals replaced by spaces, line ends where they
-/// are; and the strings.
+/// `text` with comments, strings and character literals replaced by spaces, line ends where they are; and the
+/// strings.
 fn split(text: &str) -> (String, Vec<Literal>) {
     let mut mask =
         Mask { bytes: text.as_bytes(), out: text.as_bytes().to_vec(), at: 0, line: 0, literals: Vec::new() };

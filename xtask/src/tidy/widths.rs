@@ -1,5 +1,5 @@
-//! Rules about how wide lines are. rustfmt keeps code within its own width and leaves comments
-//! and long strings alone.
+//! Rules about how wide lines are. rustfmt keeps code within its own width and leaves comments and long
+//! strings alone.
 use super::Complaint;
 use super::source::{Line, Source};
 

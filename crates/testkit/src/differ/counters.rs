@@ -4,7 +4,7 @@ use super::stream::Step;
 use crate::resp_value::Value;
 use base::text::parse_i64;
 
-/// The request that asks for them; no stream contains INFO.
+/// The request that asks for the counters. No stream contains INFO, so no other request is taken for it.
 const QUESTION: [&str; 3] = ["INFO", "persistence", "stats"];
 const NAMES: [&str; 3] = ["rdb_changes_since_last_save", "keyspace_hits", "keyspace_misses"];
 

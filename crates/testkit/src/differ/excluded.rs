@@ -57,7 +57,7 @@ const NEVER_WAITS: [&str; 4] = ["wait", "waitaof", "xread", "xreadgroup"];
 /// Flagged as administration, but as safe as a read.
 const SAFE_ADMINISTRATION: [&str; 2] = ["config|get", "module|list"];
 
-/// Why streams leave it out.
+/// Why streams leave this command out; None where they draw it.
 pub(super) fn reason(grammar: &Grammar) -> Option<&'static str> {
     let name = grammar.full_name.as_str();
     if name.ends_with("|help") {

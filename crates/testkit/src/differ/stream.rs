@@ -48,7 +48,7 @@ pub(super) fn draw(seed: u64, vocabulary: &Vocabulary) -> Vec<Step> {
     steps
 }
 
-/// Whether both servers are known to do the same with it.
+/// Whether a stream may have this request: both servers are known to do the same with it.
 pub(super) fn may_send(request: &[Vec<u8>], vocabulary: &Vocabulary) -> bool {
     let is_info = request.first().is_some_and(|word| word.eq_ignore_ascii_case(b"info"));
     if is_info {

@@ -1,5 +1,5 @@
-//! What Redis itself has changed between older versions, which a machine may have, and the one that is the
-//! specification: right here, and otherwise there. Nothing of this is Sardine's doing.
+//! What Redis itself has changed between the older versions that a machine may have and 8.0.2, which is the
+//! specification. Sardine does as 8.0.2 does, so it differs from an older peer in these points.
 use super::compare::Exchange;
 use super::counters;
 use super::exceptions::Kind::{self, Replies, Requests};

@@ -21,7 +21,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Asks both servers. `groups` are names as COMMAND DOCS has them, none for all.
+    /// Asks both servers. `groups` are names as COMMAND DOCS has them, but "keys" for "generic"; none is all.
     pub fn learn(
         ours: &mut RespClient,
         theirs: &mut RespClient,
@@ -59,7 +59,7 @@ impl Vocabulary {
     }
 }
 
-/// "generic" is "keys" to most people.
+/// The name of a command's group, as `--groups` takes it: "keys" for what COMMAND DOCS calls "generic".
 fn group_name(grammar: &Grammar) -> &'static str {
     match grammar.doc.group.name() {
         "generic" => "keys",

@@ -6,7 +6,7 @@ pub(super) struct Integers {
 }
 
 impl Integers {
-    /// The one that four bits of `kind` and a word choose.
+    /// The integer that `kind`, of 4 bits, and a word choose.
     pub(super) fn choose(&mut self, kind: u8, word: i64) -> i64 {
         match kind {
             0..=5 => word,

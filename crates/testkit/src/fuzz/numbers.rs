@@ -1,5 +1,5 @@
-//! Numbers as text: what is read is what the standard library reads, in the one spelling that counts; what is
-//! written reads as itself.
+//! Numbers as text. An integer is read as the standard library reads it, where the text is spelled as the
+//! integer would be written; a double as the standard library reads it. What is written reads back the same.
 use base::double::{F64Text, parse_f64};
 use base::size::parse_bytes;
 use base::text::{I64Text, i64_len, parse_i64, parse_u64};

@@ -169,7 +169,7 @@ fn register(value: &mut Option<String>, asked: &Asked) -> bool {
             text.push_str(&word.to_string());
             number(answer) == Some(text.len() as u64)
         }
-        // APPEND can make a number that is none: then nothing changes.
+        // APPEND can make a text that INCR takes for no number: INCR is an error then and changes nothing.
         Deed::Incr => match value.as_deref().unwrap_or("0").parse::<i64>() {
             Ok(n) if n < i64::MAX && is_canonical(value.as_deref()) => {
                 let text = (n + 1).to_string();
@@ -225,13 +225,13 @@ fn set(set: &mut BTreeSet<u64>, asked: &Asked) -> bool {
     }
 }
 
-/// The beginnings and ends of requests in their order, as a list from which they are taken and put back.
+/// The beginnings and ends of requests in their order, as a linked list from which they are taken and put
+/// back. Entry `2 * n + 1` is the beginning of request `n`, `2 * n + 2` its end, 0 the head of the list.
 struct Timeline {
     next: Vec<usize>,
     prev: Vec<usize>,
 }
 
-/// Entry `2 * n + 1` is the beginning of request `n`, `2 * n + 2` its end, 0 the list itself.
 impl Timeline {
     fn new(history: &[Asked]) -> Timeline {
         let mut entries: Vec<(u64, usize)> = Vec::new();

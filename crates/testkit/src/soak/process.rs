@@ -26,7 +26,7 @@ client-query-buffer-limit 64mb
 maxclients 500
 ";
 
-/// Address space, in KB: a server that loses itself dies, not the machine.
+/// Address space, in KB: a server that allocates without end is stopped before the machine is out of memory.
 const ADDRESSES_KB_MAX: &str = "25165824";
 const MOMENT: Duration = Duration::from_millis(20);
 const MOMENTS: usize = 1000;
@@ -127,8 +127,8 @@ impl Process {
         Ok(Health {
             rss_bytes: rss_kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) << 10,
             used_bytes: field("used_memory"),
-            // Without the connection that asks.
             descriptors,
+            // Without the connection that asks.
             clients: field("connected_clients").saturating_sub(1),
         })
     }

@@ -64,7 +64,7 @@ impl Client {
         String::from_utf8(text).unwrap().parse().unwrap()
     }
 
-    /// What counts against the limit.
+    /// Bytes that count against the limit.
     fn counts(&mut self) -> u64 {
         let text = self.text("memory");
         field(&text, "used_memory") - field(&text, "mem_not_counted_for_evict")
@@ -126,7 +126,8 @@ fn overfill(server: &Server, value_bytes: usize, more: &[&str]) -> (u64, usize) 
 
 #[test]
 fn a_storm_of_writes_stays_under_the_ceiling_and_is_not_refused_where_keys_may_go() {
-    // As long as it takes, so that the ceiling does not depend on how busy this machine is.
+    // With this tenacity an eviction goes on for as long as it takes, so the ceiling does not depend on how
+    // busy this machine is.
     let server = Server::start(&["--maxmemory", "2mb", "--maxmemory-eviction-tenacity", "100"]);
     let mut client = server.client();
     let cases: [(&str, usize, &[&str]); 5] = [
@@ -298,9 +299,8 @@ fn resident_most(server: &Server) -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// What a cache leaves unused between its data is looked at as it fills, and not only at the ticks of a
-/// clock:
-/// a fast client fills much between two of those.
+/// What a cache leaves unused between its data is looked at as it fills, and not only ten times a second: a
+/// fast client fills much between two of these looks.
 #[test]
 fn the_process_stays_near_the_ceiling_while_a_cache_fills_between_two_ticks() {
     const LIMIT: u64 = 64 << 20;

@@ -225,7 +225,8 @@ fn words() -> Option<Vec<u8>> {
     }
 }
 
-/// Replies without the line that redis-cli ends its output with, where it prints for a program.
+/// Compares lines, and fails with the number of the first that differs. Callers take off the end of line that
+/// redis-cli adds where its output is no terminal.
 fn assert_same_words(got: &[u8], expected: &[u8]) {
     let first = got.split(|b| *b == b'\n').zip(expected.split(|b| *b == b'\n')).position(|(g, e)| g != e);
     assert_eq!(first, None, "the first word that differs");

@@ -7,8 +7,8 @@ use testkit::resp_value::Value;
 use testkit::scratch::Scratch;
 
 const HARD_BYTES: u64 = 16 << 20;
-/// Code that runs for the first time, a batch's buffers, and what a growing buffer leaves
-/// behind in the arena.
+/// Code that runs for the first time, a batch's buffers, and what a growing buffer leaves behind in the
+/// arena.
 const MARGIN_BYTES: u64 = 12 << 20;
 
 struct Server {
@@ -57,8 +57,8 @@ impl Drop for Server {
 fn hostile_requests() -> Vec<Vec<u8>> {
     let request = |words: &[&str]| testkit::resp_client::request(words);
     vec![
-        // Shorter strings would be written piece by piece, and a client that does not read
-        // them is only paused.
+        // Shorter strings would be written piece by piece, and a client that does not read them is only
+        // paused.
         request(&[&["MGET"][..], &["large"; 200]].concat()),
         request(&["GET", "mb"]).repeat(200),
         request(&["GET", "tenth"]).repeat(2_000),

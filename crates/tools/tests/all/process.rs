@@ -1,5 +1,5 @@
-//! The program as scripts and service managers see it: what it prints, how it answers on a
-//! Unix socket, how it ends.
+//! The program as scripts and service managers see it: what it prints, how it answers on a Unix socket, how
+//! it ends.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

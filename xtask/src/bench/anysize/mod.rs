@@ -1,5 +1,5 @@
-//! Bytes an element and server CPU an operation against the number of elements: what the project
-//! is for, in one picture.
+//! Bytes an element and server CPU an operation against the number of elements: the pictures of README.md and
+//! docs/benchmarks.md.
 //!
 //! Redis has to choose for each collection between a packed block and a pointer structure; its two extremes
 //! are measured, one server with limits that nothing passes ("compact") and one with limits of 0 ("fast").
@@ -238,8 +238,8 @@ impl Runner {
         self.client.flush()
     }
 
-    /// Microseconds of server time for `batches` times [`DEPTH`] requests; what they added is removed
-    /// without being counted.
+    /// Microseconds of server time for `batches` times [`DEPTH`] requests; what they added is removed without
+    /// being counted.
     fn run(
         &mut self,
         subject: &Subject,

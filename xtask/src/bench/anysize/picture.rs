@@ -1,5 +1,5 @@
-//! The picture for the README: two panels, bytes and time against the number of elements, as one SVG
-//! that needs nothing else.
+//! The picture for the README: two panels, bytes and time against the number of elements, as one SVG that
+//! needs nothing else.
 //!
 //! Every collection is a thin line, and the geometric mean of all of them a thick one with a name. Colours
 //! and the grey of the text are chosen to be read on white and on black alike, since a page that shows the

@@ -5,8 +5,8 @@ pub(super) struct Operation {
     pub(super) name: &'static str,
     /// What is there beforehand, by its name in [`FILLS`]; empty: nothing.
     pub(super) data: &'static str,
-    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B`
-    /// and `10KB` are values.
+    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B` and
+    /// `10KB` are values.
     pub(super) request: &'static str,
     pub(super) keys: u64,
     /// It takes away what it works on, so that the data is made again for each turn.
