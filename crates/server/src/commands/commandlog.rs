@@ -22,7 +22,7 @@ const COMMANDLOG: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "8.1.0",
         summary: "Holds the commands that read the logs of slow and large calls.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..Doc::NEW
     },
     subcommands: &[&GET, &HELP, &LEN, &RESET],
@@ -41,7 +41,7 @@ const GET: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "8.1.0",
         summary: "Answers the newest entries of a log.",
-        complexity: "O(N) where N is the number of entries returned",
+        complexity: "O(N) where N is the number of entries answered.",
         args: &[Arg::int("count"), TYPE_ARG],
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
         ..Doc::NEW
@@ -78,7 +78,7 @@ const RESET: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "8.1.0",
         summary: "Empties a log.",
-        complexity: "O(N) where N is the number of entries in the commandlog",
+        complexity: "O(N) where N is the number of entries in the log.",
         args: &[TYPE_ARG],
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         ..Doc::NEW

@@ -26,7 +26,7 @@ const CONFIG: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.0.0",
         summary: "Holds the commands that read and change settings.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..Doc::NEW
     },
     subcommands: &[&GET, &HELP, &RESETSTAT, &REWRITE, &SET],
@@ -42,7 +42,7 @@ const GET: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.0.0",
         summary: "Shows the settings whose names match the patterns.",
-        complexity: "O(N) when N is the number of configuration parameters provided",
+        complexity: "O(N*S) where N is the number of names or patterns given and S that of the settings.",
         args: &[Arg::str("parameter").many()],
         history: &[("7.0.0", "Takes several patterns.")],
         ..Doc::NEW
@@ -59,7 +59,7 @@ const SET: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.0.0",
         summary: "Changes settings while the server runs, all of them or none.",
-        complexity: "O(N) when N is the number of configuration parameters provided",
+        complexity: "O(N*S) where N is the number of settings named and S that of all settings.",
         args: &[Arg::block(
             "data",
             &[Arg::str("parameter"), Arg::str("value").secret_by_name(setting::is_secret)],

@@ -88,7 +88,7 @@ const AUTH: ServerCommand = ServerCommand {
     acl: Acl::CONNECTION,
     doc: Doc {
         summary: "Says who the client is.",
-        complexity: "O(N) where N is the number of passwords defined for the user",
+        complexity: "O(N) where N is the number of passwords of the user.",
         args: &[Arg::str("username").since("6.0.0").optional().secret(), Arg::str("password").secret()],
         history: &[("6.0.0", "Takes a user name.")],
         ..SINCE_FIRST

@@ -13,11 +13,7 @@ const CHANGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADI
 const MODULE: ServerCommand = ServerCommand {
     name: "MODULE",
     arity: Arity::AtLeast(2),
-    doc: Doc {
-        summary: "Holds the commands on modules.",
-        complexity: "Depends on subcommand.",
-        ..SINCE_FIRST
-    },
+    doc: Doc { summary: "Holds the commands on modules.", complexity: "See each subcommand.", ..SINCE_FIRST },
     subcommands: &[&HELP, &LIST, &LOAD, &LOADEX, &UNLOAD],
     run: ServerRun::Container,
     ..ROW

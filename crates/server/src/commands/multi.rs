@@ -38,7 +38,7 @@ const EXEC: ServerCommand = ServerCommand {
     doc: Doc {
         since: "1.2.0",
         summary: "Runs all queued requests as one step.",
-        complexity: "Depends on commands in the transaction",
+        complexity: "That of the queued requests together.",
         ..ABOUT
     },
     run: ServerRun::Queue,
@@ -53,7 +53,7 @@ const DISCARD: ServerCommand = ServerCommand {
     doc: Doc {
         since: "2.0.0",
         summary: "Gives up a transaction.",
-        complexity: "O(N), when N is the number of queued commands",
+        complexity: "O(N) where N is the number of queued requests.",
         ..ABOUT
     },
     run: ServerRun::Anywhere(discard),
@@ -69,7 +69,7 @@ const WATCH: ServerCommand = ServerCommand {
     doc: Doc {
         since: "2.2.0",
         summary: "Has the next EXEC run nothing if one of the keys changes before it.",
-        complexity: "O(1) for every key.",
+        complexity: "O(1) for each key.",
         args: &[Arg::key("key", 0).many()],
         ..ABOUT
     },

@@ -14,9 +14,8 @@ const SHUTDOWN: ServerCommand = ServerCommand {
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",
-        summary: "Ends the server, after saving the data if that is asked for.",
-        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, \
-            otherwise O(1)",
+        summary: "Ends the server. SAVE is refused without FORCE: there is nothing to save to yet.",
+        complexity: "O(N) where N is the number of connections.",
         args: &[
             Arg::one_of("save-selector", &[Arg::word("nosave", "NOSAVE"), Arg::word("save", "SAVE")])
                 .optional(),

@@ -15,7 +15,7 @@ const SLOWLOG: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.2.12",
         summary: "Holds the commands that read the log of slow calls.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..Doc::NEW
     },
     subcommands: &[&GET, &HELP, &LEN, &RESET],
@@ -31,7 +31,7 @@ const GET: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.2.12",
         summary: "Answers the newest entries of the slow log.",
-        complexity: "O(N) where N is the number of entries returned",
+        complexity: "O(N) where N is the number of entries answered.",
         args: &[Arg::int("count").optional()],
         history: &[("4.0.0", "The client's address and name.")],
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
@@ -65,7 +65,7 @@ const RESET: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.2.12",
         summary: "Empties the slow log.",
-        complexity: "O(N) where N is the number of entries in the slowlog",
+        complexity: "O(N) where N is the number of entries in the log.",
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         ..Doc::NEW
     },

@@ -19,7 +19,7 @@ pub(super) const SETUSER: ServerCommand = ServerCommand {
     flags: ADMIN,
     doc: Doc {
         summary: "Makes or changes a user by rules.",
-        complexity: "O(N). Where N is the number of rules provided.",
+        complexity: "O(N) where N is the number of rules given.",
         args: &[Arg::str("username").secret(), Arg::str("rule").secret().optional().many()],
         history: &[PATTERNS_SINCE, ("7.0.0", "Selectors, and permissions for keys.")],
         tips: ON_ALL_NODES,
@@ -35,7 +35,7 @@ pub(super) const DELUSER: ServerCommand = ServerCommand {
     flags: ADMIN,
     doc: Doc {
         summary: "Removes users, and closes their connections.",
-        complexity: "O(1) amortized time considering the typical user.",
+        complexity: "O(N+C) where N is the number of users named and C that of the connections.",
         args: &[Arg::str("username").secret().many()],
         tips: ON_ALL_NODES,
         ..ABOUT

@@ -13,7 +13,7 @@ pub(super) const LOG: ServerCommand = ServerCommand {
     flags: ADMIN,
     doc: Doc {
         summary: "Shows what was refused lately, or forgets it.",
-        complexity: "O(N) with N being the number of entries shown.",
+        complexity: "O(N) where N is the number of entries answered.",
         args: &[Arg::one_of("operation", &[Arg::int("count"), Arg::word("reset", "RESET")]).optional()],
         history: &[("7.2.0", "The entry's id, and when it was made and updated.")],
         ..ABOUT

@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&ACL]);
 /// The flags of subcommands that tell nothing of other users.
 const FOR_ALL: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE);
 const ABOUT: Doc = Doc { group: Group::Server, since: "6.0.0", complexity: "O(1)", ..Doc::NEW };
-const PER_USER: &str = "O(N). Where N is the number of configured users.";
+const PER_USER: &str = "O(N) where N is the number of users.";
 const PATTERNS_SINCE: (&str, &str) = ("6.2.0", "Patterns of channels.");
 
 const ACL: ServerCommand = ServerCommand {
@@ -30,7 +30,7 @@ const ACL: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(2),
     doc: Doc {
         summary: "Holds the commands about users and what they may do.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..ABOUT
     },
     subcommands: &[
@@ -58,7 +58,7 @@ const CAT: ServerCommand = ServerCommand {
     flags: FOR_ALL,
     doc: Doc {
         summary: "Lists the categories, or the commands of one.",
-        complexity: "O(1) since the categories and commands are a fixed set.",
+        complexity: "O(C) where C is the number of commands.",
         args: &[Arg::str("category").optional()],
         ..ABOUT
     },
@@ -73,7 +73,7 @@ const DRYRUN: ServerCommand = ServerCommand {
     doc: Doc {
         since: "7.0.0",
         summary: "Says whether a user may send a request, which does not run.",
-        complexity: "O(1).",
+        complexity: "O(N) where N is the number of rules of the user that are looked at.",
         args: &[Arg::str("username"), Arg::str("command"), Arg::str("arg").optional().many()],
         ..ABOUT
     },
@@ -100,7 +100,7 @@ const GETUSER: ServerCommand = ServerCommand {
     flags: ADMIN,
     doc: Doc {
         summary: "Shows the rules of a user.",
-        complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
+        complexity: "O(N) where N is the number of passwords and rules of the user.",
         args: &[Arg::str("username").secret()],
         history: &[PATTERNS_SINCE, ("7.0.0", "Selectors; keys and channels as rules instead of lists.")],
         ..ABOUT

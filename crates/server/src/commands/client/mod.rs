@@ -28,7 +28,7 @@ pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CLIENT]);
 const ANYBODY: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE);
 /// What the rows of most subcommands say.
 const ABOUT: Doc = Doc { group: Group::Connection, complexity: "O(1)", ..Doc::NEW };
-const PER_CLIENT: &str = "O(N) where N is the number of client connections";
+const PER_CLIENT: &str = "O(N) where N is the number of connections.";
 const ON_OFF: &[Arg] = &[Arg::word("on", "ON"), Arg::word("off", "OFF")];
 const ENABLED: &[Arg] = &[Arg::one_of("enabled", ON_OFF)];
 
@@ -42,7 +42,7 @@ const CLIENT: ServerCommand = ServerCommand {
     doc: Doc {
         since: "2.4.0",
         summary: "Holds the commands about connections.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..ABOUT
     },
     subcommands: &[

@@ -35,7 +35,7 @@ pub(super) const UNPAUSE: ServerCommand = ServerCommand {
     doc: Doc {
         since: "6.2.0",
         summary: "Lets the clients go on that CLIENT PAUSE holds back.",
-        complexity: "O(N) Where N is the number of paused clients",
+        complexity: "O(N) where N is the number of clients that are held back.",
         ..ABOUT
     },
     run: ServerRun::Exclusive(unpause),

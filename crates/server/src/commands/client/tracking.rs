@@ -12,7 +12,7 @@ pub(super) const TRACKING: ServerCommand = ServerCommand {
     doc: Doc {
         since: "6.0.0",
         summary: "Tells this connection, or another, when keys that it has read are changed.",
-        complexity: "O(1). Some options may introduce additional complexity.",
+        complexity: "O(N) where N is the number of prefixes named and of those that the connection has.",
         args: &[
             Arg::one_of("status", &[Arg::word("on", "ON"), Arg::word("off", "OFF")]),
             Arg::int("client-id").after("REDIRECT").optional(),

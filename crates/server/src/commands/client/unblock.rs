@@ -14,7 +14,7 @@ pub(super) const UNBLOCK: ServerCommand = ServerCommand {
     doc: Doc {
         since: "5.0.0",
         summary: "Ends the waiting of another connection's command.",
-        complexity: "O(log N) where N is the number of client connections",
+        complexity: "O(log N) where N is the number of connections.",
         args: &[
             Arg::int("client-id"),
             Arg::one_of("unblock-type", &[Arg::word("timeout", "TIMEOUT"), Arg::word("error", "ERROR")])

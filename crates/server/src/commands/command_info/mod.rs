@@ -20,8 +20,8 @@ pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&COMMAND]);
 
 const UNORDERED: &[&str] = &["nondeterministic_output_order"];
 const ABOUT: Doc = Doc { group: Group::Server, since: "7.0.0", ..Doc::NEW };
-const PER_NAME: &str = "O(N) where N is the number of commands to look up";
-const PER_ARG: &str = "O(N) where N is the number of arguments to the command";
+const PER_NAME: &str = "O(N) where N is the number of commands named.";
+const PER_ARG: &str = "O(N) where N is the number of arguments of that command.";
 const NAMES: &[Arg] = &[Arg::str("command-name").optional().many()];
 const WHOLE_COMMAND: &[Arg] = &[Arg::str("command"), Arg::str("arg").optional().many()];
 /// What the rows of all subcommands have in common.
@@ -33,7 +33,7 @@ const COMMAND: ServerCommand = ServerCommand {
     doc: Doc {
         since: "2.8.13",
         summary: "Describes all commands.",
-        complexity: "O(N) where N is the total number of Redis commands",
+        complexity: "O(C) where C is the number of commands.",
         tips: UNORDERED,
         ..ABOUT
     },
@@ -85,7 +85,7 @@ const LIST: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(2),
     doc: Doc {
         summary: "Lists the names of commands.",
-        complexity: "O(N) where N is the total number of Redis commands",
+        complexity: "O(C) where C is the number of commands.",
         args: &[Arg::one_of("filterby", FILTERS).after("FILTERBY").optional()],
         tips: UNORDERED,
         ..ABOUT

@@ -28,7 +28,7 @@ const DEBUG: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "1.0.0",
         summary: "Holds what tests of the server itself need.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         is_system: true,
         ..Doc::NEW
     },

@@ -22,7 +22,7 @@ const LATENCY: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "2.8.13",
         summary: "Holds the commands that tell what took how long.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..Doc::NEW
     },
     subcommands: &[&DOCTOR, &GRAPH, &HELP, &HISTOGRAM, &HISTORY, &LATEST, &RESET],
@@ -38,7 +38,7 @@ const HISTOGRAM: ServerCommand = ServerCommand {
         group: Group::Server,
         since: "7.0.0",
         summary: "Answers how many calls of each command took at most how long.",
-        complexity: "O(N) where N is the number of commands with latency information being retrieved.",
+        complexity: "O(N) where N is the number of commands whose histograms are answered.",
         args: &[Arg::str("command").optional().many()],
         tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
         ..Doc::NEW

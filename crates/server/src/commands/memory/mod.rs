@@ -45,7 +45,7 @@ const MALLOC_STATS: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     doc: Doc {
         summary: "Shows what the arena holds.",
-        complexity: "Depends on how much memory is allocated, could be slow",
+        complexity: "O(N) where N is the number of extents of the arena.",
         ..ABOUT
     },
     run: ServerRun::Shared(malloc_stats),
@@ -57,7 +57,7 @@ const PURGE: ServerCommand = ServerCommand {
     arity: Arity::Exactly(2),
     doc: Doc {
         summary: "Gives free pages back to the system.",
-        complexity: "Depends on how much memory is allocated, could be slow",
+        complexity: "O(N) where N is the number of extents of the arena.",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..ABOUT
     },

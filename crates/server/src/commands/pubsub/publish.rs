@@ -17,7 +17,7 @@ pub(super) const PUBLISH: ServerCommand = ServerCommand {
     acl: Acl::PUBSUB,
     doc: Doc {
         summary: "Sends a message to all who listen to a channel, and answers how many these are.",
-        complexity: "O(N+M) where N is the number of receivers and M the length of the channel's name",
+        complexity: "O(N+M) where N is the number of receivers and M the length of the channel's name.",
         args: &[Arg::str("channel"), Arg::str("message")],
         ..ABOUT
     },
@@ -34,7 +34,7 @@ pub(super) const SPUBLISH: ServerCommand = ServerCommand {
     doc: Doc {
         since: "7.0.0",
         summary: "Sends a message to all who listen to a channel of a shard.",
-        complexity: "O(N) where N is the number of receivers",
+        complexity: "O(N) where N is the number of receivers.",
         args: &[Arg::str("shardchannel"), Arg::str("message")],
         ..ABOUT
     },

@@ -12,7 +12,7 @@ pub(super) const PUBSUB: ServerCommand = ServerCommand {
     doc: Doc {
         since: "2.8.0",
         summary: "Holds the commands that tell who listens to what.",
-        complexity: "Depends on subcommand.",
+        complexity: "See each subcommand.",
         ..ABOUT
     },
     subcommands: &[&CHANNELS, &HELP, &NUMPAT, &NUMSUB, &SHARDCHANNELS, &SHARDNUMSUB],
@@ -27,8 +27,8 @@ const ANY: ServerCommand = ServerCommand {
     ..ROW
 };
 const LISTED: &str =
-    "O(N) where N is the number of active channels, times the length of the pattern and of their names";
-const COUNTED: &str = "O(N) where N is the number of requested channels";
+    "O(N*M) where N is the number of channels that somebody listens to and M the length of pattern and name.";
+const COUNTED: &str = "O(N) where N is the number of channels named.";
 
 const CHANNELS: ServerCommand = ServerCommand {
     name: "CHANNELS",

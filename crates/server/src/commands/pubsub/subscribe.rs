@@ -21,7 +21,7 @@ pub(super) const SUBSCRIBE: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(2),
     doc: Doc {
         summary: "Listens to channels.",
-        complexity: "O(N) where N is the number of channels to subscribe to.",
+        complexity: "O(N) where N is the number of channels named.",
         args: &[Arg::str("channel").many()],
         ..ABOUT
     },
@@ -34,7 +34,7 @@ pub(super) const UNSUBSCRIBE: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(1),
     doc: Doc {
         summary: "Stops listening to channels, or to all of them.",
-        complexity: "O(N) where N is the number of channels to unsubscribe.",
+        complexity: "O(N) where N is the number of channels named, or of all that the client listens to.",
         args: &[Arg::str("channel").optional().many()],
         ..ABOUT
     },
@@ -47,7 +47,7 @@ pub(super) const PSUBSCRIBE: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(2),
     doc: Doc {
         summary: "Listens to all channels whose names match a pattern.",
-        complexity: "O(N) where N is the number of patterns to subscribe to.",
+        complexity: "O(N) where N is the number of patterns named.",
         args: &[Arg::pattern("pattern").many()],
         ..ABOUT
     },
@@ -60,7 +60,7 @@ pub(super) const PUNSUBSCRIBE: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(1),
     doc: Doc {
         summary: "Stops listening by patterns, or by all of them.",
-        complexity: "O(N) where N is the number of patterns to unsubscribe.",
+        complexity: "O(N) where N is the number of patterns named, or of all that the client listens by.",
         args: &[Arg::pattern("pattern").optional().many()],
         ..ABOUT
     },
@@ -75,7 +75,7 @@ pub(super) const SSUBSCRIBE: ServerCommand = ServerCommand {
     doc: Doc {
         since: "7.0.0",
         summary: "Listens to channels of a shard.",
-        complexity: "O(N) where N is the number of shard channels to subscribe to.",
+        complexity: "O(N) where N is the number of channels named.",
         args: &[Arg::str("shardchannel").many()],
         ..ABOUT
     },
@@ -90,7 +90,7 @@ pub(super) const SUNSUBSCRIBE: ServerCommand = ServerCommand {
     doc: Doc {
         since: "7.0.0",
         summary: "Stops listening to channels of a shard, or to all of them.",
-        complexity: "O(N) where N is the number of shard channels to unsubscribe.",
+        complexity: "O(N) where N is the number of channels named, or of all that the client listens to.",
         args: &[Arg::str("shardchannel").optional().many()],
         ..ABOUT
     },

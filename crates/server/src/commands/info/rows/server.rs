@@ -45,9 +45,8 @@ pub(in super::super) const SERVER: &[Metric] = &[
         (r.server.uptime_s() / 86_400).into()
     })
     .unit(Unit::Days),
-    gauge("hz", "How often a second expiry and other duties come round.", |r| r.config.hz.into())
-        .unit(Unit::PerSecond),
-    gauge("configured_hz", "The setting `hz`.", |r| r.config.hz.into()).unit(Unit::PerSecond),
+    gauge("hz", "The setting `hz`, which has no effect.", |r| r.config.hz.into()).unit(Unit::PerSecond),
+    gauge("configured_hz", "The same as `hz`.", |r| r.config.hz.into()).unit(Unit::PerSecond),
     gauge("lru_clock", "The lowest 24 bits of the present time in seconds.", |r| {
         ((r.now.0 / 1000) & 0xFF_FFFF).into()
     }),
