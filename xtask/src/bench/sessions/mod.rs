@@ -1,6 +1,6 @@
 //! Server CPU of what happens between clients: PUBLISH to a thousand who listen, PUBLISH where a thousand
-//! patterns are listened by of which one matches, transactions of five commands, and elements handed over to
-//! clients that wait for them. The servers take turns, and a turn ends when everything has arrived; what
+//! patterns are subscribed to of which one matches, transactions of five commands, and elements handed over
+//! to clients that wait for them. The servers take turns, and a turn ends when everything has arrived; what
 //! counts is the median over the turns, and the median of the ratios within rounds.
 mod audience;
 mod hand_over;
