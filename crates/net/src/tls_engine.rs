@@ -14,7 +14,8 @@
 //! * **Handshakes** are this layer's own: the caller hears nothing of a connection until its handshake is
 //!   done, or `Unsecured` if it fails. A private key's work takes up to half a millisecond, so only some
 //!   connections in handshake have a turn between two polls, in the order in which their bytes have come; the
-//!   others wait and the poll does not sleep. One that has not finished in time is ended.
+//!   others wait and the poll does not sleep. One that has not finished in time is ended; time in which it
+//!   only waits for its turn is added, as far as that is no way to stay for ever.
 //! * **Closing** sends what is queued, then the alert that ends the session (close_notify). A close at once
 //!   offers the alert to the kernel where nothing waits before it; otherwise the alert is lost.
 use crate::listener::Listener;
@@ -35,6 +36,8 @@ const RECEIVE_BYTES_MIN: usize = 4 << 10;
 const KEPT_CAPACITY_MAX: usize = 256 << 10;
 /// What an idle session takes, rustls's part included: measured (docs/decisions/tls.md).
 pub(crate) const SESSION_BYTES: usize = 3 << 10;
+/// So often a handshake gets its time again because its bytes wait for a turn here.
+const EXTENSIONS_MAX: u32 = 5;
 /// Events of one poll that are news of sessions rather than of the engine.
 const NEWS_MAX: usize = 512;
 
@@ -69,6 +72,12 @@ struct Slot {
     early: Vec<u8>,
     /// On the list of that name.
     is_waiting: bool,
+    /// Since when, and for how long before that.
+    waits_since: Millis,
+    waited_ms: i64,
+    /// How long its handshake may take, and how often it has been given that time again.
+    handshake_ms: i64,
+    extensions: u32,
     /// `receive` has something to tell that no byte will bring: plaintext, the end, a failure.
     has_news: bool,
     is_paused: bool,
@@ -79,6 +88,12 @@ struct Slot {
 }
 
 impl Slot {
+    /// Whether its handshake has waited for its turn for most of its time.
+    fn was_held_up(&self, now: Millis) -> bool {
+        let waits_ms = if self.is_waiting { now.since(self.waits_since) } else { 0 };
+        2 * (self.waited_ms + waits_ms) >= self.handshake_ms
+    }
+
     /// Whether `receive` has something to tell of which the engine knows nothing.
     fn can_be_received(&self) -> bool {
         !self.plain.is_empty() || matches!(self.session.stage(), Stage::Ended | Stage::Failed)
@@ -118,10 +133,12 @@ impl<E: Engine> TlsEngine<E> {
         let wait = if is_busy { Wait::Not } else { wait.or_until(self.next_deadline()) };
         self.inner.poll(wait, events)?;
         self.take_from(events, first);
-        for _ in 0..self.handshakes_per_turn.min(self.waiting.len()) {
-            if let Some(id) = self.waiting.pop_front() {
-                self.advance_handshake(id, events);
-            }
+        let mut turns_left = self.handshakes_per_turn;
+        while turns_left > 0
+            && let Some(id) = self.waiting.pop_front()
+        {
+            // Whoever has gone meanwhile takes no turn: many who come and go would hold up the rest.
+            turns_left -= usize::from(self.advance_handshake(id, events));
         }
         self.end_overdue(events);
         self.tell_news(events);
@@ -153,6 +170,7 @@ impl<E: Engine> TlsEngine<E> {
             return false;
         };
         if !std::mem::replace(&mut slot.is_waiting, true) {
+            slot.waits_since = now();
             self.waiting.push_back(id);
         }
         true
@@ -173,20 +191,23 @@ impl<E: Engine> TlsEngine<E> {
         }
     }
 
-    /// Goes on with a handshake as far as what has come allows.
-    fn advance_handshake(&mut self, id: ConnId, events: &mut Vec<Event>) {
-        let Some(slot) = self.slot(id).filter(|slot| slot.session.stage() == Stage::Handshake) else {
-            return;
-        };
+    /// Goes on with a handshake as far as what has come allows. Whether there was anything to be done.
+    fn advance_handshake(&mut self, id: ConnId, events: &mut Vec<Event>) -> bool {
+        let in_handshake = self.slot(id).filter(|slot| slot.session.stage() == Stage::Handshake);
+        let Some(slot) = in_handshake else { return false };
         slot.is_waiting = false;
+        slot.waited_ms += now().since(slot.waits_since);
         match self.receive_sealed(id, HANDSHAKE_RECEIVE_BYTES) {
-            Received::Bytes(_) => {}
-            Received::Empty => return,
-            Received::End => {
-                return self.refuse(id, io::ErrorKind::UnexpectedEof.into(), events);
-            }
-            Received::Failed(error) => return events.push(Event::Unsecured(id, error)),
+            Received::Bytes(_) => self.take_in_handshake(id, events),
+            Received::Empty => return false,
+            Received::End => self.refuse(id, io::ErrorKind::UnexpectedEof.into(), events),
+            Received::Failed(error) => events.push(Event::Unsecured(id, error)),
         }
+        true
+    }
+
+    /// Takes in what was received of a handshake.
+    fn take_in_handshake(&mut self, id: ConnId, events: &mut Vec<Event>) {
         let Some(slot) = slot_of(&mut self.slots, id) else { return };
         let plain = Plain { into: &mut Vec::new(), room: 0, rest: &mut slot.plain };
         let opened = slot.session.open(&mut self.received, plain, &mut self.sealed);
@@ -228,17 +249,24 @@ impl<E: Engine> TlsEngine<E> {
         events.push(Event::Unsecured(id, error));
     }
 
-    /// Ends handshakes whose time is over.
+    /// Ends handshakes whose time is over. One that has spent at least half of it waiting for its turn here
+    /// gets the same time again, but not without end.
     fn end_overdue(&mut self, events: &mut Vec<Event>) {
+        let now = now();
         while let Some((due, id)) = self.deadlines.front().copied() {
-            let is_in_handshake = self.slot(id).is_some_and(|slot| slot.session.stage() == Stage::Handshake);
+            let slot = slot_of(&mut self.slots, id).filter(|slot| slot.session.stage() == Stage::Handshake);
             // A clock that was put back must not make it last longer.
-            if is_in_handshake && (1..=HANDSHAKE_MS).contains(&due.since(now())) {
+            if slot.is_some() && (1..=HANDSHAKE_MS).contains(&due.since(now)) {
                 return;
             }
             self.deadlines.pop_front();
-            if is_in_handshake {
-                self.refuse(id, io::ErrorKind::TimedOut.into(), events);
+            match slot {
+                Some(slot) if slot.was_held_up(now) && slot.extensions < EXTENSIONS_MAX => {
+                    (slot.extensions, slot.waited_ms) = (slot.extensions + 1, 0);
+                    self.deadlines.push_back((Millis(now.0.saturating_add(slot.handshake_ms)), id));
+                }
+                Some(_) => self.refuse(id, io::ErrorKind::TimedOut.into(), events),
+                None => {}
             }
         }
     }
@@ -453,6 +481,10 @@ impl<E: Engine> Engine for TlsEngine<E> {
             plain: Vec::new(),
             early: Vec::new(),
             is_waiting: false,
+            waits_since: Millis(0),
+            waited_ms: 0,
+            handshake_ms: tls.handshake_ms,
+            extensions: 0,
             has_news: false,
             is_paused: false,
             is_closing: false,

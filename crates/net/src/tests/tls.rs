@@ -35,6 +35,8 @@ on_every_engine! {
     a_message_in_pieces_leaves_sending_alone
     a_peer_that_goes_in_the_handshake_is_told_of
     a_handshake_that_stalls_is_ended
+    a_handshake_that_waits_for_its_turn_has_its_time_again
+    those_who_come_and_go_take_no_turns
     a_handshake_that_is_done_is_not
     handshakes_have_turns
     idle_connections_hold_nothing
@@ -502,6 +504,51 @@ fn a_handshake_that_stalls_is_ended(mut rig: Rig) {
     rig.until("every Gone", |rig| rig.gone.len() == sockets.len());
     assert_eq!(rig.unsecured.len(), sockets.len());
     assert!(rig.unsecured.iter().all(|(_, why)| why == "timed out"), "{:?}", rig.unsecured[0]);
+}
+
+fn a_handshake_that_waits_for_its_turn_has_its_time_again(mut rig: Rig) {
+    let tls = Tls { handshake_ms: 100, handshakes_per_turn: 1, ..tls() };
+    let config = Arc::new(client_config(None, &[&version::TLS13]));
+    let sockets: Vec<_> = (0..3).map(|_| TcpStream::connect(rig.address).unwrap()).collect();
+    rig.until("the connections", |rig| rig.accepted.len() == 3);
+    let mut clients: Vec<_> = sockets.into_iter().map(|socket| Client::over(socket, &config)).collect();
+    clients.iter_mut().for_each(Client::go_on);
+    let due = crate::now().0 + 100;
+    for accepted in std::mem::take(&mut rig.accepted) {
+        rig.engine.adopt_with(accepted, &tls).unwrap();
+    }
+    // One is taken up. The others are overdue when the next poll comes.
+    rig.poll(Duration::from_millis(50));
+    while crate::now().0 <= due {
+        std::hint::spin_loop();
+    }
+    let mut answered = [false; 2];
+    rig.until("the answers", |_| {
+        for (client, answered) in clients[1..].iter().zip(&mut answered) {
+            *answered |= client.socket.peek(&mut [0]).is_ok_and(|count| count > 0);
+        }
+        answered == [true; 2]
+    });
+}
+
+fn those_who_come_and_go_take_no_turns(mut rig: Rig) {
+    let tls = Tls { handshakes_per_turn: 1, ..tls() };
+    let mut gone: Vec<_> = (0..50).map(|_| rig.connect_raw(&tls)).collect();
+    for (socket, _) in &mut gone {
+        socket.write_all(b"\x16").unwrap();
+    }
+    let config = Arc::new(client_config(None, &[&version::TLS13]));
+    let (mut client, id) = rig.connect_with(&tls, &config);
+    client.go_on();
+    // Closed by their side of the engine, as by `maxclients` or a command.
+    gone.iter().for_each(|(_, id)| rig.engine.close(*id, CloseWhen::Now));
+    let has_answer = |socket: &TcpStream| socket.peek(&mut [0]).is_ok();
+    let mut polls = 0;
+    rig.until("the answer", |_| {
+        polls += 1;
+        has_answer(&client.socket)
+    });
+    assert!(polls < 25, "{polls} polls for {id:?}");
 }
 
 fn a_handshake_that_is_done_is_not(mut rig: Rig) {
