@@ -189,6 +189,7 @@ impl Worker<'_> {
             self.engine.close(id, when);
             self.give_up_pieces(id);
             self.end_subscriptions(id);
+            self.end_its_wait(id);
         }
     }
 
@@ -213,6 +214,7 @@ impl Worker<'_> {
 
     /// The connection is no client any more: neither listed nor counted.
     pub(super) fn deregister(&mut self, connection: &mut Connection) {
+        self.end_subscriptions_of(connection);
         if let Some(waiting) = &connection.session.waiting {
             self.leave_queues(&connection.session, waiting);
         }

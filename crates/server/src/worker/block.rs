@@ -73,6 +73,15 @@ impl Worker<'_> {
         }
     }
 
+    /// The connection is being closed. From here on nobody may take anything out of a key for it, though it
+    /// stays in the queues until the engine has let go of it.
+    pub(super) fn end_its_wait(&mut self, id: ConnId) {
+        if let Some(connection) = self.table.at(id).filter(|connection| connection.session.waiting.is_some())
+        {
+            connection.session.record.end_waiting();
+        }
+    }
+
     /// It waits for no key any more. Nobody else may hold it for waiting afterwards.
     pub(super) fn leave_queues(&self, session: &Session, waiting: &Waiting) {
         session.record.end_waiting();

@@ -72,6 +72,9 @@ const RETRY_PAUSE: Duration = Duration::from_millis(1);
 /// How long clients are given to read their last replies when the server stops.
 const WIND_UP: Duration = Duration::from_millis(1000);
 
+/// What a client that has gone still listens to.
+type Leaving = (Arc<ClientRecord>, ConnId, Box<Subscriptions>);
+
 /// One worker. It stays on its thread, so nothing in it needs a lock; what others may see is in `server`.
 pub(crate) struct Worker<'s> {
     server: &'s Server,
@@ -102,7 +105,7 @@ pub(crate) struct Worker<'s> {
     /// Messages of other threads; empty but while they are read.
     mail: Vec<Message>,
     /// Subscriptions of clients that have gone, to be ended.
-    leaving: Vec<(Arc<ClientRecord>, ConnId, Box<Subscriptions>)>,
+    leaving: Vec<Leaving>,
     cron: Cron,
     /// When the next key expires.
     expire_due: Option<Millis>,

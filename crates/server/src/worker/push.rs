@@ -5,9 +5,10 @@
 //! A client that does not read is not paused for that, because pausing stops only what it asks for. It is
 //! closed when it is over the limits of its class (`client-output-buffer-limit`): over the hard one at once,
 //! before it is given more; over the soft one when its time is over, though it sends nothing (`flow`).
+use super::Leaving;
 use super::Worker;
 use super::flow::count_sent;
-use super::table::Flow;
+use super::table::{Connection, Flow};
 use crate::core::subscriptions::{Subscriptions, drop_subscription};
 use crate::state::pubsub::Publication;
 use net::ConnId;
@@ -75,14 +76,17 @@ impl Worker<'_> {
 
     /// The connection is closed or has gone: it listens to nothing more.
     pub(super) fn end_subscriptions(&mut self, id: ConnId) {
-        if let Some(connection) = self.table.at(id)
-            && let Some(subscriptions) = connection.session.subscriptions.take()
-        {
+        let Some(connection) = self.table.at(id) else { return };
+        if let Some(left) = take_subscriptions(connection) {
             cold_path();
-            connection.session.note_subscriptions(connection.protocol);
-            self.leaving.push((Arc::clone(&connection.session.record), id, subscriptions));
+            self.leaving.push(left);
             self.end_some_subscriptions();
         }
+    }
+
+    /// The same of one that is in the table no longer: its last requests may have made it listen again.
+    pub(super) fn end_subscriptions_of(&mut self, connection: &mut Connection) {
+        self.leaving.extend(take_subscriptions(connection));
     }
 
     /// A client may listen to a million channels: the registry forgets them some at a time.
@@ -95,4 +99,11 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Takes what a connection listens to; None if that is nothing.
+fn take_subscriptions(connection: &mut Connection) -> Option<Leaving> {
+    let subscriptions = connection.session.subscriptions.take()?;
+    connection.session.note_subscriptions(connection.protocol);
+    Some((Arc::clone(&connection.session.record), connection.id, subscriptions))
 }

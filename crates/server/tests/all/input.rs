@@ -308,3 +308,36 @@ fn what_a_client_was_owed_before_reset_is_no_reason_to_close_it() {
     client.send(b"GET k\r\nRESET\r\nAUTH \"secret\"\r\nPING\r\n");
     client.expect(&format!("{}+RESET\r\n+OK\r\n+PONG\r\n", bulk(&text)));
 }
+
+#[test]
+fn nothing_is_left_of_a_client_that_subscribes_with_its_last_words() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..alone() });
+        let [mut busy, mut other] = [(); 2].map(|()| Client::connect(&server));
+        other.check("PING", "+PONG\r\n");
+        for command in ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"] {
+            let before = other.info("mem_clients_normal");
+            let mut dead = reckless(&server);
+            busy.send(&request(&["DEBUG", "SLEEP", "0.1"]));
+            let all = [
+                // Each takes a turn of its own: by the last of them it is known to have gone.
+                request(&["DEBUG", "SLEEP", "0.005"]).repeat(5),
+                request(&["MULTI"]),
+                request(&[command, "a", "b", "c"]),
+                request(&["INCR", "done"]),
+                request(&["EXEC"]),
+            ];
+            dead.write_all(&all.concat()).unwrap();
+            drop(dead);
+            busy.expect("+OK\r\n");
+            other.wait_for_info("connected_clients", "2");
+            for field in ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "pubsub_clients"] {
+                other.wait_for_info(field, "0");
+            }
+            other.check("PUBLISH a m", ":0\r\n");
+            other.check("SPUBLISH a m", ":0\r\n");
+            other.wait_for_info("mem_clients_normal", &before);
+        }
+        assert_eq!(other.ask("GET done"), "3", "all of it has run");
+    }
+}
