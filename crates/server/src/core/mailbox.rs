@@ -6,8 +6,9 @@
 //! it has posted ([`Mailboxes::post`], [`Mailboxes::announce`]). A worker looks into its own mailbox before
 //! it runs what it has received, too: so whoever knows that something was published, and asks, sees it first.
 //!
-//! A worker may be slower than all others that publish to its clients. A mailbox that holds much is
-//! *congested*, and who wants to publish waits as long as there is one (`dispatch`).
+//! A worker may be slower than all others that have something for its clients: messages, invalidations, lines
+//! of MONITOR. A mailbox that holds much of these is *congested*, and whoever would make more of them waits
+//! as long as there is one (`dispatch`).
 use crate::core::session::Unblock;
 use crate::core::tracking::Invalidation;
 use crate::state::pubsub::Publication;
@@ -52,6 +53,8 @@ impl Message {
     fn bytes(&self) -> usize {
         match self {
             Message::Published(publication) => publication.bytes(),
+            Message::Invalidated(invalidation) => invalidation.bytes(),
+            Message::Feed(bytes) | Message::Redirected(_, bytes) => size_of::<Message>() + bytes.len(),
             _ => 0,
         }
     }
@@ -63,6 +66,8 @@ pub(crate) struct Mailbox {
     inbox: Mutex<Inbox>,
     /// Whether anything is in it: a load, for the worker whose box it is.
     has_mail: AtomicBool,
+    /// How many mailboxes are congested: one count for all.
+    congested: Arc<AtomicUsize>,
     /// Connections that it serves or has been given.
     pub(crate) connections: AtomicUsize,
 }
@@ -94,14 +99,15 @@ impl Mailbox {
         self.has_mail.load(Ordering::Acquire)
     }
 
-    /// Returns whether the mailbox has become congested.
-    fn leave(&self, message: Message) -> bool {
+    fn leave(&self, message: Message) {
         let mut inbox = self.inbox();
         inbox.bytes += message.bytes();
         inbox.messages.push_back(message);
         self.has_mail.store(true, Ordering::Release);
-        let is_congested = inbox.bytes >= CONGESTED_BYTES;
-        is_congested && !std::mem::replace(&mut inbox.is_congested, true)
+        if inbox.bytes >= CONGESTED_BYTES && !std::mem::replace(&mut inbox.is_congested, true) {
+            cold_path();
+            self.congested.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
@@ -114,8 +120,7 @@ pub(crate) struct Mailboxes {
     boxes: Box<[Mailbox]>,
     /// Something was posted, and its worker has perhaps not been woken.
     is_posted: AtomicBool,
-    /// How many of them are congested.
-    congested: AtomicUsize,
+    congested: Arc<AtomicUsize>,
 }
 
 impl Deref for Mailboxes {
@@ -129,29 +134,25 @@ impl Deref for Mailboxes {
 impl Mailboxes {
     /// Empty ones. A waker ends the sleep of the worker whose box it is for.
     pub(crate) fn new(wakers: impl Iterator<Item = net::Waker>) -> Mailboxes {
+        let congested: Arc<AtomicUsize> = Arc::default();
         let new = |waker| Mailbox {
             waker,
             inbox: Mutex::default(),
             has_mail: false.into(),
+            congested: Arc::clone(&congested),
             connections: AtomicUsize::new(0),
         };
-        Mailboxes {
-            boxes: wakers.map(new).collect(),
-            is_posted: false.into(),
-            congested: AtomicUsize::new(0),
-        }
+        let boxes = wakers.map(new).collect();
+        Mailboxes { boxes, is_posted: false.into(), congested }
     }
 
     /// Leaves a message and wakes nobody: [`Mailboxes::announce`] has to follow when locks are let go.
     pub(crate) fn post(&self, worker: usize, message: Message) {
-        if self.boxes[worker].leave(message) {
-            cold_path();
-            self.congested.fetch_add(1, Ordering::Relaxed);
-        }
+        self.boxes[worker].leave(message);
         self.is_posted.store(true, Ordering::Release);
     }
 
-    /// Whether some worker's mailbox holds so much that nobody should publish: a load.
+    /// Whether some worker's mailbox holds so much that nobody should add to it: a load.
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
         self.congested.load(Ordering::Relaxed) > 0
@@ -205,5 +206,43 @@ const MESSAGES_KEPT: usize = 1 << 10;
 impl std::fmt::Debug for Mailboxes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Mailboxes({})", self.boxes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::EngineKind;
+
+    #[test]
+    fn whatever_may_be_much_congests_a_mailbox_however_it_is_left_there() {
+        let bytes: Arc<[u8]> = vec![b'x'; 1 << 20].into();
+        let invalidation = || Invalidation { keys: Some(Arc::clone(&bytes)), clients: vec![1] };
+        let make = |kind| match kind {
+            0 => Message::Feed(Arc::clone(&bytes)),
+            1 => Message::Redirected(1, Arc::clone(&bytes)),
+            _ => Message::Invalidated(invalidation()),
+        };
+        for kind in 0..3 {
+            let engines: Vec<_> = (0..2).map(|_| net::open(EngineKind::Epoll).unwrap().engine).collect();
+            let boxes = Mailboxes::new(engines.iter().map(|engine| engine.waker()));
+            for posts in [true, false] {
+                let mut count = 0;
+                while !boxes.is_congested() {
+                    match posts {
+                        true => boxes.post(1, make(kind)),
+                        false => boxes[1].send(make(kind)),
+                    }
+                    count += 1;
+                    assert!(count < 100, "it is never congested");
+                }
+                let mut taken = Vec::new();
+                while boxes[1].has_mail() {
+                    boxes.take(1, &mut taken);
+                }
+                assert_eq!(taken.len(), count);
+                assert!(!boxes.is_congested(), "all was taken");
+            }
+        }
     }
 }

@@ -491,9 +491,7 @@ impl<'s> Executor<'s> {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
-        if self.mailboxes.is_congested()
-            && (publishes(row, &self.config) || is_exec && queues_publishers(session, &self.config))
-        {
+        if self.mailboxes.is_congested() && self.adds_mail(session, row, is_exec) {
             return Err(Hindrance::Crowd);
         }
         if !self.memory_limit.is_set() {
@@ -512,6 +510,18 @@ impl<'s> Executor<'s> {
             Room::Garbage => Err(Hindrance::Crowd),
             Room::None => Err(Hindrance::Refused(Refusal::OutOfMemory(row))),
         }
+    }
+
+    /// Whether this command, or what EXEC would run, may cause something to be sent to other clients: a
+    /// message, an event of a key, an invalidation, a line of MONITOR.
+    #[cold]
+    fn adds_mail(&self, session: &Session, row: &Row, is_exec: bool) -> bool {
+        let has = |flag| row.flags.has(flag) || is_exec && session.has_queued(flag);
+        let publishes =
+            row.flags.has(Flags::PUBSUB.or(Flags::FAST)) || is_exec && session.has_queued(Flags::PUBSUB);
+        let is_told = self.config.notify != Classes::NONE || self.server.key_events.tracking.clients() > 0;
+        let is_watched = self.server.monitors.is_any() && !row.flags.has(Flags::ADMIN);
+        publishes || is_watched || is_told && has(Flags::WRITE)
     }
 
     /// Looks closer at a call that took long, or that somebody wants to see.
@@ -844,18 +854,6 @@ impl<'s> Executor<'s> {
         self.begin();
         result
     }
-}
-
-/// Whether EXEC may.
-#[cold]
-fn queues_publishers(session: &Session, config: &Config) -> bool {
-    session.has_queued(Flags::PUBSUB) || config.notify != Classes::NONE && session.has_queued(Flags::WRITE)
-}
-
-/// Whether this command may send messages to those who listen.
-fn publishes(row: &Row, config: &Config) -> bool {
-    let notifies = row.flags.has(Flags::WRITE) && config.notify != Classes::NONE;
-    notifies || row.flags.has(Flags::PUBSUB.or(Flags::FAST))
 }
 
 /// The scale of the histograms, if calls are tracked.

@@ -44,6 +44,15 @@ pub(crate) struct Invalidation {
     pub(crate) clients: Vec<u64>,
 }
 
+impl Invalidation {
+    /// About how many bytes it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        const OWN_BYTES: usize = 128;
+        let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
+        OWN_BYTES + keys + self.clients.len() * size_of::<u64>()
+    }
+}
+
 /// Who changed a key, if it is a client that tracks keys.
 pub(crate) type Origin<'o> = Option<&'o Tracker>;
 
