@@ -200,6 +200,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
     details.name.clear();
     (details.is_spared, details.is_touchless) = (false, false);
     drop(details);
+    client::note_names(call);
     call.reply.simple("RESET");
     Ok(())
 }
@@ -259,6 +260,7 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
     }
     if let Some(name) = greeting.name {
         call.session.record.details().name = name.to_vec();
+        client::note_names(call);
     }
     if let Some(protocol) = greeting.protocol {
         speak(call, protocol);

@@ -2,7 +2,7 @@
 //! closed.
 use super::client_memory::bytes_of;
 use super::registry::Registry;
-use super::session::ClientRecord;
+use super::session::{ClientDetails, ClientRecord};
 use super::tracking::Ways;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,9 +34,19 @@ pub(crate) fn describe(
     now_ms: i64,
     out: &mut Vec<u8>,
 ) {
+    let details = record.details().clone();
+    write(record, &details, query, (registry, now_ms), out);
+}
+
+fn write(
+    record: &ClientRecord,
+    details: &ClientDetails,
+    query: Query,
+    (registry, now_ms): (&Registry, i64),
+    out: &mut Vec<u8>,
+) {
     let (addr, laddr) = record.addresses();
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
-    let details = record.details().clone();
     let Query { len_bytes: query, free_bytes: query_free, parsed_bytes: parsed } = query;
     let output = record.output_buffer_bytes.load(Relaxed);
     let events = if output > 0 { "rw" } else { "r" };
@@ -77,10 +87,12 @@ pub(crate) fn describe(
     out.push(b'\n');
 }
 
-/// The same as text without the line's end, for the log.
+/// The same as text without the line's end, for what is kept: the log, and ACL LOG. A client may give itself
+/// a name of any length, of which the beginning stands there.
 pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -> String {
     let mut line = Vec::new();
-    describe(record, Query::kept(record), registry, now_ms, &mut line);
+    let details = record.details().shortened();
+    write(record, &details, Query::kept(record), (registry, now_ms), &mut line);
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 

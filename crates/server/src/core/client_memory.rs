@@ -11,7 +11,7 @@ pub(crate) const CONNECTION_BYTES: usize = 256;
 /// What a client takes that sends nothing and reads everything.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
-/// What one client takes now, buffers and what it has queued included: CLIENT LIST's tot-mem. Seven loads.
+/// What one client takes now, buffers and what it has queued included: CLIENT LIST's tot-mem.
 pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
     let parts = [
         &record.query_buffer_bytes,
@@ -22,6 +22,7 @@ pub(crate) fn bytes_of(record: &ClientRecord) -> u64 {
         &record.tracking_bytes,
         &record.queue_bytes,
         &record.watched_bytes,
+        &record.name_bytes,
     ];
     IDLE_BYTES + parts.iter().map(|bytes| bytes.load(Relaxed)).sum::<u64>()
 }

@@ -145,7 +145,7 @@ impl Entry {
             figure: i64::try_from(figure).unwrap_or(i64::MAX),
             args: shortened(redact::public(row, args), args.len()),
             client: record.addresses().0,
-            client_name: record.details().name.clone(),
+            client_name: record.details().logged_name().to_vec(),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::core::tracking::tracker::Tracker;
 use crate::core::waiters::Waiter;
 use crate::state::acl::{User, Users};
 use crate::state::counters::{Count, Counters};
+use crate::state::log::NAME_BYTES_LOGGED;
 use crate::state::pubsub::Topic;
 use crate::state::watched::Mark;
 use base::Millis;
@@ -76,6 +77,8 @@ pub(crate) struct ClientRecord {
     /// How it tracks keys, if it ever has; and what its prefixes take.
     pub(crate) tracker: OnceLock<Arc<Tracker>>,
     pub(crate) tracking_bytes: AtomicU64,
+    /// What its names take.
+    pub(crate) name_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
 }
@@ -179,6 +182,21 @@ impl ClientRecord {
         counters.client_bytes.add(bytes.wrapping_sub(before));
     }
 
+    /// Notes what the names take that it has given itself. Only the connection's worker calls this.
+    pub(crate) fn note_names(&self, counters: &Counters) {
+        self.note_name_bytes(self.details().name_bytes() as u64, counters);
+    }
+
+    /// It is a client no more.
+    pub(crate) fn forget_names(&self, counters: &Counters) {
+        self.note_name_bytes(0, counters);
+    }
+
+    fn note_name_bytes(&self, bytes: u64, counters: &Counters) {
+        let before = self.name_bytes.swap(bytes, Relaxed);
+        counters.client_bytes.add(bytes.wrapping_sub(before));
+    }
+
     /// What changes rarely, locked. Not for the path of every request.
     pub(crate) fn details(&self) -> MutexGuard<'_, ClientDetails> {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,6 +233,33 @@ pub(crate) struct ClientDetails {
     pub(crate) is_spared: bool,
     /// CLIENT NO-TOUCH
     pub(crate) is_touchless: bool,
+}
+
+impl ClientDetails {
+    /// The client's name as logs keep it.
+    pub(crate) fn logged_name(&self) -> &[u8] {
+        beginning(&self.name)
+    }
+
+    /// A copy with the beginnings of its names.
+    pub(crate) fn shortened(&self) -> ClientDetails {
+        ClientDetails {
+            name: beginning(&self.name).to_vec(),
+            lib_name: beginning(&self.lib_name).to_vec(),
+            lib_ver: beginning(&self.lib_ver).to_vec(),
+            user: beginning(&self.user).to_vec(),
+            ..*self
+        }
+    }
+
+    /// What its names take.
+    fn name_bytes(&self) -> usize {
+        self.name.len() + self.lib_name.len() + self.lib_ver.len()
+    }
+}
+
+fn beginning(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(NAME_BYTES_LOGGED)]
 }
 
 /// What becomes of a connection after the command that ran last. The order matters: from `Close` on nothing

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+/// Of a name that a client chooses so much is kept in any log; more would be memory that nobody limits.
+pub(crate) const NAME_BYTES_LOGGED: usize = 4096;
+
 /// Where messages go. Any thread may write; messages below `loglevel` are dropped.
 pub struct Log {
     level: AtomicU8,

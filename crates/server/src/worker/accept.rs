@@ -148,6 +148,7 @@ impl Worker<'_> {
             watched: 0.into(),
             watched_bytes: 0.into(),
             watch_mark: OnceLock::new(),
+            name_bytes: 0.into(),
             last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
             is_parked: false.into(),
@@ -221,6 +222,7 @@ impl Worker<'_> {
         connection.session.unwatch(self.server);
         let record = &connection.session.record;
         record.forget_queue(self.executor.counters());
+        record.forget_names(self.executor.counters());
         if let Some(tracker) = record.tracker.get() {
             self.server.key_events.tracking.disconnect(&self.server.keyspace, tracker);
             record.note_tracking(self.executor.counters());

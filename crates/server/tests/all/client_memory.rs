@@ -101,3 +101,30 @@ fn wait_for_peak(client: &mut Client) -> usize {
         }
     }
 }
+
+#[test]
+fn names_that_a_client_gives_itself_count_and_are_given_back() {
+    let server = limited(4 << 20);
+    let [mut a, mut greedy, mut other] = [(); 3].map(|()| Client::connect(&server));
+    let total = |client: &mut Client| client.info("mem_clients_normal").parse::<usize>().unwrap();
+    let before = total(&mut a);
+    let name = "n".repeat(1 << 20);
+    for words in [&["CLIENT", "SETNAME", &name][..], &["CLIENT", "SETINFO", "lib-ver", &name]] {
+        other.send(&request(words));
+        other.expect("+OK\r\n");
+    }
+    assert!((2 << 20..3 << 20).contains(&(total(&mut a) - before)));
+    other.send(b"RESET\r\nCLIENT SETINFO lib-ver 1\r\n");
+    other.expect("+RESET\r\n+OK\r\n");
+    assert!(total(&mut a) - before < 1000);
+    for words in [&["HELLO", "3", "SETNAME", &name][..], &["CLIENT", "SETINFO", "LIB-NAME", &name]] {
+        greedy.try_send(&request(words));
+        let _ = greedy.raw_reply();
+    }
+    let large = "n".repeat(5 << 20);
+    greedy.try_send(&request(&["CLIENT", "SETNAME", &large]));
+    greedy.try_send(b"PING\r\n");
+    let _ = greedy.rest();
+    a.wait_for_info("connected_clients", "2");
+    assert_eq!(a.info("evicted_clients"), "1");
+}

@@ -115,3 +115,19 @@ fn requests_and_replies_are_large_by_their_bytes_on_the_wire() {
         "-ERR type should be one of the following: slow, large-request, large-reply\r\n",
     );
 }
+
+#[test]
+fn of_a_name_of_any_length_the_logs_keep_the_beginning() {
+    let server = start(curious());
+    let mut client = Client::connect(&server);
+    let name = "n".repeat(1 << 20);
+    client.send(&request(&["CLIENT", "SETNAME", &name]));
+    client.expect("+OK\r\n");
+    client.check("AUTH nobody x", "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    for log in ["SLOWLOG GET -1", "ACL LOG"] {
+        let text = client.raw(log);
+        let len = text.matches('n').count();
+        assert!((4096..4 * 4096).contains(&len), "{log} has {len} bytes of it");
+    }
+    assert_eq!(client.ask("CLIENT GETNAME").len(), 1 << 20);
+}

@@ -160,8 +160,15 @@ fn set_name(call: &mut ServerCall<'_>) -> Done {
     let name = call.args.at(2);
     check_word(name, "Client names")?;
     call.session.record.details().name = name.to_vec();
+    note_names(call);
     call.reply.ok();
     Ok(())
+}
+
+/// The names that the client has given itself count in its memory.
+pub(crate) fn note_names(call: &ServerCall<'_>) {
+    let record = &call.session.record;
+    record.note_names(&call.server.counters.0[record.worker]);
 }
 
 /// CLIENT SETINFO: client libraries say who they are, unasked, when they connect.
@@ -179,6 +186,8 @@ fn set_info(call: &mut ServerCall<'_>) -> Done {
     } else {
         return Err(error::unrecognized_option(option));
     }
+    drop(details);
+    note_names(call);
     call.reply.ok();
     Ok(())
 }

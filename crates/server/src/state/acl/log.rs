@@ -4,6 +4,7 @@
 //! ten newest. The length is `acllog-max-len`. An entry keeps the beginning of a name only, so that a client
 //! cannot fill memory with what it is refused.
 use super::selector::Reason;
+use crate::state::log::NAME_BYTES_LOGGED;
 use base::Millis;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +13,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const COMPARED: usize = 10;
 /// Entries about the same thing are one as long as no more than this lies between them.
 const GROUPING_MS: i64 = 60_000;
-/// Of a key, a channel or a user's name so much is kept.
-const OBJECT_BYTES_MAX: usize = 4096;
 
 /// Why something was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +39,14 @@ pub(crate) struct Refused {
     /// The command, key or channel; of a login the command that it was tried with.
     pub(crate) object: Vec<u8>,
     pub(crate) username: Vec<u8>,
-    /// The client's line of CLIENT LIST.
+    /// The client's line of CLIENT LIST, with no more of its names than their beginnings.
     pub(crate) client: Vec<u8>,
+}
+
+/// Keeps the beginning of a name, and gives the room of the rest back.
+fn shorten(name: &mut Vec<u8>) {
+    name.truncate(NAME_BYTES_LOGGED);
+    name.shrink_to_fit();
 }
 
 /// One entry.
@@ -68,8 +73,8 @@ pub(crate) struct Entries {
 impl AclLog {
     /// Adds what was refused, and keeps at most `max_len` entries.
     pub(crate) fn note(&self, mut what: Refused, now: Millis, max_len: usize) {
-        what.object.truncate(OBJECT_BYTES_MAX);
-        what.username.truncate(OBJECT_BYTES_MAX);
+        shorten(&mut what.object);
+        shorten(&mut what.username);
         let mut entries = self.entries();
         let is_same = |entry: &Entry| {
             let (old, new) = (&entry.what, &what);
@@ -158,9 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_name_the_beginning_is_kept() {
+    fn of_a_long_name_the_beginning_is_kept_and_nothing_else() {
         let log = AclLog::default();
-        log.note(refused(&"k".repeat(1 << 20)), Millis(0), 128);
-        assert_eq!(log.entries().list[0].what.object.len(), OBJECT_BYTES_MAX);
+        let long = "k".repeat(1 << 20);
+        let what = Refused { username: long.clone().into(), ..refused(&long) };
+        log.note(what, Millis(0), 128);
+        let kept = &log.entries().list[0].what;
+        assert_eq!(kept.object.len(), NAME_BYTES_LOGGED);
+        assert!(
+            kept.object.capacity() + kept.username.capacity() <= 4 * NAME_BYTES_LOGGED,
+            "room is given back"
+        );
     }
 }
