@@ -83,7 +83,7 @@ pub(crate) fn check_options(session: &Session, row: &Row, ways: &KeysOrAll, args
 /// Counts what a user's rules refused, and keeps it for ACL LOG.
 pub(crate) fn note(
     server: &Server,
-    session: &Session,
+    by: (&ClientRecord, Context),
     row: &Row,
     (user, denied): (&User, Denied),
     args: &Args<'_>,
@@ -98,20 +98,24 @@ pub(crate) fn note(
         Reason::Command => row.full_name.as_bytes(),
         Reason::Key | Reason::Channel => args.at(denied.position),
     };
-    keep(server, session, Cause::Rules(denied.reason), (object, user.name()));
+    keep(server, by, Cause::Rules(denied.reason), (object, user.name()));
 }
 
 /// Counts a login that was refused, and keeps it for ACL LOG. `command` is what the client called it.
 pub(crate) fn note_login(server: &Server, session: &Session, command: &[u8], username: &[u8]) {
     server.stats.logins_denied.fetch_add(1, Relaxed);
-    keep(server, session, Cause::Login, (command, username));
+    keep(server, (&session.record, context(session)), Cause::Login, (command, username));
 }
 
-fn keep(server: &Server, session: &Session, cause: Cause, (object, username): (&[u8], &[u8])) {
-    let client = line(server, &session.record);
+fn keep(
+    server: &Server,
+    (record, context): (&ClientRecord, Context),
+    cause: Cause,
+    (object, username): (&[u8], &[u8]),
+) {
     let now = Millis(server.clock.now_us() / 1000);
     let (object, username) = (object.to_vec(), username.to_vec());
-    let what = Refused { cause, context: context(session), object, username, client };
+    let what = Refused { cause, context, object, username, client: line(server, record) };
     server.accounts.log.note(what, now, server.config().acl_log_len_max);
 }
 
@@ -122,7 +126,7 @@ fn line(server: &Server, record: &ClientRecord) -> Vec<u8> {
 }
 
 /// Where the request at hand stands.
-fn context(session: &Session) -> Context {
+pub(crate) fn context(session: &Session) -> Context {
     let in_transaction = session.modes.has(Modes::TRANSACTION) || session.modes.has(Modes::EXECUTING);
     if in_transaction { Context::Multi } else { Context::Toplevel }
 }

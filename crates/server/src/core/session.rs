@@ -338,18 +338,18 @@ impl Session {
     }
 
     /// Takes up what its user may do now. Where the user is there no longer the session is nobody's, who may
-    /// do nothing. The answer is false if it has to be closed: for that, or because its user has changed and
-    /// it listens to what that user may not hear.
+    /// do nothing. The answer is false if it has to be closed: for that, or because its user may hear less
+    /// than before, and it listens to what that user may not hear.
     #[cold]
     pub(crate) fn obey(&mut self, users: &Users) -> bool {
         self.users_version = users.version();
         let renewed = users.renewed(&self.user).cloned();
         let is_known = renewed.is_some();
         let user = renewed.unwrap_or_else(|| Arc::new(users.nobody()));
-        let is_changed = !Arc::ptr_eq(&user, &self.user);
+        let hears_less = !Arc::ptr_eq(&user, &self.user) && !user.hears_all_of(&self.user);
         self.modes.restrict(&user);
         self.user = user;
-        is_known && !(is_changed && self.hears_too_much())
+        is_known && !(hears_less && self.hears_too_much())
     }
 
     /// Whether it listens to what its user may not.

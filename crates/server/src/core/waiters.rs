@@ -14,7 +14,8 @@
 //! A waiting ends once: whoever takes its ticket out of `ClientRecord::waiting` ends it, and holds that lock
 //! while it tries the request (`core/blocking.rs`). Who has found a request in a queue, and comes to it when
 //! its client waits for something else by then, sees another ticket there.
-use crate::core::session::{ClientRecord, Ticket};
+use crate::core::session::{ClientRecord, Session, Ticket};
+use crate::state::acl::User;
 use command::Wait;
 use resp::{Args, Protocol, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,10 @@ pub(crate) struct Waiter {
     pub(crate) row: usize,
     pub(crate) db: u16,
     pub(crate) protocol: Protocol,
+    /// Whose request it is, by the rules of this version of all users. Newer ones hold when it is tried
+    /// again.
+    pub(crate) user: Arc<User>,
+    pub(crate) users_version: u64,
     request: Vec<u8>,
     spans: Vec<Span>,
     /// Which arguments are keys.
@@ -149,10 +154,11 @@ impl Waiters {
     pub(crate) fn add(
         &self,
         (view, keys, positions): (&mut View<'_>, &[Key<'_>], &[u32]),
-        (record, row, protocol): (&Arc<ClientRecord>, usize, Protocol),
+        (session, row, protocol): (&Session, usize, Protocol),
         args: &Args<'_>,
         wait: &Wait,
     ) -> Arc<Waiter> {
+        let record = &session.record;
         let (request, spans) = written(args, &wait.resolved);
         let ticket = Ticket(self.tickets.fetch_add(1, Relaxed));
         // Before it is queued: from then on anybody may end it, who waits for the shards.
@@ -163,6 +169,8 @@ impl Waiters {
             row,
             db: keys.first().map_or(0, Key::db),
             protocol,
+            user: Arc::clone(&session.user),
+            users_version: session.users_version,
             request,
             spans,
             keys: positions.to_vec(),

@@ -123,6 +123,74 @@ fn who_listens_to_what_its_user_may_not_hear_any_more_is_closed() {
 }
 
 #[test]
+fn who_listens_is_closed_only_where_its_user_may_hear_less_than_before() {
+    let server = on_four_workers();
+    let mut admin = Client::connect(&server);
+    admin.check("ACL SETUSER bob on nopass +@all resetchannels &a", "+OK\r\n");
+    // It began to listen as somebody else.
+    let mut client = Client::connect(&server);
+    client.send(b"HELLO 3\r\n");
+    let _ = client.raw_reply();
+    client.check("SUBSCRIBE b", ">3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n");
+    client.check("AUTH bob x", "+OK\r\n");
+    for rules in ["-get", "&c", "(&d +get)", ">secret", "allchannels"] {
+        admin.check(&format!("ACL SETUSER bob {rules}"), "+OK\r\n");
+        client.check("PING", "+PONG\r\n");
+    }
+    admin.check("ACL SETUSER bob resetchannels &c", "+OK\r\n");
+    client.expect_end();
+}
+
+#[test]
+fn a_request_that_waits_is_refused_if_its_user_may_not_send_it_any_more() {
+    let server = on_four_workers();
+    let mut admin = Client::connect(&server);
+    let free = "ACL SETUSER bob reset on nopass ~* +@all";
+    let of_key = "-NOPERM No permissions to access a key\r\n";
+    let command = |name: &str| format!("-NOPERM User bob has no permissions to run the '{name}' command\r\n");
+    let cases = [
+        ("BLPOP l 0", "-blpop", command("blpop")),
+        ("BLPOP l 0", "resetkeys", of_key.into()),
+        ("BLPOP x l 0", "resetkeys ~l", of_key.into()),
+        ("BLMOVE l d LEFT LEFT 0", "resetkeys ~l %R~d", of_key.into()),
+        ("BLPOP l 0", "reset", command("blpop")),
+        // Who may not log in any more is served on.
+        ("BLPOP l 0", "off", "*2\r\n$1\r\nl\r\n$1\r\n1\r\n".into()),
+        ("BLPOP l 0", "-get resetkeys ~l", "*2\r\n$1\r\nl\r\n$1\r\n1\r\n".into()),
+    ];
+    for (request, rules, reply) in cases {
+        admin.check(free, "+OK\r\n");
+        let mut clients: Vec<Client> = (0..4).map(|_| bob(&server)).collect();
+        clients.iter_mut().for_each(|client| client.send(format!("{request}\r\n").as_bytes()));
+        admin.wait_for_info("blocked_clients", "4");
+        admin.check(&format!("ACL SETUSER bob {rules}"), "+OK\r\n");
+        admin.check("RPUSH l 1 1 1 1", ":4\r\n");
+        for client in &mut clients {
+            client.expect(&reply);
+        }
+        let left = if reply.starts_with('-') { ":4\r\n" } else { ":0\r\n" };
+        admin.check("LLEN l", left);
+        admin.check("EXISTS d", ":0\r\n");
+        admin.check("DEL l", if left == ":4\r\n" { ":1\r\n" } else { ":0\r\n" });
+        admin.wait_for_info("blocked_clients", "0");
+    }
+    // A refusal of one does not keep the element from the next.
+    admin.check(free, "+OK\r\n");
+    let (mut refused, mut served) = (bob(&server), Client::connect(&server));
+    refused.send(b"BLPOP l 0\r\n");
+    admin.wait_for_info("blocked_clients", "1");
+    served.send(b"BLPOP l 0\r\n");
+    admin.wait_for_info("blocked_clients", "2");
+    admin.check("ACL LOG RESET", "+OK\r\n");
+    admin.check("ACL SETUSER bob -@all", "+OK\r\n");
+    admin.check("RPUSH l 1", ":1\r\n");
+    refused.expect(&command("blpop"));
+    served.expect("*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
+    let log = admin.raw("ACL LOG");
+    assert!(log.contains("\r\nblpop\r\n") && log.contains("\r\ntoplevel\r\n"), "{log}");
+}
+
+#[test]
 fn what_a_transaction_has_queued_is_looked_at_again_when_it_runs() {
     let server = on_four_workers();
     let mut admin = Client::connect(&server);

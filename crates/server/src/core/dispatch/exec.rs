@@ -272,7 +272,8 @@ impl Executor<'_> {
             return Ok(());
         }
         if let Err(denied) = permission::check(&session.user, row, args) {
-            permission::note(self.server, session, row, (&session.user, denied), args);
+            let by = (&*session.record, permission::context(session));
+            permission::note(self.server, by, row, (&session.user, denied), args);
             return Err(error::rules_changed(denied.reason));
         }
         match row.run {

@@ -637,7 +637,8 @@ impl<'s> Executor<'s> {
         if let Refusal::NoPermission(row, why) = refusal {
             // What CLIENT LIST shows of it, and ACL LOG.
             session.record.last_row.store(row.number as u32, Relaxed);
-            permission::note(self.server, session, row, (&why.user, why.denied), args);
+            let by = (&*session.record, permission::context(session));
+            permission::note(self.server, by, row, (&why.user, why.denied), args);
         }
         if let Some(row) = refusal.row() {
             self.counters.commands[row.number].rejected.add(1);

@@ -10,11 +10,15 @@
 //! What a served request changes may be what another waits for: so it goes round by round, each with the
 //! requests that the one before has made ready.
 use super::{Executor, Request};
+use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
+use crate::core::permission;
+use crate::core::refusal::append_error;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session, Ticket, Waiting};
 use crate::core::waiters::{Place, Ready, Waiter};
+use crate::state::acl::log::Context;
 use base::Millis;
 use command::{Call, DataRun, Done, Wait};
 use resp::{Protocol, Reply};
@@ -88,7 +92,7 @@ impl<'s> Executor<'s> {
         (request, protocol): (&Request<'_, '_>, Protocol),
         wait: &Wait,
     ) {
-        let client = (&session.record, row.number, protocol);
+        let client = (&*session, row.number, protocol);
         let waiters = &self.server.key_events.waiters;
         let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
         let until = wait.timeout.map(|timeout| Millis(self.now.steady.0.saturating_add(timeout.0)));
@@ -205,8 +209,16 @@ impl<'s> Executor<'s> {
         if *waiting != Some(waiter.ticket) || waiter.record.is_killed.load(Acquire) {
             return Outcome::Waits;
         }
-        let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
         let row = self.server.registry.row(waiter.row);
+        if waiter.users_version < self.users.version()
+            && let Err(outcome) = self.permits_now(waiter, row)
+        {
+            if outcome == Outcome::Answered {
+                *waiting = None;
+            }
+            return outcome;
+        }
+        let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
         let Run::Data(DataRun::Blocking(run)) = row.run else {
             unreachable!("only commands that may wait are queued")
         };
@@ -227,6 +239,24 @@ impl<'s> Executor<'s> {
         // Its worker is woken when this batch has ended and no lock is held.
         self.server.mailboxes.post(waiter.record.worker, Message::Served(waiter.record.id, reply.out));
         Outcome::Answered
+    }
+
+    /// The users have changed since this request began to wait. One whose user may not send it any more is
+    /// refused and takes nothing; the client of a user who has gone is about to be closed.
+    #[cold]
+    fn permits_now(&self, waiter: &Waiter, row: &Row) -> Result<(), Outcome> {
+        let user = self.users.renewed(&waiter.user).ok_or(Outcome::Waits)?;
+        let args = waiter.args();
+        let Err(denied) = permission::check(user, row, &args) else { return Ok(()) };
+        let by = (&*waiter.record, Context::Toplevel);
+        permission::note(self.server, by, row, (user, denied), &args);
+        self.counters.commands[row.number].rejected.add(1);
+        let text = error::no_permission(user, &row.full_name, denied);
+        self.counters.count_error(&text);
+        let mut reply = Reply::new(waiter.protocol);
+        append_error(&mut reply, &text);
+        self.server.mailboxes.post(waiter.record.worker, Message::Served(waiter.record.id, reply.out));
+        Err(Outcome::Answered)
     }
 
     /// Serves those for whose keys nobody could, with locks taken for them.
