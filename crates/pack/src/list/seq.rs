@@ -127,10 +127,9 @@ impl Seq {
     pub fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
         let item = Item::classify(value);
         let (location, at) = self.chain.find(index).expect("the element exists");
-        let done = self.edit(&location, limits, |block| leaf::set(block, at, item, limits.len_max()));
-        if done.is_err() {
-            self.split_around(location, at..at + 1, Some(item), limits);
-        }
+        self.edit(location, at..at + 1, Some(item), limits, |block| {
+            leaf::set(block, at, item, limits.len_max())
+        });
     }
 
     /// Inserts before element `index` (at most `len`).
@@ -141,16 +140,12 @@ impl Seq {
         }
         let item = Item::classify(value);
         let (location, at) = self.chain.find(index).expect("below the length");
-        let done = self.edit(&location, limits, |block| {
+        self.edit(location, at..at, Some(item), limits, |block| {
             if leaf::count(block) >= limits.count_max() {
                 return Err(Full);
             }
             leaf::insert(block, at, item, limits.len_max())
         });
-        match done {
-            Ok(()) => self.chain.recount(&location),
-            Err(Full) => self.split_around(location, at..at, Some(item), limits),
-        }
     }
 
     /// Removes `count` elements from `index` on (within `len`). Leaves that go as a whole are not looked
@@ -176,26 +171,55 @@ impl Seq {
         if range.len() == leaf::count(self.chain.block(&location)) {
             return self.chain.remove(&location, limits);
         }
-        let done = self.edit(&location, limits, |block| {
-            leaf::remove(block, range.clone(), limits.len_max().max(block.len()))
+        self.edit(location, range.clone(), None, limits, |block| {
+            leaf::remove(block, range, limits.len_max().max(block.len()))
         });
-        match done {
-            Ok(()) => self.chain.recount(&location),
-            Err(Full) => self.split_around(location, range, None, limits),
-        }
     }
 
     /// Visits from element `index` towards the tail (or the head, `index` included) until told to stop.
     pub fn visit(&self, index: u64, towards: End, visit: &mut dyn FnMut(u64, Item<'_>) -> ControlFlow<()>) {
+        self.visit_leaves(index, towards, |block, at, base| {
+            compressed::read(block, |leaf| {
+                leaf.visit(at, towards, &mut |index, item| visit(base + index as u64, item))
+            })
+        });
+    }
+
+    /// Visits, of `span` elements from `index` on towards the tail (or the head), those that are `needle`,
+    /// until told to stop. They are compared as they are stored: an integer never becomes text.
+    pub fn visit_equal(
+        &self,
+        (index, span): (u64, u64),
+        towards: End,
+        needle: Item<'_>,
+        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        let mut left = span;
+        self.visit_leaves(index, towards, |block, at, base| {
+            let range = part_of_span(at, towards, left, leaf::count(block));
+            left -= range.len() as u64;
+            compressed::read(block, |leaf| {
+                leaf.visit_equal(range, towards, needle, &mut |index| visit(base + index as u64))
+            })?;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+
+    /// Visits the leaves from the one of element `index` on, towards an end, until told to stop: each with
+    /// the element of it to begin with, and how many elements are before the leaf.
+    #[inline(always)]
+    fn visit_leaves(
+        &self,
+        index: u64,
+        towards: End,
+        mut visit: impl FnMut(&Block, usize, u64) -> ControlFlow<()>,
+    ) {
         let Some((mut location, mut at)) = self.chain.find(index) else { return };
         let mut base = index - at as u64;
         loop {
             let block = self.chain.block(&location);
             let count = leaf::count(block) as u64;
-            let flow = compressed::read(block, |leaf| {
-                leaf.visit(at, towards, &mut |index, item| visit(base + index as u64, item))
-            });
-            if flow.is_break() {
+            if visit(block, at, base).is_break() {
                 return;
             }
             let Some(next) = self.chain.next(&location, towards) else { return };
@@ -208,40 +232,27 @@ impl Seq {
         }
     }
 
-    /// Visits, of `span` elements from `index` on towards the tail (or the head), those that are `needle`,
-    /// until told to stop. They are compared as they are stored: an integer never becomes text.
-    pub fn visit_equal(
-        &self,
-        (index, span): (u64, u64),
-        towards: End,
-        needle: Item<'_>,
-        visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    /// Replaces `gap` of a leaf by `item`, as `edit` does it where the leaf has room for that; else the leaf
+    /// is split around the gap.
+    #[inline(always)]
+    fn edit(
+        &mut self,
+        location: Location,
+        gap: Range<usize>,
+        item: Option<Item<'_>>,
+        limits: &Limits,
+        edit: impl FnOnce(&mut Block) -> Result<(), Full>,
     ) {
-        let Some((mut location, mut at)) = self.chain.find(index) else { return };
-        let (mut base, mut left) = (index - at as u64, span);
-        loop {
-            let block = self.chain.block(&location);
-            let count = leaf::count(block);
-            let range = part_of_span(at, towards, left, count);
-            left -= range.len() as u64;
-            let flow = compressed::read(block, |leaf| {
-                leaf.visit_equal(range, towards, needle, &mut |index| visit(base + index as u64))
-            });
-            if flow.is_break() || left == 0 {
-                return;
-            }
-            let Some(next) = self.chain.next(&location, towards) else { return };
-            location = next;
-            let next_count = leaf::count(self.chain.block(&location));
-            (at, base) = match towards {
-                End::Tail => (0, base + count as u64),
-                End::Head => (next_count - 1, base - next_count as u64),
-            };
+        let keeps_count = gap.len() == usize::from(item.is_some());
+        match self.edit_leaf(&location, limits, edit) {
+            Ok(()) if keeps_count => {}
+            Ok(()) => self.chain.recount(&location),
+            Err(Full) => self.split_around(location, gap, item, limits),
         }
     }
 
     /// Edits a leaf where it lies: one that was compressed is opened first, and closed again.
-    fn edit(
+    fn edit_leaf(
         &mut self,
         location: &Location,
         limits: &Limits,
