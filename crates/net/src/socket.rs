@@ -70,6 +70,15 @@ pub(crate) fn discard(fd: RawFd) {
     unsafe { libc::recv(fd, std::ptr::null_mut(), DISCARD_BYTES_MAX, flags) };
 }
 
+/// Sends `words` before a close, as far as the kernel takes them at once: there is nothing to do about what
+/// does not leave.
+pub(crate) fn send_last(fd: RawFd, words: &[u8], is_tcp: bool) {
+    let _ = send(fd, words);
+    if is_tcp {
+        discard(fd);
+    }
+}
+
 /// The result of a system call.
 fn checked(n: isize) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())

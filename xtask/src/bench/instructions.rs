@@ -34,7 +34,11 @@ const fn large(name: &'static str, fill: &'static str, requests: &'static [&'sta
 const EDITS: [Edit; 20] = [
     small("push+pop-small", "RPUSH k a b c d", &["LPUSH k value:#", "RPOP k"]),
     large("lset-large", "RPUSH k element:#", &["LSET k 5000 other:#"]),
-    large("linsert+lrem-large", "RPUSH k element:#", &["LINSERT k BEFORE element:50 value", "LREM k 1 value"]),
+    large(
+        "linsert+lrem-large",
+        "RPUSH k element:#",
+        &["LINSERT k BEFORE element:50 value", "LREM k 1 value"],
+    ),
     large("lrange-large", "RPUSH k element:#", &["LRANGE k 5000 5099"]),
     small("hset-small", "HSET k a 1 b 2 c 3", &["HSET k b value:#"]),
     large("hset-large", "HSET k field:# value", &["HSET k field:# other:#"]),

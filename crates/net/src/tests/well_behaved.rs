@@ -1,6 +1,6 @@
 //! Peers that behave: echoes of any split, large transfers, many connections, half-closed sockets, pauses.
 use super::{LIMIT, Rig, on_every_engine, pattern};
-use crate::{CloseWhen, Event, Listener, Received, Wait};
+use crate::{CloseWhen, ConnId, Event, Listener, Received, Wait};
 use base::random::Random;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -208,7 +208,12 @@ fn a_half_closed_peer_gets_its_reply(mut rig: Rig) {
     assert_eq!(rig.received(id), b"last words");
     rig.settle();
     assert!(rig.gone.is_empty());
-    let reply = pattern(20 << 20);
+    check_last_reply(&mut rig, client, id, 20 << 20);
+}
+
+/// A reply of so many bytes, behind which the connection is closed, arrives as a whole.
+fn check_last_reply(rig: &mut Rig, mut client: impl Read + Send + 'static, id: ConnId, len: usize) {
+    let reply = pattern(len);
     rig.send(id, &reply);
     rig.close(id, CloseWhen::Flushed);
     let reader = thread::Builder::new().spawn(move || {
@@ -304,15 +309,7 @@ fn a_unix_socket_serves_like_tcp(mut rig: Rig) {
     let id = rig.engine.adopt(accepted).unwrap();
     client.write_all(b"ping").unwrap();
     rig.until_received(id, b"ping");
-    let reply = pattern(4 << 20);
-    rig.send(id, &reply);
-    rig.close(id, CloseWhen::Flushed);
-    let reader = thread::Builder::new().spawn(move || {
-        let mut all = Vec::new();
-        client.read_to_end(&mut all).map(|_| all)
-    });
-    rig.until_gone(id);
-    assert!(reader.unwrap().join().unwrap().unwrap() == reply);
+    check_last_reply(&mut rig, client, id, 4 << 20);
 }
 
 fn a_passed_connection_is_served_by_another_engine(mut rig: Rig) {

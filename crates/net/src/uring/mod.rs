@@ -611,11 +611,7 @@ impl Engine for Uring {
     fn last_words(&mut self, id: ConnId, words: &[u8]) {
         let is_free = |conn: &&Conn| conn.life == Life::Open && conn.queue.is_empty();
         if let Some(conn) = self.table.get(id).filter(is_free) {
-            // There is nothing to do about what does not leave.
-            let _ = socket::send(conn.fd.as_raw_fd(), words);
-            if conn.is_tcp {
-                socket::discard(conn.fd.as_raw_fd());
-            }
+            socket::send_last(conn.fd.as_raw_fd(), words, conn.is_tcp);
         }
     }
 

@@ -181,23 +181,10 @@ impl Writer<'_> {
     }
 
     fn write_integer(&mut self, name: &str) {
-        if name == "numkeys" {
-            let numkeys = self.random.below(3) + 1;
-            self.numkeys = Some(numkeys);
-            return if self.one_in(20) {
-                self.push_one_of(&INTEGERS)
-            } else {
-                self.push(&numkeys.to_string())
-            };
-        }
-        if name == "numfields" {
-            let numfields = self.random.below(3) + 1;
-            self.numfields = Some(numfields);
-            return if self.one_in(20) {
-                self.push_one_of(&INTEGERS)
-            } else {
-                self.push(&numfields.to_string())
-            };
+        if name == "numkeys" || name == "numfields" {
+            let count = self.random.below(3) + 1;
+            *if name == "numkeys" { &mut self.numkeys } else { &mut self.numfields } = Some(count);
+            return if self.one_in(20) { self.push_one_of(&INTEGERS) } else { self.push(&count.to_string()) };
         }
         if name.ends_with("seconds") {
             return if self.one_in(8) {
