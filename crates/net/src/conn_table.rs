@@ -64,7 +64,7 @@ impl<C> Table<C> {
         if slot.generation == id.generation { slot.conn.as_ref() } else { None }
     }
 
-    /// The same, to be changed.
+    /// The connection with this id, to be changed; None where it is gone.
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut C> {
         let slot = self.slots.get_mut(id.index as usize)?;
         if slot.generation == id.generation { slot.conn.as_mut() } else { None }

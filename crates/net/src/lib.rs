@@ -163,8 +163,8 @@ pub trait Engine: Send {
     fn waker(&self) -> Waker;
     /// Takes over a socket and reports on it from now on. On an error the socket is closed.
     fn adopt(&mut self, accepted: Accepted) -> io::Result<ConnId>;
-    /// The same, with TLS: all that is received and sent is plaintext. Nothing is told of it until its
-    /// handshake is done, but that it is gone.
+    /// Takes over a socket whose client speaks TLS: all that is received and sent by it is plaintext. Until
+    /// its handshake is done no event tells of it but `Unsecured` and `Gone`.
     fn adopt_with(&mut self, _: Accepted, _: &Tls) -> io::Result<ConnId> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -178,7 +178,7 @@ pub trait Engine: Send {
     /// so that all replies of a batch leave together and several to one connection in one call. Returns what
     /// `unsent_bytes` then says.
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
-    /// The same, but what is much may leave at once, as far as the kernel takes it: the client may have it
+    /// As `send`, but much data may leave at once, as far as the kernel takes it: the client may have it
     /// before anything that the caller does next.
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         self.send(id, data)

@@ -95,7 +95,7 @@ impl SendQueue {
         self.advance_in_part(sent, pool);
     }
 
-    /// The same where bytes remain, or several buffers have left.
+    /// [`SendQueue::advance`] where bytes remain, or several buffers have left.
     #[inline(never)]
     fn advance_in_part(&mut self, sent: usize, pool: &mut Pool) {
         self.bytes -= sent;

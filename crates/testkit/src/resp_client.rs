@@ -74,7 +74,7 @@ impl RespClient {
         self.send_bytes(&request(args))
     }
 
-    /// What is on the wire already: several requests at once, or none that is whole.
+    /// Sends bytes as they are: several requests at once, or none that is whole.
     pub fn send_bytes(&mut self, wire: &[u8]) -> io::Result<()> {
         self.stream.write_all(wire)
     }

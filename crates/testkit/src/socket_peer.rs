@@ -11,12 +11,12 @@ use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often the server is asked whether it has seen something, [`MOMENT`] apart.
+/// How many times the server is asked whether it has seen something, [`MOMENT`] apart.
 const PATIENCE: usize = 20_000;
-/// How often it is asked whether other clients have left; some may stay.
+/// How many times it is asked whether other clients have left. Some may stay.
 const LEAVING_PATIENCE: usize = 500;
 const MOMENT: Duration = Duration::from_millis(1);
-/// What PING says that asks whether a connection is quiet.
+/// The words of the PINGs that ask whether a connection is quiet.
 const MARKERS: [&str; 2] = ["(is it quiet?)", "(and is it still?)"];
 
 pub struct SocketPeer {

@@ -109,7 +109,7 @@ impl Client {
         Ok(())
     }
 
-    /// The same, and returns the answers.
+    /// Sends what is queued, and returns the answers.
     pub(crate) fn collect(&mut self) -> Result<Vec<Answer>, String> {
         self.send()?;
         (0..std::mem::take(&mut self.pending)).map(|_| self.read()).collect()

@@ -18,7 +18,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// The same on a processor, by another process; what it printed.
+/// Runs `hiccups` as another process on one processor. Returns what it printed.
 pub(super) fn of_processor(core: &str, seconds: u64) -> Result<String, String> {
     let failed = |e: std::io::Error| format!("bench: hiccups: {e}");
     let program = std::env::current_exe().map_err(failed)?;

@@ -24,7 +24,7 @@ impl Spec {
         Ok(Spec { name: name.into(), command: command.split_whitespace().map(String::from).collect() })
     }
 
-    /// The same with more arguments.
+    /// The same server with more arguments.
     pub(crate) fn with(&self, args: &str) -> Spec {
         let command = self.command.iter().cloned().chain(args.split_whitespace().map(String::from));
         Spec { name: self.name.clone(), command: command.collect() }

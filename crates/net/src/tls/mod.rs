@@ -77,7 +77,7 @@ impl Default for TlsSettings {
     }
 }
 
-/// Settings of TLS in force. A copy is another hold on the same.
+/// Settings of TLS in force. A clone shares them.
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) config: Arc<ServerConfig>,

@@ -25,8 +25,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Two times may differ by so much, in the unit of either: the two servers are asked one after the other, on
-/// a machine that does other things.
+/// By how much two times may differ, be they seconds or milliseconds: the two servers are asked one after the
+/// other, on a machine that does other things.
 const CLOCKS_APART: u64 = 5_000;
 const TIMES: [&str; 9] = [
     "ttl",

@@ -9,7 +9,7 @@ use base::random::Random;
 use command::{Arg, ArgKind};
 use server::Grammar;
 
-/// So many elements at once make a list long enough to leave its keyspace entry, now and then.
+/// The most elements of one request: enough to make a list that leaves its keyspace entry, now and then.
 const MANY_MAX: u64 = 600;
 const LONG_MAX: u64 = 700;
 const CONFIG_SET_PERCENT: u64 = 1;

@@ -13,7 +13,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Steps with the answers there are.
+/// Steps as a transcript, each with its answer as far as there are answers.
 pub(super) fn transcript(steps: &[Step], answers: &[Value]) -> String {
     let (mut text, mut connection) = (String::new(), 0);
     for (at, step) in steps.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Fuzzing: functions that take any bytes and must neither panic nor find a structure and its naive twin
-//! apart.
+//! Fuzzing: functions that take any bytes, and must neither panic nor find a structure that differs from its
+//! naive twin.
 //!
 //! One list, two drivers. `cargo xtask fuzz` builds them with libFuzzer's coverage and AddressSanitizer on
 //! nightly (`fuzz/`) and runs for as long as it is told. `tests/fuzz.rs` needs neither: it replays the corpus

@@ -10,8 +10,8 @@
 //!
 //! Single keys are checked by search (`linear`). Transactions carry a number that INCR gives them inside
 //! EXEC, so that their order is known and only has to be held against what they read (`bank`). Times are
-//! ticks of one counter. What is sent follows from a seed; how the threads meet does not, so a failure is
-//! told with the history that shows it.
+//! ticks of one counter. What is sent follows from a seed; how the threads interleave does not, so a failure
+//! is told with the history that shows it.
 mod bank;
 mod linear;
 

@@ -84,7 +84,7 @@ impl Hostile<'_> {
         Ok(socket)
     }
 
-    /// A client with a name by which its like are killed, in a database of its own.
+    /// A client of the name by which `kill` finds hostile clients, in one of their databases.
     fn client(&mut self) -> io::Result<RespClient> {
         let mut client = RespClient::connect(&self.stage.process.address())?;
         client.call(&["CLIENT", "SETNAME", "hostile"])?;

@@ -12,7 +12,7 @@
 //!
 //! At the end the clients leave, the data goes, and memory and descriptors must be where they were, within
 //! [`Bounds`]; SIGTERM must end the server soon, and its log must hold no report of a crash. What clients do
-//! follows from one seed, when they do it from the machine.
+//! follows from one seed; when they do it depends on the machine.
 mod friendly;
 mod hostile;
 mod process;
@@ -44,7 +44,7 @@ pub struct Bounds {
     pub rss_growth_bytes_max: u64,
     pub used_growth_bytes_max: u64,
     pub descriptor_growth_max: u64,
-    /// Until all that holds afterwards, and until SIGTERM has ended the process.
+    /// How long it may take until the other bounds hold afterwards, and until SIGTERM has ended the process.
     pub patience: Duration,
 }
 

@@ -92,7 +92,7 @@ pub(super) fn draw(
     writer.steps
 }
 
-/// Whether both servers are known to do the same with it.
+/// Whether a talk may have this request: both servers are known to do the same with it.
 pub(super) fn may_say(step: &Step, vocabulary: &Vocabulary) -> bool {
     (may_send(&step.request, vocabulary) || is_read_that_waits(step)) && !ends_the_peer(&step.request)
 }
