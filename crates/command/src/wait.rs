@@ -20,7 +20,8 @@ pub struct Wait {
     /// It is tried again also when a key is gone or holds a value of another type: it waits in a group of a
     /// stream, and will say that there is none.
     pub ends_without_key: bool,
-    /// Arguments that mean something else when it is tried again, and what they meant now: `$` of XREAD.
+    /// Arguments that mean something else when it is tried again, and what they meant now: `$` of XREAD. In
+    /// the order of their places.
     pub resolved: Vec<(usize, Vec<u8>)>,
     /// It waits for the first of its keys alone: the others are not looked at before that one is there.
     pub is_of_source: bool,

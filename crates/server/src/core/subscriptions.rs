@@ -9,9 +9,12 @@ use resp::{Protocol, Reply};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// About what one subscription takes beside its name: in this set, in the worker's audience and in the
-/// registry, whose part is counted for every subscriber because somebody has to be.
-const BYTES_EACH: u64 = 224;
+/// About what one subscription takes: in this set, in the worker's audience and in the registry, whose part
+/// is counted for every subscriber because somebody has to be. A pattern takes more: it stands in an index.
+fn bytes_of(topic: Topic, name: &[u8]) -> u64 {
+    let own_bytes = if matches!(topic, Topic::Pattern) { 704 } else { 224 };
+    own_bytes + name.len() as u64
+}
 
 /// See the file's opener.
 #[derive(Default)]
@@ -57,7 +60,7 @@ impl Session {
         let own = self.subscriptions.get_or_insert_default();
         if !own.of(topic).contains(name) {
             let name = server.pubsub.subscribe(topic, name, (self.record.worker, self.conn));
-            note_bytes(&self.record, server, |bytes| bytes + BYTES_EACH + name.len() as u64);
+            note_bytes(&self.record, server, |bytes| bytes + bytes_of(topic, &name));
             own.of(topic).insert(name);
         }
         own.shown(topic)
@@ -149,7 +152,7 @@ pub(crate) fn drop_subscription(
     (topic, name): (Topic, &Name),
 ) {
     server.pubsub.unsubscribe(topic, name, (record.worker, conn));
-    note_bytes(record, server, |bytes| bytes.saturating_sub(BYTES_EACH + name.len() as u64));
+    note_bytes(record, server, |bytes| bytes.saturating_sub(bytes_of(topic, name)));
 }
 
 /// Notes how much memory the subscriptions take, for the client and for the sum of its worker, which alone

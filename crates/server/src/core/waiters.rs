@@ -66,7 +66,7 @@ impl Waiter {
 
     /// Bytes of memory that it takes, queues included.
     pub(crate) fn bytes(&self) -> usize {
-        const QUEUED_BYTES: usize = 96;
+        const QUEUED_BYTES: usize = 288;
         let names: usize = self.awaited().map(|name| name.len() + QUEUED_BYTES).sum();
         size_of::<Waiter>() + self.request.len() + self.spans.len() * size_of::<Span>() + names
     }
@@ -314,12 +314,12 @@ impl Waiters {
     }
 }
 
-/// A request of its own, with some arguments replaced.
+/// A request of its own, with some arguments replaced, which are in the order of their places.
 fn written(args: &Args<'_>, replaced: &[(usize, Vec<u8>)]) -> (Vec<u8>, Vec<Span>) {
     let (mut bytes, mut spans) = (Vec::new(), Vec::with_capacity(args.len()));
+    let mut replaced = replaced.iter().peekable();
     for (index, arg) in args.iter_from(0).enumerate() {
-        let other = replaced.iter().find(|(at, _)| *at == index).map(|(_, text)| &text[..]);
-        let arg = other.unwrap_or(arg);
+        let arg = replaced.next_if(|(at, _)| *at == index).map_or(arg, |(_, text)| text);
         spans.push(Span { start: bytes.len(), len: arg.len() });
         bytes.extend_from_slice(arg);
     }

@@ -235,6 +235,24 @@ fn a_request_may_name_very_many_keys_some_of_them_often() {
     }
 }
 
+/// What `$` means is found out for each of them.
+#[test]
+fn a_request_that_names_a_hundred_thousand_streams_waits_like_any_other() {
+    const STREAMS: usize = 100_000;
+    let server = server();
+    let mut pusher = server.client().unwrap();
+    call(&mut pusher, "XADD s7 1-1 f v");
+    let mut request: Vec<String> = words("XREAD BLOCK 0 STREAMS").into_iter().map(str::to_owned).collect();
+    request.extend((0..STREAMS).map(|n| format!("s{n}")));
+    request.extend((0..STREAMS).map(|_| "$".to_owned()));
+    let mut client = server.client().unwrap();
+    client.send(&request).unwrap();
+    wait_for(&mut pusher, 1);
+    call(&mut pusher, "XADD s7 1-2 f w");
+    assert_eq!(texts(&client.receive().unwrap()), ["s7", "1-2", "f", "w"]);
+    assert_eq!(figure(&mut pusher, "clients", "total_blocking_keys"), 0);
+}
+
 #[test]
 fn another_type_under_the_key_serves_nobody_until_it_is_a_list() {
     let server = server();

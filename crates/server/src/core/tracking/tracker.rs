@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// About what a prefix takes beside its bytes, here and among those of all clients.
-const PREFIX_BYTES: u64 = 160;
+const PREFIX_BYTES: u64 = 320;
 
 /// What CLIENT TRACKING and CLIENT CACHING have said, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
