@@ -107,6 +107,7 @@ impl Read for Kept<'_> {
 /// Serves until something ends it.
 fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     let supervisor = Supervisor::find(config.supervised, &log);
+    config.supervisor = supervisor.name();
     introduce(&config, &log);
     let is_background = config.daemonize && supervisor == Supervisor::Nobody;
     let pid_path = config.pidfile.clone();

@@ -44,6 +44,15 @@ impl Supervisor {
         found != Supervisor::Nobody
     }
 
+    /// What INFO's `process_supervised` says.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Supervisor::Nobody => "no",
+            Supervisor::Upstart => "upstart",
+            Supervisor::Systemd(_) => "systemd",
+        }
+    }
+
     /// Tells it that the server serves.
     pub fn ready(&self, log: &Log) {
         self.tell("STATUS=Ready to accept connections\nREADY=1\n", log);

@@ -67,7 +67,8 @@ fn daemonize_leaves_a_server_of_its_own_that_writes_and_removes_its_pidfile() {
     assert_eq!(status.code(), Some(0));
     home.wait_for("answer", |home| home.ask("PING\r\nQUIT\r\n"));
     let pid: u32 = home.read("pid").trim().parse().unwrap();
-    assert!(home.ask("INFO server\r\nQUIT\r\n").unwrap().contains(&format!("process_id:{pid}\r\n")));
+    let told = home.ask("INFO server\r\nQUIT\r\n").unwrap();
+    assert!(told.contains(&format!("process_id:{pid}\r\n")) && told.contains("process_supervised:no\r\n"));
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // After the name in brackets: state, parent, group, session.
     let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap().to_owned();
@@ -160,7 +161,9 @@ fn systemd_is_told_when_the_server_serves_and_when_it_ends() {
         String::from_utf8(bytes[..len].to_vec()).unwrap()
     };
     assert_eq!(heard(), "STATUS=Ready to accept connections\nREADY=1\n");
-    assert!(home.ask("INFO server\r\nQUIT\r\n").unwrap().contains(&format!("process_id:{}\r\n", child.id())));
+    let told = home.ask("INFO server\r\nQUIT\r\n").unwrap();
+    assert!(told.contains(&format!("process_id:{}\r\n", child.id())));
+    assert!(told.contains("process_supervised:systemd\r\n"), "{told}");
     home.ask("SHUTDOWN\r\n");
     assert_eq!(heard(), "STOPPING=1\n");
     assert_eq!(child.wait().unwrap().code(), Some(0));

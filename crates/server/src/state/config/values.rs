@@ -101,6 +101,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What the binary allocates with, for INFO; no setting.
     pub allocator: &'static str,
+    /// What INFO says of who supervises the process: `no`, `systemd` or `upstart`.
+    pub supervisor: &'static str,
     /// Whether calls are counted by how long they took, for LATENCY HISTOGRAM and INFO latencystats.
     pub latency_tracking: Tracking,
     /// `latency-monitor-threshold`; 0: off.
@@ -244,6 +246,7 @@ impl Default for Config {
             enable_protected_configs: Allow::No,
             file: None,
             allocator: "libc",
+            supervisor: "no",
             latency_tracking: Tracking::On,
             latency_monitor_ms: 0,
             command_log: LogRules::default(),

@@ -29,8 +29,11 @@ pub(in super::super) const SERVER: &[Metric] = &[
         |r| r.server.engine_name.into(),
     ),
     gauge("process_id", "The number of the process.", |_| std::process::id().into()),
-    text("process_supervised", "What supervises the process.", |_| "no".into())
-        .constant("Monitoring of Redis reads it, and nothing here depends on it."),
+    text(
+        "process_supervised",
+        "The service manager that is told of the start: `systemd`, `upstart` or `no`.",
+        |r| r.config.supervisor.into(),
+    ),
     text("run_id", "A random identifier of this run of the server; it is another after each start.", |r| {
         r.server.run_id.clone().into()
     }),
