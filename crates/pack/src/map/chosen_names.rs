@@ -79,13 +79,13 @@ fn chosen(n: u64) -> Vec<u8> {
     format!("chosen:{n}").into_bytes()
 }
 
-type Crowd<F> = Map<(), Chosen<F>>;
+type NameMap<F> = Map<(), Chosen<F>>;
 
 fn hash<F: Form>(name: Name<'_>) -> Hash {
     <Chosen<F> as Form>::hash(&SEED, name)
 }
 
-fn insert<F: Named>(map: &mut Crowd<F>, text: &[u8]) {
+fn insert<F: Named>(map: &mut NameMap<F>, text: &[u8]) {
     let name = F::name(text);
     match map.entry(&SEED, hash::<F>(name), name) {
         Entry::Occupied(_) => panic!("{name:?} is there already"),
@@ -93,7 +93,7 @@ fn insert<F: Named>(map: &mut Crowd<F>, text: &[u8]) {
     }
 }
 
-fn is_there<F: Named>(map: &Crowd<F>, text: &[u8]) -> bool {
+fn is_there<F: Named>(map: &NameMap<F>, text: &[u8]) -> bool {
     let name = F::name(text);
     map.find(hash::<F>(name), name).is_some()
 }
@@ -101,8 +101,8 @@ fn is_there<F: Named>(map: &Crowd<F>, text: &[u8]) -> bool {
 /// A name is hashed for itself, and for each attempt to split a leaf, of which there is one for every half of
 /// what a leaf may hold: half as many times as there are attempts, on the average. It is compared with those
 /// that share its tag, one in 256.
-fn check_crowd<F: Named>() {
-    let mut map: Crowd<F> = Map::new();
+fn check_names_at_one_place<F: Named>() {
+    let mut map: NameMap<F> = Map::new();
     (0..1_000).for_each(|n| insert(&mut map, format!("other:{n}").as_bytes()));
     HASHED.set(0);
     COMPARED.set(0);
@@ -130,17 +130,17 @@ fn check_crowd<F: Named>() {
 
 #[test]
 fn keys_at_one_place_are_all_found_and_cost_no_more_than_their_number() {
-    check_crowd::<Keys>();
+    check_names_at_one_place::<Keys>();
 }
 
 #[test]
 fn fields_at_one_place_are_all_found_and_cost_no_more_than_their_number() {
-    check_crowd::<Fields>();
+    check_names_at_one_place::<Fields>();
 }
 
 #[test]
 fn members_at_one_place_are_all_found_and_cost_no_more_than_their_number() {
-    check_crowd::<Members>();
+    check_names_at_one_place::<Members>();
 }
 
 /// Found by trying: with the seed known, as it is here, keys that share all 32 bits of their place take 2^32
@@ -184,15 +184,15 @@ fn a_sorted_set_holds_more_members_at_one_place_than_its_leaves_can_count() {
     let mut index =
         Index::of(others.chain((0..MANY).map(|n| Scored { place: PLACE, score: score(n) })).collect());
     let count = |index: &Index| {
-        let (mut crowd, mut scores) = (0, 0.0);
+        let (mut members, mut scores) = (0, 0.0);
         let counted: Option<((), ())> = None;
         let found = index.find(PLACE, |score, _| {
-            crowd += 1;
+            members += 1;
             scores += score;
             counted
         });
         assert!(found.is_none());
-        (crowd, scores as u64)
+        (members, scores as u64)
     };
     let sum = |range: std::ops::Range<u64>| range.map(|n| score(n) as u64).sum::<u64>();
     assert_eq!(count(&index), (MANY, sum(0..MANY)));
