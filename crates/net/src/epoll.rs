@@ -13,10 +13,9 @@
 //! writable           (acted on)    the queue is empty, or the kernel takes no more: another edge follows
 //! ```
 //!
-//! Sends are queued and written by the next poll, so that several to one connection share a call. Writing at
-//! once was tried: in two of four runs it was cheaper, in two it was not, so the processor time does not
-//! decide between them. Long data is written at once, from the caller's buffer, where the caller agrees
-//! (`send_at_once`): it still lies in the cache, and its room is free for what follows.
+//! Sends are queued and written by the next poll, so that several to one connection share a call
+//! (docs/decisions/sends-wait-for-the-poll.md). Long data is written at once, from the caller's buffer, where
+//! the caller agrees (`send_at_once`): it still lies in the cache, and its room is free for what follows.
 //!
 //! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every
 //! reply that its peer reads.
@@ -605,8 +604,8 @@ fn write_queued(conn: &Conn) -> io::Result<usize> {
     }
 }
 
-/// Several pieces in one call. Apart from `write_queued`, because clearing the array of pieces costs as much
-/// as all else that a reply takes here.
+/// Several pieces in one call. Apart from `write_queued`, so that a reply of one piece does not clear the
+/// array of pieces.
 #[cold]
 fn write_pieces(conn: &Conn) -> io::Result<usize> {
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];

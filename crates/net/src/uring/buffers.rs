@@ -17,9 +17,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A power of two, as the kernel wants.
 const COUNT: u16 = 256;
-/// How many the kernel is offered at first. It goes through all that it has in turn, so each becomes
-/// resident: 2 MB a worker would be a tenth of what 100,000 small keys take. Whoever runs out is given as
-/// many again.
+/// How many the kernel is offered at first. It goes through all that it has in turn, so each becomes resident
+/// (docs/decisions/buffers-of-io-uring.md). When it runs out it is given as many again.
 const OFFERED_FIRST: u16 = 16;
 pub(super) const BUFFER_BYTES: usize = 8 << 10;
 /// The number of the group of buffers: there is one.
