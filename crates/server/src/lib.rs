@@ -8,6 +8,7 @@
 //! which may name which.
 mod commands;
 mod core;
+mod reread;
 mod service;
 mod signals;
 mod start;
@@ -18,6 +19,7 @@ pub use commands::command_info::command_reference;
 pub use commands::grammar::{Grammar, grammars};
 pub use commands::info::metrics_reference;
 pub use net::map_code;
+pub use reread::WrittenUsers;
 pub use service::crash::report_crashes;
 pub use service::supervisor::Supervisor;
 pub use signals::Signals;

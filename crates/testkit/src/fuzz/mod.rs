@@ -27,6 +27,7 @@ mod seq;
 mod set_image;
 mod sketch;
 mod sorted;
+mod users;
 
 pub use change::change;
 use std::io;
@@ -53,6 +54,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("set_image", set_image::run),
     ("sketch", sketch::run),
     ("sorted", sorted::run),
+    ("users", users::run),
 ];
 
 /// The inputs that the repository keeps for a target; none where it keeps none yet.

@@ -247,6 +247,10 @@ impl Selector {
     /// All rules, which make the same selector of a new one whatever `acl-pubsub-default` is.
     pub(super) fn words(&self) -> Vec<Vec<u8>> {
         let mut words = self.key_words();
+        if let Keys::These(_) = self.keys {
+            // Read back `~*` would mean `allkeys`, behind which no pattern may follow.
+            words.iter_mut().filter(|word| **word == b"~*").for_each(|word| *word = b"%RW~*".to_vec());
+        }
         if let Channels::These(_) = self.channels {
             words.push(b"resetchannels".to_vec());
         }
