@@ -40,7 +40,7 @@ impl Alarm {
         Ok(Alarm { fd, set_for: None })
     }
 
-    /// It will ring at `due`, or earlier.
+    /// Sets the alarm to ring at `due`, or earlier.
     pub(crate) fn ring_by(&mut self, due: Millis) -> io::Result<()> {
         match self.set_for {
             Some(set_for) if set_for <= due => Ok(()),

@@ -50,7 +50,7 @@ impl<C> Table<C> {
         ConnId { index, generation: slot.generation }
     }
 
-    /// One slot more.
+    /// Adds a slot and returns its index.
     fn grow(&mut self) -> u32 {
         let index = self.slots.len() as u32;
         assert!(index <= INDEX_MAX, "more connections than tokens can name");

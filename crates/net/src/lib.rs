@@ -51,7 +51,7 @@ pub enum Peer {
 pub struct Accepted {
     pub fd: std::os::fd::OwnedFd,
     pub peer: Peer,
-    /// It came by a listener for TLS: pass it to `Engine::adopt_with`.
+    /// The client has connected to a listener for TLS: pass the socket to `Engine::adopt_with`.
     pub is_secure: bool,
 }
 
@@ -99,7 +99,7 @@ pub enum Event {
 pub enum Received {
     /// This many bytes were appended.
     Bytes(usize),
-    /// Nothing waits now.
+    /// Nothing has arrived that was not received.
     Empty,
     /// The peer has shut down its side; it may still read.
     End,

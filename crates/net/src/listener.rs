@@ -232,7 +232,7 @@ mod tests {
     fn an_owner_that_hangs_is_not_waited_for() {
         let path = fresh_path();
         let owner = Listener::unix(&path, None, 0).unwrap();
-        // As many as the kernel takes for an owner that accepts nobody: none of them waits.
+        // The kernel takes some connections for an owner that accepts nobody. Connecting does not wait.
         let mut waiting = Vec::new();
         loop {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();

@@ -51,7 +51,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// So many ticks in units, rounded down.
+    /// Converts ticks to units, rounded down.
     #[inline]
     pub fn units(self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.units_in_4g)) >> 32) as u64
@@ -79,12 +79,12 @@ impl Meter {
         Scale { units_in_4g: self.ns_in_4g() / unit_ns }
     }
 
-    /// So many ticks in nanoseconds, rounded down.
+    /// Converts ticks to nanoseconds, rounded down.
     pub fn ns(&self, ticks: u64) -> u64 {
         self.scale(1).units(ticks)
     }
 
-    /// How many ticks take so many nanoseconds, rounded up.
+    /// Converts nanoseconds to ticks, rounded up.
     pub fn ticks(&self, ns: u64) -> u64 {
         let ticks = (u128::from(ns) << 32).div_ceil(u128::from(self.ns_in_4g()));
         u64::try_from(ticks).unwrap_or(u64::MAX)

@@ -36,7 +36,7 @@ const RECEIVE_BYTES_MIN: usize = 4 << 10;
 const KEPT_CAPACITY_MAX: usize = 256 << 10;
 /// What an idle session takes, rustls's part included: measured (docs/decisions/tls.md).
 pub(crate) const SESSION_BYTES: usize = 3 << 10;
-/// So often a handshake gets its time again because its bytes wait for a turn here.
+/// How many times a handshake gets its time again because its bytes wait for a turn here.
 const EXTENSIONS_MAX: u32 = 5;
 /// Events of one poll that are news of sessions rather than of the engine.
 const NEWS_MAX: usize = 512;
@@ -45,15 +45,15 @@ pub(crate) struct TlsEngine<E> {
     inner: E,
     /// How many connections have a session.
     count: usize,
-    /// By the connection's index.
+    /// The sessions, by the index of their connection.
     slots: Vec<Option<Box<Slot>>>,
-    /// Those in handshake of whom something has come.
+    /// Connections in handshake of which bytes have come, in the order of their turns.
     waiting: VecDeque<ConnId>,
     /// Until when each handshake has to be done, soonest first. Handshakes that are done stay in it until
     /// then.
     deadlines: VecDeque<(Millis, ConnId)>,
     handshakes_per_turn: usize,
-    /// Those to tell `Readable` of at the next poll.
+    /// Connections of which the next poll tells `Readable`.
     news: VecDeque<ConnId>,
     /// Ciphertext that is being decrypted; empty between two calls.
     received: Vec<u8>,

@@ -10,7 +10,7 @@ use testkit::histories::{Checked, Size, play};
 use testkit::redis_server::RedisServer;
 use testkit::resp_client::RespClient;
 
-/// So many seeds are played to one server.
+/// How many seeds are played to one server.
 const SEEDS_PER_SERVER: u64 = 20;
 
 fn main() -> ExitCode {

@@ -23,7 +23,7 @@ pub enum Heard {
 }
 
 impl Heard {
-    /// As a transcript's lines, or words in their place.
+    /// The lines of a transcript for what was heard; words in brackets where that is no value.
     pub fn lines(&self) -> Vec<String> {
         let words = match self {
             Heard::Value(value) => return value.lines(),
@@ -38,7 +38,7 @@ impl Heard {
 
 /// Several clients of one server, by the names that the transcript gives them.
 pub trait Conversation {
-    /// Such a transcript begins, on no connection yet.
+    /// A transcript of several clients begins. No connection of it is open yet.
     fn begin(&mut self);
     /// Sends a request that is not answered now. An error is what came instead of waiting.
     fn wait(&mut self, connection: &str, protocol: Protocol, args: &[Vec<u8>]) -> Result<(), Heard>;

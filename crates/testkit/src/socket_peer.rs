@@ -26,14 +26,14 @@ pub struct SocketPeer {
     connections: BTreeMap<String, Connection>,
     version: Version,
     asks_ids: bool,
-    /// None where its time is the machine's, which nobody moves.
+    /// The server's clock, if it can be moved; None where the server goes by the machine's.
     time: Option<SimulatedTime>,
 }
 
 struct Connection {
     client: RespClient,
-    /// As CLIENT ID says, in a conversation: then the server can be asked on another connection what this one
-    /// does.
+    /// What CLIENT ID answered, in a transcript of several clients: with it the server can be asked on
+    /// another connection what this one does.
     id: Option<String>,
     /// Its last request has not been answered.
     waits: bool,

@@ -16,7 +16,7 @@ pub trait Peer {
     fn advance(&mut self, ms: u64);
     /// `rdb_changes_since_last_save`, from any beginning on.
     fn changes(&mut self) -> i64;
-    /// Of Redis; a step that needs a newer one is not played.
+    /// The version of Redis that the peer is, or behaves like. Steps that need a newer one are not played.
     fn version(&self) -> Version;
     /// The peer as one that several clients talk to at once; None where it answers one request after the
     /// other and nothing else.
@@ -107,11 +107,11 @@ impl Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tolerance {
     Exact,
-    /// Up to the order of elements.
+    /// The same but for the order of elements.
     Unordered,
-    /// Integers up to this.
+    /// Integers may differ by so much.
     Within(i64),
-    /// The type of the reply.
+    /// Only the type of the reply has to be the same.
     Shape,
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum Task {
     Check(Source),
     Print(String),
     Dump(Document),
-    /// Nothing, for this reason.
+    /// Ends with this message: the words ask for something that the program does not do.
     Refuse(String),
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
     })
 }
 
-/// Those that were asked for, without those whose commands Sardine does not have.
+/// The cases that were asked for, without those whose commands Sardine does not have.
 fn known_cases(options: &Options) -> Result<Vec<&'static Case>, String> {
     let server = Server::start(&options.servers[0], None)?;
     let mut client = server.client()?;
@@ -72,7 +72,7 @@ fn known_cases(options: &Options) -> Result<Vec<&'static Case>, String> {
     Ok(known)
 }
 
-/// Only the smallest ones where it must be quick.
+/// Whether a case is measured: if it was named or none was, and only the smallest ones in a quick run.
 fn is_wanted(case: &Case, options: &Options) -> bool {
     const QUICK: [&str; 5] = ["str_user_ts", "str_16_64", "list_words", "hash_one_10k", "zset_500"];
     match options.names.is_empty() {

@@ -21,7 +21,7 @@ use base::random::Random;
 use std::collections::BTreeMap;
 
 const KEYS: u64 = 200_000;
-/// One in so many keys fits.
+/// How many keys there are for each that fits.
 const FITTING: u64 = 10;
 /// Requests for each key.
 const REQUESTS: u64 = 6;
@@ -190,7 +190,7 @@ impl Cache<'_> {
         }
     }
 
-    /// Asks for all of them, then sets those that were missing. Which were hits.
+    /// Asks for all of these keys, then sets those that were missing. Returns which were hits.
     fn read_through(&mut self, keys: &[u32]) -> Result<Vec<bool>, String> {
         for key in keys {
             self.client.pipe(&[b"GET", name(*key).as_bytes()], usize::MAX)?;
@@ -205,7 +205,7 @@ impl Cache<'_> {
     }
 }
 
-/// Like a hash of the number, so that neighbours in rank are no neighbours in name.
+/// The name of a key: the number is mixed, so that neighbours in rank are no neighbours in name.
 fn name(key: u32) -> String {
     format!("object:{:08x}", key.wrapping_mul(0x9E37_79B1))
 }

@@ -18,7 +18,7 @@ struct Edit {
     name: &'static str,
     /// What is there beforehand, and how many times it is sent. `#` is the number of the round.
     fill: (&'static str, u64),
-    /// They take turns, one of each a round.
+    /// The requests, each sent once a round.
     requests: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ const fn small(name: &'static str, fill: &'static str, requests: &'static [&'sta
     Edit { name, fill: (fill, 1), requests }
 }
 
-/// So many rounds of the fill make a collection that lies outside its entry.
+/// An edit of a collection that lies outside its entry, because it is filled with so many elements.
 const fn large(name: &'static str, fill: &'static str, requests: &'static [&'static str]) -> Edit {
     Edit { name, fill: (fill, 10_000), requests }
 }

@@ -97,7 +97,7 @@ fn extent(options: &Options) -> Extent {
     }
 }
 
-/// Those whose command Sardine has, and that were asked for.
+/// The tests that were asked for and whose command Sardine has.
 fn known_tests(
     sardine: &Server,
     names: &[String],

@@ -64,7 +64,7 @@ pub(crate) struct Options {
     pub(crate) seconds: Option<f64>,
     /// How many times everything is measured.
     pub(crate) rounds: Option<usize>,
-    /// Only to see that it works.
+    /// The run is short: only to see that it works.
     pub(crate) is_quick: bool,
     /// Every combination of the build matrix.
     pub(crate) is_full: bool,
@@ -82,11 +82,11 @@ struct Benchmark {
 /// Which servers a benchmark needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Servers {
-    /// None, or it makes its own.
+    /// No servers, or the benchmark makes its own.
     None,
     /// Sardine and the installed Redis.
     Installed,
-    /// Those, and the peers that `cargo xtask peers` has unpacked.
+    /// Sardine, the installed Redis, and the peers that `cargo xtask peers` has unpacked.
     All,
 }
 

@@ -116,8 +116,8 @@ fn fill(client: &mut Client, bytes: u64) -> Result<u64, String> {
     Ok(keys)
 }
 
-/// Of a hundred keys 55 are strings of 20 bytes to 4 KB, each doubling as likely as the next, 20 such strings
-/// with a deadline, 22 short lists, 3 long ones.
+/// Adds a key. Of a hundred keys 55 are strings of 20 bytes to 4 KB, each doubling as likely as the next, 20
+/// such strings with a deadline, 22 short lists, 3 long ones.
 fn add(client: &mut Client, i: u64) -> Result<(), String> {
     static TEXT: [u8; 4096] = [b'v'; 4096];
     let (dice, key) = (mixed(i), key(i));

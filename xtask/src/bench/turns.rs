@@ -112,7 +112,7 @@ fn draw_key(key: &mut [u8], random: &mut Random) {
     }
 }
 
-/// One for each server; the last is the peer that ratios refer to.
+/// The text of a figure for each server; the last server is the peer that ratios refer to.
 fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
     let base = &times_us[times_us.len() - 1];
     let cell = |(server, times): (&Server, &Vec<f64>)| {

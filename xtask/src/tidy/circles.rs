@@ -11,7 +11,7 @@ pub(crate) type Module = Vec<String>;
 /// The files of one crate, and for each the others that it names.
 pub(crate) type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-/// As many files as a circle may have.
+/// The most files that a circle may have.
 const FILES_MAX: usize = 12;
 
 /// Prints the size of the largest circle of every crate, and complains of those that are too large.

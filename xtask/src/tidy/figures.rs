@@ -116,7 +116,7 @@ fn assertions(sources: &[Source]) -> Figure {
     Figure { value, ..figure }
 }
 
-/// So many of so many.
+/// A part of a whole, as two counts.
 #[derive(Clone, Copy, Default)]
 struct Share {
     part: usize,

@@ -36,7 +36,7 @@ impl Line {
         self.text.trim().is_empty()
     }
 
-    /// Nothing but a comment.
+    /// Whether the line is nothing but a comment.
     pub(crate) fn is_comment(&self) -> bool {
         !self.is_blank() && self.code.trim().is_empty() && !self.has_string
     }

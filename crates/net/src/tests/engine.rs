@@ -130,7 +130,8 @@ fn epoll_sends_much_at_once() {
     });
 }
 
-/// Of more than the kernel takes, what is left goes on behind it, and what is sent later behind that.
+/// Where the kernel does not take all data at once, the rest leaves behind it, and data that is sent later
+/// behind the rest.
 fn what_does_not_leave_at_once_leaves_in_order(mut rig: Rig) {
     let (mut client, id) = rig.connect();
     let mut expected = Vec::new();

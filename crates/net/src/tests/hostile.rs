@@ -173,7 +173,8 @@ fn closed_descriptors_are_given_back(mut rig: Rig) {
     assert_eq!(open_sockets_of(&rig), before);
 }
 
-/// In a process of its own: the limit is the process's, and other tests want descriptors meanwhile.
+/// The test runs in a process of its own: the limit is the process's, and other tests want descriptors
+/// meanwhile.
 fn out_of_descriptors_accepting_rests_and_goes_on(mut rig: Rig) {
     if !lowered::is_alone() {
         return lowered::run_alone();

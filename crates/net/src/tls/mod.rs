@@ -52,7 +52,7 @@ pub struct TlsSettings {
 pub enum AuthClients {
     No,
     Yes,
-    /// They may: one that is shown has to be good.
+    /// Clients need not show a certificate, but one that is shown has to be good.
     Optional,
 }
 

@@ -68,7 +68,7 @@ impl Uring {
             fd @ 0.. => {
                 // SAFETY: the kernel has just made this descriptor for us.
                 let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-                // One that is gone already is dropped.
+                // A connection that is gone already has no address, and is dropped.
                 events.extend(accepting.listener.described(fd).ok().map(Event::Accepted));
                 accepting.has_accepted = true;
             }
@@ -78,7 +78,7 @@ impl Uring {
                 self.accept_pause.begin();
                 events.push(Event::Refused(io::Error::from_raw_os_error(-error)));
             }
-            // It concerned one connection, or the end of the accepting.
+            // The error is of one connection, or the end of accepting.
             _ => {}
         }
         if !cqueue::more(entry.flags()) {

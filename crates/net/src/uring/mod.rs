@@ -60,18 +60,18 @@ pub(crate) struct Uring {
     table: Table<Conn>,
     waker: Waker,
     is_waker_armed: bool,
-    /// By the index in the token; ended ones leave a gap, which the next one takes.
+    /// Listeners, by the index in their token. One that has ended leaves a gap, which the next one takes.
     accepting: Vec<Option<Accepting>>,
     accept_pause: AcceptPause,
-    /// Those to tell `Readable` of at the next poll.
+    /// Connections of which the next poll tells `Readable`.
     again: Vec<ConnId>,
-    /// Those told `Readable` by the last poll, or with a chain since.
+    /// Connections of which the last poll has told `Readable`, or that have got a chain since.
     held: Vec<ConnId>,
-    /// Those with data sent since the last poll.
+    /// Connections for which data was queued since the last poll.
     unsent: Vec<ConnId>,
-    /// Those whose receiving ended and may be armed anew.
+    /// Connections whose receiving has ended and may be armed anew.
     idle: Vec<ConnId>,
-    /// Those without operations, to tell `Gone` of at the next poll.
+    /// Connections without operations, of which the next poll tells `Gone`.
     dying: Vec<ConnId>,
     /// Quick sends whose completion has not been taken.
     quick_sends: usize,

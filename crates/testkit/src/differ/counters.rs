@@ -8,7 +8,7 @@ use base::text::parse_i64;
 const QUESTION: [&str; 3] = ["INFO", "persistence", "stats"];
 const NAMES: [&str; 3] = ["rdb_changes_since_last_save", "keyspace_hits", "keyspace_misses"];
 
-/// In the order of `NAMES`.
+/// The values of the counters, in the order of `NAMES`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters([i64; NAMES.len()]);
 

@@ -148,7 +148,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         line: "OBJECT IDLETIME of a small integer is that of its key",
         kind: Replies(|exchange| {
-            // So many seconds no stream of requests lasts.
+            // No stream of requests lasts for that many seconds.
             let is_days = |value: &Value| matches!(value, Value::Line(b':', text) if text.len() > 5);
             exchange.name == "object|idletime" && is_days(exchange.theirs) && is_number(exchange.ours)
         }),

@@ -7,9 +7,9 @@ use server::Grammar;
 
 const COMMANDS_MAX: u64 = 9;
 const KEYS_MAX: u64 = 3;
-/// So many of a hundred requests are commands on the server.
+/// How many of a hundred requests are commands on the server.
 const SERVER_PERCENT: u64 = 10;
-/// Of a hundred flushes that are drawn so many are sent: commands find nothing to work on in an empty
+/// How many of a hundred flushes that are drawn are sent: commands find nothing to work on in an empty
 /// keyspace.
 const FLUSH_PERCENT: u64 = 10;
 

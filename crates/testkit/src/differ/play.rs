@@ -13,8 +13,8 @@ use crate::resp_value::Value;
 use std::io;
 use std::slice::from_ref;
 
-/// So much is sent before answers are read: less than sockets buffer, so that neither side waits for the
-/// other to read.
+/// How many bytes are sent before answers are read: less than sockets buffer, so that neither side waits for
+/// the other to read.
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 const DATABASES: usize = 16;
 

@@ -5,7 +5,7 @@ use crate::bare::Bare;
 use crate::resp_value::Value;
 use ::resp::Protocol;
 
-/// So that no offset makes a string of half a gigabyte.
+/// The longest string: no offset can make one of half a gigabyte.
 const STRING_BYTES_MAX: u64 = 64 << 10;
 /// These commands answer as many elements as they are asked for: requests for more than [`REPEATED_MAX`] are
 /// left out.

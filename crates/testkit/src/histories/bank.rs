@@ -118,7 +118,8 @@ impl Teller<'_> {
         Ok(self.history)
     }
 
-    /// Until it is executed or given up; a conflict is tried again a few times.
+    /// Transfers between two accounts drawn at random. Where a watched key has changed, it tries again a few
+    /// times and then gives up.
     fn transfer(&mut self) -> io::Result<()> {
         const TRIES: usize = 5;
         let from = self.random.below(ACCOUNTS as u64) as usize;

@@ -264,7 +264,7 @@ impl Timeline {
         self.unlink(2 * request + 2);
     }
 
-    /// In the opposite order of [`Timeline::take`].
+    /// Puts back the request that was taken last.
     fn put_back(&mut self, request: usize) {
         self.link(2 * request + 2);
         self.link(2 * request + 1);

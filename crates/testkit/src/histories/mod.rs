@@ -28,7 +28,7 @@ use std::thread::scope;
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub clients: usize,
-    /// Of each client on single keys, and as many transactions.
+    /// How many requests each client sends on each single key, and how many transactions.
     pub requests: usize,
 }
 

@@ -65,8 +65,8 @@ struct Hostile<'s> {
     random: Random,
 }
 
-/// Until the stage is over. A connection that the server has closed is what many acts come to; a server that
-/// lets nobody in is told by others.
+/// Does one act after the other until the soak is over. Errors are not told: many acts end with a connection
+/// that the server closes, and friendly clients tell of a server that lets nobody in.
 pub(super) fn run(stage: &Stage, seed: u64) {
     let mut hostile = Hostile { stage, random: Random::new(seed) };
     while !stage.is_over() {
@@ -153,7 +153,7 @@ fn never_read(hostile: &mut Hostile<'_>) -> io::Result<()> {
     let mut client = hostile.client()?;
     client.call(&[&b"SET"[..], b"large", &vec![b'z'; 100_000]])?;
     let gets = request(&["GET", "large"]).repeat(2_000);
-    // It ends where the server stops reading; a Unix socket takes no more than its buffer.
+    // Writing ends where the server stops reading; a Unix socket takes no more than its buffer.
     let mut socket = hostile.socket()?;
     let _ = socket.write_all(&gets);
     drop(client);
@@ -193,7 +193,7 @@ fn browser(hostile: &mut Hostile<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Some of the hostile clients, as CLIENT LIST shows them.
+/// Kills some of the hostile clients, by what CLIENT LIST shows of them.
 fn kill(hostile: &mut Hostile<'_>) -> io::Result<()> {
     let mut client = hostile.client()?;
     let list = client.call(&["CLIENT", "LIST"])?;
@@ -324,7 +324,7 @@ fn swap(hostile: &mut Hostile<'_>) -> io::Result<()> {
     hostile.client()?.call(&["SWAPDB", &a, &b]).map(drop)
 }
 
-/// It reads a little of what it asked to see, or nothing.
+/// A monitor that reads a little of what it asked to see, or nothing.
 fn monitor(hostile: &mut Hostile<'_>) -> io::Result<()> {
     let mut client = hostile.client()?;
     client.call(&["MONITOR"])?;
@@ -411,7 +411,7 @@ fn strange_connections(hostile: &mut Hostile<'_>) -> io::Result<()> {
     io::copy(&mut socket.take(10_000_000), &mut io::sink()).map(drop)
 }
 
-/// It waits, is paused or has much to get, and leaves.
+/// Clients that wait, are paused or have long replies to come, and leave.
 fn leave_early(hostile: &mut Hostile<'_>) -> io::Result<()> {
     let mut clients = Vec::new();
     for _ in 0..1 + hostile.random.below(20) {

@@ -31,7 +31,7 @@ impl Drop for Running {
 struct Server {
     port: String,
     folder: Scratch,
-    /// Those of a server whose only port is for TLS.
+    /// The certificates of a server whose only port is for TLS; None for the others.
     certificates: Option<Certificates>,
     _process: Running,
 }

@@ -116,7 +116,7 @@ fn contenders(options: &Options) -> Result<Vec<Contender>, String> {
     ])
 }
 
-/// Those whose commands Sardine has, and that were asked for.
+/// The collections that were asked for and whose commands Sardine has.
 fn known_subjects(sardine: &Contender, names: &[String]) -> Result<Vec<&'static Subject>, String> {
     let server = Server::start(&sardine.spec, None)?;
     let mut client = server.client()?;

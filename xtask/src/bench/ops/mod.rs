@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// By its name, or by the beginning of it.
+/// Whether an operation is measured: if its name begins with a word of the command line, or there is none.
 fn is_wanted(operation: &Operation, options: &Options) -> bool {
     options.names.is_empty() || options.names.iter().any(|name| operation.name.starts_with(name.as_str()))
 }

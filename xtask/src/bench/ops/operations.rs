@@ -9,7 +9,7 @@ pub(super) struct Operation {
     /// `10KB` are values.
     pub(super) request: &'static str,
     pub(super) keys: u64,
-    /// It takes away what it works on, so that the data is made again for each turn.
+    /// The operation takes away what it works on, so the data is made again for each turn.
     pub(super) consumes: bool,
 }
 
@@ -283,7 +283,7 @@ fn stream(send: Send<'_>) -> Result<(), String> {
         .try_for_each(|i| send(&split(&format!("XADD st * sensor {} temp {} unit C", i % 100, i % 37))))
 }
 
-/// Some share a place.
+/// Members at positions of which some are the same.
 fn places(send: Send<'_>) -> Result<(), String> {
     (0..20_000_u64).step_by(100).try_for_each(|first| {
         let place = |i: u64| {

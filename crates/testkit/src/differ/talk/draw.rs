@@ -173,7 +173,7 @@ impl Writer<'_> {
         words.join(" ")
     }
 
-    /// In seconds: none at all, mostly.
+    /// A timeout in seconds. Mostly it is 0, which is none.
     fn timeout(&mut self) -> String {
         match self.random.below(20) {
             0 => self.pick(&WRONG_TIMEOUTS),

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How often something is looked for, [`MOMENT`] apart.
 const PATIENCE: usize = 50_000;
 const MOMENT: Duration = Duration::from_micros(100);
-/// In a request: the number of the connection that follows, in CLIENT UNBLOCK.
+/// A word `id-of-N` of a request stands for the id that the server gave to connection N (CLIENT UNBLOCK).
 pub(super) const ID_OF: &[u8] = b"id-of-";
 /// Commands that may have to wait.
 const WAITING: [&str; 10] = [
