@@ -4,12 +4,15 @@
 //! Streams are played until `--requests` were sent; the seed of a stream is `--seed` and its number. Each
 //! command that differs is told once, shrunk, as a transcript; the exit status says whether there was any.
 //! `--streams 1 --seed N` plays stream N again. `--connections N` plays talks of so many connections, which
-//! wait for each other, watch each other's keys and hear each other's messages.
-use clap::{Arg, Command, value_parser};
+//! wait for each other, watch each other's keys and hear each other's messages. `--users` plays rules of
+//! users, and what these may do.
+use clap::{Arg, ArgAction, Command, value_parser};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
+use testkit::differ::users::Users;
 use testkit::differ::{Differ, Talks};
 use testkit::redis_server::RedisServer;
 use testkit::resp_client::RespClient;
@@ -30,6 +33,8 @@ struct Options {
     restless: Option<String>,
     /// Talks of so many connections instead of streams of single requests.
     connections: Option<usize>,
+    /// Rules of users instead.
+    plays_users: bool,
 }
 
 fn main() -> ExitCode {
@@ -78,6 +83,10 @@ fn options() -> Options {
             number("connections", "N").help(
                 "Talks of so many connections: transactions, clients that wait, subscribers (4 are enough)",
             ),
+            Arg::new("users")
+                .long("users")
+                .action(ArgAction::SetTrue)
+                .help("Rules of users, and what they may do"),
             option("restless", "SEED")
                 .help("Sardine does all the time, at random, what it does rarely by itself (DEBUG RESTLESS)"),
         ])
@@ -95,6 +104,7 @@ fn options() -> Options {
         workers: text("workers"),
         restless: matches.get_one("restless").cloned(),
         connections: number("connections").map(|count| count as usize),
+        plays_users: matches.get_flag("users"),
     }
 }
 
@@ -115,6 +125,7 @@ struct Run<'o> {
 enum Runner {
     Requests(Differ),
     Talks(Talks),
+    Users(RefCell<Users>),
 }
 
 /// Tells a difference, at its shortest where it may be played again.
@@ -131,6 +142,9 @@ struct Outcome<'r> {
 impl Runner {
     fn new(options: &Options, ours: &RedisServer, theirs: &RedisServer) -> io::Result<Runner> {
         let (ours, theirs) = (ours.address(), theirs.address());
+        if options.plays_users {
+            return Ok(Runner::Users(Users::connect(ours, theirs)?.into()));
+        }
         Ok(match options.connections {
             Some(count) => {
                 let talks = Talks::new(ours, theirs, &options.groups, count)?;
@@ -154,6 +168,13 @@ impl Runner {
                     (subject, Box::new(tell) as Tell<'_>)
                 });
                 Ok(Outcome { requests, errors, difference })
+            }
+            Runner::Users(users) => {
+                let played = users.borrow_mut().play(seed)?;
+                // It is told as it is.
+                let tell = |told: String| Box::new(move |_| Ok(told.clone())) as Tell<'_>;
+                let difference = played.difference.map(|told| ("users".to_owned(), tell(told)));
+                Ok(Outcome { requests: played.request_count, errors: 0, difference })
             }
             Runner::Talks(talks) => {
                 let talked = talks.play(seed)?;

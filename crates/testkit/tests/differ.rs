@@ -3,6 +3,7 @@
 use pack::arena::Arena;
 use pack::counted::Counted;
 use server::{Clock, Config, Log, Running};
+use testkit::differ::users::Users;
 use testkit::differ::{Differ, Talks, raw};
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
@@ -87,6 +88,23 @@ fn talk(talks: &Talks) {
             && has("watch", aborted > 5),
         "{unasked} values unasked, {blocked} requests waited, {executed} transactions, {aborted} aborted"
     );
+}
+
+/// Streams of rules of users, some three thousand requests.
+const USER_STREAM_COUNT: u64 = 25;
+
+#[test]
+fn random_users_may_do_what_they_may_at_a_real_server() {
+    let Some(redis) = RedisServer::unpacked().unwrap() else { return };
+    let sardine = sardine(Config::default().databases);
+    let mut users = Users::connect(sardine.addresses[0].into(), redis.address()).unwrap();
+    for seed in FIRST_SEED..FIRST_SEED + USER_STREAM_COUNT {
+        let outcome = users.play(seed).expect("both answer");
+        if let Some(difference) = outcome.difference {
+            panic!("seed {seed}\n{difference}");
+        }
+        assert!(outcome.request_count > 50, "{}", outcome.request_count);
+    }
 }
 
 /// Streams of bytes that need not be requests.

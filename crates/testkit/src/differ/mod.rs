@@ -10,7 +10,7 @@
 //!
 //! `events` plays the same streams and compares what keyspace notifications tell of them.
 //! `talk` has streams of another kind, in which several connections meet: transactions, clients that wait,
-//! subscribers.
+//! subscribers. `users` compares rules of users, and what these may do.
 //!
 //! A stream is named by its seed alone: whoever has seed and peer can play it again.
 mod compare;
@@ -26,6 +26,7 @@ mod shrink;
 mod stream;
 mod talk;
 mod told;
+pub mod users;
 mod values;
 mod versions;
 mod vocabulary;
