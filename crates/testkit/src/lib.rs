@@ -2,14 +2,15 @@
 //!
 //! * [`transcript`]s: requests with the replies of a real server. [`suite`] finds and plays them;
 //!   [`conversation`] is what those of several clients need.
-//! * What they are played to: the data commands alone ([`bare`]), a server in this process ([`in_process`]),
+//! * What they are played to: the data commands alone ([`bare_commands`]), a server in this process
+//! ([`in_process`]),
 //!   a real one ([`redis_server`]); both servers through a socket ([`socket_peer`]).
 //! * Tests at random: streams of requests compared with a real server ([`differ`]), concurrent clients whose
 //!   answers must have an order ([`histories`]), hostile and friendly clients for hours ([`soak`]), any bytes
 //!   ([`fuzz`]).
 //! * A client and its replies ([`resp_client`], [`resp_value`]), [`certificates`], folders that go by
 //!   themselves ([`scratch`]).
-pub mod bare;
+pub mod bare_commands;
 pub mod certificates;
 pub mod conversation;
 pub mod differ;

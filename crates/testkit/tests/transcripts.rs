@@ -6,7 +6,7 @@ use pack::arena::Arena;
 use pack::counted::Counted;
 use resp::Protocol;
 use server::Config;
-use testkit::bare::Bare;
+use testkit::bare_commands::BareCommands;
 use testkit::conversation::Conversation;
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
@@ -33,7 +33,7 @@ fn is_of_data(script: &Script) -> bool {
 }
 
 fn replay_bare(shard_bits: u32, protocol: Protocol) {
-    replay(&scripts(), protocol, is_of_data, || Bare::new(shard_bits, 1));
+    replay(&scripts(), protocol, is_of_data, || BareCommands::new(shard_bits, 1));
 }
 
 /// A server that lives as long as its peer.

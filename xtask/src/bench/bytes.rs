@@ -1,12 +1,12 @@
 //! Bytes per element: RSS before and after a load, one fresh process for each server and case.
 
 use super::Options;
-use super::cases::{CASES, Case};
 use super::chart::{Base, Better, Chart, Drawing};
+use super::data_sets::{CASES, Case};
 use super::memory::{Cost, measure};
+use super::parts::{Part, label};
 use super::progress::Progress;
 use super::server::Server;
-use super::store::{Part, label};
 
 pub(crate) fn run(options: &Options) -> Result<Part, String> {
     let labels = labels(options)?;

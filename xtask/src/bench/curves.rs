@@ -2,11 +2,11 @@
 //! with integers, words, and elements of 2.5 KB.
 use super::Options;
 use super::bytes::labels;
-use super::cases::{Send, push_all, random_bytes, words};
 use super::chart::{Base, Better, Chart, Drawing};
+use super::data_sets::{Send, push_all, random_bytes, words};
 use super::memory::measure;
+use super::parts::Part;
 use super::progress::Progress;
-use super::store::Part;
 use base::random::Random;
 
 const SIZES: [&str; 11] = ["1", "2", "3", "4", "8", "16", "32", "64", "128", "290", "512"];

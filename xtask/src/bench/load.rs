@@ -5,10 +5,10 @@
 //! With one thread the server has a processor and the load another; with more the whole machine is shared.
 use super::Options;
 use super::chart::{Bar, Base, Better, Chart, Drawing};
+use super::parts::{Part, label};
 use super::progress::Progress;
 use super::redis_benchmark::{Load, Report};
 use super::server::{Cpu, Server};
-use super::store::{Part, label};
 
 /// The test, the command that it needs, and what fills its key beforehand.
 const TESTS: [(&str, &str, Option<&str>); 16] = [

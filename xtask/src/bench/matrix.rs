@@ -3,10 +3,10 @@
 use super::Options;
 use super::builds;
 use super::chart::{Bar, Base, Better, Chart, Drawing};
+use super::parts::Part;
 use super::progress::Progress;
 use super::redis_benchmark::Load;
 use super::server::{Cpu, Server, Spec};
-use super::store::Part;
 use super::variants::{self, BASE, Variant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

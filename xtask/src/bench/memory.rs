@@ -1,7 +1,7 @@
 //! What data costs in memory: RSS and the server's own count before and after a load, in a fresh process.
-use super::cases::{Load, Setting};
 use super::chart::Bar;
 use super::client::Client;
+use super::data_sets::{Load, Setting};
 use super::server::{Server, Spec};
 use std::time::Duration;
 

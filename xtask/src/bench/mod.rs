@@ -9,11 +9,11 @@
 mod anysize;
 mod builds;
 mod bytes;
-mod cases;
 mod chart;
 mod client;
 mod crowd;
 mod curves;
+mod data_sets;
 mod depth;
 mod eviction;
 mod expiry;
@@ -25,6 +25,7 @@ mod matrix;
 mod memory;
 mod ops;
 mod page;
+mod parts;
 mod progress;
 mod redis_benchmark;
 mod replies;
@@ -33,16 +34,15 @@ mod sessions;
 mod shrink;
 mod speed;
 mod stalls;
-mod store;
 mod tls;
 mod turns;
 mod variants;
 
 use crate::shell::{Outcome, target};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use parts::Part;
 use server::Spec;
 use std::path::PathBuf;
-use store::Part;
 
 /// What the command line says.
 pub(crate) struct Options {
@@ -138,7 +138,7 @@ const BENCHMARKS: [Benchmark; 20] = [
     },
     Benchmark {
         servers: Servers::None,
-        ..printed("page", "", "The page anew, from what is stored", |options| store::write_page(&options.out))
+        ..printed("page", "", "The page anew, from what is stored", |options| parts::write_page(&options.out))
     },
     printed(
         "speed",

@@ -7,8 +7,8 @@
 use super::Differ;
 use super::compare::{self, Exchange};
 use super::exceptions;
+use super::report;
 use super::stream::{self, CONNECTIONS, Step};
-use super::told;
 use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct EventDifference {
 
 impl fmt::Display for EventDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&told::transcript(&self.steps, &self.answers))?;
+        f.write_str(&report::transcript(&self.steps, &self.answers))?;
         for (who, events) in [("peer", &self.theirs), ("Sardine", &self.ours)] {
             writeln!(f, "# {who}:")?;
             for (channel, message) in events {

@@ -136,8 +136,8 @@ fn is_within(request: &[Vec<u8>], index: usize, end: i64) -> bool {
     number.is_some_and(|number| (1..end).contains(&number))
 }
 
-/// A deadline nearer than this, in seconds or milliseconds, is not sent; streams draw others on purpose that
-/// are further away.
+/// A time to live below this, in seconds or milliseconds, is not sent; those that streams draw on purpose are
+/// longer.
 const NEAR: i64 = 100_000;
 /// Unix times before this, in seconds or milliseconds, may have passed: Redis keeps what SET gave such a
 /// deadline until it comes across it.

@@ -4,9 +4,10 @@
 //! transcript.
 //!
 //! `vocabulary` learns what both servers know, `focus`, `stream` and `request` draw from it with the pools of
-//! `values`, `play` sends and compares by the rules of `compare`, `shrink` shortens, `told` prints. Commands
-//! come from the tables by themselves; those that cannot be compared are in `excluded`, wanted differences in
-//! `exceptions`, and Redis's own changes between its versions in `versions`, each with its reason.
+//! `values`, `play` sends and compares by the rules of `compare`, `shrink` shortens, `report` prints.
+//! Commands come from the tables by themselves; those that cannot be compared are in `excluded`, wanted
+//! differences in `exceptions`, and Redis's own changes between its versions in `versions`, each with its
+//! reason.
 //!
 //! `events` plays the same streams and compares what keyspace notifications tell of them.
 //! `talk` has streams of another kind, in which several connections meet: transactions, clients that wait,
@@ -21,11 +22,11 @@ mod excluded;
 mod focus;
 mod play;
 pub mod raw;
+mod report;
 mod request;
 mod shrink;
 mod stream;
 mod talk;
-mod told;
 pub mod users;
 mod values;
 mod versions;

@@ -5,8 +5,8 @@
 use super::compare::{self, Exchange};
 use super::counters::{self, Counters};
 use super::exceptions;
+use super::report;
 use super::stream::{CONNECTIONS, Step};
-use super::told;
 use super::vocabulary::Vocabulary;
 use crate::resp_client::{Address, RespClient, request};
 use crate::resp_value::Value;
@@ -207,7 +207,7 @@ impl<'p> Game<'p> {
     /// The error for a step that the peer does not answer, with all that led to it.
     fn blame(&self, error: &io::Error, step: &Step) -> io::Error {
         let (steps, last) =
-            (told::transcript(&self.steps, &self.answers), told::transcript(from_ref(step), &[]));
+            (report::transcript(&self.steps, &self.answers), report::transcript(from_ref(step), &[]));
         io::Error::other(format!("the peer does not answer ({error}) the last of\n{steps}{last}"))
     }
 

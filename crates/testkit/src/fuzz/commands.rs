@@ -1,7 +1,7 @@
 //! Data commands with any arguments: each line of the input is a request as a person types it, quotes and
 //! escapes included. A request has one reply, which is RESP; afterwards every key can be told about and read
 //! as a whole.
-use crate::bare::Bare;
+use crate::bare_commands::BareCommands;
 use crate::resp_value::Value;
 use ::resp::Protocol;
 
@@ -14,7 +14,7 @@ const REPEATED_MAX: i64 = 1000;
 
 pub(super) fn run(data: &[u8]) {
     let Some((first, lines)) = data.split_first() else { return };
-    let mut bare = Bare::new(u32::from(first & 3), u64::from(*first));
+    let mut bare = BareCommands::new(u32::from(first & 3), u64::from(*first));
     bare.settings_mut().proto_max_bulk_len_bytes = STRING_BYTES_MAX;
     let protocol = if first & 4 == 0 { Protocol::Resp2 } else { Protocol::Resp3 };
     for line in lines.split(|byte| *byte == b'\n') {
@@ -25,7 +25,7 @@ pub(super) fn run(data: &[u8]) {
     look_at_all(&mut bare);
 }
 
-pub(super) fn ask(bare: &mut Bare, protocol: Protocol, args: &[Vec<u8>]) -> Value {
+pub(super) fn ask(bare: &mut BareCommands, protocol: Protocol, args: &[Vec<u8>]) -> Value {
     let reply = bare.reply(protocol, args);
     let (value, len) = Value::parse(&reply).expect("a reply is RESP").expect("a reply is whole");
     assert_eq!(len, reply.len(), "one request has one reply");
@@ -46,7 +46,7 @@ fn is_bounded(args: &[Vec<u8>]) -> bool {
     !(is_repeating && args.iter().any(is_huge))
 }
 
-fn look_at_all(bare: &mut Bare) {
+fn look_at_all(bare: &mut BareCommands) {
     let mut call = |words: &[&[u8]]| {
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
         ask(bare, Protocol::Resp2, &words)

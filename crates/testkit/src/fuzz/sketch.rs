@@ -2,7 +2,7 @@
 //! answer or refuse, and what was merged is a sketch. (An addition may touch the sound beginning of a broken
 //! one, as in Redis.)
 use super::commands::ask;
-use crate::bare::Bare;
+use crate::bare_commands::BareCommands;
 use crate::resp_value::Value;
 use resp::Protocol;
 
@@ -21,7 +21,7 @@ pub(super) fn run(data: &[u8]) {
     if first & 7 == 0 {
         text.resize(DENSE_BYTES, *first);
     }
-    let mut bare = Bare::new(0, 1);
+    let mut bare = BareCommands::new(0, 1);
     bare.settings_mut().hll_sparse_bytes_max = u64::from(*first) * 16;
     let mut call = |words: &[&[u8]]| {
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();

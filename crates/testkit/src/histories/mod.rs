@@ -8,17 +8,17 @@
 //! C             |--- SET k 2 ---|                      SET 1, GET 1, SET 2, GET 2
 //! ```
 //!
-//! Single keys are checked by search (`linear`). Transactions carry a number that INCR gives them inside
-//! EXEC, so that their order is known and only has to be held against what they read (`bank`). Times are
-//! ticks of one counter. What is sent follows from a seed; how the threads interleave does not, so a failure
-//! is told with the history that shows it.
+//! Single keys are checked by search (`linearizability`). Transactions carry a number that INCR gives them
+//! inside EXEC, so that their order is known and only has to be held against what they read (`bank`). Times
+//! are ticks of one counter. What is sent follows from a seed; how the threads interleave does not, so a
+//! failure is told with the history that shows it.
 mod bank;
-mod linear;
+mod linearizability;
 
 use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
 use base::random::Random;
-use linear::{Asked, Deed, Kind};
+use linearizability::{Asked, Deed, Kind};
 use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -80,7 +80,7 @@ pub fn play(address: &Address, seed: u64, size: Size) -> io::Result<Result<Check
     for kind in Kind::ALL {
         let history = play_key(address, seed, size, kind, abilities)?;
         checked.requests += history.len();
-        if let Err(why) = linear::check(kind, &history) {
+        if let Err(why) = linearizability::check(kind, &history) {
             return Ok(Err(format!("seed {seed}: {why}")));
         }
     }

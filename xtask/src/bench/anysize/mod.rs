@@ -14,13 +14,13 @@ mod subject;
 
 use super::Options;
 use super::bytes::labels;
-use super::cases::{Send, Setting};
 use super::chart::{Bar, Base, Better, Chart, Drawing};
 use super::client::Client;
+use super::data_sets::{Send, Setting};
 use super::memory::{configure, measure};
+use super::parts::Part;
 use super::progress::Progress;
 use super::server::{Server, Spec};
-use super::store::Part;
 use base::random::Random;
 use picture::Picture;
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::super::focus::Focus;
 use super::super::request;
 use super::super::stream::{Step, may_send};
 use super::super::vocabulary::Vocabulary;
-use super::hear::ID_OF;
+use super::side::ID_OF;
 use base::random::Random;
 use std::collections::BTreeSet;
 

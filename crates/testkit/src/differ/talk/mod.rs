@@ -14,10 +14,10 @@
 //! much may show a step later, on another worker's turn; the last look asks every connection PING twice.
 //! Timeouts are none or so short that they are waited for as an answer.
 mod draw;
-mod hear;
-mod told;
+mod report;
+mod side;
 
-pub use told::TalkDifference;
+pub use report::TalkDifference;
 
 use super::compare::{self, Exchange};
 use super::exceptions;
@@ -26,7 +26,7 @@ use super::stream::Step;
 use super::vocabulary::{Vocabulary, commands};
 use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
-use hear::{Heard, Side};
+use side::{Heard, Side};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
@@ -188,7 +188,7 @@ impl Talk<'_> {
         }
         (0..theirs.values.len()).find(|at| {
             let (mut expected, mut got) = (&theirs.values[*at][..], &ours.values[*at][..]);
-            if hear::are_alike(step, expected, got) {
+            if side::are_alike(step, expected, got) {
                 return false;
             }
             if *at == step.connection
@@ -199,13 +199,13 @@ impl Talk<'_> {
                 }
                 (expected, got) = (others, our_others);
             }
-            !hear::are_alike(step, expected, got)
+            !side::are_alike(step, expected, got)
         })
     }
 
     /// Whether two direct replies agree; those to EXEC, if all that was queued is answered alike.
     fn agree(&mut self, step: &Step, theirs: &Value, ours: &Value) -> bool {
-        if hear::are_alike(step, std::slice::from_ref(theirs), std::slice::from_ref(ours)) {
+        if side::are_alike(step, std::slice::from_ref(theirs), std::slice::from_ref(ours)) {
             return true;
         }
         let queue = std::mem::take(&mut self.queues[step.connection]);
@@ -240,7 +240,7 @@ impl Talk<'_> {
                 queue.clear();
                 let is_executed = matches!(answer, Value::Aggregate(..));
                 self.talked.transaction_count += usize::from(is_executed);
-                self.talked.aborted_count += usize::from(hear::is_null(answer));
+                self.talked.aborted_count += usize::from(side::is_null(answer));
             }
             Some(Value::Line(b'+', _)) if matches!(&*name, "discard" | "multi" | "reset") => queue.clear(),
             _ => {}

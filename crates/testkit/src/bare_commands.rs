@@ -12,18 +12,18 @@ use command::{Call, Command, DataRun, Done, Error, FAMILIES, WholeCall};
 use resp::{Args, Limits, Parser, Protocol, Reply, Span};
 use store::{Keyspace, KeyspaceOptions, Settings};
 
-pub struct Bare {
+pub struct BareCommands {
     keyspace: Keyspace,
     settings: Settings,
     now: Millis,
     random: Random,
 }
 
-impl Bare {
+impl BareCommands {
     /// An empty keyspace of `2^shard_bits` shards. `seed` decides all that is drawn at random.
-    pub fn new(shard_bits: u32, seed: u64) -> Bare {
+    pub fn new(shard_bits: u32, seed: u64) -> BareCommands {
         let options = KeyspaceOptions { shard_bits, databases: 16, seed: Seed::new(seed, !seed) };
-        Bare {
+        BareCommands {
             keyspace: Keyspace::new(options),
             settings: Settings::default(),
             now: BEGINNING,
@@ -118,7 +118,7 @@ fn find<'a>(
     commands.find(|command| command.name.as_bytes().eq_ignore_ascii_case(name)).copied()
 }
 
-impl Peer for Bare {
+impl Peer for BareCommands {
     fn call(&mut self, _: &str, protocol: Protocol, args: &[Vec<u8>]) -> Value {
         let reply = self.reply(protocol, args);
         let (value, len) = Value::parse(&reply).expect("a reply is RESP").expect("a reply is whole");
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn call(bare: &mut Bare, line: &str) -> Value {
+    fn call(bare: &mut BareCommands, line: &str) -> Value {
         let args: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
         bare.call("A", Protocol::Resp2, &args)
     }
@@ -162,13 +162,13 @@ mod tests {
     }
 
     /// What a whole walk with `options` shows, and how many calls it took.
-    fn walk(bare: &mut Bare, options: &str) -> (BTreeSet<Vec<u8>>, usize) {
+    fn walk(bare: &mut BareCommands, options: &str) -> (BTreeSet<Vec<u8>>, usize) {
         let (keys, cursors) = walk_of(bare, "SCAN", options);
         (keys.into_iter().collect(), cursors.len() + 1)
     }
 
     /// All that a walk shows, and the cursors between its calls.
-    fn walk_of(bare: &mut Bare, command: &str, options: &str) -> (Vec<Vec<u8>>, Vec<u64>) {
+    fn walk_of(bare: &mut BareCommands, command: &str, options: &str) -> (Vec<Vec<u8>>, Vec<u64>) {
         let (mut shown, mut cursors, mut cursor) = (Vec::new(), Vec::new(), 0);
         loop {
             let reply = elements(call(bare, &format!("{command} {cursor}{options}")));
@@ -181,8 +181,8 @@ mod tests {
         }
     }
 
-    fn filled(shard_bits: u32) -> Bare {
-        let mut bare = Bare::new(shard_bits, 3);
+    fn filled(shard_bits: u32) -> BareCommands {
+        let mut bare = BareCommands::new(shard_bits, 3);
         for n in 0..3_000 {
             call(&mut bare, &format!("SET key:{n} {n}"));
         }
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn sort_looks_up_every_weight_though_the_first_is_no_number() {
-        let mut bare = Bare::new(2, 5);
+        let mut bare = BareCommands::new(2, 5);
         call(&mut bare, "RPUSH list 1 2 3");
         call(&mut bare, "SET weight:1 x");
         let before = bare.keyspace.stats();
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_random_key_is_one_that_lives() {
-        let mut bare = Bare::new(8, 5);
+        let mut bare = BareCommands::new(8, 5);
         call(&mut bare, "SET lives v");
         call(&mut bare, "SET dies v PX 10");
         let mut seen = BTreeSet::new();
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn layout_tells_where_the_bytes_of_a_long_list_are() {
-        let mut bare = Bare::new(0, 1);
+        let mut bare = BareCommands::new(0, 1);
         for n in 0..5_000_u64 {
             call(&mut bare, &format!("RPUSH l {}", n * 48_271 % 1_000_003));
         }

@@ -1,8 +1,8 @@
 //! A difference between two talks as text: a transcript of what was said and heard at the peer, ready for
 //! tests/transcripts but for numbers of connections, and what Sardine said at last as a comment below.
+use super::super::report::quote;
 use super::super::stream::Step;
-use super::super::told::quote;
-use super::hear::Heard;
+use super::side::Heard;
 use crate::resp_value::Value;
 use std::fmt;
 use std::io;
