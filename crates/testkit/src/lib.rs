@@ -3,8 +3,7 @@
 //! * [`transcript`]s: requests with the replies of a real server. [`suite`] finds and plays them;
 //!   [`conversation`] is what those of several clients need.
 //! * What they are played to: the data commands alone ([`bare_commands`]), a server in this process
-//! ([`in_process`]),
-//!   a real one ([`redis_server`]); both servers through a socket ([`socket_peer`]).
+//!   ([`in_process`]), a real one ([`redis_server`]); both servers through a socket ([`socket_peer`]).
 //! * Tests at random: streams of requests compared with a real server ([`differ`]), concurrent clients whose
 //!   answers must have an order ([`histories`]), hostile and friendly clients for hours ([`soak`]), any bytes
 //!   ([`fuzz`]).
