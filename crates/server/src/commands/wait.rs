@@ -49,7 +49,7 @@ const WAITAOF: ServerCommand = ServerCommand {
 /// WAIT: answers how many replicas have this client's writes. A number of 0 or less is reached at once.
 fn wait(call: &mut ServerCall<'_>) -> Done {
     let wanted = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
-    let until = deadline_if_any(call.args.at(2), call.steady)?;
+    let until = deadline_if_any(call.args.at(2), call.server.clock.steady_up())?;
     if wanted <= 0 {
         call.reply.int(0);
     } else {
@@ -66,7 +66,7 @@ fn waitaof(call: &mut ServerCall<'_>) -> Done {
         return Err(Error::not_between(0, 1));
     }
     let wanted = parse_i64(call.args.at(2)).filter(|n| *n >= 0).ok_or_else(Error::not_positive)?;
-    let until = deadline_if_any(call.args.at(3), call.steady)?;
+    let until = deadline_if_any(call.args.at(3), call.server.clock.steady_up())?;
     if local == 1 {
         return Err(error::no_append_only_file());
     }

@@ -120,6 +120,11 @@ impl Clock {
         }
     }
 
+    /// The steady time in milliseconds, rounded up: what ends so much later has not ended early.
+    pub(crate) fn steady_up(&self) -> Millis {
+        Millis((self.steady_us() + 999).div_euclid(1000))
+    }
+
     /// How to wait until `due`, a time of the wall clock that shows `now`; None is never. Under a simulated
     /// clock that is until somebody moves it.
     pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Wait {
@@ -204,6 +209,18 @@ mod tests {
         time.advance(Duration::from_millis(7));
         assert_eq!((clock.now_us(), clock.steady_us()), (507_000, 1_007_000));
         assert_eq!(clock.moment(Moment::NONE), Moment { wall: Millis(507), steady: Millis(1007) });
+    }
+
+    #[test]
+    fn the_steady_time_rounded_up_is_never_in_the_past() {
+        let clock = Clock::real();
+        for _ in 0..1000 {
+            let before_us = clock.steady_us();
+            assert!(clock.steady_up().0 * 1000 >= before_us);
+        }
+        let (clock, time) = Clock::simulated(Millis(1000));
+        time.advance(Duration::from_millis(7));
+        assert_eq!(clock.steady_up(), Millis(1007));
     }
 
     #[test]

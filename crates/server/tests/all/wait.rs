@@ -34,6 +34,29 @@ fn a_wait_is_answered_when_its_time_is_over_and_others_are_served_meanwhile() {
 }
 
 #[test]
+fn no_timeout_ends_early() {
+    const MS: u64 = 4;
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..config() });
+        let mut client = Client::connect(&server);
+        // Somewhere in a millisecond each time: what ends by the count of whole ones may end early.
+        for _ in 0..40 {
+            for (request, reply) in [
+                ("BLPOP l 0.004", "*-1\r\n"),
+                ("XREAD BLOCK 4 STREAMS x $", "*-1\r\n"),
+                ("WAIT 1 4", ":0\r\n"),
+            ] {
+                #[allow(clippy::disallowed_methods, reason = "it is real time that must have passed")]
+                let before = std::time::Instant::now();
+                client.check(request, reply);
+                let passed = before.elapsed();
+                assert!(passed >= Duration::from_millis(MS), "{request} is over after {passed:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn nobody_waits_for_no_replica_or_with_wrong_arguments() {
     let server = start(config());
     let mut client = Client::connect(&server);

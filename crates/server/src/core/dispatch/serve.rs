@@ -95,7 +95,8 @@ impl<'s> Executor<'s> {
         let client = (&*session, row.number, protocol);
         let waiters = &self.server.key_events.waiters;
         let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
-        let until = wait.timeout.map(|timeout| Millis(self.now.steady.0.saturating_add(timeout.0)));
+        let until = |timeout: Millis| Millis(self.server.clock.steady_up().0.saturating_add(timeout.0));
+        let until = wait.timeout.map(until);
         let waiting = Waiting { until, late_reply: None, is_mute: false, waiter: Some(waiter) };
         session.waiting = Some(Box::new(waiting));
         session.after = After::Wait;
